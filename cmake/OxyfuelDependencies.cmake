@@ -1,0 +1,26 @@
+# Everything the build takes from outside.
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+if(OXYFUEL_TESTS)
+  find_package(doctest REQUIRED)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+
+if(OXYFUEL_WITH_TORCH)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c "import torch, os; print(os.path.dirname(torch.__file__), end='')"
+    OUTPUT_VARIABLE TORCH_ROOT COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c "import torch; print(int(torch.compiled_with_cxx11_abi()), end='')"
+    OUTPUT_VARIABLE TORCH_CXX11_ABI COMMAND_ERROR_IS_FATAL ANY)
+  add_library(torch_api INTERFACE)
+  target_include_directories(torch_api SYSTEM INTERFACE
+    ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
+  target_compile_definitions(torch_api INTERFACE _GLIBCXX_USE_CXX11_ABI=${TORCH_CXX11_ABI})
+  target_link_directories(torch_api INTERFACE ${TORCH_ROOT}/lib)
+  target_link_libraries(torch_api INTERFACE torch_python torch_cpu torch c10)
+endif()

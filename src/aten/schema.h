@@ -1,0 +1,48 @@
+// Operator identity: name, arguments, and which of them are written to or aliased by the results.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oxy {
+
+enum class ArgumentKind : uint8_t {
+  Tensor, TensorList, OptionalTensorList, Scalar, Int, IntList, Float, FloatList, Bool, BoolList, String,
+  DType, Device, Layout, MemoryFormat, Generator, Other,
+};
+
+struct ArgumentInfo {
+  std::string name;
+  ArgumentKind kind = ArgumentKind::Other;
+  bool optional = false;
+  bool kwarg_only = false;
+  bool is_written = false;   // `Tensor(a!)`
+  int alias_set = -1;        // letter of `Tensor(a)`, -1 if the schema names none
+  std::string default_text;  // as in the schema; empty if there is no default
+};
+
+struct ReturnInfo {
+  ArgumentKind kind = ArgumentKind::Other;
+  int alias_set = -1;
+  bool is_written = false;
+};
+
+struct OperatorSchema {
+  std::string name;  // with overload: "aten::add.Tensor", "aten::relu"
+  std::vector<ArgumentInfo> arguments;
+  std::vector<ReturnInfo> returns;
+  bool is_random = false;  // draws from a generator (torch's nondeterministic_seeded tag)
+
+  bool is_mutating() const;  // writes to an argument
+  bool is_view() const;      // returns an alias of an argument and writes to none
+};
+
+// Interns the operator described by `text`, in torch's syntax:
+// "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". The pointer lives for ever.
+// UserError if the text is malformed. Thread-safe.
+const OperatorSchema* intern_schema(std::string_view text, bool is_random = false);
+// The operator interned under this full name, or nullptr.
+const OperatorSchema* find_schema(std::string_view name);
+
+}  // namespace oxy

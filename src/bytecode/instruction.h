@@ -1,0 +1,101 @@
+// The canonical instruction set: what every supported Python version's bytecode is decoded into.
+//
+// Semantics are those of CPython 3.11-3.13; stack effects are written bottom to top. Superinstructions are split
+// (both halves carry the same offset), inline caches and no-ops are gone, KW_NAMES and PRECALL are folded into
+// Call. Jumps hold the index of the target instruction.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace oxy::bytecode {
+
+enum class Op : uint8_t {
+  Nop,                // also RESUME
+  PopTop, Copy,       // Copy: push stack[-arg]
+  Swap,               // exchange stack[-1] and stack[-arg]
+  PushNull,
+  LoadConst,          // arg: index into co_consts
+  LoadFast,           // arg: index into localsplus; unbound raises UnboundLocalError
+  LoadFastAndClear,   // an unbound local pushes NULL
+  StoreFast, DeleteFast,
+  LoadGlobal,         // arg: index into co_names
+  LoadName, StoreName, DeleteName, StoreGlobal, DeleteGlobal,
+  MakeCell,           // arg: localsplus index
+  CopyFreeVars,       // arg: how many
+  LoadClosure,        // push the cell itself
+  LoadDeref, StoreDeref, DeleteDeref, LoadClassDeref,
+  LoadAttr,           // arg: name index. obj -> value
+  LoadMethod,         // obj -> method, self   or   NULL, value (order of the version: see `layout` of Call)
+  LoadSuperAttr,      // global_super, class, self -> value       (arg: name index, arg2: 1 if two-argument super)
+  LoadSuperMethod,    // the same, result as LoadMethod's
+  StoreAttr,          // value, obj ->
+  DeleteAttr,
+  BinaryOp,           // arg: BinaryKind, arg2: 1 if in place
+  UnaryNegative, UnaryNot, UnaryInvert, UnaryPositive,
+  ToBool,
+  CompareOp,          // arg: 0..5 = < <= == != > >=, arg2: 1 if the result is converted to bool
+  IsOp, ContainsOp,   // arg: 1 if negated
+  BinarySubscr, StoreSubscr, DeleteSubscr,  // StoreSubscr: value, obj, key ->
+  BinarySlice, StoreSlice,
+  BuildTuple, BuildList, BuildSet, BuildMap, BuildConstKeyMap, BuildString, BuildSlice,  // arg: count
+  ListExtend, SetUpdate, DictUpdate, DictMerge, ListAppend, SetAdd, MapAdd,  // arg: depth of the container
+  ListToTuple,
+  UnpackSequence, UnpackEx,  // UnpackEx: arg = count before, arg2 = count after the starred target
+  FormatValue,        // arg: conversion (0 none, 1 str, 2 repr, 3 ascii), arg2: 1 if a format spec is on the stack
+  Call,               // callable-or-method, self-or-NULL (3.11, 3.12: NULL-or-method, callable-or-self), args...
+                      // arg: argument count without self, arg2: co_consts index of the keyword names, -1 if none,
+                      // -2 if the names tuple is on top of the stack (3.13 CALL_KW)
+  CallFunctionEx,     // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
+  Jump,               // arg: target; arg2: 1 if backward (polls signals)
+  PopJumpIfTrue, PopJumpIfFalse, PopJumpIfNone, PopJumpIfNotNone,
+  JumpIfTrueOrPop, JumpIfFalseOrPop,
+  GetIter,
+  ForIter,            // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop (3.12+)
+  EndFor,             // 3.12: pops two; 3.13: pops one, followed by PopTop
+  GetLen, MatchMapping, MatchSequence, MatchKeys, MatchClass,
+  ReturnValue,        // also RETURN_CONST, decoded as LoadConst, ReturnValue at one offset
+  ReturnGenerator, YieldValue, Send, GetYieldFromIter, EndSend, Resume,
+  GetAwaitable, GetAiter, GetAnext, EndAsyncFor, CleanupThrow, AsyncGenWrap, BeforeAsyncWith,
+  RaiseVarargs,       // arg: 0, 1, 2
+  Reraise, PushExcInfo, PopExcept, CheckExcMatch, CheckEgMatch, PrepReraiseStar, ExitInitCheck,
+  BeforeWith, WithExceptStart,
+  MakeFunction,       // arg: 3.11/3.12 flags (1 defaults, 2 kwdefaults, 4 annotations, 8 closure)
+  SetFunctionAttribute,  // 3.13
+  ImportName, ImportFrom, ImportStar,
+  LoadBuildClass, LoadAssertionError, LoadLocals, LoadFromDictOrGlobals, LoadFromDictOrDeref,
+  SetupAnnotations, PrintExpr, StopIterationError, TypeIntrinsic,
+  Unknown,
+};
+
+enum class BinaryKind : uint8_t { Add, And, FloorDivide, LeftShift, MatrixMultiply, Multiply, Remainder, Or, Power,
+                                  RightShift, Subtract, TrueDivide, Xor };
+
+struct Instruction {
+  Op op = Op::Unknown;
+  uint8_t raw = 0;      // CPython's opcode, for messages
+  int32_t arg = 0;
+  int32_t arg2 = 0;
+  int32_t offset = 0;   // code units from the start of co_code of the instruction (its EXTENDED_ARG prefix included)
+  int32_t end = 0;      // code units: where the next instruction starts
+  int32_t line = -1;
+};
+
+struct ExceptionEntry {
+  int32_t begin = 0, end = 0;  // offsets in code units [begin, end)
+  int32_t target = 0;          // offset of the handler
+  int32_t depth = 0;           // stack depth to unwind to
+  bool push_lasti = false;
+};
+
+struct Code {
+  std::vector<Instruction> instructions;
+  std::vector<ExceptionEntry> exception_table;
+  // Index of the instruction at a code-unit offset (the first of those that share it), -1 if none.
+  std::vector<int32_t> index_of_offset;
+};
+
+std::string_view name(Op op);
+
+}  // namespace oxy::bytecode

@@ -1,0 +1,104 @@
+// The ATen graph: what capture records and passes rewrite, in single static assignment.
+#pragma once
+
+#include <complex>
+#include <functional>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "aten/schema.h"
+#include "aten/tensor_meta.h"
+
+namespace oxy::graph {
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+struct None {
+  friend bool operator==(const None&, const None&) = default;
+};
+struct ValueRef {  // a tensor
+  ValueId id = kNoValue;
+  friend bool operator==(const ValueRef&, const ValueRef&) = default;
+};
+struct ValueList {  // a list of tensors; kNoValue stands for an absent optional one
+  std::vector<ValueId> ids;
+  friend bool operator==(const ValueList&, const ValueList&) = default;
+};
+
+// An argument of a node. A Tensor parameter holds a ValueRef, or a plain number where the user wrote one
+// (`x + 1`: PyTorch's wrapped number, which does not take part in type promotion with its own width).
+using Argument = std::variant<None, ValueRef, ValueList, bool, Expr, double, std::complex<double>, std::string,
+                              DType, Device, MemoryFormat, std::vector<bool>, std::vector<Expr>,
+                              std::vector<double>>;
+
+struct Node {
+  const OperatorSchema* op = nullptr;
+  std::vector<Argument> args;     // one a schema argument, defaults filled in
+  std::vector<ValueId> outputs;   // one a returned tensor; a returned TensorList is flattened
+  int32_t location = -1;          // index into Graph::locations: the user's line, -1 if unknown
+};
+
+struct Value {
+  TensorMeta meta;
+  int32_t node = -1;  // the producer's index in Graph::nodes, -1 for inputs and constants
+};
+
+// A tensor that capture met as a literal (torch.tensor(2.0)) or that freezing made constant. The data is held by
+// whoever made the graph, under `handle`.
+struct Constant {
+  ValueId value = kNoValue;
+  int32_t handle = -1;
+};
+
+enum class OutputKind : uint8_t {
+  Value,        // a tensor of its own
+  InputAlias,   // a view of graph input `alias` (index into inputs) with the metadata of `value`, or that input
+  OutputAlias,  // a view of graph output `alias` (index into outputs, smaller than this one)
+};
+struct Output {
+  ValueId value = kNoValue;
+  OutputKind kind = OutputKind::Value;
+  int32_t alias = -1;
+};
+
+// After functionalisation: input number `input` has the contents of `value` once the graph has run.
+struct Mutation {
+  int32_t input = -1;
+  ValueId value = kNoValue;
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<ValueId> inputs;
+  std::vector<Constant> constants;
+  std::vector<Node> nodes;  // in program order
+  std::vector<Output> outputs;
+  std::vector<Mutation> mutations;
+  std::vector<std::string> locations;  // "file.py:12 in forward"
+
+  ValueId add_value(TensorMeta meta);
+  ValueId add_input(TensorMeta meta);
+  ValueId add_constant(TensorMeta meta, int32_t handle);
+  // Appends a node whose outputs are new values with these metadata.
+  int32_t add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
+                   int32_t location = -1);
+  const TensorMeta& meta(ValueId id) const { return values.at(static_cast<size_t>(id)).meta; }
+};
+
+// Calls fn(ValueId&) for every tensor that the node reads, in argument order.
+void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);
+void for_each_input(const Node& node, const std::function<void(ValueId)>& fn);
+
+// Text form, one node a line; parse(print(g)) is g. Grammar in graph/text.cpp.
+std::string print(const Graph& graph);
+Graph parse(std::string_view text);  // UserError with line and column
+
+// InternalError naming the first broken rule: every value is defined once and before use, argument counts and
+// kinds fit the schema, aliases point backwards, and (if `functional`) no node mutates.
+void verify(const Graph& graph, bool functional);
+
+}  // namespace oxy::graph

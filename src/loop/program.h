@@ -1,0 +1,180 @@
+// The loop program: what lowering makes of a graph and what the scheduler fuses.
+//
+// Buffers are logical n-dimensional arrays; loads and stores name an element by its logical index (one expression
+// a dimension), so that the memory layout of an intermediate stays open until something needs it fixed. A
+// Computation is one perfect loop nest with a straight-line element program (a Body) in single assignment. Views
+// never appear: lowering folds them into the index expressions. ExternCalls run eager kernels or library routines
+// on whole buffers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "aten/tensor_meta.h"
+#include "graph/graph.h"
+
+namespace oxy::loop {
+
+using BufferId = int32_t;
+inline constexpr BufferId kNoBuffer = -1;
+
+enum class BufferKind : uint8_t {
+  Input,         // graph input `source`: its layout is fixed
+  Constant,      // graph constant with handle `source`: its layout is fixed
+  Intermediate,  // written by one step of the program (scatters: by several, in order)
+};
+
+struct Buffer {
+  std::string name;  // "arg0", "buf3"
+  DType dtype = DType::Float32;
+  std::vector<Expr> sizes;
+  BufferKind kind = BufferKind::Intermediate;
+  int32_t source = -1;
+  // Fixed layout in elements; none while it is still free (the scheduler picks, contiguous by default).
+  std::optional<std::vector<Expr>> strides;
+  Expr offset = 0;  // elements, nonzero for inputs that are views into a larger storage
+  Device device;
+};
+
+enum class Op : uint8_t {
+  // sources of values
+  Load,      // element of `buffer` at Body::indices[index]; operands[0] (a Bool, optional): only where true, and
+             // then operands[1] is the value elsewhere and the address is not touched
+  Constant,  // `constant`, converted to dtype
+  Index,     // value of the single expression Body::indices[index][0], as dtype (an integer type)
+  // one operand
+  Cast, Bitcast, Neg, Abs, Sign, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
+  Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf, Erfc, Floor, Ceil, Trunc,
+  Round,  // half to even
+  IsNan, IsInf, Not,  // Not: logical for Bool, bitwise for integers
+  // two operands of equal dtype
+  Add, Sub, Mul,
+  Div,       // floating division
+  FloorDiv,  // Python's //, integers and floats
+  TruncDiv,  // C's integer /, or trunc(a / b)
+  Mod,       // Python's %
+  Fmod,      // C's %
+  Pow, Atan2,
+  Minimum, Maximum,  // a NaN operand gives NaN
+  BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight,
+  Eq, Ne, Lt, Le, Gt, Ge,  // result Bool
+  // three
+  Where,  // Bool, then, else
+  Fma,    // a * b + c with one rounding
+  // indirect indexing: operands[0] (Int64) becomes the index variable with id `variable` in later expressions.
+  // Body::indices[index][0] is the size of the indexed dimension: negative values have it added; a value outside
+  // [0, size) makes the kernel report an index error if `checked`.
+  BindIndex,
+};
+
+using InstId = int32_t;
+inline constexpr InstId kNoInst = -1;
+
+struct Scalar {
+  std::variant<bool, int64_t, double> value = int64_t{0};
+  friend bool operator==(const Scalar&, const Scalar&) = default;
+};
+
+struct Inst {
+  Op op = Op::Constant;
+  DType dtype = DType::Float32;  // of the result
+  std::array<InstId, 3> operands = {kNoInst, kNoInst, kNoInst};
+  BufferId buffer = kNoBuffer;
+  int32_t index = -1;
+  Scalar constant;
+  int64_t variable = -1;
+  bool checked = true;
+  friend bool operator==(const Inst&, const Inst&) = default;
+};
+
+struct Body {
+  std::vector<Inst> insts;                   // operands come before their users
+  std::vector<std::vector<Expr>> indices;    // over the loop variables and bound index variables
+};
+
+struct LoopVariable {
+  Expr variable;  // Kind::Variable with range [0, extent - 1]
+  Expr extent;
+};
+
+enum class StoreMode : uint8_t { Set, AtomicAdd };
+
+struct Store {
+  BufferId buffer = kNoBuffer;
+  std::vector<Expr> index;  // logical index into the buffer
+  InstId value = kNoInst;   // of the buffer's dtype
+  StoreMode mode = StoreMode::Set;
+};
+
+enum class ReductionKind : uint8_t {
+  None, Sum, Prod, Max, Min, Any, All,
+  ArgMax, ArgMin,  // one value; result Int64: the first position in the flattened reduction space
+  Welford,         // one value; results: mean, sum of squared deviations
+  OnlineSoftmax,   // one value; results: maximum, sum of exp(x - maximum)
+};
+
+// for (loops) { for (reduction) body; stores }: without a reduction the stores take values of the body. With one,
+// `reduced` names the body's value that is combined over the reduction loops in `accumulate` precision and result
+// number k is stored by stores[k] (its `value` field is k; stores[k].index uses `loops` only).
+struct Computation {
+  std::vector<LoopVariable> loops;
+  std::vector<LoopVariable> reduction;
+  ReductionKind kind = ReductionKind::None;
+  DType accumulate = DType::Float32;
+  InstId reduced = kNoInst;
+  Body body;
+  std::vector<Store> stores;
+  int32_t location = -1;   // of the graph node it came from
+  std::string origin;      // "gelu, add": graph operators folded into it, for readers
+};
+
+// A strided window on a buffer, as an extern call sees it.
+struct BufferView {
+  BufferId buffer = kNoBuffer;
+  std::vector<Expr> sizes;
+  std::vector<Expr> strides;  // elements, relative to the buffer's first element
+  Expr offset = 0;            // elements
+};
+
+using ExternArgument = std::variant<graph::None, BufferView, std::vector<std::optional<BufferView>>, bool, Expr, double,
+                                    std::complex<double>, std::string, DType, Device, MemoryFormat,
+                                    std::vector<bool>, std::vector<Expr>, std::vector<double>>;
+
+struct ExternCall {
+  const OperatorSchema* op = nullptr;
+  std::vector<ExternArgument> args;   // one a schema argument
+  std::vector<BufferId> outputs;      // buffers with fixed layouts, one a returned tensor; kNoBuffer: unused
+  bool writes_in_place = false;       // the runtime may pass the outputs as out= arguments
+  int32_t location = -1;
+};
+
+using Step = std::variant<Computation, ExternCall>;
+
+struct ProgramOutput {
+  BufferView view;  // the tensor that the user gets
+  graph::OutputKind kind = graph::OutputKind::Value;
+  int32_t alias = -1;
+  DType dtype = DType::Float32;
+};
+
+struct ProgramMutation {
+  int32_t input = -1;  // graph input
+  BufferView value;
+};
+
+struct Program {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;  // in dependency order; random and effectful calls in program order
+  std::vector<ProgramOutput> outputs;
+  std::vector<ProgramMutation> mutations;  // committed after the last step
+  std::vector<std::string> locations;
+};
+
+std::string print(const Program& program);  // for OXYFUEL_LOGS=loops and golden tests
+void verify(const Program& program);        // InternalError naming the first broken rule
+
+}  // namespace oxy::loop

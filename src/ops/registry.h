@@ -1,0 +1,68 @@
+// The one table of operators: schema, shape rule, decomposition and lowering side by side.
+//
+// An operator is one entry in the table of its family (ops/pointwise.cpp, ops/reductions.cpp, ops/views.cpp, ...);
+// every stage asks the registry. An operator with no entry still runs: its metadata come from PyTorch's meta
+// kernel (counted) and it becomes an extern call.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace oxy::loop {
+class LoweringContext;
+}
+
+namespace oxy::ops {
+
+// The metadata of an operator call's tensors, arguments in schema order.
+class ShapeContext {
+ public:
+  ShapeContext(const OperatorSchema& schema, const std::vector<graph::Argument>& args,
+               const std::function<const TensorMeta&(graph::ValueId)>& meta_of, DType default_dtype)
+      : schema_(schema), args_(args), meta_of_(meta_of), default_dtype_(default_dtype) {}
+
+  const OperatorSchema& schema() const { return schema_; }
+  size_t size() const { return args_.size(); }
+  const graph::Argument& arg(size_t i) const { return args_.at(i); }
+  bool is_none(size_t i) const { return std::holds_alternative<graph::None>(arg(i)); }
+  bool is_tensor(size_t i) const { return std::holds_alternative<graph::ValueRef>(arg(i)); }
+  const TensorMeta& tensor(size_t i) const { return meta_of_(std::get<graph::ValueRef>(arg(i)).id); }
+  const TensorMeta& meta_of(graph::ValueId id) const { return meta_of_(id); }
+  DType default_dtype() const { return default_dtype_; }
+
+ private:
+  const OperatorSchema& schema_;
+  const std::vector<graph::Argument>& args_;
+  const std::function<const TensorMeta&(graph::ValueId)>& meta_of_;
+  DType default_dtype_;
+};
+
+// One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device. Throws
+// Unsupported for arguments that the rule does not cover and for ill-formed calls (eager then raises its own error).
+using ShapeRule = std::function<std::vector<TensorMeta>(const ShapeContext&)>;
+// Rewrites the node into simpler nodes appended to `graph`; returns the values that replace its outputs, or nothing
+// if it does not apply to these arguments.
+using Decomposition =
+    std::function<std::vector<graph::ValueId>(graph::Graph& graph, const graph::Node& node)>;
+// Adds the node to the loop program.
+using Lowering = std::function<void(loop::LoweringContext& context, const graph::Node& node)>;
+
+struct OperatorEntry {
+  std::string_view name;     // "aten::add.Tensor"
+  std::string_view schema;   // full text, so that graphs can be parsed and tested without torch
+  ShapeRule shape;           // may be empty
+  Decomposition decompose;   // may be empty
+  Lowering lower;            // may be empty: extern call
+  // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
+  std::string_view functional;
+};
+
+// The entry, or nullptr. Thread-safe.
+const OperatorEntry* find(std::string_view name);
+std::span<const OperatorEntry* const> all();
+
+}  // namespace oxy::ops

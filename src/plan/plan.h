@@ -1,0 +1,103 @@
+// The executable plan as data: what the runtime does on a call, with no addresses in it (architecture, bet 8).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "aten/schema.h"
+#include "aten/tensor_meta.h"
+#include "graph/graph.h"
+
+namespace oxy::plan {
+
+using BufferId = int32_t;
+inline constexpr BufferId kNoBuffer = -1;
+
+enum class Storage : uint8_t {
+  Input,     // the caller's tensor number `slot`
+  Constant,  // the tensor with handle `slot`
+  Arena,     // bytes [arena_offset, + size) of the call's arena, 64-byte aligned
+  Output,    // allocated afresh for the caller
+  Extern,    // owned by the tensor an extern call returned
+};
+
+struct Buffer {
+  std::string name;
+  DType dtype = DType::Float32;
+  Device device;
+  std::vector<Expr> sizes;
+  std::vector<Expr> strides;  // elements
+  Storage storage = Storage::Arena;
+  int32_t slot = -1;
+  Expr arena_offset = 0;  // bytes
+};
+
+// A strided window on a buffer; equal to the buffer itself when sizes and strides are and offset is 0.
+struct View {
+  BufferId buffer = kNoBuffer;
+  std::vector<Expr> sizes;
+  std::vector<Expr> strides;  // elements
+  Expr offset = 0;            // elements from the buffer's first
+};
+
+struct Kernel {
+  std::string name;    // the extern "C" symbol
+  std::string source;  // one file, complete
+};
+
+// Runs kernels[kernel] over outer-loop slices of [0, extent), in parallel if extent > grain.
+struct Launch {
+  int32_t kernel = -1;
+  std::vector<BufferId> buffers;  // the kernel's pointers, in its order
+  std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
+  Expr extent = 1;
+  int64_t grain = 1;          // smallest slice worth a thread
+  int64_t scratch_bytes = 0;  // each thread's
+};
+
+using CallArgument = std::variant<graph::None, View, std::vector<std::optional<View>>, bool, Expr, double,
+                                  std::complex<double>, std::string, DType, Device, MemoryFormat, std::vector<bool>,
+                                  std::vector<Expr>, std::vector<double>>;
+
+struct Call {
+  const OperatorSchema* op = nullptr;
+  std::vector<CallArgument> args;
+  std::vector<BufferId> outputs;  // kNoBuffer: unused. Arena and Output buffers are filled in place.
+};
+
+// The last use of an extern-owned buffer has passed.
+struct Free {
+  BufferId buffer = kNoBuffer;
+};
+
+using Step = std::variant<Launch, Call, Free>;
+
+struct Output {
+  View view;
+  DType dtype = DType::Float32;
+  graph::OutputKind kind = graph::OutputKind::Value;
+  int32_t alias = -1;
+};
+
+struct Mutation {
+  int32_t input = -1;
+  View value;  // copied into the input after the last step
+};
+
+struct Plan {
+  std::vector<Buffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::vector<Output> outputs;
+  std::vector<Mutation> mutations;
+  Expr arena_bytes = 0;
+  int32_t input_count = 0;
+};
+
+std::string print(const Plan& plan);
+void verify(const Plan& plan);  // InternalError naming the first broken rule
+
+}  // namespace oxy::plan

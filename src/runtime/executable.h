@@ -1,0 +1,37 @@
+// A plan made ready to run: kernels loaded, constants held, arenas pooled.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "jit/jit.h"
+#include "plan/plan.h"
+
+namespace oxy::runtime {
+
+// A kernel met an index out of range. Nothing the caller can see was changed (mutations are committed last, the
+// generator's state is restored): run the segment in eager, which raises the right error.
+struct IndexOutOfRange {};
+
+class Executable {
+ public:
+  // `constants[h]` is the tensor with handle h.
+  Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels, std::vector<at::Tensor> constants);
+  ~Executable();
+
+  // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe; the
+  // GIL may be released. Throws IndexOutOfRange, or what an extern kernel throws.
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs);
+
+  const plan::Plan& plan() const;
+  int64_t arena_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace oxy::runtime
