@@ -1,0 +1,118 @@
+#include "aten/tensor_meta.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace oxy {
+namespace {
+
+bool is_zero(const Expr& e) {
+  return e.is_constant() && e.constant() == 0;
+}
+bool is_one(const Expr& e) {
+  return e.is_constant() && e.constant() == 1;
+}
+// Size 0 or 1: the stride of the dimension says nothing.
+bool is_trivial(const Expr& size) {
+  return size.is_constant() && size.constant() < 2;
+}
+
+bool has_no_elements(const TensorMeta& meta) {
+  return std::any_of(meta.sizes.begin(), meta.sizes.end(), is_zero);
+}
+
+// True if the dimensions `order`, innermost first, are laid out one after the other without gaps.
+bool is_packed(const TensorMeta& meta, const std::vector<size_t>& order) {
+  Expr expected = 1;
+  for (size_t d : order) {
+    if (is_one(meta.sizes[d])) continue;
+    if (!(meta.strides[d] == expected)) return false;
+    expected = expected * meta.sizes[d];
+  }
+  return true;
+}
+
+std::vector<size_t> channels_last_order(size_t rank) {
+  std::vector<size_t> order = {1};
+  for (size_t d = rank - 1; d >= 2; --d) order.push_back(d);
+  order.push_back(0);
+  return order;
+}
+
+std::string join(const std::vector<Expr>& items) {
+  std::string text;
+  for (const Expr& e : items) text += (text.empty() ? "" : ", ") + e.str();
+  return text;
+}
+
+}  // namespace
+
+std::string str(Device device) {
+  constexpr std::string_view kNames[] = {"cpu", "cuda", "meta"};
+  std::string_view kind = kNames[static_cast<size_t>(device.kind)];
+  return device.index < 0 ? std::string(kind) : fmt::format("{}:{}", kind, device.index);
+}
+
+Expr element_count(const TensorMeta& meta) {
+  return sym::product(meta.sizes);
+}
+
+std::vector<Expr> contiguous_strides(const std::vector<Expr>& sizes) {
+  std::vector<Expr> strides(sizes.size());
+  Expr stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride = stride * sym::max(sizes[i], 1);
+  }
+  return strides;
+}
+
+std::vector<Expr> channels_last_strides(const std::vector<Expr>& sizes) {
+  check(sizes.size() == 4 || sizes.size() == 5, "channels-last strides need rank 4 or 5");
+  std::vector<Expr> strides(sizes.size());
+  Expr stride = 1;
+  for (size_t d : channels_last_order(sizes.size())) {
+    strides[d] = stride;
+    stride = stride * sizes[d];  // a size of 0 makes the outer strides 0, unlike contiguous strides
+  }
+  return strides;
+}
+
+bool is_contiguous(const TensorMeta& meta) {
+  if (has_no_elements(meta)) return true;
+  Expr expected = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0;) {
+    if (is_one(meta.sizes[d])) continue;
+    if (!(meta.strides[d] == expected)) return false;
+    expected = expected * meta.sizes[d];
+  }
+  return true;
+}
+
+bool is_channels_last(const TensorMeta& meta) {
+  if (meta.rank() != 4 && meta.rank() != 5) return false;
+  return is_packed(meta, channels_last_order(meta.sizes.size()));
+}
+
+bool is_non_overlapping_and_dense(const TensorMeta& meta) {
+  if (is_contiguous(meta)) return true;
+  std::vector<size_t> order;
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    if (!is_trivial(meta.sizes[d])) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return sym::known_less(meta.strides[a], meta.strides[b]); });
+  return is_packed(meta, order);
+}
+
+std::string str(const TensorMeta& meta) {
+  std::string text = fmt::format("{}[{}]", name(meta.dtype), join(meta.sizes));
+  if (!is_contiguous(meta)) text += fmt::format(" strides [{}]", join(meta.strides));
+  if (!is_zero(meta.storage_offset)) text += fmt::format(" offset {}", meta.storage_offset.str());
+  if (!(meta.device == Device{})) text += " on " + str(meta.device);
+  return text;
+}
+
+}  // namespace oxy

@@ -1,0 +1,63 @@
+#include <doctest/doctest.h>
+
+#include "aten/tensor_meta.h"
+#include "base/error.h"
+
+using namespace oxy;
+
+namespace {
+TensorMeta strided(std::vector<Expr> sizes, std::vector<Expr> strides) {
+  return {DType::Float32, {}, std::move(sizes), std::move(strides), 0};
+}
+}  // namespace
+
+TEST_CASE("promotion") {
+  CHECK(promote(DType::Bool, DType::UInt8) == DType::UInt8);
+  CHECK(promote(DType::UInt8, DType::Int8) == DType::Int16);
+  CHECK(promote(DType::UInt8, DType::Int64) == DType::Int64);
+  CHECK(promote(DType::Int64, DType::Float16) == DType::Float16);
+  CHECK(promote(DType::BFloat16, DType::Float16) == DType::Float32);
+  CHECK(promote(DType::BFloat16, DType::Float64) == DType::Float64);
+  CHECK(promote(DType::Float64, DType::Complex64) == DType::Complex128);
+  CHECK(promote(DType::Float16, DType::Complex64) == DType::Complex64);
+  CHECK(promote(DType::UInt16, DType::Float32) == DType::Float32);
+  CHECK_THROWS_AS(promote(DType::UInt16, DType::Int32), Unsupported);
+  CHECK_THROWS_AS(promote(DType::Bool, DType::UInt64), Unsupported);
+}
+
+TEST_CASE("dtype names round-trip") {
+  for (int i = 0; i <= static_cast<int>(DType::Complex128); ++i) {
+    DType dtype = static_cast<DType>(i);
+    CHECK(dtype_from_name(name(dtype)) == dtype);
+  }
+  CHECK(!dtype_from_name("float").has_value());
+}
+
+TEST_CASE("layout predicates ignore dimensions of size one") {
+  CHECK(contiguous_strides({2, 3, 4}) == std::vector<Expr>{12, 4, 1});
+  CHECK(contiguous_strides({2, 0, 4}) == std::vector<Expr>{4, 4, 1});
+  CHECK(channels_last_strides({2, 3, 4, 5}) == std::vector<Expr>{60, 1, 15, 3});
+  CHECK(is_contiguous(strided({2, 1, 4}, {4, 99, 1})));
+  CHECK(!is_contiguous(strided({2, 4}, {1, 2})));
+  CHECK(is_non_overlapping_and_dense(strided({2, 4}, {1, 2})));
+  CHECK(!is_non_overlapping_and_dense(strided({2, 4}, {8, 1})));
+  CHECK(!is_non_overlapping_and_dense(strided({2, 4}, {0, 1})));
+  CHECK(is_channels_last(strided({2, 3, 4, 5}, {60, 1, 15, 3})));
+  CHECK(!is_channels_last(strided({2, 3, 4, 5}, {60, 20, 5, 1})));
+}
+
+TEST_CASE("symbolic sizes") {
+  Expr n = Expr::variable("n", 9001, {2, 1000});
+  TensorMeta meta = strided({n, 3}, contiguous_strides({n, 3}));
+  CHECK(is_contiguous(meta));
+  CHECK(element_count(meta) == n * 3);
+  TensorMeta transposed = strided({3, n}, {1, 3});
+  CHECK(!is_contiguous(transposed));
+  CHECK(is_non_overlapping_and_dense(transposed));
+}
+
+TEST_CASE("text") {
+  CHECK(str(strided({2, 3}, {3, 1})) == "float32[2, 3]");
+  CHECK(str(strided({2, 3}, {1, 2})) == "float32[2, 3] strides [1, 2]");
+  CHECK(str(Device{Device::Kind::Cuda, 0}) == "cuda:0");
+}
