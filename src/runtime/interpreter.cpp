@@ -1,0 +1,100 @@
+#include "runtime/interpreter.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
+  std::vector<int64_t> result;
+  for (const Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
+// For each value, the last node that reads it (nodes.size() for results): it is dropped after that one.
+std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
+  std::vector<int32_t> last(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const graph::ValueId id : graph.nodes[n].outputs)
+      if (id != graph::kNoValue) last[static_cast<size_t>(id)] = static_cast<int32_t>(n);
+    graph::for_each_input(
+        graph.nodes[n], [&](graph::ValueId id) { last[static_cast<size_t>(id)] = static_cast<int32_t>(n); });
+  }
+  for (const graph::Output& output : graph.outputs) last[static_cast<size_t>(output.value)] = -1;
+  for (const graph::Mutation& mutation : graph.mutations) last[static_cast<size_t>(mutation.value)] = -1;
+  std::vector<std::vector<graph::ValueId>> result(graph.nodes.size());
+  for (size_t v = 0; v < last.size(); ++v)
+    if (last[v] >= 0) result[static_cast<size_t>(last[v])].push_back(static_cast<graph::ValueId>(v));
+  return result;
+}
+
+at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
+                         std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values) {
+  if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
+  const auto index = static_cast<size_t>(output.alias);
+  if (graph.inputs.at(index) == output.value) return inputs[index];
+  const TensorMeta& meta = graph.meta(output.value);
+  return inputs[index].as_strided(constants_of(meta.sizes), constants_of(meta.strides),
+                                  meta.storage_offset.constant());
+}
+
+}  // namespace
+
+std::vector<at::Tensor> run_node(const graph::Node& node,
+                                 const std::function<at::Tensor(graph::ValueId)>& tensor) {
+  const c10::OperatorHandle op = handle_of(*node.op);
+  check(node.args.size() == node.op->arguments.size(), "a node has the wrong number of arguments");
+  torch::jit::Stack stack;
+  stack.reserve(node.args.size());
+  for (size_t i = 0; i < node.args.size(); ++i)
+    stack.push_back(ivalue_from_argument(node.args[i], node.op->arguments[i], tensor));
+  op.callBoxed(stack);
+  std::vector<at::Tensor> results;
+  results.reserve(node.outputs.size());
+  for_each_returned_tensor(stack, stack.size(), [&](const at::Tensor& t) { results.push_back(t); });
+  return results;
+}
+
+std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at::Tensor> inputs,
+                                  std::span<const at::Tensor> constants) {
+  check(inputs.size() == graph.inputs.size(), "a graph runs on as many tensors as it has inputs");
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.at(static_cast<size_t>(graph.inputs[i])) = inputs[i].detach();
+  const bool mutates = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const graph::Node& node) { return node.op->is_mutating(); });
+  for (const graph::Constant& constant : graph.constants) {
+    const at::Tensor& tensor = constants[static_cast<size_t>(constant.handle)];
+    values.at(static_cast<size_t>(constant.value)) = mutates ? tensor.clone() : tensor;
+  }
+  const auto dead = dead_after(graph);
+  const auto value = [&](graph::ValueId id) { return values.at(static_cast<size_t>(id)); };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const graph::Node& node = graph.nodes[n];
+    const std::vector<at::Tensor> results = run_node(node, value);
+    check(results.size() == node.outputs.size(),
+          fmt::format("{} returned {} tensors, not {}", node.op->name, results.size(), node.outputs.size()));
+    for (size_t i = 0; i < results.size(); ++i)
+      if (node.outputs[i] != graph::kNoValue) values[static_cast<size_t>(node.outputs[i])] = results[i];
+    for (const graph::ValueId id : dead[n]) values[static_cast<size_t>(id)].reset();
+  }
+  for (const graph::Mutation& mutation : graph.mutations)
+    values[static_cast<size_t>(graph.inputs.at(static_cast<size_t>(mutation.input)))].copy_(
+        value(mutation.value));
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(graph.outputs.size());
+  for (const graph::Output& output : graph.outputs)
+    outputs.push_back(output_tensor(graph, output, inputs, values));
+  return outputs;
+}
+
+}  // namespace oxy::runtime
