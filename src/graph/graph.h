@@ -2,8 +2,8 @@
 #pragma once
 
 #include <complex>
-#include <functional>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,15 +31,15 @@ struct ValueList {  // a list of tensors; kNoValue stands for an absent optional
 
 // An argument of a node. A Tensor parameter holds a ValueRef, or a plain number where the user wrote one
 // (`x + 1`: PyTorch's wrapped number, which does not take part in type promotion with its own width).
-using Argument = std::variant<None, ValueRef, ValueList, bool, Expr, double, std::complex<double>, std::string,
-                              DType, Device, MemoryFormat, std::vector<bool>, std::vector<Expr>,
-                              std::vector<double>>;
+using Argument =
+    std::variant<None, ValueRef, ValueList, bool, Expr, double, std::complex<double>, std::string, DType,
+                 Device, MemoryFormat, std::vector<bool>, std::vector<Expr>, std::vector<double>>;
 
 struct Node {
   const OperatorSchema* op = nullptr;
-  std::vector<Argument> args;     // one a schema argument, defaults filled in
-  std::vector<ValueId> outputs;   // one a returned tensor; a returned TensorList is flattened
-  int32_t location = -1;          // index into Graph::locations: the user's line, -1 if unknown
+  std::vector<Argument> args;    // one a schema argument, defaults filled in
+  std::vector<ValueId> outputs;  // one a returned tensor; a returned TensorList is flattened
+  int32_t location = -1;         // index into Graph::locations: the user's line, -1 if unknown
 };
 
 struct Value {
@@ -47,8 +47,8 @@ struct Value {
   int32_t node = -1;  // the producer's index in Graph::nodes, -1 for inputs and constants
 };
 
-// A tensor that capture met as a literal (torch.tensor(2.0)) or that freezing made constant. The data is held by
-// whoever made the graph, under `handle`.
+// A tensor that capture met as a literal (torch.tensor(2.0)) or that freezing made constant. The data is held
+// by whoever made the graph, under `handle`.
 struct Constant {
   ValueId value = kNoValue;
   int32_t handle = -1;
@@ -56,7 +56,7 @@ struct Constant {
 
 enum class OutputKind : uint8_t {
   Value,        // a tensor of its own
-  InputAlias,   // a view of graph input `alias` (index into inputs) with the metadata of `value`, or that input
+  InputAlias,   // graph input `alias` (index into inputs) itself or a view of it, with the metadata of `value`
   OutputAlias,  // a view of graph output `alias` (index into outputs, smaller than this one)
 };
 struct Output {
@@ -93,7 +93,12 @@ struct Graph {
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);
 void for_each_input(const Node& node, const std::function<void(ValueId)>& fn);
 
-// Text form, one node a line; parse(print(g)) is g. Grammar in graph/text.cpp.
+// Equal in everything but the numbering of locations; NaN equals NaN.
+bool same(const Node& a, const Node& b);  // locations not compared
+bool same(const Graph& a, const Graph& b);
+
+// Text form, one node a line; same(parse(print(g)), g) if every value of g is defined. Grammar in
+// graph/parse.cpp.
 std::string print(const Graph& graph);
 Graph parse(std::string_view text);  // UserError with line and column
 

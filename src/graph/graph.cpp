@@ -1,0 +1,123 @@
+#include "graph/graph.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace oxy::graph {
+
+ValueId Graph::add_value(TensorMeta meta) {
+  values.push_back({std::move(meta), -1});
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+ValueId Graph::add_input(TensorMeta meta) {
+  ValueId id = add_value(std::move(meta));
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
+  ValueId id = add_value(std::move(meta));
+  constants.push_back({id, handle});
+  return id;
+}
+
+int32_t Graph::add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
+                        int32_t location) {
+  check(op != nullptr, "a node needs an operator");
+  auto index = static_cast<int32_t>(nodes.size());
+  Node node{op, std::move(args), {}, location};
+  node.outputs.reserve(outputs.size());
+  for (TensorMeta& meta : outputs) {
+    ValueId id = add_value(std::move(meta));
+    values[static_cast<size_t>(id)].node = index;
+    node.outputs.push_back(id);
+  }
+  nodes.push_back(std::move(node));
+  return index;
+}
+
+namespace {
+
+template <typename NodeType, typename Visit>
+void visit_inputs(NodeType& node, const Visit& visit) {
+  for (auto& arg : node.args) {
+    if (auto* ref = std::get_if<ValueRef>(&arg)) {
+      visit(ref->id);
+    } else if (auto* list = std::get_if<ValueList>(&arg)) {
+      for (auto& id : list->ids)
+        if (id != kNoValue) visit(id);
+    }
+  }
+}
+
+bool same_double(double a, double b) {
+  return a == b || (a != a && b != b);
+}
+
+bool same_argument(const Argument& a, const Argument& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* x = std::get_if<double>(&a)) return same_double(*x, std::get<double>(b));
+  if (const auto* x = std::get_if<std::complex<double>>(&a)) {
+    const auto& y = std::get<std::complex<double>>(b);
+    return same_double(x->real(), y.real()) && same_double(x->imag(), y.imag());
+  }
+  if (const auto* x = std::get_if<std::vector<double>>(&a)) {
+    const auto& y = std::get<std::vector<double>>(b);
+    if (x->size() != y.size()) return false;
+    for (size_t i = 0; i < x->size(); ++i)
+      if (!same_double((*x)[i], y[i])) return false;
+    return true;
+  }
+  return a == b;
+}
+
+const std::string* location_of(const Graph& graph, const Node& node) {
+  return node.location < 0 ? nullptr : &graph.locations.at(static_cast<size_t>(node.location));
+}
+
+}  // namespace
+
+void for_each_input(Node& node, const std::function<void(ValueId&)>& fn) {
+  visit_inputs(node, fn);
+}
+void for_each_input(const Node& node, const std::function<void(ValueId)>& fn) {
+  visit_inputs(node, fn);
+}
+
+bool same(const Node& a, const Node& b) {
+  if (a.op != b.op || a.outputs != b.outputs || a.args.size() != b.args.size()) return false;
+  for (size_t i = 0; i < a.args.size(); ++i)
+    if (!same_argument(a.args[i], b.args[i])) return false;
+  return true;
+}
+
+bool same(const Graph& a, const Graph& b) {
+  if (a.inputs != b.inputs || a.values.size() != b.values.size() || a.nodes.size() != b.nodes.size() ||
+      a.constants.size() != b.constants.size() || a.outputs.size() != b.outputs.size() ||
+      a.mutations.size() != b.mutations.size())
+    return false;
+  for (size_t i = 0; i < a.values.size(); ++i)
+    if (a.values[i].node != b.values[i].node || !(a.values[i].meta == b.values[i].meta)) return false;
+  for (size_t i = 0; i < a.constants.size(); ++i)
+    if (a.constants[i].value != b.constants[i].value || a.constants[i].handle != b.constants[i].handle)
+      return false;
+  for (size_t i = 0; i < a.outputs.size(); ++i)
+    if (a.outputs[i].value != b.outputs[i].value || a.outputs[i].kind != b.outputs[i].kind ||
+        a.outputs[i].alias != b.outputs[i].alias)
+      return false;
+  for (size_t i = 0; i < a.mutations.size(); ++i)
+    if (a.mutations[i].input != b.mutations[i].input || a.mutations[i].value != b.mutations[i].value)
+      return false;
+  for (size_t i = 0; i < a.nodes.size(); ++i) {
+    if (!same(a.nodes[i], b.nodes[i])) return false;
+    const std::string* x = location_of(a, a.nodes[i]);
+    const std::string* y = location_of(b, b.nodes[i]);
+    if ((x == nullptr) != (y == nullptr) || (x != nullptr && *x != *y)) return false;
+  }
+  return true;
+}
+
+}  // namespace oxy::graph

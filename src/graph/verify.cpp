@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/graph.h"
+
+namespace oxy::graph {
+namespace {
+
+template <typename... Types>
+bool holds_any(const Argument& arg) {
+  return (std::holds_alternative<Types>(arg) || ...);
+}
+
+bool is_number(const Argument& arg) {
+  return holds_any<bool, Expr, double, std::complex<double>>(arg);
+}
+
+bool fits(const Argument& arg, const ArgumentInfo& info) {
+  if (std::holds_alternative<None>(arg)) return info.optional || info.kind == ArgumentKind::Generator;
+  switch (info.kind) {
+    case ArgumentKind::Tensor:
+      return holds_any<ValueRef>(arg) || is_number(arg);
+    case ArgumentKind::TensorList:
+    case ArgumentKind::OptionalTensorList:
+      return holds_any<ValueList>(arg);
+    case ArgumentKind::Scalar:
+      return is_number(arg);
+    case ArgumentKind::Int:
+      return holds_any<Expr, bool>(arg);
+    case ArgumentKind::IntList:
+      return holds_any<std::vector<Expr>>(arg);
+    case ArgumentKind::Float:
+      return holds_any<double, Expr, bool>(arg);
+    case ArgumentKind::FloatList:
+      return holds_any<std::vector<double>>(arg);
+    case ArgumentKind::Bool:
+      return holds_any<bool>(arg);
+    case ArgumentKind::BoolList:
+      return holds_any<std::vector<bool>>(arg);
+    case ArgumentKind::String:
+      return holds_any<std::string>(arg);
+    case ArgumentKind::DType:
+      return holds_any<DType>(arg);
+    case ArgumentKind::Device:
+      return holds_any<Device>(arg);
+    case ArgumentKind::MemoryFormat:
+      return holds_any<MemoryFormat>(arg);
+    case ArgumentKind::Layout:
+    case ArgumentKind::Generator:
+    case ArgumentKind::Other:
+      return true;
+  }
+  return false;
+}
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, bool functional) : graph_(graph), functional_(functional) {}
+
+  void run() {
+    defined_.assign(graph_.values.size(), false);
+    for (ValueId id : graph_.inputs) define(id, -1);
+    for (const Constant& constant : graph_.constants) {
+      define(constant.value, -1);
+      require(constant.handle >= 0, "a constant has no handle");
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      where_ = static_cast<int32_t>(i);
+      check_node(graph_.nodes[i]);
+    }
+    where_ = -1;
+    check_results();
+  }
+
+ private:
+  void require(bool condition, std::string_view rule) const {
+    if (condition) [[likely]]
+      return;
+    if (where_ < 0) throw InternalError(fmt::format("broken graph: {}", rule));
+    const Node& node = graph_.nodes[static_cast<size_t>(where_)];
+    throw InternalError(fmt::format("broken graph: node {} ({}): {}", where_,
+                                    node.op == nullptr ? "no operator" : node.op->name, rule));
+  }
+
+  void define(ValueId id, int32_t producer) {
+    require(id >= 0 && static_cast<size_t>(id) < graph_.values.size(), "a defined value does not exist");
+    auto index = static_cast<size_t>(id);
+    if (defined_[index]) require(false, fmt::format("%{} is defined twice", id));
+    defined_[index] = true;
+    const Value& value = graph_.values[index];
+    if (value.node != producer)
+      require(false, fmt::format("%{} names node {} as its producer, not {}", id, value.node, producer));
+    if (value.meta.sizes.size() != value.meta.strides.size())
+      require(false, fmt::format("%{} has {} sizes and {} strides", id, value.meta.sizes.size(),
+                                 value.meta.strides.size()));
+  }
+
+  void use(ValueId id) const {
+    require(id >= 0 && static_cast<size_t>(id) < graph_.values.size(), "a used value does not exist");
+    if (!defined_[static_cast<size_t>(id)])
+      require(false, fmt::format("%{} is used before it is defined", id));
+  }
+
+  void check_node(const Node& node) {
+    require(node.op != nullptr, "no operator");
+    const OperatorSchema& op = *node.op;
+    if (node.args.size() != op.arguments.size())
+      require(false, fmt::format("{} arguments instead of {}", node.args.size(), op.arguments.size()));
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      if (!fits(node.args[i], op.arguments[i]))
+        require(false, fmt::format("argument '{}' is of a kind that its schema does not allow",
+                                   op.arguments[i].name));
+      if (op.arguments[i].kind == ArgumentKind::TensorList) {
+        if (const auto* list = std::get_if<ValueList>(&node.args[i]))
+          for (ValueId id : list->ids)
+            if (id == kNoValue)
+              require(false, fmt::format("argument '{}' misses a tensor", op.arguments[i].name));
+      }
+    }
+    for (const Argument& arg : node.args)
+      if (const auto* ref = std::get_if<ValueRef>(&arg)) use(ref->id);
+    for_each_input(node, [this](ValueId id) { use(id); });
+    check_output_count(node);
+    for (ValueId id : node.outputs)
+      if (id != kNoValue) define(id, where_);
+    require(node.location >= -1 && node.location < static_cast<int32_t>(graph_.locations.size()),
+            "its location does not exist");
+    require(!functional_ || !op.is_mutating(), "a functional graph mutates");
+  }
+
+  void check_output_count(const Node& node) const {
+    size_t tensors = 0;
+    for (const ReturnInfo& info : node.op->returns) {
+      if (info.kind == ArgumentKind::TensorList || info.kind == ArgumentKind::OptionalTensorList) return;
+      if (info.kind == ArgumentKind::Tensor) ++tensors;
+    }
+    if (node.outputs.size() != tensors)
+      require(false, fmt::format("{} outputs instead of {}", node.outputs.size(), tensors));
+  }
+
+  void check_results() const {
+    auto input_count = static_cast<int32_t>(graph_.inputs.size());
+    std::vector<bool> mutated(graph_.inputs.size(), false);
+    for (const Mutation& mutation : graph_.mutations) {
+      require(mutation.input >= 0 && mutation.input < input_count, "a mutated input does not exist");
+      require(!mutated[static_cast<size_t>(mutation.input)], "an input is mutated twice");
+      mutated[static_cast<size_t>(mutation.input)] = true;
+      use(mutation.value);
+    }
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const Output& output = graph_.outputs[i];
+      use(output.value);
+      if (output.kind == OutputKind::InputAlias)
+        require(output.alias >= 0 && output.alias < input_count,
+                "an output aliases an input that does not exist");
+      if (output.kind == OutputKind::OutputAlias)
+        require(output.alias >= 0 && output.alias < static_cast<int32_t>(i),
+                "an output aliases an output that is not before it");
+    }
+  }
+
+  const Graph& graph_;
+  bool functional_;
+  int32_t where_ = -1;  // the node being checked, for messages
+  std::vector<bool> defined_;
+};
+
+}  // namespace
+
+void verify(const Graph& graph, bool functional) {
+  Verifier(graph, functional).run();
+}
+
+}  // namespace oxy::graph
