@@ -1,0 +1,112 @@
+// First: it decides what Python.h declares.
+#include "cpy/internals.h"
+
+#include <pthread.h>
+
+#include <new>
+
+#include "base/error.h"
+#include "cpy/code_extra.h"
+#include "cpy/dict.h"
+#include "cpy/object_dict.h"
+#include "cpy/ref.h"
+#include "cpy/shared.h"
+#include "cpy/thread.h"
+#include "cpy/type.h"
+
+namespace oxy::cpy {
+namespace {
+
+struct StackBounds {
+  uintptr_t low = 0;
+  size_t size = 0;
+};
+
+StackBounds stack_bounds() {
+  StackBounds bounds;
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return bounds;
+  void* low = nullptr;
+  if (pthread_attr_getstack(&attributes, &low, &bounds.size) == 0)
+    bounds.low = reinterpret_cast<uintptr_t>(low);
+  pthread_attr_destroy(&attributes);
+  return bounds;
+}
+
+// A function that does nothing: calling it lets the eval loop serve what only the eval loop can.
+PyObject* make_visit() {
+  Ref globals = Ref::steal(PyDict_New());
+  if (!globals) return nullptr;
+  Ref result = Ref::steal(PyRun_String("def visit(): pass", Py_file_input, globals.get(), globals.get()));
+  return result ? Py_XNewRef(PyDict_GetItemString(globals.get(), "visit")) : nullptr;
+}
+
+}  // namespace
+
+bool is_native_stack_deep() {
+  static thread_local const StackBounds bounds = stack_bounds();
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return bounds.size != 0 && here - bounds.low < bounds.size / 2;
+}
+
+bool serve_requests(PyThreadState* thread) {
+  if (PyErr_CheckSignals() < 0) return false;
+  if (Ref exception = take_async_exception(thread)) {
+    PyErr_SetNone(exception.get());
+    return false;
+  }
+  if (!has_requests(thread)) return true;
+  static PyObject* visit = make_visit();
+  if (visit == nullptr) return false;
+  return bool(Ref::steal(PyObject_CallNoArgs(visit)));
+}
+
+int64_t find_unicode_key(PyDictKeysObject* keys, PyObject* name) {
+  if (keys->dk_kind == DICT_KEYS_GENERAL) return -1;
+  const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
+  const Py_ssize_t count = keys->dk_nentries;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (entries[i].me_key == name) return i;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (entries[i].me_key != nullptr && PyUnicode_Compare(entries[i].me_key, name) == 0) return i;
+  return -1;
+}
+
+int64_t inline_index(const InlineValues& values, PyObject* name) {
+  return find_unicode_key(static_cast<PyDictKeysObject*>(const_cast<void*>(values.keys)), name);
+}
+
+PyObject* instance_value(PyObject* object, PyObject* name) {
+  if (PyObject* dict = existing_dict(object)) {
+    PyObject* value = PyDict_GetItemWithError(dict, name);
+    if (value == nullptr) PyErr_Clear();
+    return value;
+  }
+  const InlineValues values = inline_values(object);
+  if (!values) return nullptr;
+  const int64_t index = inline_index(values, name);
+  return index < 0 ? nullptr : values.values[size_t(index)];
+}
+
+uint64_t dict_version(PyObject* dict) {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag >> kDictVersionShift;
+}
+
+uint32_t type_version(PyTypeObject* type) {
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+uint32_t assign_type_version(PyTypeObject* type) {
+  if (const uint32_t version = type_version(type)) return version;
+  // Looking up any attribute fills the method cache, which needs a version.
+  static PyObject* name = PyUnicode_InternFromString("__oxyfuel_version__");
+  if (name != nullptr) _PyType_Lookup(type, name);
+  PyErr_Clear();
+  return type_version(type);
+}
+
+CodeExtra::CodeExtra(void (*free)(void*)) : index_(request_code_extra(free)) {
+  check(index_ >= 0, "CPython has no code-extra slot left");
+}
+
+}  // namespace oxy::cpy

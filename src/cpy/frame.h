@@ -1,0 +1,73 @@
+// The interpreter's own frames: what PEP 523 hooks are given. The only place that knows _PyInterpreterFrame.
+//
+// Instruction positions are code units from the start of co_code. A frame's slots are its locals in the order
+// of co_localsplusnames (arguments, locals, cells, free variables), followed by the value stack.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+struct _PyInterpreterFrame;
+
+namespace oxy::cpy {
+
+// A view of a frame that somebody else owns. All PyObject results are borrowed.
+class Frame {
+ public:
+  explicit Frame(_PyInterpreterFrame* frame) : frame_(frame) {}
+  _PyInterpreterFrame* get() const { return frame_; }
+
+  PyCodeObject* code() const;
+  PyObject* function() const;  // the function object that was called
+  PyObject* globals() const;   // a dict
+  PyObject* builtins() const;  // a dict, mostly
+  PyObject* names() const;     // mapping that LOAD_NAME and STORE_NAME use; null in functions
+  bool is_plain_call() const;  // owned by the thread: not a generator's, not one that outlived its call
+  bool is_at_start() const;    // no instruction has run yet
+
+  PyObject** slots() const;
+  int slot_count() const;  // locals plus stack, in use
+  void set_slot_count(int count) const;
+
+  // Where CPython goes on when the frame is handed over: the instruction that starts at `unit`.
+  void set_next(int32_t unit) const;
+  // The instruction being executed, for f_lineno, f_lasti and tracebacks: `unit` is its opcode, past
+  // EXTENDED_ARG.
+  void set_executing(int32_t unit) const;
+  int32_t executing() const;
+
+ private:
+  _PyInterpreterFrame* frame_;
+};
+
+// Makes a frame the thread's current one while code runs on its behalf: sys._getframe, tracebacks and
+// warnings see it. Counts as one level of Python recursion, as the frame does under the interpreter itself.
+// Frames are unlinked in reverse order, and before they are handed over.
+class FrameLink {
+ public:
+  FrameLink(PyThreadState* thread, Frame frame);
+  ~FrameLink() { unlink(); }
+  FrameLink(const FrameLink&) = delete;
+  FrameLink& operator=(const FrameLink&) = delete;
+  void unlink();
+
+ private:
+  PyThreadState* thread_;
+  _PyInterpreterFrame* frame_;
+  alignas(8) unsigned char storage_[32];  // a _PyCFrame on the versions that have one
+  bool linked_ = true;
+};
+
+// The eval loop goes on with the frame at the place given by set_next(); it clears the frame when it is done.
+// Returns a new reference, or null with an error set. Consumes the frame either way.
+PyObject* evaluate(PyThreadState* thread, Frame frame);
+
+// Throws the pending error at the instruction whose opcode is at `unit`: the frame's own handler runs if it
+// has one there, with the value stack as it is now. Unlinks the frame. Same result as evaluate().
+PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_t unit);
+
+// Whether the frame's code must start in the interpreter, whose RESUME brings its instrumentation up to date.
+bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code);
+
+}  // namespace oxy::cpy

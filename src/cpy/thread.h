@@ -1,0 +1,29 @@
+// Per-thread interpreter state: tracing, requests to the eval loop, recursion and the C stack.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+
+namespace oxy::cpy {
+
+// True if sys.settrace, sys.setprofile or (3.12+) any sys.monitoring tool listens: frames then belong to
+// CPython.
+bool is_traced(PyThreadState* thread);
+
+// True if a signal, a pending call, an asynchronous exception, a GIL request or a collection waits for this
+// thread.
+bool has_requests(PyThreadState* thread);
+
+// Serves those requests as the eval loop does at a back edge. False with an error set if one of them raised.
+bool serve_requests(PyThreadState* thread);
+
+// Whether another level of Python calls, made through C, is within the interpreter's limits.
+bool can_recurse(PyThreadState* thread);
+
+// True when more than half of this thread's C stack, or of the interpreter's allowance of nested C calls, is
+// in use: calls of Python functions should then be left to the eval loop, which nests them without using
+// either.
+bool is_c_stack_deep(PyThreadState* thread);
+
+}  // namespace oxy::cpy

@@ -1,0 +1,18 @@
+// Whether a type, or anything in its method resolution order, changed, in one comparison.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+namespace oxy::cpy {
+
+// The type's version: no other type has it, and any change to the attributes of the type or of its bases
+// takes it away. 0: the type has none at present; see assign_type_version.
+uint32_t type_version(PyTypeObject* type);
+
+// Gives the type a version if it lacks one. 0 if that is impossible (a type that forbids it, or numbers ran
+// out): then nothing short of looking attributes up again tells whether the type changed.
+uint32_t assign_type_version(PyTypeObject* type);
+
+}  // namespace oxy::cpy
