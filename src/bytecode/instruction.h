@@ -3,6 +3,9 @@
 // Semantics are those of CPython 3.11-3.13; stack effects are written bottom to top. Superinstructions are split
 // (both halves carry the same offset), inline caches and no-ops are gone, KW_NAMES and PRECALL are folded into
 // Call. Jumps hold the index of the target instruction.
+//
+// Where instructions share an offset (`continues` is set on all but the first), a frame can stop only before the
+// first of them: a break, a hand-over or an error there finds the stack as it was before the whole group.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +15,7 @@
 namespace oxy::bytecode {
 
 enum class Op : uint8_t {
-  Nop,                // also RESUME
+  Nop,                // never decoded; RESUME is Resume
   PopTop, Copy,       // Copy: push stack[-arg]
   Swap,               // exchange stack[-1] and stack[-arg]
   PushNull,
@@ -20,11 +23,11 @@ enum class Op : uint8_t {
   LoadFast,           // arg: index into localsplus; unbound raises UnboundLocalError
   LoadFastAndClear,   // an unbound local pushes NULL
   StoreFast, DeleteFast,
-  LoadGlobal,         // arg: index into co_names
+  LoadGlobal,         // arg: index into co_names; arg2: 1 if the NULL of a call goes with it (see calls.h)
   LoadName, StoreName, DeleteName, StoreGlobal, DeleteGlobal,
   MakeCell,           // arg: localsplus index
   CopyFreeVars,       // arg: how many
-  LoadClosure,        // push the cell itself
+  LoadClosure,        // push the cell itself (3.13: LoadFast of the cell)
   LoadDeref, StoreDeref, DeleteDeref, LoadClassDeref,
   LoadAttr,           // arg: name index. obj -> value
   LoadMethod,         // obj -> method, self   or   NULL, value (order of the version: see `layout` of Call)
@@ -49,10 +52,11 @@ enum class Op : uint8_t {
                       // -2 if the names tuple is on top of the stack (3.13 CALL_KW)
   CallFunctionEx,     // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
   Jump,               // arg: target; arg2: 1 if backward (polls signals)
-  PopJumpIfTrue, PopJumpIfFalse, PopJumpIfNone, PopJumpIfNotNone,
+  PopJumpIfTrue, PopJumpIfFalse, PopJumpIfNone, PopJumpIfNotNone,  // arg, arg2 as Jump's
   JumpIfTrueOrPop, JumpIfFalseOrPop,
   GetIter,
-  ForIter,            // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop (3.12+)
+  ForIter,            // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop; always 0: as
+                      // CPython does, the iterator is popped and the target lies behind EndFor (and its PopTop)
   EndFor,             // 3.12: pops two; 3.13: pops one, followed by PopTop
   GetLen, MatchMapping, MatchSequence, MatchKeys, MatchClass,
   ReturnValue,        // also RETURN_CONST, decoded as LoadConst, ReturnValue at one offset
@@ -65,7 +69,9 @@ enum class Op : uint8_t {
   SetFunctionAttribute,  // 3.13
   ImportName, ImportFrom, ImportStar,
   LoadBuildClass, LoadAssertionError, LoadLocals, LoadFromDictOrGlobals, LoadFromDictOrDeref,
-  SetupAnnotations, PrintExpr, StopIterationError, TypeIntrinsic,
+  SetupAnnotations, PrintExpr, StopIterationError,
+  TypeIntrinsic,      // arg: CPython's intrinsic number, arg2: how many operands (1 or 2)
+  ConvertValue,       // 3.13: arg: conversion (1 str, 2 repr, 3 ascii) without formatting
   Unknown,
 };
 
@@ -80,6 +86,8 @@ struct Instruction {
   int32_t offset = 0;   // code units from the start of co_code of the instruction (its EXTENDED_ARG prefix included)
   int32_t end = 0;      // code units: where the next instruction starts
   int32_t line = -1;
+  int32_t at = 0;       // code units: the opcode proper, past EXTENDED_ARG, KW_NAMES and PRECALL; what f_lasti shows
+  bool continues = false;  // shares its offset with the instruction before it
 };
 
 struct ExceptionEntry {
@@ -94,6 +102,11 @@ struct Code {
   std::vector<ExceptionEntry> exception_table;
   // Index of the instruction at a code-unit offset (the first of those that share it), -1 if none.
   std::vector<int32_t> index_of_offset;
+  // Index of the first instruction behind the frame's prologue (MakeCell, CopyFreeVars): Resume, in functions.
+  int32_t entry = 0;
+
+  // The instruction that starts at an offset, which must be one.
+  const Instruction& at(int32_t offset) const { return instructions[size_t(index_of_offset[size_t(offset)])]; }
 };
 
 std::string_view name(Op op);

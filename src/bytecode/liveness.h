@@ -1,0 +1,29 @@
+// Which locals a frame can still read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bytecode/instruction.h"
+
+namespace oxy::bytecode {
+
+// A set of localsplus indices.
+class LocalSet {
+ public:
+  explicit LocalSet(int32_t count = 0) : words_(size_t(count + 63) / 64) {}
+  bool contains(int32_t local) const { return words_[size_t(local) / 64] >> (local % 64) & 1; }
+  void insert(int32_t local) { words_[size_t(local) / 64] |= uint64_t{1} << (local % 64); }
+  void erase(int32_t local) { words_[size_t(local) / 64] &= ~(uint64_t{1} << (local % 64)); }
+  bool merge(const LocalSet& other);  // true if it grew
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// For every instruction, the locals whose value just before it may be read later, along any path, that of
+// exceptions included. Cells and free variables count as read from everywhere: closures can see them. What
+// f_locals could show is not counted.
+std::vector<LocalSet> live_locals(const Code& code, int32_t locals);
+
+}  // namespace oxy::bytecode

@@ -1,0 +1,68 @@
+// One row for each opcode: how an instruction of the running Python version becomes canonical ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "bytecode/instruction.h"
+
+namespace oxy::bytecode {
+
+// How the operand of CPython's instruction is read.
+enum class Form : uint8_t {
+  Unknown,            // not an opcode of this version
+  Nothing,            // no canonical instruction: caches, no-ops
+  Plain,              // arg = operand
+  Fixed,              // arg, arg2 = the row's own
+  Forward,            // arg = target, relative to the next instruction
+  Backward,           // the same, backwards; arg2 = 1
+  QuietBackward,      // the same, arg2 = 0: signals are not polled
+  ForwardLoop,        // FOR_ITER: the target lies behind the END_FOR (and its POP_TOP) that CPython skips
+  BinaryKind,         // arg = kind, arg2 = in place
+  CompareLow,         // arg = operand
+  CompareHigh,        // 3.12: comparison above 4 bits
+  CompareBool,        // 3.13: comparison above 5 bits, bit 4 = as bool
+  GlobalAndNull,      // arg = name, arg2 = bit 0
+  AttributeOrMethod,  // arg = name; bit 0 = LoadMethod
+  SuperAttributeOrMethod,  // arg = name; bit 0 = LoadSuperMethod, arg2 = bit 1
+  TwoCounts,               // arg = low byte, arg2 = the rest
+  FormatFlags,             // arg = conversion, arg2 = with format spec
+  KeywordNames,            // folded into the Call that follows
+  Call,
+  CallKeywords,  // the names are on the stack
+  TwoLocals,     // arg = operand >> 4 for the row's op, operand & 15 for `second`
+  ReturnConstant,
+  Intrinsic1,
+  Intrinsic2,
+};
+
+struct Row {
+  Op op = Op::Unknown;
+  Form form = Form::Unknown;
+  uint8_t caches = 0;  // code units of inline cache that follow
+  int8_t arg = 0;      // for Form::Fixed
+  int8_t arg2 = 0;     // for Form::Fixed
+  Op second = Op::Unknown;
+};
+
+using Table = std::array<Row, 256>;
+
+struct TableEntry {
+  uint8_t opcode;
+  Row row;
+};
+
+template <size_t size>
+constexpr Table make_table(const TableEntry (&entries)[size]) {
+  Table table{};
+  for (const TableEntry& entry : entries) table[entry.opcode] = entry.row;
+  return table;
+}
+
+// Of the running version. Row 0 is the inline cache.
+extern const Table kTable;
+extern const uint8_t kExtendedArgument;
+// Instructions that FOR_ITER skips when the iterator is exhausted.
+extern const int kExhaustedSkip;
+
+}  // namespace oxy::bytecode
