@@ -1,0 +1,156 @@
+// Substitution, evaluation and what can be known for certain.
+#include <algorithm>
+
+#include "base/error.h"
+#include "sym/node.h"
+
+namespace oxy::sym {
+
+namespace {
+
+bool contains(const Expr& e, int64_t id) {
+  if ((variable_mask(e) & (uint64_t{1} << (static_cast<uint64_t>(id) % 64))) == 0) return false;
+  if (e.kind() == Kind::Variable) return e.variable_id() == id;
+  return std::ranges::any_of(e.operands(), [id](const Expr& operand) { return contains(operand, id); });
+}
+
+void collect(const Expr& e, std::vector<Expr>& out) {
+  if (e.kind() == Kind::Variable) out.push_back(e);
+  for (const Expr& operand : e.operands()) collect(operand, out);
+}
+
+}  // namespace
+
+Expr substitute(const Expr& e, const std::function<std::optional<Expr>(int64_t)>& replacement) {
+  if (e.is_constant()) return e;
+  if (e.kind() == Kind::Variable) {
+    auto value = replacement(e.variable_id());
+    return value ? std::move(*value) : e;
+  }
+  std::vector<Expr> operands;
+  operands.reserve(e.operands().size());
+  bool changed = false;
+  for (const Expr& operand : e.operands()) {
+    operands.push_back(substitute(operand, replacement));
+    changed |= !Node::same_bits(operands.back(), operand);
+  }
+  if (!changed) return e;
+  switch (e.kind()) {
+    case Kind::Sum: {
+      std::vector<Expr> list;
+      for (const Expr& operand : operands)
+        for (const Expr& term : terms(operand)) list.push_back(term);
+      return sum_of(std::move(list));
+    }
+    case Kind::Product:
+      return product(operands);
+    case Kind::FloorDiv:
+      return floordiv(operands[0], operands[1]);
+    case Kind::Mod:
+      return mod(operands[0], operands[1]);
+    case Kind::Min:
+      return min(operands[0], operands[1]);
+    case Kind::Max:
+      return max(operands[0], operands[1]);
+    default:
+      throw InternalError("an expression of unknown kind");
+  }
+}
+
+std::vector<Expr> variables(const Expr& e) {
+  std::vector<Expr> found;
+  collect(e, found);
+  std::ranges::sort(found, [](const Expr& a, const Expr& b) { return a.variable_id() < b.variable_id(); });
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
+}
+
+int64_t evaluate(const Expr& e, const std::function<std::optional<int64_t>(int64_t)>& value) {
+  if (auto c = e.as_constant()) return *c;
+  if (e.kind() == Kind::Variable) {
+    auto found = value(e.variable_id());
+    check(found.has_value(), "no value is given for the variable " + e.variable_name());
+    return *found;
+  }
+  std::span<const Expr> operands = e.operands();
+  int64_t result = evaluate(operands[0], value);
+  for (const Expr& operand : operands.subspan(1)) {
+    int64_t other = evaluate(operand, value);
+    switch (e.kind()) {
+      case Kind::Sum:
+        result = checked_add(result, other);
+        break;
+      case Kind::Product:
+        result = checked_multiply(result, other);
+        break;
+      case Kind::FloorDiv:
+        check(other != 0, "symbolic division by zero");
+        result = floor_divide(result, other);
+        break;
+      case Kind::Mod:
+        check(other != 0, "symbolic division by zero");
+        result = floor_modulo(result, other);
+        break;
+      case Kind::Min:
+        result = std::min(result, other);
+        break;
+      case Kind::Max:
+        result = std::max(result, other);
+        break;
+      default:
+        throw InternalError("an expression of unknown kind");
+    }
+  }
+  return result;
+}
+
+std::optional<std::pair<Expr, Expr>> linear_in(const Expr& e, int64_t id) {
+  std::vector<Expr> coefficient;
+  std::vector<Expr> rest;
+  for (const Expr& term : terms(e)) {
+    if (!contains(term, id)) {
+      rest.push_back(term);
+      continue;
+    }
+    Monomial m = monomial(term);
+    std::vector<Expr> others;
+    int degree = 0;
+    for (const Expr& factor : m.factors) {
+      if (factor.kind() == Kind::Variable && factor.variable_id() == id)
+        ++degree;
+      else if (contains(factor, id))
+        return std::nullopt;
+      else
+        others.push_back(factor);
+    }
+    if (degree != 1) return std::nullopt;
+    coefficient.push_back(make_term(m.coefficient, others));
+  }
+  return std::pair{sum_of(std::move(coefficient)), sum_of(std::move(rest))};
+}
+
+bool known_equal(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  Range x = a.range();
+  Range y = b.range();
+  return x.low == x.high && x == y;
+}
+
+bool known_less(const Expr& a, const Expr& b) {
+  if (a.range().high < b.range().low) return true;
+  if (a.range().low >= b.range().high) return false;
+  return !a.is_constant() && !b.is_constant() && (b - a).range().low > 0;
+}
+
+bool known_less_equal(const Expr& a, const Expr& b) {
+  if (a.range().high <= b.range().low || a == b) return true;
+  if (a.range().low > b.range().high) return false;
+  return !a.is_constant() && !b.is_constant() && (b - a).range().low >= 0;
+}
+
+bool known_divisible(const Expr& a, const Expr& b) {
+  if (b == Expr(0)) return false;
+  return mod(a, b) == Expr(0);
+}
+
+}  // namespace oxy::sym
