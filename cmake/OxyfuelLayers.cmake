@@ -1,4 +1,5 @@
-# oxyfuel_layer(name PLAIN|PYTHON|TORCH [DEPENDS layers...]): src/<name>/**.cpp as static library oxyfuel_<name>.
+# oxyfuel_layer(name PLAIN|PYTHON|TORCH [DEPENDS layers...] [EXCLUDE folder]): src/<name>/**.cpp, less those in the
+# excluded folder, as static library oxyfuel_<name>.
 add_library(oxyfuel_flags INTERFACE)
 target_compile_options(oxyfuel_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers)
 if(OXYFUEL_SANITIZER)
@@ -9,8 +10,11 @@ endif()
 set(OXYFUEL_PCH_PLAIN <algorithm> <cstdint> <functional> <memory> <optional> <span> <string> <unordered_map> <variant> <vector>)
 
 function(oxyfuel_layer name kind)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "EXCLUDE" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  if(LAYER_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${LAYER_EXCLUDE})
+  endif()
   set(target oxyfuel_${name})
   if(NOT sources)
     add_library(${target} INTERFACE)

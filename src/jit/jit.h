@@ -12,9 +12,10 @@
 
 namespace oxy::jit {
 
-// Runs the slice [begin, end) of the kernel's outermost loop. Returns 0, or kIndexError if an index was out of
-// range (nothing that the caller can see has been written then).
-using KernelFunction = int (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, int64_t end);
+// Runs the slice [begin, end) of the kernel's outermost loop. Returns 0, or kIndexError if an index was out
+// of range (nothing that the caller can see has been written then).
+using KernelFunction = int (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin,
+                               int64_t end);
 inline constexpr int kIndexError = 1;
 
 // Loaded machine code. The functions are valid while the object lives.
@@ -27,11 +28,13 @@ class KernelLibrary {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // Compiles every kernel, identical sources once, over all cores. Unsupported if no compiler can be had or the
-  // disk is full; InternalError with the diagnostics if a source does not compile. Thread-safe.
+  // Compiles every kernel, identical sources once, over all cores. Unsupported if no compiler can be had or
+  // the disk is full; InternalError with the diagnostics if a source does not compile. Thread-safe.
   virtual std::shared_ptr<KernelLibrary> compile(std::span<const plan::Kernel> kernels) = 0;
   virtual std::string description() const = 0;  // "clang 19.1.7 in process, avx512f avx512vl ..."
 };
+
+extern const bool kHasClang;  // whether this build holds clang
 
 // The compiler that this build and OXYFUEL_COMPILER ("clang", "system") select; made once, lives for ever.
 Compiler& default_compiler();
