@@ -1,7 +1,24 @@
-# tests/cpp/<layer>_*.cpp of the torch-free layers make one test program, oxyfuel_tests.
+# tests/cpp/<layer>_<topic>_test.cpp of the torch-free layers make one test program, oxyfuel_tests; the tests of one
+# layer alone are the program oxyfuel_<layer>_tests, which is built on request only.
 enable_testing()
-file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*.cpp)
-add_executable(oxyfuel_tests ${test_sources})
-target_link_libraries(oxyfuel_tests PRIVATE oxyfuel_sched oxyfuel_passes oxyfuel_jit doctest::doctest)
-target_compile_definitions(oxyfuel_tests PRIVATE OXYFUEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+set(OXYFUEL_TESTED_LAYERS base sym aten graph plan loop ops passes codegen sched jit cpy bytecode hook)
+
+function(oxyfuel_test_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;LAYERS" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES} ${CMAKE_SOURCE_DIR}/tests/cpp/main.cpp)
+  list(TRANSFORM PROGRAM_LAYERS PREPEND oxyfuel_)
+  target_link_libraries(${name} PRIVATE ${PROGRAM_LAYERS} doctest::doctest)
+  target_compile_definitions(${name} PRIVATE OXYFUEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endfunction()
+
+foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)
+  file(GLOB layer_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/${layer}_*.cpp)
+  if(layer_tests)
+    oxyfuel_test_program(oxyfuel_${layer}_tests SOURCES ${layer_tests} LAYERS ${layer})
+    set_target_properties(oxyfuel_${layer}_tests PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+endforeach()
+
+file(GLOB_RECURSE all_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*_test.cpp)
+oxyfuel_test_program(oxyfuel_tests SOURCES ${all_tests} LAYERS sched passes jit)
 add_test(NAME oxyfuel_tests COMMAND oxyfuel_tests)
