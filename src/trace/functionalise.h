@@ -4,10 +4,11 @@
 
 namespace oxy::trace {
 
-// Rewrites a recorded graph without in-place operators: writes become new values, views of written storage are
-// recomputed from their base, inputs that were written appear in `mutations`, outputs that share storage with an
-// input or an earlier output get their OutputKind. Throws Unsupported for writes that it cannot express (set_,
-// resize_, writes through overlapping views). The result passes verify(graph, functional = true).
+// Rewrites a recorded graph without in-place operators: writes become new values, views of written storage
+// are recomputed from their base, inputs that were written appear in `mutations`, outputs that share storage
+// with an input or an earlier output get their OutputKind. Throws Unsupported for writes that it cannot
+// express (set_, resize_, writes through overlapping views). The result passes verify(graph, functional =
+// true).
 graph::Graph functionalise(const graph::Graph& recorded);
 
 }  // namespace oxy::trace

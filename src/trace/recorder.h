@@ -1,4 +1,5 @@
-// Trace tensors and the recorder: torch functions called for real on trace tensors become graph nodes (bet 2).
+// Trace tensors and the recorder: torch functions called for real on trace tensors become graph nodes (bet
+// 2).
 #pragma once
 
 #include <Python.h>
@@ -7,38 +8,48 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "trace/trace_error.h"
 
 namespace oxy::trace {
 
-// Thrown through the dispatcher when a recorded operator needs data that does not exist while tracing
-// (`.item()`, bool(tensor), nonzero) or cannot be recorded. Reaches Python as the exception type `trace_error()`.
-class CannotTrace : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+struct Session;
 
 struct Recording {
   graph::Graph graph;                 // as recorded: views and in-place operators are nodes of their own
   std::vector<at::Tensor> constants;  // by handle
-  int64_t meta_fallbacks = 0;         // operators whose metadata came from PyTorch's meta kernels
+  // Handles of the constants that existed before the recording: their data may change between runs, so that
+  // the caller must guard them, make them inputs, or give the recording up.
+  std::vector<int32_t> foreign_constants;
+  int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
 };
 
-// Records on the constructing thread, from construction until finish() or destruction; not nested (a nested one
-// throws InternalError). While it lives, factory functions called on this thread make trace tensors too.
+struct RecorderOptions {
+  // Runs PyTorch's meta kernel beside every shape rule; a difference is an InternalTraceError that shows
+  // both.
+  bool strict_shapes = false;
+};
+
+// Records on the constructing thread, from construction until finish() or destruction; not nested (a nested
+// one throws InternalError). While it lives, factory functions called on this thread make trace tensors too.
+// Operators on real tensors alone run in eager; their results, and literals (torch.tensor(2.0)), become
+// constants when they meet a trace tensor. Needs the GIL, but operators may be recorded without it.
 class Recorder {
  public:
-  Recorder();
+  explicit Recorder(RecorderOptions options = {});
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   // A trace tensor that stands for `real` (new reference): same sizes, strides, dtype, device, requires_grad,
-  // Python class (Parameter or another plain subclass) and is_leaf. Becomes the next graph input.
+  // Python class (Parameter or another plain subclass), attributes and is_leaf. Becomes the next graph input.
+  // Unsupported for tensors that the compiler does not know (sparse, quantised, __torch_dispatch__
+  // subclasses).
   PyObject* add_input(PyObject* real);
   // The graph input that `trace` was made for, -1 if it is not an input's own trace tensor.
   int32_t input_index(PyObject* trace) const;
@@ -51,16 +62,20 @@ class Recorder {
    public:
     Pause();
     ~Pause();
+
    private:
     bool was_on_;
   };
-  // Ends the recording. `outputs` are trace tensors (borrowed). Mutated inputs and aliases are left as recorded:
-  // functionalise() (trace/functionalise.h) turns the graph into a functional one.
+  // Ends the recording. `outputs` are trace tensors, or real ones, which become constants (borrowed). Mutated
+  // inputs and aliases are left as recorded: functionalise() (trace/functionalise.h) turns the graph into a
+  // functional one.
   Recording finish(const std::vector<PyObject*>& outputs);
+
+ private:
+  void end();
+  std::unique_ptr<Session> session_;
 };
 
 bool is_trace_tensor(PyObject* object);
-// The Python exception class raised for CannotTrace (borrowed).
-PyObject* trace_error();
 
 }  // namespace oxy::trace

@@ -1,0 +1,267 @@
+// What the dispatcher calls for every operator on a trace tensor, and for every other operator on a recording
+// thread.
+#include "trace/dispatch.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <fmt/format.h>
+#include <torch/library.h>
+
+#include <optional>
+#include <span>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "trace/dispatch_key.h"
+#include "trace/metadata.h"
+#include "trace/operator_info.h"
+#include "trace/session.h"
+#include "trace/trace_error.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using torch::jit::Stack;
+
+std::span<const c10::IValue> arguments_of(const OperatorInfo& info, const Stack& stack) {
+  return std::span(stack).last(info.is_tensor_argument.size());
+}
+
+template <class Fn>
+void for_each_tensor(const OperatorInfo& info, std::span<const c10::IValue> call, const Fn& fn) {
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (!info.is_tensor_argument[i]) continue;
+    const c10::IValue& value = call[i];
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) fn(value.toTensor());
+    } else if (value.isList()) {
+      for (const c10::IValue& item : value.toListRef())
+        if (item.isTensor() && item.toTensor().defined()) fn(item.toTensor());
+    }
+  }
+}
+
+enum class Operands : uint8_t { None, Real, Trace };
+
+Operands operands_of(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  Operands result = Operands::None;
+  if (!info.has_tensor_argument) return result;
+  for_each_tensor(info, call, [&](const at::Tensor& tensor) {
+    if (tensor.key_set().has(kTraceKey))
+      result = Operands::Trace;
+    else if (result == Operands::None)
+      result = Operands::Real;
+  });
+  return result;
+}
+
+// On real tensors alone: the program's own eager work, or that of a finaliser that happens to run now.
+void run_in_eager(Session* session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+  bool all_fresh = session != nullptr;
+  if (session != nullptr)
+    for_each_tensor(info, arguments_of(info, *stack), [&](const at::Tensor& tensor) {
+      c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+      all_fresh &= impl->is_wrapped_number() || session->fresh.contains(impl);
+    });
+  {
+    const c10::impl::ExcludeDispatchKeyGuard below(kTraceKeySet);
+    info.handle.redispatchBoxed(keys.remove(kTraceKey), stack);
+  }
+  if (all_fresh)
+    runtime::for_each_returned_tensor(*stack, info.handle.schema().returns().size(),
+                                      [&](const at::Tensor& tensor) {
+                                        if (tensor.defined())
+                                          session->fresh.emplace(tensor.unsafeGetTensorImpl(), tensor);
+                                      });
+}
+
+std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInfo& info,
+                                             std::span<const c10::IValue> call) {
+  const auto value_of = [&](const at::Tensor& tensor) { return session.value_of(tensor); };
+  std::vector<graph::Argument> args;
+  args.reserve(call.size());
+  for (size_t i = 0; i < call.size(); ++i)
+    args.push_back(runtime::argument_from_ivalue(call[i], info.schema->arguments[i], value_of));
+  return args;
+}
+
+void check_written_arguments(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (!info.schema->arguments[i].is_written) continue;
+    const auto refuse_real = [&](const at::Tensor& tensor) {
+      if (tensor.defined() && trace_tensor(tensor) == nullptr)
+        throw CannotTrace(
+            fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
+    };
+    if (call[i].isTensor()) refuse_real(call[i].toTensor());
+    if (call[i].isTensorList())
+      for (const at::Tensor& tensor : call[i].toTensorVector()) refuse_real(tensor);
+  }
+}
+
+// Boolean masks select a number of elements that depends on data; other indices do not.
+bool has_static_shape(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  if (info.schema->name == "aten::index.Tensor") {
+    for (const c10::IValue& index : call[1].toListRef())
+      if (index.isTensor() && index.toTensor().defined() &&
+          (index.toTensor().scalar_type() == c10::kBool || index.toTensor().scalar_type() == c10::kByte))
+        return false;
+    return true;
+  }
+  if (info.schema->name == "aten::repeat_interleave.Tensor") return !call[1].isNone();
+  return false;
+}
+
+bool makes_inference_tensor(const OperatorInfo& info, std::span<const c10::IValue> call, size_t result) {
+  if (!c10::InferenceMode::is_enabled()) return false;
+  const int alias = info.schema->returns[result].alias_set;
+  for (size_t i = 0; i < call.size() && alias >= 0; ++i)
+    if (info.schema->arguments[i].alias_set == alias && call[i].isTensor())
+      return call[i].toTensor().is_inference();
+  return true;
+}
+
+void record(Session& session, const OperatorInfo& info, Stack* stack) {
+  const std::span<const c10::IValue> call = arguments_of(info, *stack);
+  if (info.schema->is_mutating()) check_written_arguments(info, call);
+  std::vector<graph::Argument> args = graph_arguments(session, info, call);
+  ResultMetadata metadata = result_metadata(session, info, args, call);
+  const size_t returns = info.schema->returns.size();
+
+  // Where a written argument is returned, its own metadata hold.
+  if (info.schema->is_mutating()) {
+    std::vector<std::optional<TensorMeta>> kept;
+    for (size_t r = 0; r < returns; ++r) {
+      const int32_t argument = info.returned_argument[r];
+      if (argument >= 0)
+        kept.emplace_back(session.meta_of(std::get<graph::ValueRef>(args[static_cast<size_t>(argument)]).id));
+      else if (r < metadata.tensors.size())
+        kept.push_back(metadata.tensors[r]);
+    }
+    metadata.tensors = std::move(kept);
+  }
+  const int32_t node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
+  const std::vector<graph::ValueId> outputs =
+      session.recording.graph.nodes[static_cast<size_t>(node)].outputs;
+
+  std::vector<c10::IValue> results;
+  results.reserve(returns);
+  size_t next = 0;
+  size_t next_list = 0;
+  for (size_t r = 0; r < returns; ++r) {
+    const bool inference = makes_inference_tensor(info, call, r);
+    const auto make = [&] {
+      const graph::ValueId id = outputs.at(next++);
+      return id == graph::kNoValue ? at::Tensor() : session.make_tensor(id, inference);
+    };
+    if (info.returned_argument[r] >= 0) {
+      ++next;
+      results.push_back(call[static_cast<size_t>(info.returned_argument[r])]);
+    } else if (info.schema->returns[r].kind == ArgumentKind::Tensor) {
+      results.emplace_back(make());
+    } else if (info.schema->returns[r].kind == ArgumentKind::TensorList) {
+      c10::List<at::Tensor> list;
+      const size_t count = metadata.list_sizes.at(next_list++);
+      for (size_t i = 0; i < count; ++i) list.push_back(make());
+      results.emplace_back(std::move(list));
+    } else {
+      results.push_back(metadata.others.at(r));
+    }
+  }
+  torch::jit::drop(*stack, call.size());
+  for (c10::IValue& value : results) stack->push_back(std::move(value));
+}
+
+void record_view_in_place(Session& session, const OperatorInfo& info, Stack* stack) {
+  const at::Tensor self = arguments_of(info, *stack)[0].toTensor();
+  TraceTensor* trace = trace_tensor(self);
+  if (trace == nullptr || session.input_of.contains(trace))
+    throw CannotTrace(fmt::format("{} changes the shape of a tensor that existed before", info.schema->name));
+  record(session, operator_info(*info.replacement), stack);
+  const TraceTensor* view = trace_tensor(stack->back().toTensor());
+  check(view != nullptr, "a view of a trace tensor is one");
+  trace->become(session.recording.graph.meta(view->value()), view->value());
+  stack->back() = self;
+}
+
+void answer_now(const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+  try {
+    const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
+    info.handle.redispatchBoxed(keys.remove(kTraceKey), stack);
+  } catch (const CannotTrace&) {
+    throw CannotTrace(fmt::format("the result of {} depends on data", info.handle.schema().name()));
+  }
+}
+
+void lift(Session& session, const OperatorInfo& info, Stack* stack) {
+  const at::Tensor tensor = arguments_of(info, *stack)[0].toTensor();
+  if (trace_tensor(tensor) != nullptr) return;  // on the stack already: it is its own result
+  session.fresh.emplace(tensor.unsafeGetTensorImpl(), tensor);
+  const graph::ValueId value = session.value_of(tensor);
+  stack->back() = session.make_tensor(value, c10::InferenceMode::is_enabled());
+}
+
+void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+  const std::string& name = info.handle.schema().name();
+  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode))
+    throw CannotTrace(fmt::format("{} is called under vmap or another functorch transform", name));
+  switch (info.treatment) {
+    case Treatment::Decompose:
+      info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
+      return;
+    case Treatment::Record: {
+      if (info.replacement) {
+        const std::span<const c10::IValue> call = arguments_of(info, *stack);
+        const bool writes = call[5].toBool() && call[3].isTensor() && call[3].toTensor().defined();
+        if (writes) return record(session, operator_info(*info.replacement), stack);
+      }
+      return record(session, info, stack);
+    }
+    case Treatment::Lift:
+      return lift(session, info, stack);
+    case Treatment::ViewInPlace:
+      return record_view_in_place(session, info, stack);
+    case Treatment::AnswerNow:
+      return answer_now(info, keys, stack);
+    case Treatment::NeedsData:
+      throw CannotTrace(fmt::format("the result of {} depends on data", name));
+    case Treatment::DynamicShape:
+      if (has_static_shape(info, arguments_of(info, *stack))) return record(session, info, stack);
+      throw CannotTrace(fmt::format("the shape of the result of {} depends on data", name));
+    case Treatment::Refuse:
+      throw CannotTrace(fmt::format("{} cannot be traced: {}", name, info.reason));
+  }
+}
+
+void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const OperatorInfo& info = operator_info(op);
+  Session* session = current_session();
+  const Operands operands = operands_of(info, arguments_of(info, *stack));
+  const bool is_factory = operands == Operands::None && info.returns_tensor && !info.has_tensor_argument;
+  const bool is_lift = info.treatment == Treatment::Lift;
+  if (operands != Operands::Trace && (session == nullptr || (!is_factory && !is_lift)))
+    return run_in_eager(session, info, keys, stack);
+  if (session == nullptr)
+    throw CannotTrace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));
+  try {
+    handle(*session, info, keys, stack);
+  } catch (const Unsupported& error) {
+    throw CannotTrace(fmt::format("{}: {}", op.schema().name(), error.what()));
+  } catch (const InternalError& error) {
+    throw InternalTraceError(error.what());
+  }
+}
+
+}  // namespace
+
+void install_recorder() {
+  static const torch::Library* library = [] {
+    auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
+    fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
+    return fallback;
+  }();
+  static_cast<void>(library);
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,25 @@
+// The dispatch key of trace tensors. Nothing else in the project names it: upstream means to use it as well,
+// and another key below Functionalize and above the backends could take its place here.
+#pragma once
+
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace oxy::trace {
+
+inline constexpr c10::DispatchKey kTraceKey = c10::DispatchKey::Fake;
+inline constexpr c10::DispatchKeySet kTraceKeySet{kTraceKey};
+
+// What must be off while an operator runs below the recorder, on real tensors or on PyTorch's meta device.
+inline constexpr c10::DispatchKeySet kKeysOfTracing =
+    kTraceKeySet | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+    c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
+
+inline bool tracing_key_included() {
+  return c10::impl::tls_is_dispatch_key_included(kTraceKey);
+}
+inline void include_tracing_key(bool on) {
+  c10::impl::tls_set_dispatch_key_included(kTraceKey, on);
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,201 @@
+#include "trace/metadata.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/DefaultDtype.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "trace/dispatch_key.h"
+#include "trace/trace_error.h"
+
+namespace oxy::trace {
+
+namespace {
+
+DType default_dtype() {
+  return runtime::dtype_from_torch(c10::typeMetaToScalarType(c10::get_default_dtype()));
+}
+
+at::Tensor on_meta_device(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+  return runtime::meta_tensor(runtime::metadata_of(tensor));
+}
+
+c10::IValue on_meta_device(const c10::IValue& value, const c10::Argument& argument, bool is_tensor) {
+  if (is_tensor) {
+    if (value.isTensor()) return on_meta_device(value.toTensor());
+    if (value.isTensorList()) {
+      std::vector<at::Tensor> list = value.toTensorVector();
+      for (at::Tensor& tensor : list) tensor = on_meta_device(tensor);
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+        list.push_back(tensor ? std::optional<at::Tensor>(on_meta_device(*tensor)) : std::nullopt);
+      return list;
+    }
+    return value;
+  }
+  const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
+  return names_device ? c10::IValue(c10::Device(c10::kMeta)) : value;
+}
+
+// The device of the results: what the call says, else that of its first tensor with dimensions, else of any
+// tensor.
+Device result_device(std::span<const c10::IValue> call) {
+  std::optional<c10::Device> device;
+  bool has_dimensions = false;
+  const auto consider = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || has_dimensions) return;
+    has_dimensions = tensor.dim() > 0;
+    if (!device || has_dimensions) device = tensor.device();
+  };
+  for (const c10::IValue& value : call) {
+    if (value.isDevice()) return runtime::device_from_torch(value.toDevice());
+    if (value.isTensor()) consider(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) consider(tensor);
+  }
+  return device ? runtime::device_from_torch(*device) : Device{};
+}
+
+ResultMetadata from_meta_kernel(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  const std::vector<c10::Argument>& arguments = info.handle.schema().arguments();
+  torch::jit::Stack stack;
+  stack.reserve(call.size());
+  const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < call.size(); ++i)
+    stack.push_back(on_meta_device(call[i], arguments[i], info.is_tensor_argument[i]));
+  const torch::jit::Stack inputs = stack;
+  try {
+    info.handle.callBoxed(stack);
+  } catch (const c10::NotImplementedError&) {
+    throw CannotTrace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;
+    if (inputs[i].toTensor().sizes() != call[i].toTensor().sizes())
+      throw CannotTrace(fmt::format("{} resizes its out= argument", info.schema->name));
+  }
+  const Device device = result_device(call);
+  ResultMetadata result;
+  const auto add = [&](const at::Tensor& tensor) {
+    result.tensors.emplace_back();
+    if (!tensor.defined()) return;
+    result.tensors.back() = runtime::metadata_of(tensor);
+    result.tensors.back()->device = device;
+  };
+  for (c10::IValue& value : stack) {
+    result.others.emplace_back();
+    if (value.isTensor()) {
+      add(value.toTensor());
+    } else if (value.isTensorList()) {
+      const std::vector<at::Tensor> list = value.toTensorVector();
+      for (const at::Tensor& tensor : list) add(tensor);
+      result.list_sizes.push_back(list.size());
+    } else {
+      result.others.back() = std::move(value);
+    }
+  }
+  return result;
+}
+
+// Nothing if the rule does not cover the call.
+std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& info,
+                                        const std::vector<graph::Argument>& args) {
+  std::vector<graph::Argument> kept;
+  if (info.drops_out_arguments) {
+    for (size_t i = 0; i < args.size(); ++i)
+      if (const ArgumentInfo& a = info.schema->arguments[i]; !a.is_written || !a.kwarg_only)
+        kept.push_back(args[i]);
+  }
+  const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, session.meta_of,
+                                  default_dtype());
+  std::vector<TensorMeta> metas;
+  try {
+    metas = info.rule->shape(context);
+  } catch (const Unsupported&) {
+    return std::nullopt;
+  }
+  ResultMetadata result;
+  size_t lists = 0;
+  for (const ReturnInfo& r : info.schema->returns) {
+    if (r.kind == ArgumentKind::TensorList) ++lists;
+    if (r.kind != ArgumentKind::TensorList && r.kind != ArgumentKind::Tensor) return std::nullopt;
+  }
+  const size_t single = info.schema->returns.size() - lists;
+  if (lists > 1 || metas.size() < single ||
+      (lists == 0 && metas.size() != single && !info.schema->is_mutating()))
+    throw InternalError(
+        fmt::format("the shape rule of {} gives {} results", info.schema->name, metas.size()));
+  if (lists == 1) result.list_sizes.push_back(metas.size() - single);
+  if (info.schema->is_mutating() && lists == 0 && metas.size() > single) metas.resize(single);
+  result.others.resize(info.schema->returns.size());
+  result.tensors.assign(std::make_move_iterator(metas.begin()), std::make_move_iterator(metas.end()));
+  return result;
+}
+
+// What a written argument has stays as it is: the rule only says whether the call is legal.
+bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue> call,
+                           const ResultMetadata& result) {
+  for (size_t r = 0; r < info.returned_argument.size(); ++r) {
+    if (info.returned_argument[r] < 0 || r >= result.tensors.size() || !result.tensors[r]) continue;
+    const c10::IValue& written = call[static_cast<size_t>(info.returned_argument[r])];
+    const std::vector<Expr>& sizes = result.tensors[r]->sizes;
+    const c10::IntArrayRef own = written.toTensor().sizes();
+    const auto same = [](const Expr& a, int64_t b) { return a == Expr(b); };
+    if (!std::equal(sizes.begin(), sizes.end(), own.begin(), own.end(), same)) return false;
+  }
+  return true;
+}
+
+std::string describe(const std::optional<TensorMeta>& meta) {
+  if (!meta) return "undefined";
+  return fmt::format("{} strides {} offset {} on {}", str(*meta),
+                     fmt::join(
+                         [&] {
+                           std::vector<std::string> texts;
+                           for (const Expr& stride : meta->strides) texts.push_back(stride.str());
+                           return texts;
+                         }(),
+                         ","),
+                     meta->storage_offset.str(), str(meta->device));
+}
+
+void compare(const OperatorInfo& info, const ResultMetadata& rule, const ResultMetadata& kernel) {
+  if (info.schema->is_mutating()) return;
+  if (rule.tensors.size() != kernel.tensors.size())
+    throw InternalError(fmt::format("shape rule of {}: {} results, the meta kernel has {}", info.schema->name,
+                                    rule.tensors.size(), kernel.tensors.size()));
+  for (size_t i = 0; i < rule.tensors.size(); ++i)
+    if (rule.tensors[i] != kernel.tensors[i])
+      throw InternalError(fmt::format("shape rule of {}, result {}: {}, the meta kernel says {}",
+                                      info.schema->name, i, describe(rule.tensors[i]),
+                                      describe(kernel.tensors[i])));
+}
+
+}  // namespace
+
+ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
+                               const std::vector<graph::Argument>& args, std::span<const c10::IValue> call) {
+  if (info.rule != nullptr) {
+    std::optional<ResultMetadata> result = from_rule(session, info, args);
+    if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result))) {
+      if (session.strict_shapes) compare(info, *result, from_meta_kernel(info, call));
+      return std::move(*result);
+    }
+  }
+  ResultMetadata result = from_meta_kernel(info, call);
+  ++session.recording.meta_fallbacks;
+  session.recording.meta_fallback_names.push_back(info.schema->name);
+  return result;
+}
+
+}  // namespace oxy::trace

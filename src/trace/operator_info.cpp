@@ -1,0 +1,178 @@
+#include "trace/operator_info.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr auto kLifts = std::to_array({"aten::lift_fresh"sv, "aten::lift"sv});
+constexpr auto kSwapsStorage = std::to_array(
+    {"aten::set_"sv, "aten::set_data"sv, "aten::resize_"sv, "aten::resize_as_"sv, "aten::_resize_output_"sv,
+     "aten::resize_as_sparse_"sv, "aten::sparse_resize_"sv, "aten::sparse_resize_and_clear_"sv});
+constexpr auto kLazyBits = std::to_array({"aten::_conj"sv, "aten::_neg_view"sv});
+constexpr auto kNeedsData =
+    std::to_array({"aten::_assert_async"sv, "aten::_linalg_check_errors"sv, "aten::is_set_to"sv});
+
+// Operators that write without declaring it, and the operator of the same arguments that declares it.
+struct HiddenWrite {
+  std::string_view name;
+  std::string_view declared;
+};
+constexpr auto kHiddenWrites =
+    std::to_array<HiddenWrite>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
+
+template <size_t N>
+bool contains(const std::array<std::string_view, N>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool is_out_argument(const ArgumentInfo& argument) {
+  return argument.is_written && argument.kwarg_only;
+}
+
+// Takes the same arguments as `op` without its out= arguments.
+bool computes_the_same(const OperatorSchema& candidate, const OperatorSchema& op) {
+  size_t next = 0;
+  for (const ArgumentInfo& argument : op.arguments) {
+    if (is_out_argument(argument)) continue;
+    if (next == candidate.arguments.size()) return false;
+    const ArgumentInfo& other = candidate.arguments[next++];
+    if (other.kind != argument.kind || other.name != argument.name || other.is_written) return false;
+  }
+  return next == candidate.arguments.size();
+}
+
+std::string_view without_overload(std::string_view name) {
+  return name.substr(0, name.find('.', name.find("::") == std::string_view::npos ? 0 : name.find("::")));
+}
+
+const OperatorSchema* find_counterpart(const OperatorSchema& op) {
+  const ops::OperatorEntry* entry = ops::find(op.name);
+  if (entry != nullptr && !entry->functional.empty()) {
+    const std::string full(entry->functional);
+    const std::string base(without_overload(full));
+    const std::string overload = full.size() > base.size() ? full.substr(base.size() + 1) : "";
+    if (const auto handle = c10::Dispatcher::singleton().findSchema({base, overload}))
+      return runtime::schema_of(*handle);
+  }
+  std::string base(without_overload(op.name));
+  if (base.ends_with('_') && !base.ends_with("__")) base.pop_back();
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name != base) continue;
+    const auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (!handle) continue;
+    try {
+      const OperatorSchema* candidate = runtime::schema_of(*handle);
+      if (!candidate->is_mutating() && computes_the_same(*candidate, op)) return candidate;
+    } catch (const Unsupported&) {
+      continue;
+    }
+  }
+  return nullptr;
+}
+
+void classify(OperatorInfo& info) {
+  const OperatorSchema& schema = *info.schema;
+  const std::string_view base = without_overload(schema.name);
+  if (contains(kLifts, base)) {
+    info.treatment = Treatment::Lift;
+  } else if (contains(kSwapsStorage, base)) {
+    info.treatment = Treatment::Refuse;
+    info.reason = "it changes the storage of a tensor";
+  } else if (contains(kLazyBits, base)) {
+    info.treatment = Treatment::Refuse;
+    info.reason = "its result is conjugated or negated lazily";
+  } else if (contains(kNeedsData, base) || info.handle.hasTag(at::Tag::data_dependent_output)) {
+    info.treatment = Treatment::NeedsData;
+  } else if (info.handle.hasTag(at::Tag::dynamic_output_shape)) {
+    info.treatment = Treatment::DynamicShape;
+  } else if (info.handle.hasTag(at::Tag::inplace_view)) {
+    info.treatment = Treatment::ViewInPlace;
+    const OperatorSchema* view = functional_counterpart(schema);
+    if (view == nullptr) throw Unsupported(fmt::format("{} has no out-of-place form", schema.name));
+    info.replacement = runtime::handle_of(*view);
+  } else if (!info.returns_tensor && !schema.is_mutating()) {
+    info.treatment = Treatment::AnswerNow;
+  }
+  for (const auto& [name, declared] : kHiddenWrites)
+    if (schema.name == name)
+      info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
+}
+
+void find_rule(OperatorInfo& info) {
+  const ops::OperatorEntry* entry = ops::find(info.schema->name);
+  info.rule_schema = info.schema;
+  if ((entry == nullptr || !entry->shape) && info.schema->is_mutating()) {
+    if (const OperatorSchema* functional = functional_counterpart(*info.schema)) {
+      entry = ops::find(functional->name);
+      info.rule_schema = functional;
+      info.drops_out_arguments = functional->arguments.size() != info.schema->arguments.size();
+    }
+  }
+  if (entry != nullptr && entry->shape) info.rule = entry;
+}
+
+OperatorInfo describe(const c10::OperatorHandle& op) {
+  OperatorInfo info{.handle = op};
+  for (const c10::Argument& argument : op.schema().arguments()) {
+    const c10::TypePtr& type = argument.type();
+    const std::string text = type->str();
+    info.is_tensor_argument.push_back(text.find("Tensor") != std::string::npos);
+    info.has_tensor_argument |= info.is_tensor_argument.back();
+  }
+  for (const c10::Argument& result : op.schema().returns())
+    info.returns_tensor |= result.type()->str().find("Tensor") != std::string::npos;
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+      !contains(kSwapsStorage, std::string_view(op.schema().name()))) {
+    info.treatment = Treatment::Decompose;
+    return info;
+  }
+  try {
+    info.schema = runtime::schema_of(op);
+    for (const ReturnInfo& result : info.schema->returns) {
+      int32_t argument = -1;
+      for (size_t i = 0; i < info.schema->arguments.size() && result.is_written; ++i)
+        if (info.schema->arguments[i].alias_set == result.alias_set) argument = static_cast<int32_t>(i);
+      info.returned_argument.push_back(argument);
+    }
+    classify(info);
+    find_rule(info);
+  } catch (const Unsupported& error) {
+    info.treatment = Treatment::Refuse;
+    info.reason = error.what();
+  }
+  return info;
+}
+
+}  // namespace
+
+const OperatorInfo& operator_info(const c10::OperatorHandle& op) {
+  static std::shared_mutex mutex;
+  static std::unordered_map<c10::OperatorHandle, std::unique_ptr<const OperatorInfo>> known;
+  {
+    std::shared_lock lock(mutex);
+    if (const auto it = known.find(op); it != known.end()) return *it->second;
+  }
+  auto info = std::make_unique<const OperatorInfo>(describe(op));
+  std::unique_lock lock(mutex);
+  return *known.emplace(op, std::move(info)).first->second;
+}
+
+const OperatorSchema* functional_counterpart(const OperatorSchema& op) {
+  return find_counterpart(op);
+}
+
+}  // namespace oxy::trace

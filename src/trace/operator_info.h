@@ -1,0 +1,55 @@
+// How the recorder treats each operator of the dispatcher.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aten/schema.h"
+#include "ops/registry.h"
+
+namespace oxy::trace {
+
+enum class Treatment : uint8_t {
+  Record,        // a node; shape rule or meta kernel
+  Decompose,     // CompositeImplicit: PyTorch's own decomposition runs, its operators are recorded
+  Lift,          // lift_fresh: a literal becomes a constant
+  ViewInPlace,   // transpose_ and kin: recorded as their out-of-place view, whose result the argument becomes
+  AnswerNow,     // results that are no tensors and depend on metadata alone
+  NeedsData,     // results that depend on data: CannotTrace
+  DynamicShape,  // output sizes that depend on data: CannotTrace
+  Refuse,        // swaps or resizes storage, or has arguments that a graph cannot hold: CannotTrace
+};
+
+struct OperatorInfo {
+  c10::OperatorHandle handle;
+  const OperatorSchema* schema = nullptr;  // null only where treatment is not Record or ViewInPlace
+  Treatment treatment = Treatment::Record;
+  std::string reason;  // for Refuse
+  bool has_tensor_argument = false;
+  bool returns_tensor = false;
+  // The entry whose shape rule serves this operator, or nullptr. For in-place and out= operators this may be
+  // that of the functional counterpart: drops_out_arguments tells that it does not take the written keyword
+  // arguments.
+  const ops::OperatorEntry* rule = nullptr;
+  const OperatorSchema* rule_schema = nullptr;
+  bool drops_out_arguments = false;
+  // By argument: is a tensor or a list of tensors.
+  std::vector<bool> is_tensor_argument;
+  // By return: the argument that is written and returned, or -1.
+  std::vector<int32_t> returned_argument;
+  // ViewInPlace: the out-of-place view. Record: the form that declares its writes, for the operator that
+  // writes its running statistics without saying so when it trains.
+  std::optional<c10::OperatorHandle> replacement;
+};
+
+// Cached for the life of the process; thread-safe.
+const OperatorInfo& operator_info(const c10::OperatorHandle& op);
+
+// The operator without writes that computes what `op` writes, if the dispatcher or the registry knows one:
+// its schema is interned, so that functionalise() finds it by name. nullptr if there is none.
+const OperatorSchema* functional_counterpart(const OperatorSchema& op);
+
+}  // namespace oxy::trace

@@ -1,0 +1,165 @@
+#include "trace/recorder.h"
+
+#include <ATen/autocast_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <atomic>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "trace/dispatch.h"
+#include "trace/session.h"
+#include "trace/trace_tensor.h"
+
+namespace oxy::trace {
+
+namespace {
+
+std::atomic<uint64_t> next_session{1};
+
+void check_plain(const at::Tensor& tensor) {
+  const c10::DispatchKeySet keys = tensor.key_set();
+  if (keys.has(c10::DispatchKey::Python)) throw Unsupported("a tensor subclass with __torch_dispatch__");
+  if (trace_tensor(tensor) != nullptr) throw Unsupported("a trace tensor as an input of another recording");
+  if (keys.has_any(
+          c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
+                               c10::DispatchKey::Functionalize})))
+    throw Unsupported("a tensor of a functorch transform");
+}
+
+// Gives the Python object of a trace tensor the class and the attributes of the real tensor's.
+void dress(PyObject* trace, PyObject* real) {
+  if (Py_TYPE(trace) != Py_TYPE(real) &&
+      PyObject_SetAttrString(trace, "__class__", reinterpret_cast<PyObject*>(Py_TYPE(real))) != 0) {
+    PyErr_Clear();
+    throw Unsupported(fmt::format("tensor subclass {}", Py_TYPE(real)->tp_name));
+  }
+  PyObject** from = _PyObject_GetDictPtr(real);
+  if (from == nullptr || *from == nullptr || PyDict_GET_SIZE(*from) == 0) return;
+  PyObject* to = PyObject_GenericGetDict(trace, nullptr);
+  const bool done = to != nullptr && PyDict_Update(to, *from) == 0;
+  Py_XDECREF(to);
+  if (!done) throw python_error();
+}
+
+const OperatorSchema* alias_operator() {
+  static const OperatorSchema* schema =
+      runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::alias", ""));
+  return schema;
+}
+
+}  // namespace
+
+Recorder::Recorder(RecorderOptions options) {
+  check(current_session() == nullptr && !session_paused(), "recordings do not nest");
+  install_recorder();
+  trace_error();
+  internal_trace_error();
+  session_ = std::make_unique<Session>();
+  session_->id = next_session.fetch_add(1, std::memory_order_relaxed);
+  session_->strict_shapes = options.strict_shapes;
+  session_->autocast_cache = at::autocast::is_autocast_cache_enabled();
+  at::autocast::set_autocast_cache_enabled(false);
+  session_->meta_of = [graph = &session_->recording.graph](graph::ValueId id) -> const TensorMeta& {
+    return graph->meta(id);
+  };
+  set_current_session(session_.get());
+}
+
+Recorder::~Recorder() {
+  end();
+}
+
+void Recorder::end() {
+  if (session_ == nullptr) return;
+  set_current_session(nullptr);
+  at::autocast::set_autocast_cache_enabled(session_->autocast_cache);
+  session_.reset();
+}
+
+PyObject* Recorder::add_input(PyObject* real) {
+  check(session_ != nullptr, "the recording has ended");
+  if (!THPVariable_Check(real)) throw UserError("a graph input must be a tensor");
+  const at::Tensor& tensor = THPVariable_Unpack(real);
+  check_plain(tensor);
+  const graph::ValueId value = session_->recording.graph.add_input(runtime::metadata_of(tensor));
+  const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
+  if (tensor.requires_grad()) {
+    if (tensor.is_leaf()) {
+      trace.set_requires_grad(true);
+    } else {
+      auto node = c10::make_intrusive<torch::autograd::Error>("the graph of an input is not traced");
+      node->add_input_metadata(trace);
+      torch::autograd::impl::set_gradient_edge(trace, torch::autograd::Edge(std::move(node), 0));
+    }
+  }
+  session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
+  session_->inputs.push_back(trace);
+  PyObject* object = THPVariable_Wrap(trace);
+  try {
+    dress(object, real);
+  } catch (...) {
+    Py_DECREF(object);
+    throw;
+  }
+  return object;
+}
+
+int32_t Recorder::input_index(PyObject* trace) const {
+  if (session_ == nullptr || !THPVariable_Check(trace)) return -1;
+  const auto it = session_->input_of.find(THPVariable_Unpack(trace).unsafeGetTensorImpl());
+  return it == session_->input_of.end() ? -1 : it->second;
+}
+
+graph::ValueId Recorder::value_of(PyObject* tensor) const {
+  if (session_ == nullptr || !THPVariable_Check(tensor)) return graph::kNoValue;
+  const TraceTensor* trace = trace_tensor(THPVariable_Unpack(tensor));
+  return trace != nullptr && trace->recording() == session_->id ? trace->value() : graph::kNoValue;
+}
+
+void Recorder::set_location(std::function<int32_t(graph::Graph&)> location) {
+  check(session_ != nullptr, "the recording has ended");
+  session_->location = std::move(location);
+}
+
+Recorder::Pause::Pause() : was_on_(current_session() != nullptr) {
+  if (was_on_) pause_session(true);
+}
+
+Recorder::Pause::~Pause() {
+  if (was_on_) pause_session(false);
+}
+
+Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
+  check(session_ != nullptr, "the recording has ended");
+  session_->location = nullptr;
+  graph::Graph& graph = session_->recording.graph;
+  std::unordered_map<graph::ValueId, c10::TensorImpl*> owner;
+  for (const at::Tensor& input : session_->inputs)
+    owner.emplace(trace_tensor(input)->value(), input.unsafeGetTensorImpl());
+  for (PyObject* output : outputs) {
+    if (!THPVariable_Check(output)) throw UserError("a graph output must be a tensor");
+    const at::Tensor& tensor = THPVariable_Unpack(output);
+    graph::ValueId value = session_->value_of(tensor);
+    // `x.data` and `x.detach()` stand for x's value but are tensors of their own.
+    if (const auto [it, first] = owner.emplace(value, tensor.unsafeGetTensorImpl());
+        !first && it->second != tensor.unsafeGetTensorImpl()) {
+      const TensorMeta meta = graph.meta(value);
+      const int32_t node = session_->add_node(alias_operator(), {graph::ValueRef{value}}, {meta});
+      value = graph.nodes[static_cast<size_t>(node)].outputs[0];
+    }
+    graph.outputs.push_back({.value = value});
+  }
+  Recording result = std::move(session_->recording);
+  end();
+  return result;
+}
+
+bool is_trace_tensor(PyObject* object) {
+  return THPVariable_Check(object) && trace_tensor(THPVariable_Unpack(object)) != nullptr;
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,93 @@
+#include "trace/session.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "trace/dispatch_key.h"
+#include "trace/trace_error.h"
+
+namespace oxy::trace {
+
+namespace {
+
+thread_local Session* current = nullptr;
+thread_local bool paused = false;
+
+// The location callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
+class WithGil {
+ public:
+  WithGil() : state_(PyGILState_Ensure()) {}
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+}  // namespace
+
+Session* current_session() {
+  return paused ? nullptr : current;
+}
+void set_current_session(Session* session) {
+  current = session;
+  pause_session(false);
+}
+bool session_paused() {
+  return paused;
+}
+void pause_session(bool on) {
+  paused = on;
+  include_tracing_key(current != nullptr && !on);
+}
+
+graph::ValueId Session::value_of(const at::Tensor& tensor) {
+  if (const TraceTensor* trace = trace_tensor(tensor)) {
+    if (trace->recording() != id) throw CannotTrace("a trace tensor of another recording is used");
+    return trace->value();
+  }
+  const auto [it, inserted] = constant_of.try_emplace(tensor.unsafeGetTensorImpl(), graph::kNoValue);
+  if (!inserted) return it->second;
+  if (tensor.requires_grad() && at::GradMode::is_enabled()) {
+    constant_of.erase(it);
+    throw CannotTrace("a tensor that requires grad is used without being an input of the graph");
+  }
+  const auto handle = static_cast<int32_t>(recording.constants.size());
+  it->second = recording.graph.add_constant(runtime::metadata_of(tensor), handle);
+  recording.constants.push_back(tensor);
+  if (!fresh.contains(tensor.unsafeGetTensorImpl())) recording.foreign_constants.push_back(handle);
+  return it->second;
+}
+
+at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {
+  const TensorMeta& meta = recording.graph.meta(value);
+  const c10::DispatchKeySet keys = trace_keys(runtime::device_to_torch(meta.device), inference);
+  return at::detail::make_tensor<TraceTensor>(keys, meta, id, value);
+}
+
+int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                          std::vector<std::optional<TensorMeta>> outputs) {
+  graph::Graph& graph = recording.graph;
+  int32_t line = -1;
+  if (location) {
+    const WithGil gil;
+    line = location(graph);
+  }
+  const auto index = static_cast<int32_t>(graph.nodes.size());
+  graph::Node node{.op = op, .args = std::move(args), .outputs = {}, .location = line};
+  node.outputs.reserve(outputs.size());
+  for (std::optional<TensorMeta>& meta : outputs) {
+    if (!meta) {
+      node.outputs.push_back(graph::kNoValue);
+      continue;
+    }
+    node.outputs.push_back(graph.add_value(std::move(*meta)));
+    graph.values.back().node = index;
+  }
+  graph.nodes.push_back(std::move(node));
+  return index;
+}
+
+}  // namespace oxy::trace

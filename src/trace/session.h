@@ -1,0 +1,49 @@
+// The state of the recording under way on a thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "trace/recorder.h"
+#include "trace/trace_tensor.h"
+
+namespace oxy::trace {
+
+struct Session {
+  uint64_t id = 0;
+  Recording recording;
+  bool strict_shapes = false;
+  bool autocast_cache = false;  // to be restored
+  std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
+  std::unordered_map<c10::TensorImpl*, int32_t> input_of;
+  // Real tensors computed while recording from nothing that existed before: their data cannot change between
+  // runs.
+  std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;
+  std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
+  std::function<int32_t(graph::Graph&)> location;
+  std::function<const TensorMeta&(graph::ValueId)> meta_of;
+
+  // The value that stands for a tensor in this recording: a trace tensor's own, a real tensor's constant.
+  // CannotTrace for the trace tensor of another recording.
+  graph::ValueId value_of(const at::Tensor& tensor);
+  // A new trace tensor for `value`.
+  at::Tensor make_tensor(graph::ValueId value, bool inference);
+  // Appends a node; outputs without metadata are undefined tensors (kNoValue).
+  int32_t add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                   std::vector<std::optional<TensorMeta>> outputs);
+};
+
+// The recording that is under way on this thread and not paused, or nullptr.
+Session* current_session();
+// Starts recording into `session` on this thread, or stops (nullptr): factory functions follow.
+void set_current_session(Session* session);
+bool session_paused();
+void pause_session(bool on);
+
+}  // namespace oxy::trace

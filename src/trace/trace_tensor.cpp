@@ -1,0 +1,96 @@
+#include "trace/trace_tensor.h"
+
+#include <fmt/format.h>
+
+#include "runtime/convert.h"
+#include "trace/dispatch_key.h"
+#include "trace/trace_error.h"
+
+namespace oxy::trace {
+
+namespace {
+
+c10::SmallVector<int64_t, 6> constants(const std::vector<Expr>& values) {
+  c10::SmallVector<int64_t, 6> result;
+  for (const Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
+[[noreturn]] void refuse_data() {
+  throw CannotTrace(
+      "the data of a tensor is read while the program is traced (numpy(), tolist(), data_ptr())");
+}
+
+}  // namespace
+
+TraceTensor::TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording,
+                         graph::ValueId value)
+    : TensorImpl(keys, c10::scalarTypeToTypeMeta(runtime::dtype_to_torch(meta.dtype)),
+                 runtime::device_to_torch(meta.device)),
+      recording_(recording),
+      value_(value) {
+  // The base class strips or adds autograd keys by the inference mode of the moment; what counts here is the
+  // tensor that this one stands for.
+  key_set_ = keys;
+  const bool inference = !keys.has(c10::DispatchKey::ADInplaceOrView);
+  version_counter_ = inference ? c10::VariableVersion() : c10::VariableVersion(0);
+  set_layout(meta);
+}
+
+void TraceTensor::set_layout(const TensorMeta& meta) {
+  set_sizes_and_strides(constants(meta.sizes), constants(meta.strides), meta.storage_offset.constant());
+}
+
+void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {
+  set_layout(meta);
+  value_ = value;
+}
+
+bool TraceTensor::has_storage() const {
+  refuse_data();
+}
+const c10::Storage& TraceTensor::storage() const {
+  refuse_data();
+}
+
+template <class Version>
+c10::intrusive_ptr<c10::TensorImpl> TraceTensor::copy(Version&& version,
+                                                      bool allow_tensor_metadata_change) const {
+  TensorMeta empty;
+  empty.dtype = runtime::dtype_from_torch(c10::typeMetaToScalarType(dtype()));
+  empty.device = runtime::device_from_torch(device());
+  auto result = c10::make_intrusive<TraceTensor>(key_set(), empty, recording_, value_);
+  copy_tensor_metadata(this, result.get(), std::forward<Version>(version), allow_tensor_metadata_change);
+  return result;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(
+    const c10::VariableVersion& version, bool allow_tensor_metadata_change) const {
+  return copy(version, allow_tensor_metadata_change);
+}
+
+c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(
+    c10::VariableVersion&& version, bool allow_tensor_metadata_change) const {
+  return copy(std::move(version), allow_tensor_metadata_change);
+}
+
+void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) {
+  throw CannotTrace("the data of a tensor is replaced (`x.data = y`)");
+}
+
+TraceTensor* trace_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.key_set().has(kTraceKey)) return nullptr;
+  return dynamic_cast<TraceTensor*>(tensor.unsafeGetTensorImpl());
+}
+
+c10::DispatchKeySet trace_keys(c10::Device device, bool inference) {
+  const c10::DispatchKey backend = c10::computeDispatchKey(std::nullopt, c10::kStrided, device);
+  c10::DispatchKeySet keys = c10::DispatchKeySet(backend) | kTraceKeySet |
+                             c10::getAutocastRelatedKeySetFromBackend(c10::toBackendComponent(backend));
+  if (!inference)
+    keys = keys | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView) |
+           c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(backend));
+  return keys;
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,51 @@
+// Trace tensors: tensors with metadata and autograd state but no data, standing for values of a recording.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
+
+#include "graph/graph.h"
+
+namespace oxy::trace {
+
+class TraceTensor final : public c10::TensorImpl {
+ public:
+  // `keys`: the complete dispatch key set (trace_keys). `recording` names the recording that `value` belongs
+  // to. The sizes in `meta` must be constants.
+  TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording, graph::ValueId value);
+
+  uint64_t recording() const { return recording_; }
+  graph::ValueId value() const { return value_; }
+  // After an operator that changes an argument's metadata in place (transpose_).
+  void become(const TensorMeta& meta, graph::ValueId value);
+
+  // Every access to data ends in one of these: CannotTrace.
+  bool has_storage() const override;
+  const c10::Storage& storage() const override;
+
+  // Copies stand for the same value.
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
+                                                         bool allow_tensor_metadata_change) const override;
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
+                                                         bool allow_tensor_metadata_change) const override;
+  void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) override;  // `x.data = y`: CannotTrace
+
+ protected:
+  const char* tensorimpl_type_name() const override { return "oxyfuel's trace tensor"; }
+
+ private:
+  template <class Version>
+  c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_tensor_metadata_change) const;
+  void set_layout(const TensorMeta& meta);
+
+  uint64_t recording_;
+  graph::ValueId value_;
+};
+
+// The trace tensor behind `tensor`, or nullptr.
+TraceTensor* trace_tensor(const at::Tensor& tensor);
+
+// Keys of a new trace tensor on `device`: an inference tensor has neither autograd nor a version counter.
+c10::DispatchKeySet trace_keys(c10::Device device, bool inference);
+
+}  // namespace oxy::trace
