@@ -75,6 +75,9 @@ struct Free {
 
 using Step = std::variant<Launch, Call, Free>;
 
+// Value: the tensor over `view`; contents of an Input, Constant or Arena buffer are copied for the caller.
+// InputAlias, OutputAlias: sizes, strides and offset (from the aliased tensor's first element) of the view that the
+// caller gets; the view's buffer is not read.
 struct Output {
   View view;
   DType dtype = DType::Float32;
