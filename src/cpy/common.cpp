@@ -105,6 +105,14 @@ uint32_t assign_type_version(PyTypeObject* type) {
   return type_version(type);
 }
 
+Ref lookup_special(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  Ref found = Ref::borrow(_PyType_Lookup(type, name));
+  if (!found) return found;
+  const descrgetfunc bind = Py_TYPE(found.get())->tp_descr_get;
+  return bind == nullptr ? found : Ref::steal(bind(found.get(), object, reinterpret_cast<PyObject*>(type)));
+}
+
 CodeExtra::CodeExtra(void (*free)(void*)) : index_(request_code_extra(free)) {
   check(index_ >= 0, "CPython has no code-extra slot left");
 }

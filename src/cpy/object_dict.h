@@ -15,6 +15,10 @@ namespace oxy::cpy {
 // The dict that holds the object's attributes: null if it has none yet or can have none. Borrowed.
 PyObject* existing_dict(PyObject* object);
 
+// The object's `__dict__`, made if it can have one and has none yet; null without an error if it can have
+// none. Borrowed from the object.
+PyObject* materialized_dict(PyObject* object);
+
 // The object's attribute values, while no dict was made for it. Which name a value belongs to is decided by
 // `keys`: the same keys pointer and keys count mean the same names at the same places; an absent attribute's
 // value is null. Changes when an attribute is added or removed, or a dict is made: `values` is empty then.

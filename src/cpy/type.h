@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "cpy/ref.h"
+
 namespace oxy::cpy {
 
 // The type's version: no other type has it, and any change to the attributes of the type or of its bases
@@ -14,5 +16,9 @@ uint32_t type_version(PyTypeObject* type);
 // Gives the type a version if it lacks one. 0 if that is impossible (a type that forbids it, or numbers ran
 // out): then nothing short of looking attributes up again tells whether the type changed.
 uint32_t assign_type_version(PyTypeObject* type);
+
+// The bound special method `name` (an interned str), looked up in the object's type as operators do. Null
+// without an error if the type has none; null with an error if binding it failed.
+Ref lookup_special(PyObject* object, PyObject* name);
 
 }  // namespace oxy::cpy

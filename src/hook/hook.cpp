@@ -1,0 +1,106 @@
+#include "hook/hook.h"
+
+#include "cpy/frame.h"
+#include "cpy/thread.h"
+#include "hook/frame_loop.h"
+#include "hook/segment.h"
+
+namespace oxy::hook {
+namespace {
+
+constexpr int kSuspendable = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+
+// All guarded by the GIL.
+struct HookState {
+  SegmentRunner* runner = nullptr;
+  int active_calls = 0;  // threads times nesting
+  int suspensions = 0;   // threads whose calls nest too deep
+  bool installed = false;
+  _PyFrameEvalFunction earlier = nullptr;  // valid while installed
+};
+
+HookState state;
+thread_local int active_on_thread = 0;
+
+PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag);
+
+void update() {
+  PyInterpreterState* interpreter = PyInterpreterState_Get();
+  const bool wanted = state.active_calls > 0 && state.suspensions == 0;
+  const _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  if (wanted && !state.installed) {
+    state.earlier = current;
+    state.installed = true;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, hook);
+  } else if (!wanted && state.installed && current == hook) {
+    // If somebody installed another hook above ours, ours stays in its chain and lets every frame pass.
+    state.installed = false;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, state.earlier);
+  }
+}
+
+struct Activation {
+  Activation() {
+    ++active_on_thread;
+    if (++state.active_calls == 1) update();
+  }
+  ~Activation() {
+    --active_on_thread;
+    if (--state.active_calls == 0) update();
+  }
+};
+
+struct Suspension {
+  Suspension() {
+    if (++state.suspensions == 1) update();
+  }
+  ~Suspension() {
+    if (--state.suspensions == 0) update();
+  }
+};
+
+PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  const _PyFrameEvalFunction earlier = state.earlier;
+  return (earlier != nullptr ? earlier : _PyEval_EvalFrameDefault)(thread, raw, throw_flag);
+}
+
+bool is_ours(PyThreadState* thread, cpy::Frame frame) {
+  if (state.runner == nullptr || !frame.is_plain_call() || !frame.is_at_start()) return false;
+  PyCodeObject* code = frame.code();
+  return !(code->co_flags & kSuspendable) && !cpy::is_traced(thread) &&
+         state.runner->wants(code, frame.globals()) && !cpy::needs_interpreter_start(thread, code);
+}
+
+PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
+    Suspension suspension;
+    return pass_on(thread, raw, throw_flag);
+  }
+  if (active_on_thread == 0 || throw_flag || !is_ours(thread, cpy::Frame(raw)))
+    return pass_on(thread, raw, throw_flag);
+  return run_frame(thread, cpy::Frame(raw), *state.runner);
+}
+
+}  // namespace
+
+void set_runner(SegmentRunner* runner) {
+  state.runner = runner;
+}
+
+PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Activation activation;
+  return PyObject_Vectorcall(callable, args, nargsf, kwnames);
+}
+
+HookPause::HookPause() : saved_(active_on_thread) {
+  active_on_thread = 0;
+}
+HookPause::~HookPause() {
+  active_on_thread = saved_;
+}
+
+bool is_installed() {
+  return state.installed;
+}
+
+}  // namespace oxy::hook
