@@ -84,7 +84,7 @@ class ExpressionParser {
 
   Expr number() {
     int64_t value = in_.integer("an integer");
-    if (value > sym::kMaxInt) in_.fail("this integer is out of range");
+    if (value >= int64_t{1} << 62) in_.fail("this integer is out of range");
     return value;
   }
 

@@ -1,0 +1,147 @@
+#include "passes/channels_last.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/registry.h"
+#include "passes/fold_constants.h"
+#include "passes/operators.h"
+
+namespace oxy::passes {
+namespace {
+
+class Relayout {
+ public:
+  Relayout(const Graph& source, const std::function<bool(const ConvolutionSite&)>& prefers)
+      : source_(source),
+        prefers_(prefers),
+        rewriter_(source),
+        recorded_(source.values.size(), graph::kNoValue) {}
+
+  Graph run() {
+    std::vector<bool> is_constant = constant_values(source_);
+    for (const Node& node : source_.nodes) {
+      auto site = convolution_site(source_, node, is_constant);
+      if (site && site->input.rank() == 4 && prefers_(*site))
+        convert(node);
+      else
+        follow(node);
+    }
+    restore_results();
+    return rewriter_.finish();
+  }
+
+ private:
+  const TensorMeta& now(ValueId source_value) { return rewriter_.graph().meta(rewriter_.map(source_value)); }
+
+  bool is_changed(ValueId source_value) {
+    return !same_layout(now(source_value), source_.meta(source_value));
+  }
+
+  ValueId copy(const Node& at, ValueId value, MemoryFormat format, TensorMeta meta) {
+    Site site{rewriter_.graph(), source_, at, at};
+    meta.storage_offset = 0;
+    return site.emit(op::clone(), {ValueRef{value}, format}, std::move(meta));
+  }
+
+  // The value in the layout that the program recorded.
+  ValueId recorded(const Node& at, ValueId source_value) {
+    if (!is_changed(source_value)) return rewriter_.map(source_value);
+    ValueId& cached = recorded_[static_cast<size_t>(source_value)];
+    if (cached == graph::kNoValue) {
+      const TensorMeta& meta = source_.meta(source_value);
+      MemoryFormat format = is_contiguous(meta) ? MemoryFormat::Contiguous : MemoryFormat::ChannelsLast;
+      cached = copy(at, rewriter_.map(source_value), format, meta);
+    }
+    return cached;
+  }
+
+  void convert(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    ValueId x = tensor_argument(renamed, 0);
+    TensorMeta meta = rewriter_.graph().meta(x);
+    if (!is_channels_last(meta)) {
+      meta.strides = channels_last_strides(meta.sizes);
+      renamed.args[0] = ValueRef{copy(node, x, MemoryFormat::ChannelsLast, meta)};
+    }
+    TensorMeta out = source_.meta(node.outputs.front());
+    if (can_restore(out)) {
+      out.strides = channels_last_strides(out.sizes);
+    }
+    keep(renamed, {out});
+  }
+
+  // A copy can give the value back the layout that was recorded.
+  static bool can_restore(const TensorMeta& meta) { return is_contiguous(meta) || is_channels_last(meta); }
+
+  void follow(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    bool changed = false;
+    graph::for_each_input(node, [&](ValueId id) { changed = changed || is_changed(id); });
+    if (!changed) {
+      rewriter_.keep(renamed);
+      return;
+    }
+    if (auto metas = layouts(node, renamed)) {
+      keep(renamed, *metas);
+      return;
+    }
+    Node restored = node;
+    graph::for_each_input(restored, [&](ValueId& id) { id = recorded(node, id); });
+    rewriter_.keep(restored);
+  }
+
+  // What the operator makes of the new layouts; nothing if its rule does not say, or the recorded layout of a
+  // result could not be had back.
+  std::optional<std::vector<TensorMeta>> layouts(const Node& node, const Node& renamed) {
+    const ops::OperatorEntry* entry = ops::find(node.op->name);
+    if (entry == nullptr || !entry->shape || has_effect(node)) return std::nullopt;
+    const Graph& out = rewriter_.graph();
+    std::function<const TensorMeta&(ValueId)> meta_of = [&](ValueId id) -> const TensorMeta& {
+      return out.meta(id);
+    };
+    std::vector<TensorMeta> metas;
+    try {
+      metas = entry->shape(ops::ShapeContext(*node.op, renamed.args, meta_of, DType::Float32));
+    } catch (const Unsupported&) {
+      return std::nullopt;
+    }
+    if (metas.size() != node.outputs.size()) return std::nullopt;
+    for (size_t i = 0; i < metas.size(); ++i) {
+      if (node.outputs[i] == graph::kNoValue) return std::nullopt;
+      const TensorMeta& before = source_.meta(node.outputs[i]);
+      bool same_values = metas[i].sizes == before.sizes && metas[i].dtype == before.dtype;
+      if (!same_values || (!same_layout(metas[i], before) && !can_restore(before))) return std::nullopt;
+    }
+    return metas;
+  }
+
+  void keep(const Node& renamed, const std::vector<TensorMeta>& metas) {
+    rewriter_.keep(renamed);
+    Graph& out = rewriter_.graph();
+    const Node& kept = out.nodes.back();
+    for (size_t i = 0; i < metas.size(); ++i)
+      out.values[static_cast<size_t>(kept.outputs[i])].meta = metas[i];
+  }
+
+  void restore_results() {
+    static const Node nowhere;
+    auto restore = [&](ValueId id) { rewriter_.set(id, recorded(nowhere, id)); };
+    for (const graph::Output& output : source_.outputs) restore(output.value);
+    for (const graph::Mutation& mutation : source_.mutations) restore(mutation.value);
+  }
+
+  const Graph& source_;
+  const std::function<bool(const ConvolutionSite&)>& prefers_;
+  Rewriter rewriter_;
+  std::vector<ValueId> recorded_;  // copies in the recorded layout, by source value
+};
+
+}  // namespace
+
+Graph use_channels_last(const Graph& source, const std::function<bool(const ConvolutionSite&)>& prefers) {
+  if (!prefers) return source;
+  return Relayout(source, prefers).run();
+}
+
+}  // namespace oxy::passes

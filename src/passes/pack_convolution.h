@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+
+#include "passes/epilogue.h"
+
+namespace oxy::passes {
+
+// A convolution with a constant weight (transposed ones are left alone).
+struct ConvolutionSite {
+  TensorMeta input, weight, output;
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t groups = 1;
+};
+
+struct ConvolutionPacking {
+  // The metadata of the packed weight; nothing where packing does not pay. Without this function the pass
+  // does nothing.
+  std::function<std::optional<TensorMeta>(const ConvolutionSite& site)> pack;
+  EpilogueOptions epilogue;
+};
+
+// The site of a node; nothing unless it is a convolution with a constant weight and known parameters.
+std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
+                                                const std::vector<bool>& is_constant);
+
+// Such convolutions become oxyfuel::packed_convolution, with the addition and the activation that follow. The
+// packed weight is an oxyfuel::pack_convolution node on constants, which fold_constants evaluates.
+graph::Graph pack_convolution(const graph::Graph& source, const ConvolutionPacking& packing);
+
+}  // namespace oxy::passes

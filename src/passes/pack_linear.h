@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "passes/epilogue.h"
+
+namespace oxy::passes {
+
+// A linear layer with a constant weight, as the pass found it.
+struct LinearSite {
+  DType dtype = DType::Float32;
+  Device device;
+  Expr rows;  // of the flattened input
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+  bool has_bias = false;
+};
+
+struct LinearPacking {
+  // The metadata of the packed weight; nothing where packing does not pay. Without this function the pass
+  // does nothing.
+  std::function<std::optional<TensorMeta>(const LinearSite& site)> pack;
+  EpilogueOptions epilogue;
+};
+
+// mm and addmm by a constant matrix become oxyfuel::packed_linear, with the additions and activations that
+// follow. The packed weight is an oxyfuel::pack_linear node on constants, which fold_constants evaluates.
+graph::Graph pack_linear(const graph::Graph& source, const LinearPacking& packing);
+
+}  // namespace oxy::passes

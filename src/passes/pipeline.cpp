@@ -1,0 +1,96 @@
+#include "passes/pipeline.h"
+
+#include <fmt/format.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/timing.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/decompose.h"
+#include "passes/fold_batch_norm.h"
+#include "passes/separate_results.h"
+#include "passes/simplify_arithmetic.h"
+#include "passes/simplify_views.h"
+
+namespace oxy::passes {
+namespace {
+
+constexpr int kMaxCleanups = 4;  // rounds of simplification until nothing changes
+
+class PassRunner {
+ public:
+  PassRunner(Graph graph, const Options& options, const Dump* dump)
+      : graph_(std::move(graph)), options_(options), dump_(dump) {}
+
+  Graph run() {
+    clean_up();
+    step("passes.fold_batch_norm", fold_batch_norm);
+    fold();
+    step("passes.channels_last",
+         [this](const Graph& g) { return use_channels_last(g, options_.prefers_channels_last); });
+    step("passes.pack_convolution",
+         [this](const Graph& g) { return pack_convolution(g, options_.convolution); });
+    step("passes.pack_linear", [this](const Graph& g) { return pack_linear(g, options_.linear); });
+    step("passes.decompose", decompose);
+    clean_up();
+    fold();
+    step("passes.separate_results", separate_results);
+    step("passes.dead_code", remove_dead_code);
+    return std::move(graph_);
+  }
+
+ private:
+  template <typename Pass>
+  void step(std::string_view name, const Pass& pass) {
+    {
+      Span span(name);
+      graph_ = pass(graph_);
+    }
+    ++count_;
+    if (strict()) {
+      try {
+        graph::verify(graph_, true);
+      } catch (const InternalError& error) {
+        throw InternalError(fmt::format("after {}: {}", name, error.what()));
+      }
+    }
+    if (dump_ == nullptr || !dump_->enabled()) return;
+    std::string text = graph::print(graph_);
+    if (text != dumped_) dump_->write(fmt::format("{:02}_{}.txt", count_, name), text);
+    dumped_ = std::move(text);
+  }
+
+  void clean_up() {
+    step("passes.dead_code", remove_dead_code);
+    for (int round = 0; round < kMaxCleanups; ++round) {
+      size_t before = graph_.nodes.size();
+      step("passes.simplify_views", simplify_views);
+      step("passes.simplify_arithmetic", simplify_arithmetic);
+      step("passes.common_subexpressions", merge_common_subexpressions);
+      step("passes.dead_code", remove_dead_code);
+      if (graph_.nodes.size() == before) return;
+    }
+  }
+
+  void fold() {
+    if (!options_.evaluate_constants) return;
+    step("passes.fold_constants",
+         [this](const Graph& g) { return fold_constants(g, options_.evaluate_constants, options_.folding); });
+    step("passes.dead_code", remove_dead_code);
+  }
+
+  Graph graph_;
+  const Options& options_;
+  const Dump* dump_;
+  std::string dumped_;  // the last text written
+  int count_ = 0;
+};
+
+}  // namespace
+
+Graph run_passes(Graph graph, const Options& options, const Dump* dump) {
+  return PassRunner(std::move(graph), options, dump).run();
+}
+
+}  // namespace oxy::passes

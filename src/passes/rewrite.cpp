@@ -1,0 +1,152 @@
+#include "passes/rewrite.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace oxy::passes {
+
+Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values.size(), graph::kNoValue) {
+  out_.values.reserve(source.values.size());
+  out_.nodes.reserve(source.nodes.size());
+  out_.locations = source.locations;
+  for (ValueId id : source.inputs) set(id, out_.add_input(source.meta(id)));
+  for (const graph::Constant& constant : source.constants)
+    set(constant.value, out_.add_constant(source.meta(constant.value), constant.handle));
+}
+
+Node Rewriter::renamed(const Node& source_node) const {
+  Node node = source_node;
+  graph::for_each_input(node, [this](ValueId& id) {
+    ValueId renamed = map(id);
+    check(renamed != graph::kNoValue, "a pass dropped a value that is still read");
+    id = renamed;
+  });
+  return node;
+}
+
+void Rewriter::keep(const Node& renamed_node) {
+  Node node = renamed_node;
+  auto index = static_cast<int32_t>(out_.nodes.size());
+  for (ValueId& id : node.outputs) {
+    if (id == graph::kNoValue) continue;
+    ValueId fresh = out_.add_value(source_.meta(id));
+    out_.values[static_cast<size_t>(fresh)].node = index;
+    set(id, fresh);
+    id = fresh;
+  }
+  out_.nodes.push_back(std::move(node));
+}
+
+Graph Rewriter::finish() {
+  auto renamed = [this](ValueId id) {
+    ValueId fresh = map(id);
+    check(fresh != graph::kNoValue, "a pass dropped a result of the graph");
+    return fresh;
+  };
+  for (const graph::Output& output : source_.outputs)
+    out_.outputs.push_back({renamed(output.value), output.kind, output.alias});
+  for (const graph::Mutation& mutation : source_.mutations)
+    out_.mutations.push_back({mutation.input, renamed(mutation.value)});
+  return std::move(out_);
+}
+
+ValueId Site::emit(const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) const {
+  std::vector<TensorMeta> outputs;
+  outputs.push_back(std::move(meta));
+  int32_t index = graph.add_node(op, std::move(args), std::move(outputs), node.location);
+  return graph.nodes[static_cast<size_t>(index)].outputs.front();
+}
+
+Graph rewrite(const Graph& source, const Rule& rule) {
+  Rewriter rewriter(source);
+  for (const Node& node : source.nodes) {
+    Node renamed = rewriter.renamed(node);
+    auto replaced = rule(Site{rewriter.graph(), source, renamed, node});
+    if (!replaced) {
+      rewriter.keep(renamed);
+      continue;
+    }
+    check(replaced->size() == node.outputs.size(),
+          "a rule replaced another number of outputs than the node has");
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != graph::kNoValue) rewriter.set(node.outputs[i], (*replaced)[i]);
+  }
+  return rewriter.finish();
+}
+
+const Node* producer(const Graph& graph, ValueId value) {
+  if (value == graph::kNoValue) return nullptr;
+  int32_t index = graph.values.at(static_cast<size_t>(value)).node;
+  return index < 0 ? nullptr : &graph.nodes[static_cast<size_t>(index)];
+}
+
+ValueId tensor_argument(const Node& node, size_t index) {
+  const auto* ref = std::get_if<ValueRef>(&node.args.at(index));
+  return ref == nullptr ? graph::kNoValue : ref->id;
+}
+
+std::optional<int64_t> integer_argument(const Node& node, size_t index) {
+  const Argument& arg = node.args.at(index);
+  if (const auto* flag = std::get_if<bool>(&arg)) return *flag ? 1 : 0;
+  if (const auto* e = std::get_if<Expr>(&arg)) return e->as_constant();
+  return std::nullopt;
+}
+
+std::optional<double> number_argument(const Node& node, size_t index) {
+  if (const auto* real = std::get_if<double>(&node.args.at(index))) return *real;
+  auto integer = integer_argument(node, index);
+  if (!integer) return std::nullopt;
+  return static_cast<double>(*integer);
+}
+
+std::vector<int32_t> use_counts(const Graph& graph) {
+  std::vector<int32_t> counts(graph.values.size(), 0);
+  for (const Node& node : graph.nodes)
+    graph::for_each_input(node, [&](ValueId id) { ++counts[static_cast<size_t>(id)]; });
+  for (const graph::Output& output : graph.outputs) ++counts[static_cast<size_t>(output.value)];
+  for (const graph::Mutation& mutation : graph.mutations) ++counts[static_cast<size_t>(mutation.value)];
+  return counts;
+}
+
+std::vector<int32_t> only_readers(const Graph& graph) {
+  std::vector<int32_t> readers(graph.values.size(), -1);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    graph::for_each_input(graph.nodes[i],
+                          [&](ValueId id) { readers[static_cast<size_t>(id)] = static_cast<int32_t>(i); });
+  std::vector<int32_t> counts = use_counts(graph);
+  for (size_t i = 0; i < readers.size(); ++i)
+    if (counts[i] != 1) readers[i] = -1;
+  return readers;
+}
+
+bool same_layout(const TensorMeta& a, const TensorMeta& b) {
+  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
+}
+
+TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) {
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.device = device;
+  meta.strides = contiguous_strides(sizes);
+  meta.sizes = std::move(sizes);
+  return meta;
+}
+
+bool has_effect(const Node& node) {
+  constexpr std::array<std::string_view, 4> kPureLibraries = {
+      "aten::", "prims::", "oxyfuel::", "torchvision::"};
+  const OperatorSchema& op = *node.op;
+  if (op.is_random || op.is_mutating() || node.outputs.empty()) return true;
+  return std::none_of(kPureLibraries.begin(), kPureLibraries.end(),
+                      [&](std::string_view library) { return op.name.starts_with(library); });
+}
+
+bool is_view_like(const OperatorSchema& op) {
+  return op.is_view() || op.name == "aten::_unsafe_view" || op.name == "aten::reshape" ||
+         op.name == "aten::contiguous";
+}
+
+}  // namespace oxy::passes

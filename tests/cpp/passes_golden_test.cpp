@@ -1,0 +1,168 @@
+// tests/golden/passes/*.txt: each file is one or more cases of
+//
+//   pass NAME
+//   operator SCHEMA          any number: interned first; "# random" behind it: draws from a generator
+//   --- input
+//   graph(...) {...}
+//   --- expected
+//   graph(...) {...}
+//
+// OXYFUEL_UPDATE_GOLDEN=1 writes what the passes give into the files.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "passes/channels_last.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/fold_batch_norm.h"
+#include "passes/fold_constants.h"
+#include "passes/operators.h"
+#include "passes/pack_convolution.h"
+#include "passes/pack_linear.h"
+#include "passes/separate_results.h"
+#include "passes/simplify_arithmetic.h"
+#include "passes/simplify_views.h"
+
+using namespace oxy;
+using namespace oxy::passes;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Handles from 100 on, in output order.
+std::optional<std::vector<int32_t>> number_results(const graph::Graph& constant_part) {
+  graph::verify(constant_part, true);
+  std::vector<int32_t> handles;
+  for (size_t i = 0; i < constant_part.outputs.size(); ++i) handles.push_back(100 + static_cast<int32_t>(i));
+  return handles;
+}
+
+EpilogueOptions every_epilogue() {
+  return {[](std::string_view, DType) { return true; }, true};
+}
+
+TensorMeta opaque(int64_t elements) {
+  return contiguous_meta(DType::Float32, Device{}, {elements});
+}
+
+graph::Graph pack_every_linear(const graph::Graph& g) {
+  return pack_linear(g, {[](const LinearSite& site) -> std::optional<TensorMeta> {
+                           return opaque(site.in_features * site.out_features);
+                         },
+                         every_epilogue()});
+}
+
+graph::Graph pack_every_convolution(const graph::Graph& g) {
+  return pack_convolution(g, {[](const ConvolutionSite& site) -> std::optional<TensorMeta> {
+                                return opaque(element_count(site.weight).constant());
+                              },
+                              every_epilogue()});
+}
+
+using Pass = std::function<graph::Graph(const graph::Graph&)>;
+
+const std::map<std::string, Pass>& passes_by_name() {
+  static const std::map<std::string, Pass> table = {
+      {"dead_code", remove_dead_code},
+      {"common_subexpressions", merge_common_subexpressions},
+      {"fold_constants", [](const graph::Graph& g) { return fold_constants(g, number_results); }},
+      {"simplify_views", simplify_views},
+      {"simplify_arithmetic", simplify_arithmetic},
+      {"fold_batch_norm", fold_batch_norm},
+      {"pack_linear", pack_every_linear},
+      {"pack_convolution", pack_every_convolution},
+      {"separate_results", separate_results},
+  };
+  return table;
+}
+
+struct Case {
+  std::string head;  // everything before "--- input"
+  std::string pass, input, expected;
+};
+
+void intern_line(std::string_view schema) {
+  constexpr std::string_view kRandom = " # random";
+  bool is_random = schema.ends_with(kRandom);
+  if (is_random) schema.remove_suffix(kRandom.size());
+  intern_schema(schema, is_random);
+}
+
+std::vector<Case> read_cases(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<Case> cases;
+  std::string* part = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("pass ")) {
+      cases.emplace_back();
+      cases.back().pass = line.substr(5);
+      part = &cases.back().head;
+    }
+    if (part == nullptr) continue;
+    if (line == "--- input") {
+      part = &cases.back().input;
+    } else if (line == "--- expected") {
+      part = &cases.back().expected;
+    } else {
+      if (line.starts_with("operator ")) intern_line(line.substr(9));
+      *part += line + "\n";
+    }
+  }
+  return cases;
+}
+
+void write_cases(const fs::path& path, const std::vector<Case>& cases) {
+  std::ofstream file(path);
+  for (const Case& c : cases) file << c.head << "--- input\n" << c.input << "--- expected\n" << c.expected;
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void intern_built_operators() {
+  op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
+  op::mul(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(), op::packed_linear();
+  op::pack_convolution(), op::packed_convolution();
+}
+
+}  // namespace
+
+TEST_CASE("passes: golden files") {
+  intern_built_operators();
+  const bool update = std::getenv("OXYFUEL_UPDATE_GOLDEN") != nullptr;
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(OXYFUEL_SOURCE_DIR) / "tests/golden/passes")) {
+    if (entry.path().extension() != ".txt") continue;
+    std::vector<Case> cases = read_cases(entry.path());
+    REQUIRE_MESSAGE(!cases.empty(), entry.path().string());
+    for (Case& c : cases) {
+      CAPTURE(entry.path().string());
+      CAPTURE(c.head);
+      auto pass = passes_by_name().find(c.pass);
+      REQUIRE(pass != passes_by_name().end());
+      graph::Graph input = graph::parse(c.input);
+      graph::verify(input, true);
+      graph::Graph result = pass->second(input);
+      CHECK_NOTHROW(graph::verify(result, true));
+      std::string text = graph::print(result);
+      if (update)
+        c.expected = text + "\n";
+      else
+        CHECK(text == trimmed(c.expected) + "\n");
+      // A pass that has run has nothing left to do.
+      CHECK(graph::print(remove_dead_code(pass->second(remove_dead_code(result)))) ==
+            graph::print(remove_dead_code(result)));
+      ++count;
+    }
+    if (update) write_cases(entry.path(), cases);
+  }
+  CHECK(count > 20);
+}

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "passes/operators.h"
+#include "passes/pipeline.h"
+#include "passes/rewrite.h"
+
+using namespace oxy;
+using namespace oxy::passes;
+
+namespace {
+
+TensorMeta matrix(int64_t rows, int64_t columns) {
+  return contiguous_meta(DType::Float32, Device{}, {rows, columns});
+}
+
+ValueId emit(Graph& g, const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) {
+  int32_t node = g.add_node(op, std::move(args), {std::move(meta)});
+  return g.nodes[static_cast<size_t>(node)].outputs.front();
+}
+
+const OperatorSchema* addmm() {
+  return intern_schema(
+      "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor");
+}
+
+// A chain of n links, each with work for several passes: views that cancel, equal calls, neutral elements, a
+// linear.
+Graph chain(int n) {
+  Graph g;
+  ValueId x = g.add_input(matrix(4, 8));
+  ValueId weight = g.add_constant(matrix(8, 8), 0);
+  ValueId bias = g.add_constant(contiguous_meta(DType::Float32, Device{}, {8}), 1);
+  for (int i = 0; i < n; ++i) {
+    ValueId flat = emit(g, op::view(), {ValueRef{x}, std::vector<Expr>{32}},
+                        contiguous_meta(DType::Float32, Device{}, {32}));
+    ValueId back = emit(g, op::view(), {ValueRef{flat}, std::vector<Expr>{4, 8}}, matrix(4, 8));
+    ValueId one = emit(g, op::mul(), {ValueRef{back}, 1.0}, matrix(4, 8));
+    ValueId a = emit(g, op::mul(), {ValueRef{one}, 0.5}, matrix(4, 8));
+    ValueId b = emit(g, op::mul(), {ValueRef{x}, 0.5}, matrix(4, 8));
+    x = emit(g, op::add(), {ValueRef{a}, ValueRef{b}, Expr(1)}, matrix(4, 8));
+    if (i % 10 == 0)
+      x = emit(g, addmm(), {ValueRef{bias}, ValueRef{x}, ValueRef{weight}, Expr(1), Expr(1)}, matrix(4, 8));
+  }
+  g.outputs.push_back({x});
+  return g;
+}
+
+Options packing_options() {
+  Options options;
+  options.evaluate_constants = [next =
+                                    100](const Graph& part) mutable -> std::optional<std::vector<int32_t>> {
+    std::vector<int32_t> handles(part.outputs.size());
+    for (int32_t& handle : handles) handle = next++;
+    return handles;
+  };
+  options.linear.pack = [](const LinearSite&) -> std::optional<TensorMeta> {
+    return contiguous_meta(DType::Float32, Device{}, {64});
+  };
+  options.linear.epilogue = {[](std::string_view, DType) { return true; }, true};
+  return options;
+}
+
+double seconds_of(int n) {
+  Graph g = chain(n);
+  auto start = std::chrono::steady_clock::now();
+  run_passes(std::move(g), {});
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Strict {
+ public:
+  Strict() : before_(strict()) { set_strict(true); }
+  ~Strict() { set_strict(before_); }
+
+ private:
+  bool before_;
+};
+
+}  // namespace
+
+TEST_CASE("passes: the pipeline leaves a small legal graph") {
+  Strict on;
+  Graph out = run_passes(chain(20), packing_options());
+  CHECK_NOTHROW(graph::verify(out, true));
+  // A link is mul and add; the two linears stay; weights are packed once a shape.
+  CHECK(out.nodes.size() == 42);
+  CHECK(out.constants.size() == 2);
+}
+
+TEST_CASE("passes: running the pipeline again changes nothing") {
+  Strict on;
+  Graph once = run_passes(chain(20), {});
+  Graph twice = run_passes(once, {});
+  CHECK(graph::print(once) == graph::print(twice));
+}
+
+TEST_CASE("passes: long chains take time in proportion and no stack") {
+  double small = seconds_of(500);
+  double large = seconds_of(5000);
+  CHECK(large < 30 * small + 0.05);
+  CHECK(large < 2.0);
+}
+
+TEST_CASE("passes: an output that is the input becomes a copy") {
+  Graph g;
+  ValueId x = g.add_input(matrix(4, 8));
+  ValueId y = emit(g, op::clone(), {ValueRef{x}, graph::None{}}, matrix(4, 8));
+  g.outputs = {{y}};
+  Graph out = run_passes(g, {});
+  REQUIRE(out.nodes.size() == 1);
+  CHECK(out.nodes[0].op == op::clone());
+}
+
+TEST_CASE("passes: constants that cannot be evaluated stay as they are") {
+  Graph g;
+  ValueId c = g.add_constant(matrix(4, 8), 0);
+  ValueId y = emit(g, op::mul(), {ValueRef{c}, 2.0}, matrix(4, 8));
+  g.outputs = {{y}};
+  Options options;
+  options.evaluate_constants = [](const Graph&) -> std::optional<std::vector<int32_t>> {
+    return std::nullopt;
+  };
+  CHECK(run_passes(g, options).nodes.size() == 1);
+}
+
+TEST_CASE("passes: strict mode names the pass whose result is broken") {
+  Strict on;
+  Graph g;
+  ValueId x = g.add_input(matrix(4, 8));
+  emit(g, op::mul(), {ValueRef{x}}, matrix(4, 8));  // an argument is missing
+  g.outputs = {{1}};
+  try {
+    run_passes(g, {});
+    FAIL("no error");
+  } catch (const InternalError& error) {
+    CHECK(std::string(error.what()).find("after passes.dead_code") != std::string::npos);
+  }
+}
