@@ -33,12 +33,17 @@ StackBounds stack_bounds() {
   return bounds;
 }
 
-// A function that does nothing: calling it lets the eval loop serve what only the eval loop can.
-PyObject* make_visit() {
-  Ref globals = Ref::steal(PyDict_New());
-  if (!globals) return nullptr;
-  Ref result = Ref::steal(PyRun_String("def visit(): pass", Py_file_input, globals.get(), globals.get()));
-  return result ? Py_XNewRef(PyDict_GetItemString(globals.get(), "visit")) : nullptr;
+// A function that does nothing: calling it lets the eval loop serve what only the eval loop can. Null with an
+// error set if it could not be made.
+PyObject* visit_function() {
+  static PyObject* function = [] {
+    const Ref globals = Ref::steal(PyDict_New());
+    if (!globals) return static_cast<PyObject*>(nullptr);
+    const Ref done =
+        Ref::steal(PyRun_String("def visit(): pass", Py_file_input, globals.get(), globals.get()));
+    return done ? Py_XNewRef(PyDict_GetItemString(globals.get(), "visit")) : nullptr;
+  }();
+  return function;
 }
 
 }  // namespace
@@ -56,9 +61,8 @@ bool serve_requests(PyThreadState* thread) {
     return false;
   }
   if (!has_requests(thread)) return true;
-  static PyObject* visit = make_visit();
-  if (visit == nullptr) return false;
-  return bool(Ref::steal(PyObject_CallNoArgs(visit)));
+  PyObject* visit = visit_function();
+  return visit != nullptr && bool(Ref::steal(PyObject_CallNoArgs(visit)));
 }
 
 int64_t find_unicode_key(PyDictKeysObject* keys, PyObject* name) {
@@ -89,6 +93,7 @@ PyObject* instance_value(PyObject* object, PyObject* name) {
 }
 
 uint64_t dict_version(PyObject* dict) {
+  ensure_dict_version(dict);
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag >> kDictVersionShift;
 }
 
@@ -111,6 +116,19 @@ Ref lookup_special(PyObject* object, PyObject* name) {
   if (!found) return found;
   const descrgetfunc bind = Py_TYPE(found.get())->tp_descr_get;
   return bind == nullptr ? found : Ref::steal(bind(found.get(), object, reinterpret_cast<PyObject*>(type)));
+}
+
+bool find_method(PyObject* object, PyObject* name, Ref& found) {
+  PyObject* value = nullptr;
+  const bool is_method = _PyObject_GetMethod(object, name, &value);
+  found = Ref::steal(value);
+  return is_method;
+}
+
+bool is_called_plainly(PyObject* callable) {
+  return PyFunction_Check(callable) && visit_function() != nullptr &&
+         reinterpret_cast<PyFunctionObject*>(callable)->vectorcall ==
+             reinterpret_cast<PyFunctionObject*>(visit_function())->vectorcall;
 }
 
 CodeExtra::CodeExtra(void (*free)(void*)) : index_(request_code_extra(free)) {

@@ -11,8 +11,10 @@ namespace oxy::cpy {
 // the process share: equal versions mean equal contents, even when another dict now lies at the same address.
 // `dict` must be a dict or of a subclass. A change to an object that the dict merely holds does not count.
 //
-// 3.11-3.13 keep the number in the dict itself; watchers, which live in the same word from 3.12 on, are
-// masked out.
+// The number lies in the dict itself. 3.13 forgets to renew it when a store through an object changes the
+// object's
+// `__dict__`: such a dict gets a watcher that does, at the first call for it. A later Python without the
+// number can serve this interface by watchers alone.
 uint64_t dict_version(PyObject* dict);
 
 }  // namespace oxy::cpy

@@ -3,7 +3,6 @@
 
 #if OXY_PYTHON == 311
 
-#include <cstring>
 #include <new>
 
 #include "cpy/code_extra.h"
@@ -16,6 +15,8 @@
 namespace oxy::cpy {
 
 const int kDictVersionShift = 0;
+
+void ensure_dict_version(PyObject*) {}
 
 PyCodeObject* Frame::code() const {
   return frame_->f_code;

@@ -21,4 +21,12 @@ uint32_t assign_type_version(PyTypeObject* type);
 // without an error if the type has none; null with an error if binding it failed.
 Ref lookup_special(PyObject* object, PyObject* name);
 
+// Looks `name` up on an object for a call. True: `found` is a function that takes the object as its first
+// argument. False: `found` is the attribute's value, or null with an error set.
+bool find_method(PyObject* object, PyObject* name, Ref& found);
+
+// Whether calling the object does no more than make and run one frame for it: a Python function without a
+// call slot of its own.
+bool is_called_plainly(PyObject* callable);
+
 }  // namespace oxy::cpy

@@ -2,6 +2,7 @@
 
 #include "cpy/frame.h"
 #include "cpy/thread.h"
+#include "hook/arguments.h"
 #include "hook/frame_loop.h"
 #include "hook/segment.h"
 
@@ -72,6 +73,7 @@ bool is_ours(PyThreadState* thread, cpy::Frame frame) {
 }
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  give_up_arguments(cpy::Frame(raw));
   if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
     Suspension suspension;
     return pass_on(thread, raw, throw_flag);

@@ -86,8 +86,10 @@ Outcome list_extend(const Machine& machine, const Instruction& instruction) {
 }
 
 Outcome set_update(const Machine& machine, const Instruction& instruction) {
+  static PyObject* update = PyUnicode_InternFromString("update");
   PyObject* set = machine.peek(1 + instruction.arg);
-  return finish_add(machine, 1, _PySet_Update(set, machine.peek(1)));
+  const Ref done = Ref::steal(PyObject_CallMethodOneArg(set, update, machine.peek(1)));
+  return finish_add(machine, 1, !done);
 }
 
 Outcome dict_update(const Machine& machine, const Instruction& instruction) {

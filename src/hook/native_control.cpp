@@ -4,6 +4,7 @@
 #include "bytecode/calls.h"
 #include "cpy/ref.h"
 #include "cpy/type.h"
+#include "hook/arguments.h"
 #include "hook/native.h"
 
 namespace oxy::hook {
@@ -70,8 +71,11 @@ Outcome call(const Machine& machine, const Instruction& instruction) {
   const size_t first = operands.has_self ? operands.self : operands.arguments;
   const size_t keywords = names == nullptr ? 0 : size_t(PyTuple_GET_SIZE(names));
   const size_t positional = operands.arguments + operands.count - first - keywords;
-  PyObject* result = PyObject_Vectorcall(stack[operands.callable], stack.data() + first,
-                                         positional | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+  PyObject** arguments = &machine.peek(int(stack.size() - first));
+  PyObject* callable = stack[operands.callable];
+  const PassedArguments passed(callable, arguments, positional + keywords);
+  PyObject* result =
+      PyObject_Vectorcall(callable, arguments, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
   return replace(machine, int(stack.size() - operands.base), result);
 }
 

@@ -3,6 +3,7 @@
 
 #include "bytecode/calls.h"
 #include "cpy/ref.h"
+#include "cpy/type.h"
 #include "hook/native.h"
 
 namespace oxy::hook {
@@ -121,11 +122,11 @@ Outcome push_plain_callable(const Machine& machine, int operands, PyObject* call
 }
 
 Outcome load_method(const Machine& machine, const Instruction& instruction) {
-  PyObject* found = nullptr;
-  const int is_method = _PyObject_GetMethod(machine.peek(1), machine.name(instruction.arg), &found);
-  if (!is_method) return push_plain_callable(machine, 1, found);
+  Ref found;
+  if (!cpy::find_method(machine.peek(1), machine.name(instruction.arg), found))
+    return push_plain_callable(machine, 1, found.release());
   PyObject* self = machine.pop();
-  machine.push(found);
+  machine.push(found.release());
   machine.push(self);
   return Outcome::Next;
 }

@@ -1,0 +1,171 @@
+// CPython 3.12.
+#include "cpy/internals.h"
+
+#if OXY_PYTHON == 312
+
+#include <algorithm>
+#include <new>
+
+#include "cpy/code_extra.h"
+#include "cpy/dict.h"
+#include "cpy/frame.h"
+#include "cpy/object_dict.h"
+#include "cpy/shared.h"
+#include "cpy/thread.h"
+
+namespace oxy::cpy {
+
+namespace {
+
+// Which tools want to hear of which event.
+template <size_t size>
+bool listens(const uint8_t (&tools)[size]) {
+  return std::any_of(std::begin(tools), std::end(tools), [](uint8_t tool) { return tool != 0; });
+}
+
+}  // namespace
+
+const int kDictVersionShift = DICT_MAX_WATCHERS;
+
+void ensure_dict_version(PyObject*) {}
+
+PyCodeObject* Frame::code() const {
+  return frame_->f_code;
+}
+PyObject* Frame::function() const {
+  return frame_->f_funcobj;
+}
+PyObject* Frame::globals() const {
+  return frame_->f_globals;
+}
+PyObject* Frame::builtins() const {
+  return frame_->f_builtins;
+}
+PyObject* Frame::names() const {
+  return (code()->co_flags & CO_OPTIMIZED) ? nullptr : frame_->f_locals;
+}
+bool Frame::is_plain_call() const {
+  return frame_->owner == FRAME_OWNED_BY_THREAD;
+}
+bool Frame::is_at_start() const {
+  return frame_->prev_instr == _PyCode_CODE(frame_->f_code) - 1;
+}
+
+PyObject** Frame::slots() const {
+  return frame_->localsplus;
+}
+int Frame::slot_count() const {
+  return frame_->stacktop;
+}
+void Frame::set_slot_count(int count) const {
+  frame_->stacktop = count;
+}
+
+void Frame::set_next(int32_t unit) const {
+  frame_->prev_instr = _PyCode_CODE(frame_->f_code) + unit - 1;
+}
+void Frame::set_executing(int32_t unit) const {
+  frame_->prev_instr = _PyCode_CODE(frame_->f_code) + unit;
+}
+int32_t Frame::executing() const {
+  return int32_t(frame_->prev_instr - _PyCode_CODE(frame_->f_code));
+}
+
+FrameLink::FrameLink(PyThreadState* thread, Frame frame) : thread_(thread), frame_(frame.get()) {
+  static_assert(sizeof(_PyCFrame) <= sizeof(storage_));
+  auto* entry = new (storage_) _PyCFrame(*thread->cframe);
+  entry->previous = thread->cframe;
+  entry->current_frame = frame_;
+  frame_->previous = thread->cframe->current_frame;
+  thread->cframe = entry;
+  --thread->py_recursion_remaining;
+  --thread->c_recursion_remaining;
+}
+
+void FrameLink::unlink() {
+  if (!linked_) return;
+  linked_ = false;
+  ++thread_->py_recursion_remaining;
+  ++thread_->c_recursion_remaining;
+  thread_->cframe = reinterpret_cast<_PyCFrame*>(storage_)->previous;
+}
+
+PyObject* evaluate(PyThreadState* thread, Frame frame) {
+  return _PyEval_EvalFrameDefault(thread, frame.get(), 0);
+}
+
+PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_t unit) {
+  link.unlink();
+  frame.set_executing(unit);
+  return _PyEval_EvalFrameDefault(thread, frame.get(), 1);
+}
+
+bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
+  if (code->_co_instrumentation_version != thread->interp->monitoring_version) return true;
+  return code->_co_monitoring != nullptr && listens(code->_co_monitoring->local_monitors.tools);
+}
+
+bool is_traced(PyThreadState* thread) {
+  return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr ||
+         listens(thread->interp->monitors.tools);
+}
+
+bool has_requests(PyThreadState* thread) {
+  return thread->interp->ceval.eval_breaker._value != 0;
+}
+
+Ref take_async_exception(PyThreadState* thread) {
+  if (thread->async_exc == nullptr) return nullptr;
+  thread->interp->ceval.pending.async_exc = 0;
+  return Ref::steal(std::exchange(thread->async_exc, nullptr));
+}
+
+bool can_recurse(PyThreadState* thread) {
+  return thread->py_recursion_remaining > 0 && thread->c_recursion_remaining > 0;
+}
+
+bool is_c_stack_deep(PyThreadState* thread) {
+  return thread->c_recursion_remaining < C_RECURSION_LIMIT / 2 || is_native_stack_deep();
+}
+
+PyObject* existing_dict(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+    const PyDictOrValues held = *_PyObject_DictOrValuesPointer(object);
+    return _PyDictOrValues_IsValues(held) ? nullptr : _PyDictOrValues_GetDict(held);
+  }
+  if (type->tp_dictoffset == 0) return nullptr;
+  PyObject** place = _PyObject_GetDictPtr(object);
+  return place == nullptr ? nullptr : *place;
+}
+
+InlineValues inline_values(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return {};
+  const PyDictOrValues held = *_PyObject_DictOrValuesPointer(object);
+  if (!_PyDictOrValues_IsValues(held)) return {};
+  const PyDictValues* values = _PyDictOrValues_GetValues(held);
+  PyDictKeysObject* keys = reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
+  return {keys, keys->dk_nentries, {values->values, size_t(keys->dk_nentries)}};
+}
+
+Py_ssize_t request_code_extra(freefunc free) {
+  return PyUnstable_Eval_RequestCodeExtraIndex(free);
+}
+
+void* CodeExtra::get(PyCodeObject* code) const {
+  void* value = nullptr;
+  PyUnstable_Code_GetExtra(reinterpret_cast<PyObject*>(code), index_, &value);
+  return value;
+}
+
+void CodeExtra::set(PyCodeObject* code, void* value) const {
+  if (PyUnstable_Code_SetExtra(reinterpret_cast<PyObject*>(code), index_, value) < 0) {
+    PyErr_Clear();
+    throw std::bad_alloc();
+  }
+}
+
+}  // namespace oxy::cpy
+
+#endif
