@@ -1,0 +1,380 @@
+#include "loop/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "loop/variables.h"
+#include "loop/view.h"
+
+namespace oxy::loop {
+
+namespace {
+
+constexpr size_t kMaxOrigins = 12;
+
+bool is_cheap(const Source& s) {
+  return (s.reads.size() <= 1 && s.work <= 2) || (s.reads.empty() && s.work <= 16);
+}
+
+void insert_sorted(std::vector<const Source*>& set, const Source* s) {
+  auto place = std::ranges::lower_bound(set, s);
+  if ((place == set.end() || *place != s) && set.size() <= kMaxReads) set.insert(place, s);
+}
+
+std::string_view short_name(std::string_view op) {
+  if (size_t colons = op.find("::"); colons != op.npos) op.remove_prefix(colons + 2);
+  return op.substr(0, op.find('.'));
+}
+
+void add_origin(std::vector<std::string_view>& origin, std::string_view name) {
+  if (origin.size() < kMaxOrigins && std::ranges::find(origin, name) == origin.end()) origin.push_back(name);
+}
+
+int result_count(ReductionKind kind) {
+  return kind == ReductionKind::Welford || kind == ReductionKind::OnlineSoftmax ? 2 : 1;
+}
+
+DType result_dtype(ReductionKind kind, DType accumulate) {
+  switch (kind) {
+    case ReductionKind::Any:
+    case ReductionKind::All:
+      return DType::Bool;
+    case ReductionKind::ArgMax:
+    case ReductionKind::ArgMin:
+      return DType::Int64;
+    default:
+      return accumulate;
+  }
+}
+
+// Loop variables for the dimensions whose size is not 1; the others have index 0.
+Index make_loops(const std::vector<Expr>& sizes, int64_t family, std::vector<LoopVariable>& loops) {
+  Index index;
+  index.reserve(sizes.size());
+  for (const Expr& size : sizes) {
+    if (size == Expr(1)) {
+      index.emplace_back(0);
+      continue;
+    }
+    Expr variable = index_variable(family, static_cast<int64_t>(loops.size()), size);
+    loops.push_back({variable, size});
+    index.push_back(std::move(variable));
+  }
+  return index;
+}
+
+}  // namespace
+
+LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOptions& options)
+    : graph_(graph),
+      options_(options),
+      values_(graph.values.size()),
+      uses_(graph.values.size()),
+      users_(graph.values.size()) {
+  program_.locations = graph.locations;
+  program_.buffers.reserve(graph.values.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    graph::for_each_input(graph.nodes[n], [&](graph::ValueId id) {
+      auto& users = users_[static_cast<size_t>(id)];
+      if (!users.empty() && users.back() == static_cast<int32_t>(n)) return;
+      users.push_back(static_cast<int32_t>(n));
+      ++uses_[static_cast<size_t>(id)];
+    });
+  for (const graph::Output& output : graph.outputs)
+    if (output.value != graph::kNoValue) ++uses_[static_cast<size_t>(output.value)];
+  for (const graph::Mutation& mutation : graph.mutations) ++uses_[static_cast<size_t>(mutation.value)];
+
+  auto add_fixed = [&](graph::ValueId id, BufferKind kind, int32_t source, std::string name) {
+    const TensorMeta& m = meta(id);
+    BufferId buffer = add_buffer({.name = std::move(name),
+                                  .dtype = m.dtype,
+                                  .sizes = m.sizes,
+                                  .kind = kind,
+                                  .source = source,
+                                  .strides = m.strides,
+                                  .device = m.device});
+    values_[static_cast<size_t>(id)] = buffer_tensor(buffer);
+    return buffer;
+  };
+  for (size_t k = 0; k < graph.inputs.size(); ++k)
+    input_buffers_.push_back(
+        add_fixed(graph.inputs[k], BufferKind::Input, static_cast<int32_t>(k), fmt::format("arg{}", k)));
+  for (const graph::Constant& constant : graph.constants)
+    add_fixed(constant.value, BufferKind::Constant, constant.handle, fmt::format("const{}", constant.handle));
+}
+
+BufferId LoweringContext::add_buffer(Buffer buffer) {
+  auto id = static_cast<BufferId>(program_.buffers.size());
+  if (buffer.name.empty()) buffer.name = fmt::format("buf{}", id);
+  program_.buffers.push_back(std::move(buffer));
+  return id;
+}
+
+Tensor LoweringContext::buffer_tensor(BufferId id) {
+  const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+  auto source = std::make_shared<Source>();
+  source->dtype = buffer.dtype;
+  source->sizes = buffer.sizes;
+  source->buffer = id;
+  if (node_ != nullptr) source->location = node_->location;
+  return {source->dtype, source->sizes, source, std::nullopt};
+}
+
+Tensor LoweringContext::value(graph::ValueId id) const {
+  const auto& tensor = values_.at(static_cast<size_t>(id));
+  check(tensor.has_value(), fmt::format("value %{} is used before it is lowered", id));
+  return *tensor;
+}
+
+Tensor LoweringContext::operand(const graph::Argument& argument) const {
+  if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) return value(ref->id);
+  auto source = std::make_shared<Source>();
+  if (const bool* b = std::get_if<bool>(&argument)) {
+    source->dtype = DType::Bool;
+    source->element = [b = *b](BodyBuilder& builder, const Index&) {
+      return builder.constant(Scalar{b}, DType::Bool);
+    };
+  } else if (const Expr* e = std::get_if<Expr>(&argument)) {
+    source->dtype = DType::Int64;
+    source->element = [e = *e](BodyBuilder& builder, const Index&) { return builder.index(e); };
+  } else if (const double* d = std::get_if<double>(&argument)) {
+    source->dtype = DType::Float64;
+    source->element = [d = *d](BodyBuilder& builder, const Index&) {
+      return builder.constant(d, DType::Float64);
+    };
+  } else {
+    throw Unsupported("the operand is neither a tensor nor a real number");
+  }
+  return {source->dtype, {}, source, std::nullopt};
+}
+
+void LoweringContext::begin_node(const graph::Node& node) {
+  node_ = &node;
+}
+
+void LoweringContext::set(graph::ValueId id, Tensor tensor) {
+  const TensorMeta& m = meta(id);
+  check(tensor.dtype == m.dtype && tensor.sizes.size() == m.sizes.size(),
+        fmt::format("{} was lowered to {} of rank {} instead of {}", node_ ? node_->op->name : "a value",
+                    name(tensor.dtype), tensor.sizes.size(), str(m)));
+  Source& source = *tensor.source;
+  if (!tensor.map && source.strides.empty() && is_non_overlapping_and_dense(m)) source.strides = m.strides;
+  if (!tensor.is_realised()) {
+    bool grown = source.reads.size() > kMaxReads || source.work > kMaxWork;
+    if (!options_.inline_pointwise || grown || (uses(id) > 1 && !is_cheap(source))) realise(source);
+  }
+  values_.at(static_cast<size_t>(id)) = std::move(tensor);
+}
+
+std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inputs, std::vector<Expr> sizes,
+                                                    DType dtype, int work) {
+  auto source = std::make_shared<Source>();
+  source->dtype = dtype;
+  source->sizes = std::move(sizes);
+  source->work = work;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Source& input = *inputs[k].source;
+    if (std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k),
+                    [&](const Tensor& earlier) { return earlier.source == inputs[k].source; }))
+      continue;
+    if (input.buffer != kNoBuffer) {
+      insert_sorted(source->reads, &input);
+      continue;
+    }
+    for (const Source* read : input.reads) insert_sorted(source->reads, read);
+    source->work += input.work;
+    for (std::string_view name : input.origin) add_origin(source->origin, name);
+  }
+  if (node_ != nullptr) {
+    add_origin(source->origin, short_name(node_->op->name));
+    source->location = node_->location;
+  }
+  return source;
+}
+
+Value LoweringContext::element(BodyBuilder& b, const Tensor& x, const Index& index) {
+  const Source& source = *x.source;
+  if (source.buffer != kNoBuffer)
+    return b.load(source.buffer, source.dtype, x.map ? at(*x.map, index) : index);
+  if (!x.map) return b.element(&source, index, [&] { return source.element(b, index); });
+  Index mapped = at(*x.map, index);
+  return b.element(&source, mapped, [&] { return source.element(b, mapped); });
+}
+
+Tensor LoweringContext::generate(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype,
+                                 ElementFunction fn, int work) {
+  auto source = new_source(inputs, sizes, dtype, work);
+  source->element = std::move(fn);
+  return {dtype, std::move(sizes), std::move(source), std::nullopt};
+}
+
+Tensor LoweringContext::pointwise(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype,
+                                  ScalarFunction fn, int work) {
+  auto source = new_source(inputs, sizes, dtype, work);
+  source->element = [inputs = std::move(inputs), fn = std::move(fn), dtype](BodyBuilder& b,
+                                                                            const Index& index) {
+    std::vector<Value> elements;
+    elements.reserve(inputs.size());
+    for (const Tensor& input : inputs)
+      elements.push_back(element(b, input, broadcast_index(input.sizes, index)));
+    Value result = fn(b, elements);
+    check(result.dtype == compute_dtype(dtype), "an element function gave a value of another type");
+    return result;
+  };
+  return {dtype, std::move(sizes), std::move(source), std::nullopt};
+}
+
+Tensor LoweringContext::constant(Scalar value, std::vector<Expr> sizes, DType dtype) {
+  return generate({}, std::move(sizes), dtype, [value, dtype](BodyBuilder& b, const Index&) {
+    return b.constant(value, compute_dtype(dtype));
+  });
+}
+
+Tensor LoweringContext::view(const Tensor& x, std::vector<Expr> sizes,
+                             const std::function<Index(const Index&)>& fn) const {
+  Index map = fn(view_index(sizes));
+  check(map.size() == x.sizes.size(), "a view's index has another rank than the viewed tensor");
+  if (x.map) map = at(*x.map, map);
+  Tensor result{x.dtype, std::move(sizes), x.source, std::nullopt};
+  if (result.sizes != x.source->sizes || map != view_index(result.sizes)) result.map = std::move(map);
+  return result;
+}
+
+Tensor LoweringContext::reshape(const Tensor& x, std::vector<Expr> sizes) const {
+  if (sizes == x.sizes) return x;
+  std::vector<Expr> to = sizes;
+  return view(x, std::move(sizes), [&](const Index& index) { return reshape_index(x.sizes, to, index); });
+}
+
+Tensor LoweringContext::expand(const Tensor& x, std::vector<Expr> sizes) const {
+  if (sizes == x.sizes) return x;
+  return view(x, std::move(sizes), [&](const Index& index) { return broadcast_index(x.sizes, index); });
+}
+
+Tensor LoweringContext::permute(const Tensor& x, std::span<const int64_t> dims) const {
+  std::vector<Expr> sizes;
+  for (int64_t d : dims) sizes.push_back(x.sizes.at(static_cast<size_t>(d)));
+  return view(x, std::move(sizes), [&](const Index& index) {
+    Index source(index.size());
+    for (size_t k = 0; k < dims.size(); ++k) source[static_cast<size_t>(dims[k])] = index[k];
+    return source;
+  });
+}
+
+Tensor LoweringContext::cast(const Tensor& x, DType dtype) {
+  if (x.dtype == dtype) return x;
+  return pointwise({x}, x.sizes, dtype, [dtype](BodyBuilder& b, std::span<const Value> v) {
+    return b.cast(v[0], compute_dtype(dtype));
+  });
+}
+
+std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tensor> inputs,
+                                            std::vector<Expr> kept, std::vector<Expr> reduced,
+                                            DType accumulate, const ReductionFunction& fn) {
+  auto description = new_source(inputs, kept, accumulate, 1);
+  Computation c;
+  c.kind = kind;
+  c.accumulate = accumulate;
+  Index outer = make_loops(kept, kLoopVariables, c.loops);
+  Index inner = make_loops(reduced, kReductionVariables, c.reduction);
+  if (c.reduction.empty()) c.reduction.push_back({reduction_variable(0, 1), 1});
+  BodyBuilder builder;
+  c.reduced = fn(builder, outer, inner).id;
+  c.body = builder.take({&c.reduced});
+  c.location = description->location;
+  c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
+  std::vector<Tensor> results;
+  for (int k = 0; k < result_count(kind); ++k) {
+    results.push_back(new_buffer(kept, result_dtype(kind, accumulate)));
+    c.stores.push_back({results.back().source->buffer, outer, k, StoreMode::Set});
+  }
+  program_.steps.emplace_back(std::move(c));
+  return results;
+}
+
+std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims,
+                                            bool keepdim, DType accumulate,
+                                            const std::function<Value(Value)>& fn) {
+  if (dims.empty())
+    for (int64_t d = 0; d < x.rank(); ++d) dims.push_back(d);
+  std::vector<Expr> kept;
+  std::vector<Expr> reduced;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    const Expr& size = x.sizes[static_cast<size_t>(d)];
+    bool is_reduced = std::ranges::find(dims, d) != dims.end();
+    if (is_reduced) reduced.push_back(size);
+    if (!is_reduced || keepdim) kept.push_back(is_reduced ? Expr(1) : size);
+  }
+  return reduce(kind, {x}, std::move(kept), std::move(reduced), accumulate,
+                [&](BodyBuilder& b, const Index& outer, const Index& inner) {
+                  Index index;
+                  size_t next_outer = 0;
+                  size_t next_inner = 0;
+                  for (int64_t d = 0; d < x.rank(); ++d) {
+                    bool is_reduced = std::ranges::find(dims, d) != dims.end();
+                    index.push_back(is_reduced ? inner[next_inner++] : outer[next_outer]);
+                    next_outer += !is_reduced || keepdim;
+                  }
+                  Value value = element(b, x, index);
+                  return fn ? fn(value) : value;
+                });
+}
+
+void LoweringContext::realise(Source& source) {
+  if (source.buffer != kNoBuffer) return;
+  Computation c;
+  Index index = make_loops(source.sizes, kLoopVariables, c.loops);
+  BodyBuilder builder;
+  InstId value = builder.store(source.element(builder, index), source.dtype).id;
+  c.body = builder.take({&value});
+  c.location = source.location;
+  c.origin = fmt::format("{}", fmt::join(source.origin, ", "));
+  source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes});
+  c.stores.push_back({source.buffer, std::move(index), value, StoreMode::Set});
+  program_.steps.emplace_back(std::move(c));
+  source.element = nullptr;
+  source.reads.clear();
+  source.origin.clear();
+}
+
+void LoweringContext::realise(const Tensor& x) {
+  realise(*x.source);
+}
+
+void LoweringContext::realise_unless_cheap(const Tensor& x) {
+  if (!is_cheap(*x.source)) realise(*x.source);
+}
+
+Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
+                                   std::optional<std::vector<Expr>> strides) {
+  return buffer_tensor(
+      add_buffer({.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides)}));
+}
+
+void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
+                            const StoreFunction& position, StoreMode mode, std::span<const Tensor> inputs) {
+  check(target.is_realised() && !target.map, "stores go to whole buffers");
+  auto description = new_source(inputs, sizes, target.dtype, 1);
+  Computation c;
+  Index index = make_loops(sizes, kLoopVariables, c.loops);
+  BodyBuilder builder;
+  InstId value = builder.store(fn(builder, index), target.dtype).id;
+  Index where = position(builder, index);
+  c.body = builder.take({&value}, where);
+  c.location = description->location;
+  c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
+  c.stores.push_back({target.source->buffer, std::move(where), value, mode});
+  program_.steps.emplace_back(std::move(c));
+}
+
+Tensor LoweringContext::copy(const Tensor& x, std::vector<Expr> strides) {
+  Tensor result = new_buffer(x.sizes, x.dtype, std::move(strides));
+  store(
+      result, x.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
+      [](BodyBuilder&, const Index& index) { return index; }, StoreMode::Set, std::span(&x, 1));
+  return result;
+}
+
+}  // namespace oxy::loop

@@ -1,0 +1,143 @@
+// What a lowering rule works with: tensors that are evaluated where they are used.
+//
+// A Tensor is a view (an index transform) of a Source; a Source is either realised (a buffer of the program)
+// or an element function that is written into the body of every user. A Source becomes realised when somebody
+// needs memory (an extern call, an output, a mutation, a reduction's result), when several nodes use it and
+// it is not cheap, or when it has grown past the limits below.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "loop/builder.h"
+#include "loop/lowering.h"
+#include "loop/program.h"
+
+namespace oxy::loop {
+
+inline constexpr size_t kMaxReads = 8;  // distinct buffers that an inlined element may read
+inline constexpr int kMaxWork = 64;     // about the instructions of an inlined element
+
+using ElementFunction = std::function<Value(BodyBuilder&, const Index&)>;
+using ScalarFunction = std::function<Value(BodyBuilder&, std::span<const Value>)>;
+
+struct Source {
+  DType dtype = DType::Float32;
+  std::vector<Expr> sizes;
+  BufferId buffer = kNoBuffer;
+  ElementFunction element;           // while buffer == kNoBuffer: gives compute_dtype(dtype)
+  std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
+  int work = 0;
+  std::vector<Expr> strides;             // the layout wanted if memory must be given one; empty: contiguous
+  std::vector<std::string_view> origin;  // operators folded in, for readers
+  int32_t location = -1;
+};
+
+struct Tensor {
+  DType dtype = DType::Float32;
+  std::vector<Expr> sizes;
+  std::shared_ptr<Source> source;
+  std::optional<Index> map;  // the source's index over d0, d1, ...; absent: the same index
+
+  bool is_realised() const { return source->buffer != kNoBuffer; }
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+};
+
+class LoweringContext {
+ public:
+  LoweringContext(const graph::Graph& graph, const LoweringOptions& options);
+
+  const graph::Graph& graph() const { return graph_; }
+  const TensorMeta& meta(graph::ValueId id) const { return graph_.meta(id); }
+  const TensorMeta& output_meta(const graph::Node& node, size_t k = 0) const {
+    return meta(node.outputs.at(k));
+  }
+
+  // --- Arguments. A Tensor argument, or a number as a rank-0 tensor of type Bool, Int64 or Float64.
+  Tensor operand(const graph::Argument& argument) const;
+  Tensor operand(const graph::Node& node, size_t i) const { return operand(node.args.at(i)); }
+  Tensor value(graph::ValueId id) const;
+  // Nodes that use the value, outputs and mutations included.
+  int uses(graph::ValueId id) const { return uses_[static_cast<size_t>(id)]; }
+  std::span<const int32_t> users(graph::ValueId id) const { return users_[static_cast<size_t>(id)]; }
+
+  // --- Results: every output that is used must be set.
+  void begin_node(const graph::Node& node);
+  void set(graph::ValueId id, Tensor tensor);
+  bool is_set(graph::ValueId id) const { return values_[static_cast<size_t>(id)].has_value(); }
+
+  // --- Making tensors
+  // Elementwise over inputs that are broadcast to `sizes`; fn gets the elements in their compute types and
+  // returns compute_dtype(dtype). `work`: its instructions, about.
+  Tensor pointwise(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype, ScalarFunction fn,
+                   int work = 1);
+  // An element function over the output's index; `inputs` are the tensors that it reads.
+  Tensor generate(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype, ElementFunction fn,
+                  int work = 1);
+  Tensor constant(Scalar value, std::vector<Expr> sizes, DType dtype);
+  // Views cost nothing. fn maps an index into the view to an index into x.
+  Tensor view(const Tensor& x, std::vector<Expr> sizes, const std::function<Index(const Index&)>& fn) const;
+  Tensor reshape(const Tensor& x, std::vector<Expr> sizes) const;
+  Tensor expand(const Tensor& x, std::vector<Expr> sizes) const;
+  Tensor permute(const Tensor& x, std::span<const int64_t> dims) const;
+  Tensor cast(const Tensor& x, DType dtype);  // the value, not rounded on the way
+  // The element of x (as compute_dtype) at `index`: to be called in element functions.
+  static Value element(BodyBuilder& b, const Tensor& x, const Index& index);
+
+  // One reduction over `reduced` for every element of `kept`: fn(b, kept index, reduction index). One tensor
+  // of sizes `kept` a result of the kind, in `accumulate` (Bool for Any and All, Int64 for positions).
+  using ReductionFunction = std::function<Value(BodyBuilder&, const Index& kept, const Index& reduced)>;
+  std::vector<Tensor> reduce(ReductionKind kind, std::vector<Tensor> inputs, std::vector<Expr> kept,
+                             std::vector<Expr> reduced, DType accumulate, const ReductionFunction& fn);
+  // Over dimensions `dims` (sorted, not negative; empty: all of them) of x, each element passed through `fn`
+  // if given. The results have size 1 in the reduced dimensions if keepdim, else none.
+  std::vector<Tensor> reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims, bool keepdim,
+                             DType accumulate, const std::function<Value(Value)>& fn = nullptr);
+
+  // --- Memory
+  void realise(const Tensor& x);  // after it, x.is_realised()
+  // Realised unless its element is as cheap to compute as to load: for rules that read x in several passes.
+  void realise_unless_cheap(const Tensor& x);
+  // A new buffer and the tensor that is all of it; the caller adds the computations that write it.
+  Tensor new_buffer(std::vector<Expr> sizes, DType dtype,
+                    std::optional<std::vector<Expr>> strides = std::nullopt);
+  // for (index over sizes) target[position(index)] = fn(index). Target is new_buffer()'s.
+  using StoreFunction = std::function<Index(BodyBuilder&, const Index&)>;
+  void store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
+             const StoreFunction& position, StoreMode mode = StoreMode::Set,
+             std::span<const Tensor> inputs = {});
+  // x in a buffer of its own with these strides.
+  Tensor copy(const Tensor& x, std::vector<Expr> strides);
+
+  // --- Extern calls, and the program's end
+  void extern_call(const graph::Node& node);
+  Program finish();
+
+ private:
+  std::shared_ptr<Source> new_source(std::span<const Tensor> inputs, std::vector<Expr> sizes, DType dtype,
+                                     int work);
+  void realise(Source& source);
+  BufferId add_buffer(Buffer buffer);
+  Tensor buffer_tensor(BufferId id);
+  BufferView argument_view(graph::ValueId id);
+  // x as a window on its buffer, whose layout is fixed if it was free; nothing if no strides express it.
+  std::optional<BufferView> window(const Tensor& x);
+  BufferView output_view(graph::ValueId id, std::vector<bool>& exposed);
+  ProgramOutput finish_output(const graph::Output& output, std::vector<bool>& exposed);
+
+  const graph::Graph& graph_;
+  LoweringOptions options_;
+  Program program_;
+  std::vector<std::optional<Tensor>> values_;
+  std::vector<int> uses_;
+  std::vector<std::vector<int32_t>> users_;
+  std::vector<BufferId> input_buffers_;
+  const graph::Node* node_ = nullptr;
+};
+
+}  // namespace oxy::loop

@@ -1,0 +1,153 @@
+// Where tensors must be memory: extern calls, outputs and mutations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "loop/context.h"
+#include "loop/view.h"
+
+namespace oxy::loop {
+
+namespace {
+
+// Operators whose library routine fills a given tensor at no cost.
+constexpr auto kOutVariants = std::to_array<std::string_view>({
+    "aten::mm",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::baddbmm",
+});
+
+std::vector<Expr> dense_strides(const TensorMeta& m) {
+  return is_non_overlapping_and_dense(m) ? m.strides : contiguous_strides(m.sizes);
+}
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+}  // namespace
+
+std::optional<BufferView> LoweringContext::window(const Tensor& x) {
+  realise(*x.source);
+  Buffer& buffer = program_.buffers[static_cast<size_t>(x.source->buffer)];
+  if (!buffer.strides)
+    buffer.strides = x.source->strides.empty() ? contiguous_strides(buffer.sizes) : x.source->strides;
+  if (!x.map) return BufferView{x.source->buffer, x.sizes, *buffer.strides, 0};
+  auto view = strided(*x.map, x.sizes, *buffer.strides);
+  if (!view) return std::nullopt;
+  return BufferView{x.source->buffer, x.sizes, std::move(view->strides), std::move(view->offset)};
+}
+
+BufferView LoweringContext::argument_view(graph::ValueId id) {
+  const TensorMeta& m = meta(id);
+  auto found = window(value(id));
+  if (!found || !same_strides(m.sizes, found->strides, m.strides)) {
+    auto wanted = dense_strides(m);
+    if (!found || same_strides(m.sizes, wanted, m.strides)) {
+      values_[static_cast<size_t>(id)] = copy(value(id), wanted);
+      found = window(value(id));
+    }
+  }
+  if (same_strides(m.sizes, found->strides, m.strides)) found->strides = m.strides;
+  return std::move(*found);
+}
+
+void LoweringContext::extern_call(const graph::Node& node) {
+  ExternCall call;
+  call.op = node.op;
+  call.location = node.location;
+  for (const graph::Argument& argument : node.args)
+    call.args.push_back(std::visit(
+        Overloaded{[&](const graph::ValueRef& ref) -> ExternArgument { return argument_view(ref.id); },
+                   [&](const graph::ValueList& list) -> ExternArgument {
+                     std::vector<std::optional<BufferView>> views;
+                     for (graph::ValueId id : list.ids)
+                       views.push_back(id == graph::kNoValue ? std::nullopt
+                                                             : std::optional(argument_view(id)));
+                     return views;
+                   },
+                   [](const auto& other) -> ExternArgument { return other; }},
+        argument));
+  for (graph::ValueId id : node.outputs) {
+    if (id == graph::kNoValue || uses(id) == 0) {
+      call.outputs.push_back(kNoBuffer);
+      continue;
+    }
+    const TensorMeta& m = meta(id);
+    Tensor result = new_buffer(m.sizes, m.dtype, m.strides);
+    program_.buffers[static_cast<size_t>(result.source->buffer)].device = m.device;
+    call.outputs.push_back(result.source->buffer);
+    values_[static_cast<size_t>(id)] = std::move(result);
+  }
+  call.writes_in_place =
+      std::ranges::find(kOutVariants, std::string_view(node.op->name)) != kOutVariants.end();
+  program_.steps.emplace_back(std::move(call));
+}
+
+BufferView LoweringContext::output_view(graph::ValueId id, std::vector<bool>& exposed) {
+  const TensorMeta& m = meta(id);
+  auto usable = [&](const std::optional<BufferView>& view) {
+    return view && program_.buffers[static_cast<size_t>(view->buffer)].kind == BufferKind::Intermediate &&
+           !(static_cast<size_t>(view->buffer) < exposed.size() &&
+             exposed[static_cast<size_t>(view->buffer)]) &&
+           same_strides(m.sizes, view->strides, m.strides);
+  };
+  auto view = window(value(id));
+  if (!usable(view)) view = window(copy(value(id), dense_strides(m)));
+  if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
+  exposed.resize(program_.buffers.size());
+  exposed[static_cast<size_t>(view->buffer)] = true;
+  return std::move(*view);
+}
+
+ProgramOutput LoweringContext::finish_output(const graph::Output& output, std::vector<bool>& exposed) {
+  const TensorMeta& m = meta(output.value);
+  ProgramOutput result{.kind = output.kind, .alias = output.alias, .dtype = m.dtype};
+  if (output.kind == graph::OutputKind::InputAlias) {
+    auto alias = static_cast<size_t>(output.alias);
+    result.view = {input_buffers_.at(alias), m.sizes, m.strides,
+                   m.storage_offset - meta(graph_.inputs.at(alias)).storage_offset};
+    return result;
+  }
+  if (output.kind == graph::OutputKind::OutputAlias) {
+    auto view = window(value(output.value));
+    const ProgramOutput& aliased = program_.outputs.at(static_cast<size_t>(output.alias));
+    if (view && view->buffer == aliased.view.buffer) {
+      if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
+      result.view = std::move(*view);
+      return result;
+    }
+    result.kind = graph::OutputKind::Value;  // the other output had to be copied
+    result.alias = -1;
+  }
+  result.view = output_view(output.value, exposed);
+  return result;
+}
+
+Program LoweringContext::finish() {
+  node_ = nullptr;
+  std::vector<bool> exposed;
+  for (const graph::Output& output : graph_.outputs) {
+    if (output.value == graph::kNoValue) {
+      program_.outputs.push_back({.kind = output.kind, .alias = output.alias});
+      continue;
+    }
+    program_.outputs.push_back(finish_output(output, exposed));
+  }
+  for (const graph::Mutation& mutation : graph_.mutations) {
+    auto view = window(value(mutation.value));
+    // An input may be overwritten by an earlier mutation before this one reads it.
+    if (!view || program_.buffers[static_cast<size_t>(view->buffer)].kind == BufferKind::Input)
+      view = window(copy(value(mutation.value), contiguous_strides(meta(mutation.value).sizes)));
+    program_.mutations.push_back({mutation.input, std::move(*view)});
+  }
+  return std::move(program_);
+}
+
+}  // namespace oxy::loop
