@@ -22,7 +22,7 @@ class Relayout {
     std::vector<bool> is_constant = constant_values(source_);
     for (const Node& node : source_.nodes) {
       auto site = convolution_site(source_, node, is_constant);
-      if (site && site->input.rank() == 4 && prefers_(*site))
+      if (site && (site->input.rank() == 4 || site->input.rank() == 5) && prefers_(*site))
         convert(node);
       else
         follow(node);
@@ -32,6 +32,10 @@ class Relayout {
   }
 
  private:
+  static MemoryFormat channels_last(const TensorMeta& meta) {
+    return meta.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+  }
+
   const TensorMeta& now(ValueId source_value) { return rewriter_.graph().meta(rewriter_.map(source_value)); }
 
   bool is_changed(ValueId source_value) {
@@ -50,7 +54,7 @@ class Relayout {
     ValueId& cached = recorded_[static_cast<size_t>(source_value)];
     if (cached == graph::kNoValue) {
       const TensorMeta& meta = source_.meta(source_value);
-      MemoryFormat format = is_contiguous(meta) ? MemoryFormat::Contiguous : MemoryFormat::ChannelsLast;
+      MemoryFormat format = is_contiguous(meta) ? MemoryFormat::Contiguous : channels_last(meta);
       cached = copy(at, rewriter_.map(source_value), format, meta);
     }
     return cached;
@@ -62,7 +66,7 @@ class Relayout {
     TensorMeta meta = rewriter_.graph().meta(x);
     if (!is_channels_last(meta)) {
       meta.strides = channels_last_strides(meta.sizes);
-      renamed.args[0] = ValueRef{copy(node, x, MemoryFormat::ChannelsLast, meta)};
+      renamed.args[0] = ValueRef{copy(node, x, channels_last(meta), meta)};
     }
     TensorMeta out = source_.meta(node.outputs.front());
     if (can_restore(out)) {

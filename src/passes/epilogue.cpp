@@ -45,8 +45,9 @@ std::string activation_name(const Node& node) {
 }
 
 Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
-                        bool through_views, const EpilogueOptions& options) {
+                        bool through_views, const FusesEpilogue& fuses) {
   Epilogue found;
+  if (!fuses) return found;
   std::vector<int32_t> pending;  // views that are absorbed only if something useful follows
   for (;;) {
     int32_t reader = only_readers[static_cast<size_t>(value)];
@@ -62,12 +63,10 @@ Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int
     if (graph.meta(next).dtype != graph.meta(value).dtype ||
         graph.meta(next).strides != graph.meta(value).strides)
       return found;
-    ValueId other = options.fuses_residual && found.residual == graph::kNoValue
-                        ? added_tensor(graph, node, value)
-                        : graph::kNoValue;
+    bool has_residual = found.residual != graph::kNoValue;
+    ValueId other = has_residual || !fuses("none", true) ? graph::kNoValue : added_tensor(graph, node, value);
     std::string activation = activation_name(node);
-    bool is_activation = !activation.empty() && options.fuses_activation &&
-                         options.fuses_activation(activation, graph.meta(value).dtype);
+    bool is_activation = !activation.empty() && fuses(activation, has_residual);
     if (other == graph::kNoValue && !is_activation) return found;
     found.absorbed.insert(found.absorbed.end(), pending.begin(), pending.end());
     pending.clear();

@@ -15,12 +15,9 @@ struct Epilogue {
   std::vector<int32_t> absorbed;  // the nodes, in order; the last one's output is the result
 };
 
-struct EpilogueOptions {
-  // Whether the kernel can apply this activation ("relu", "gelu", "gelu_tanh", "silu", ...).
-  std::function<bool(std::string_view activation, DType dtype)> fuses_activation;
-  // Whether it can add a tensor of the result's size and layout.
-  bool fuses_residual = false;
-};
+// Whether the kernel can apply this activation ("none", "relu", "gelu", "gelu_tanh", "silu", ...), after
+// adding a tensor of the result's size and layout if there is a residual. Empty: nothing is absorbed.
+using FusesEpilogue = std::function<bool(std::string_view activation, bool with_residual)>;
 
 // The name that packed operators know an activation node by; empty if it is none.
 std::string activation_name(const Node& node);
@@ -29,6 +26,6 @@ std::string activation_name(const Node& node);
 // tensor in between are absorbed too. A residual is the other operand of an addition, of equal type and
 // sizes.
 Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
-                        bool through_views, const EpilogueOptions& options);
+                        bool through_views, const FusesEpilogue& fuses);
 
 }  // namespace oxy::passes

@@ -19,7 +19,6 @@ std::optional<std::vector<int64_t>> integers(const Argument& arg) {
 
 struct Match {
   int32_t node = -1;
-  TensorMeta packed;
   Epilogue epilogue;
 
   int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
@@ -31,9 +30,11 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   Site site{rewriter.graph(), source, conv, conv};
   Node renamed = rewriter.renamed(conv);
   const std::vector<Argument>& args = renamed.args;
-  ValueId packed = site.emit(
-      op::pack_convolution(),
-      {args[1], source.meta(tensor_argument(conv, 0)).sizes, args[3], args[4], args[5], args[8]}, m.packed);
+  const TensorMeta& weight = source.meta(tensor_argument(conv, 1));
+  ValueId packed =
+      site.emit(op::pack_convolution(),
+                {args[1], source.meta(tensor_argument(conv, 0)).sizes, args[3], args[4], args[5], args[8]},
+                contiguous_meta(weight.dtype, weight.device, weight.sizes));
   Argument residual = graph::None{};
   if (m.epilogue.residual != graph::kNoValue) residual = ValueRef{rewriter.map(m.epilogue.residual)};
   return site.emit(op::packed_convolution(),
@@ -58,13 +59,18 @@ std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& 
   auto dilation = integers(node.args[5]);
   auto groups = integer_argument(node, 8);
   if (!stride || !padding || !dilation || !groups) return std::nullopt;
-  return ConvolutionSite{graph.meta(x), graph.meta(weight), graph.meta(node.outputs.front()),
-                         *stride,       *padding,           *dilation,
-                         *groups};
+  return ConvolutionSite{graph.meta(x),
+                         graph.meta(weight),
+                         graph.meta(node.outputs.front()),
+                         *stride,
+                         *padding,
+                         *dilation,
+                         *groups,
+                         owned_by_graph(graph, weight)};
 }
 
 Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
-  if (!packing.pack) return source;
+  if (!packing.pays) return source;
   std::vector<bool> is_constant = constant_values(source);
   std::vector<int32_t> readers = only_readers(source);
   std::vector<Match> matches;
@@ -73,10 +79,9 @@ Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto site = convolution_site(source, source.nodes[i], is_constant);
     if (!site) continue;
-    auto packed = packing.pack(*site);
-    if (!packed) continue;
-    Match m{static_cast<int32_t>(i), *packed, {}};
-    m.epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, false, packing.epilogue);
+    if (!is_channels_last(site->input) || !is_channels_last(site->output) || !packing.pays(*site)) continue;
+    Match m{static_cast<int32_t>(i), {}};
+    m.epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, false, packing.fuses);
     bool taken = false;
     for (int32_t node : m.epilogue.absorbed) taken = taken || is_absorbed[static_cast<size_t>(node)];
     if (taken) m.epilogue = {};

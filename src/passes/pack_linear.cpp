@@ -14,7 +14,6 @@ struct Match {
   ValueId weight = graph::kNoValue;  // [in, out]
   ValueId bias = graph::kNoValue;
   LinearSite site;
-  TensorMeta packed;
   Epilogue epilogue;
 
   int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
@@ -43,7 +42,13 @@ std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<
   auto in_features = weight.sizes.at(0).as_constant();
   auto out_features = weight.sizes.at(1).as_constant();
   if (!in_features || !out_features || !is_contiguous(out)) return std::nullopt;
-  m.site = {weight.dtype, weight.device, out.sizes[0], *in_features, *out_features, has_bias};
+  m.site = {weight.dtype,
+            weight.device,
+            out.sizes[0],
+            *in_features,
+            *out_features,
+            has_bias,
+            owned_by_graph(graph, m.weight)};
   return m;
 }
 
@@ -70,8 +75,9 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   std::swap(weight.strides.at(0), weight.strides.at(1));
   ValueId by_row =
       site.emit(op::permute(), {ValueRef{rewriter.map(m.weight)}, std::vector<Expr>{1, 0}}, weight);
-  ValueId packed = site.emit(op::pack_linear(),
-                             {ValueRef{by_row}, m.site.rows.is_constant() ? m.site.rows : Expr(0)}, m.packed);
+  ValueId packed =
+      site.emit(op::pack_linear(), {ValueRef{by_row}, m.site.rows.is_constant() ? m.site.rows : Expr(0)},
+                contiguous_meta(weight.dtype, weight.device, weight.sizes));
 
   Argument bias = graph::None{};
   if (m.bias != graph::kNoValue) bias = ValueRef{rewriter.map(m.bias)};
@@ -88,7 +94,7 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
 }  // namespace
 
 Graph pack_linear(const Graph& source, const LinearPacking& packing) {
-  if (!packing.pack) return source;
+  if (!packing.pays) return source;
   std::vector<bool> is_constant = constant_values(source);
   std::vector<int32_t> readers = only_readers(source);
   std::vector<Match> matches;
@@ -97,10 +103,8 @@ Graph pack_linear(const Graph& source, const LinearPacking& packing) {
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto m = match(source, static_cast<int32_t>(i), is_constant);
     if (!m) continue;
-    auto packed = packing.pack(m->site);
-    if (!packed) continue;
-    m->packed = *packed;
-    m->epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, true, packing.epilogue);
+    if (!packing.pays(m->site)) continue;
+    m->epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, true, packing.fuses);
     bool taken = false;  // as another linear's epilogue: `linear(x) + linear(y)` absorbs the addition once
     for (int32_t node : m->epilogue.absorbed) taken = taken || is_absorbed[static_cast<size_t>(node)];
     if (taken || !epilogue_is_viewable(source, *m)) m->epilogue = {};

@@ -14,17 +14,19 @@ struct LinearSite {
   int64_t in_features = 0;
   int64_t out_features = 0;
   bool has_bias = false;
+  // Nothing holds the weight but this graph (it was computed from constants): packing it costs no memory.
+  bool owns_weight = false;
 };
 
 struct LinearPacking {
-  // The metadata of the packed weight; nothing where packing does not pay. Without this function the pass
-  // does nothing.
-  std::function<std::optional<TensorMeta>(const LinearSite& site)> pack;
-  EpilogueOptions epilogue;
+  // Whether packing pays. Without this function the pass does nothing.
+  std::function<bool(const LinearSite& site)> pays;
+  FusesEpilogue fuses;
 };
 
 // mm and addmm by a constant matrix become oxyfuel::packed_linear, with the additions and activations that
-// follow. The packed weight is an oxyfuel::pack_linear node on constants, which fold_constants evaluates.
+// follow. The packed weight is an oxyfuel::pack_linear node on constants, which fold_constants evaluates; its
+// metadata are those of the weight as [out_features, in_features], its memory is opaque.
 graph::Graph pack_linear(const graph::Graph& source, const LinearPacking& packing);
 
 }  // namespace oxy::passes

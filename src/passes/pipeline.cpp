@@ -25,8 +25,8 @@ class PassRunner {
 
   Graph run() {
     clean_up();
+    // What this computes is folded once the packing passes have seen that nobody else holds it.
     step("passes.fold_batch_norm", fold_batch_norm);
-    fold();
     step("passes.channels_last",
          [this](const Graph& g) { return use_channels_last(g, options_.prefers_channels_last); });
     step("passes.pack_convolution",

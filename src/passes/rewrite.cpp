@@ -149,4 +149,10 @@ bool is_view_like(const OperatorSchema& op) {
          op.name == "aten::contiguous";
 }
 
+bool owned_by_graph(const Graph& graph, ValueId value) {
+  const Node* node = producer(graph, value);
+  while (node != nullptr && is_view_like(*node->op)) node = producer(graph, tensor_argument(*node, 0));
+  return node != nullptr;
+}
+
 }  // namespace oxy::passes

@@ -84,5 +84,7 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes);
 bool has_effect(const Node& node);
 // True if the result shares memory with its argument, or may.
 bool is_view_like(const OperatorSchema& op);
+// True if the memory of a value is a node's result, not an input's or a constant's.
+bool owned_by_graph(const Graph& graph, ValueId value);
 
 }  // namespace oxy::passes

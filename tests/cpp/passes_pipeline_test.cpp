@@ -57,10 +57,8 @@ Options packing_options() {
     for (int32_t& handle : handles) handle = next++;
     return handles;
   };
-  options.linear.pack = [](const LinearSite&) -> std::optional<TensorMeta> {
-    return contiguous_meta(DType::Float32, Device{}, {64});
-  };
-  options.linear.epilogue = {[](std::string_view, DType) { return true; }, true};
+  options.linear.pays = [](const LinearSite&) { return true; };
+  options.linear.fuses = [](std::string_view, bool) { return true; };
   return options;
 }
 
