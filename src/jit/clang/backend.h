@@ -1,0 +1,18 @@
+// LLVM IR to a relocatable object, with a pass pipeline for code that is already vectorised.
+#pragma once
+
+#include <string>
+
+#include "codegen/target.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace oxy::jit {
+
+// The object file's bytes (ELF), position independent. The module is optimised in place. Thread-safe for
+// modules of different contexts.
+std::string generate_object(llvm::Module& module, const codegen::Target& target);
+
+}  // namespace oxy::jit
