@@ -12,8 +12,8 @@
 
 namespace oxy::runtime {
 
-// A kernel met an index out of range. Nothing the caller can see was changed (mutations are committed last, the
-// generator's state is restored): run the segment in eager, which raises the right error.
+// A kernel met an index out of range. Nothing the caller can see was changed (mutations are committed last,
+// the generator's state is restored): run the segment in eager, which raises the right error.
 struct IndexOutOfRange {};
 
 class Executable {
@@ -22,8 +22,8 @@ class Executable {
   Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels, std::vector<at::Tensor> constants);
   ~Executable();
 
-  // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe; the
-  // GIL may be released. Throws IndexOutOfRange, or what an extern kernel throws.
+  // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;
+  // the GIL may be released. Throws IndexOutOfRange, or what an extern kernel throws.
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs);
 
   const plan::Plan& plan() const;

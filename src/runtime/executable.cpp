@@ -1,0 +1,282 @@
+#include "runtime/executable.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "base/error.h"
+#include "runtime/frame.h"
+#include "runtime/parallel.h"
+#include "runtime/prepared_plan.h"
+#include "runtime/specialise.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+// The default generator's state before a call that draws from it; put back unless the call succeeds.
+class GeneratorState {
+ public:
+  explicit GeneratorState(bool needed) {
+    if (!needed) return;
+    generator_ = at::detail::getDefaultCPUGenerator();
+    const std::scoped_lock lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~GeneratorState() {
+    if (!state_.defined()) return;
+    try {
+      const std::scoped_lock lock(generator_.mutex());
+      generator_.set_state(state_);
+    } catch (...) {  // the state came from this generator
+    }
+  }
+  GeneratorState(const GeneratorState&) = delete;
+  GeneratorState& operator=(const GeneratorState&) = delete;
+  void keep() { state_.reset(); }
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+struct SliceContext {
+  const PreparedLaunch& launch;
+  void* const* buffers;
+  char* scratch;
+  std::atomic<int> status{0};
+};
+
+void run_slice(void* context, int thread, int64_t begin, int64_t end) {
+  auto& slice = *static_cast<SliceContext*>(context);
+  char* const scratch = slice.scratch ? slice.scratch + thread * slice.launch.scratch_bytes : nullptr;
+  const int status = slice.launch.function(slice.buffers, slice.launch.sizes.data(), scratch, begin, end);
+  if (status != 0) slice.status.store(status, std::memory_order_relaxed);
+}
+
+void launch(const PreparedLaunch& step, Frame& frame) {
+  constexpr size_t kInline = 16;
+  std::array<void*, kInline> few;
+  std::vector<void*> many;
+  void** buffers = few.data();
+  if (step.buffers.size() > kInline) {
+    many.resize(step.buffers.size());
+    buffers = many.data();
+  }
+  void* const* const pointers = frame.pointers();
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    buffers[i] = pointers[static_cast<size_t>(step.buffers[i])];
+  int status = 0;
+  const int threads = step.extent > step.grain ? pool_threads() : 1;
+  char* const scratch = step.scratch_bytes > 0 ? frame.scratch(threads) : nullptr;
+  if (threads == 1) {
+    status = step.function(buffers, step.sizes.data(), scratch, 0, step.extent);
+  } else {
+    SliceContext context{step, buffers, scratch};
+    parallel_slices(step.extent, step.grain, &context, run_slice);
+    status = context.status.load(std::memory_order_relaxed);
+  }
+  if (status == jit::kIndexError) throw IndexOutOfRange();
+  check(status == 0, "a kernel returned an unknown status");
+}
+
+void run_steps(const PreparedPlan& plan, Frame& frame) {
+  for (const PreparedStep& step : plan.steps) {
+    if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
+      launch(*kernel, frame);
+    } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
+      call->invoke(frame.tensors());
+      for (const plan::BufferId id : call->returned) frame.adopt(id);
+    } else {
+      frame.drop(std::get<PreparedFree>(step).buffer);
+    }
+  }
+}
+
+bool is_same_view(const at::Tensor& tensor, const TensorSpec& spec) {
+  return spec.offset == 0 && tensor.sizes() == c10::IntArrayRef(spec.sizes) &&
+         tensor.strides() == c10::IntArrayRef(spec.strides);
+}
+
+// Through the public dispatcher, in the caller's grad mode: the result is a view of `base` as autograd knows
+// views.
+at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
+  if (is_same_view(base, spec)) return base;
+  return base.as_strided(spec.sizes, spec.strides, base.storage_offset() + spec.offset);
+}
+
+// A plan for one set of sizes, with the frames of its calls.
+class Variant {
+ public:
+  Variant(PreparedPlan plan, std::span<const at::Tensor> constants)
+      : plan_(std::move(plan)), constants_(constants) {
+    idle_.push_back(std::make_unique<Frame>(plan_, constants_));
+  }
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) {
+    Lease lease(*this);
+    Frame& frame = *lease.frame;
+    std::vector<at::Tensor> outputs(plan_.outputs.size());
+    std::vector<at::Tensor> copies;
+    GeneratorState generator(plan_.draws_random_numbers);
+    {
+      // What was recorded lies below autograd and autocast.
+      const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                     c10::autocast_dispatch_keyset);
+      frame.begin_call(inputs);
+      run_steps(plan_, frame);
+      take_values(frame, outputs);
+      for (const PreparedMutation& mutation : plan_.mutations)
+        if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
+    }
+    generator.keep();
+    auto copy = copies.begin();
+    for (const PreparedMutation& mutation : plan_.mutations)
+      inputs[static_cast<size_t>(mutation.input)].copy_(mutation.copy ? *copy++
+                                                                      : frame.tensors()[mutation.slot]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const PreparedOutput& output = plan_.outputs[i];
+      const auto alias = static_cast<size_t>(output.alias);
+      if (output.kind == graph::OutputKind::InputAlias)
+        outputs[i] = alias_of(inputs[alias], output.spec);
+      else if (output.kind == graph::OutputKind::OutputAlias)
+        outputs[i] = alias_of(outputs[alias], output.spec);
+    }
+    return outputs;
+  }
+
+  int64_t bytes() const {
+    const std::scoped_lock lock(mutex_);
+    int64_t total = 0;
+    for (const auto& frame : idle_) total += frame->bytes();
+    return total;
+  }
+
+ private:
+  struct Lease {
+    explicit Lease(Variant& variant) : owner(variant), frame(variant.take()) {}
+    ~Lease() {
+      frame->end_call();
+      owner.give_back(std::move(frame));
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Variant& owner;
+    std::unique_ptr<Frame> frame;
+  };
+
+  std::unique_ptr<Frame> take() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!idle_.empty()) {
+        auto frame = std::move(idle_.back());
+        idle_.pop_back();
+        return frame;
+      }
+    }
+    return std::make_unique<Frame>(plan_, constants_);
+  }
+
+  void give_back(std::unique_ptr<Frame> frame) {
+    const std::scoped_lock lock(mutex_);
+    idle_.push_back(std::move(frame));
+  }
+
+  void take_values(Frame& frame, std::vector<at::Tensor>& outputs) const {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const PreparedOutput& output = plan_.outputs[i];
+      if (output.kind != graph::OutputKind::Value) continue;
+      const at::Tensor& tensor = frame.tensors()[output.slot];
+      if (output.copy) {
+        outputs[i] = empty_tensor({tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec(), 0});
+        outputs[i].copy_(tensor);
+      } else {
+        outputs[i] = tensor;
+      }
+    }
+  }
+
+  PreparedPlan plan_;
+  std::span<const at::Tensor> constants_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+// Sizes that changed on every call would otherwise keep an arena each.
+constexpr size_t kMostVariants = 8;
+
+}  // namespace
+
+struct Executable::Impl {
+  plan::Plan plan;
+  std::shared_ptr<jit::KernelLibrary> kernels;
+  std::vector<at::Tensor> constants;
+  std::vector<SymbolSource> symbols;
+  std::shared_ptr<Variant> fixed;  // of a plan without symbols
+  std::mutex mutex;
+  std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<Variant>>> variants;  // most recent last
+
+  std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
+    const plan::Plan specialised = specialise(plan, symbols, values);
+    return std::make_shared<Variant>(prepare(specialised, kernels.get(), constants.size()), constants);
+  }
+
+  std::shared_ptr<Variant> variant_for(std::span<const at::Tensor> inputs) {
+    std::vector<int64_t> values;
+    values.reserve(symbols.size());
+    for (const SymbolSource& source : symbols) {
+      const at::Tensor& input = inputs[static_cast<size_t>(source.input)];
+      values.push_back(source.is_stride ? input.stride(source.dimension) : input.size(source.dimension));
+    }
+    const std::scoped_lock lock(mutex);
+    const auto it =
+        std::find_if(variants.begin(), variants.end(), [&](const auto& v) { return v.first == values; });
+    if (it != variants.end()) {
+      std::rotate(it, it + 1, variants.end());
+      return variants.back().second;
+    }
+    if (variants.size() == kMostVariants) variants.erase(variants.begin());
+    auto variant = make_variant(values);
+    variants.emplace_back(std::move(values), std::move(variant));
+    return variants.back().second;
+  }
+};
+
+Executable::Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels,
+                       std::vector<at::Tensor> constants)
+    : impl_(std::make_unique<Impl>()) {
+  plan::verify(plan);
+  impl_->plan = std::move(plan);
+  impl_->kernels = std::move(kernels);
+  impl_->constants = std::move(constants);
+  impl_->symbols = symbols_of(impl_->plan);
+  if (impl_->symbols.empty()) impl_->fixed = impl_->make_variant({});
+}
+
+Executable::~Executable() = default;
+
+std::vector<at::Tensor> Executable::run(std::span<const at::Tensor> inputs) {
+  check(inputs.size() == static_cast<size_t>(impl_->plan.input_count),
+        "a plan runs on as many tensors as it has inputs");
+  if (impl_->fixed) return impl_->fixed->run(inputs);
+  return impl_->variant_for(inputs)->run(inputs);
+}
+
+const plan::Plan& Executable::plan() const {
+  return impl_->plan;
+}
+
+int64_t Executable::arena_bytes() const {
+  if (impl_->fixed) return impl_->fixed->bytes();
+  const std::scoped_lock lock(impl_->mutex);
+  int64_t total = 0;
+  for (const auto& [values, variant] : impl_->variants) total += variant->bytes();
+  return total;
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,104 @@
+#include "runtime/frame.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include "base/error.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+// Inputs and constants are only read: a const pointer leaves copy-on-write storage shared.
+void* address_for_reading(const at::Tensor& tensor) {
+  return tensor.has_storage() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
+}
+
+}  // namespace
+
+Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
+    : plan_(plan),
+      arena_(make_arena(plan.arena_bytes)),
+      pointers_(plan.buffers.size(), nullptr),
+      tensors_(plan.specs.size()) {
+  // The tensors that stay are used by calls in and out of inference mode.
+  const c10::InferenceMode normal_tensors(false);
+  char* const arena = static_cast<char*>(arena_.mutable_data());
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const BufferSlots& slots = plan.buffers[i];
+    if (plan.storages[i] == plan::Storage::Arena) {
+      const int64_t item = static_cast<int64_t>(c10::elementSize(slots.whole_spec.dtype));
+      const int64_t offset = plan.arena_offsets[i];
+      pointers_[i] = arena + offset;
+      const auto make = [&](Slot slot) {
+        const auto index = static_cast<size_t>(slot);
+        tensors_[index] = tensor_over(arena_, plan.specs[index], offset / item);
+      };
+      if (slots.whole != kNoSlot) make(slots.whole);
+      for (const Slot part : slots.parts) make(part);
+    } else if (plan.storages[i] == plan::Storage::Constant) {
+      const at::Tensor& constant = constants[static_cast<size_t>(plan.constants[i])];
+      pointers_[i] = address_for_reading(constant);
+      if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = constant;
+      make_parts(slots, constant);
+    }
+  }
+}
+
+void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
+  for (const Slot part : slots.parts) {
+    const auto index = static_cast<size_t>(part);
+    tensors_[index] = view_of(whole, plan_.specs[index]);
+  }
+}
+
+void Frame::begin_call(std::span<const at::Tensor> inputs) {
+  for (const PreparedInput& input : plan_.inputs) {
+    const auto index = static_cast<size_t>(input.buffer);
+    const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
+    pointers_[index] = address_for_reading(tensor);
+    const BufferSlots& slots = plan_.buffers[index];
+    if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = tensor;
+    if (!slots.parts.empty()) make_parts(slots, tensor);
+  }
+  for (const plan::BufferId id : plan_.allocated) {
+    const auto index = static_cast<size_t>(id);
+    const BufferSlots& slots = plan_.buffers[index];
+    at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+    whole = empty_tensor(slots.whole_spec);
+    pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
+    if (!slots.parts.empty()) make_parts(slots, whole);
+  }
+}
+
+void Frame::end_call() {
+  for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
+}
+
+void Frame::adopt(plan::BufferId buffer) {
+  const auto index = static_cast<size_t>(buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  const at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+  check(whole.defined(), "an extern call left a result undefined");
+  pointers_[index] = whole.mutable_data_ptr();
+  if (!slots.parts.empty()) make_parts(slots, whole);
+}
+
+void Frame::drop(plan::BufferId buffer) {
+  const BufferSlots& slots = plan_.buffers[static_cast<size_t>(buffer)];
+  if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)].reset();
+  for (const Slot part : slots.parts) tensors_[static_cast<size_t>(part)].reset();
+}
+
+char* Frame::scratch(int threads) {
+  if (threads > scratch_threads_) {
+    scratch_ = make_arena(plan_.scratch_bytes * threads);
+    scratch_threads_ = threads;
+  }
+  return static_cast<char*>(scratch_.mutable_data());
+}
+
+int64_t Frame::bytes() const {
+  return plan_.arena_bytes + plan_.scratch_bytes * scratch_threads_;
+}
+
+}  // namespace oxy::runtime

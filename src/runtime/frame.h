@@ -1,0 +1,45 @@
+// One running call of a prepared plan: its arena, its table of tensors, its pointers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "runtime/prepared_plan.h"
+
+namespace oxy::runtime {
+
+// Made once and used by one call at a time. Arena and scratch memory, and the tensors over the arena and over
+// constants, stay between calls; what belongs to one call is dropped by end_call().
+class Frame {
+ public:
+  // `plan` outlives the frame.
+  Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
+
+  // Points the input buffers at these tensors and allocates the outputs.
+  void begin_call(std::span<const at::Tensor> inputs);
+  void end_call();
+
+  // A buffer whose whole tensor an extern call defined just now: finds its memory, makes its other windows.
+  void adopt(plan::BufferId buffer);
+  void drop(plan::BufferId buffer);
+
+  at::Tensor* tensors() { return tensors_.data(); }
+  void* const* pointers() const { return pointers_.data(); }
+  // 64-byte aligned; plan.scratch_bytes for each of `threads`.
+  char* scratch(int threads);
+  int64_t bytes() const;  // arena and scratch
+
+ private:
+  void make_parts(const BufferSlots& slots, const at::Tensor& whole);
+
+  const PreparedPlan& plan_;
+  c10::Storage arena_;
+  c10::Storage scratch_;
+  int scratch_threads_ = 0;
+  std::vector<void*> pointers_;      // by buffer
+  std::vector<at::Tensor> tensors_;  // by slot
+};
+
+}  // namespace oxy::runtime

@@ -1,0 +1,86 @@
+// A plan whose sizes are all known, resolved to the form that a call walks through.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "jit/jit.h"
+#include "plan/plan.h"
+#include "runtime/extern/call_site.h"
+#include "runtime/tensors.h"
+
+namespace oxy::runtime {
+
+struct PreparedLaunch {
+  jit::KernelFunction function = nullptr;
+  std::vector<plan::BufferId> buffers;
+  std::vector<int64_t> sizes;
+  int64_t extent = 1;
+  int64_t grain = 1;
+  int64_t scratch_bytes = 0;  // of one thread, a multiple of 64
+};
+
+struct PreparedCall {
+  Invoke invoke;
+  bool is_random = false;
+  std::vector<plan::BufferId> returned;  // extern-owned buffers that exist from here on
+};
+
+struct PreparedFree {
+  plan::BufferId buffer;
+};
+
+using PreparedStep = std::variant<PreparedLaunch, PreparedCall, PreparedFree>;
+
+// The windows on one buffer that calls and outputs use. `whole`: the slot that is the buffer itself.
+struct BufferSlots {
+  TensorSpec whole_spec;
+  Slot whole = kNoSlot;
+  std::vector<Slot> parts;
+};
+
+struct PreparedInput {  // a buffer that is an input
+  plan::BufferId buffer;
+  int32_t input;
+};
+
+struct PreparedOutput {
+  graph::OutputKind kind = graph::OutputKind::Value;
+  Slot slot = kNoSlot;  // Value
+  bool copy = false;    // Value: the memory is not the call's own
+  int32_t alias = -1;   // InputAlias, OutputAlias
+  TensorSpec spec;      // of the alias
+};
+
+struct PreparedMutation {
+  int32_t input = -1;
+  Slot slot = kNoSlot;
+  bool copy = false;  // the value is (part of) an input, which another mutation may write first
+};
+
+struct PreparedPlan {
+  std::vector<plan::Storage> storages;  // by buffer
+  std::vector<BufferSlots> buffers;
+  std::vector<TensorSpec> specs;  // by slot, offsets from the buffer's first element
+  std::vector<PreparedInput> inputs;
+  std::vector<plan::BufferId> allocated;  // outputs
+  std::vector<int64_t> arena_offsets;     // by buffer, bytes
+  std::vector<int32_t> constants;         // by buffer: the handle, -1 for others
+  std::vector<PreparedStep> steps;
+  std::vector<PreparedOutput> outputs;
+  std::vector<PreparedMutation> mutations;
+  std::vector<Slot> transient;  // slots that hold tensors of one call only
+  int64_t arena_bytes = 0;
+  int64_t scratch_bytes = 0;  // the most a launch needs for one thread
+  bool draws_random_numbers = false;
+};
+
+// `plan` must be verified and free of symbols. Unsupported for devices other than the CPU; UserError for
+// operators that this torch lacks.
+PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count);
+
+}  // namespace oxy::runtime

@@ -1,0 +1,43 @@
+#include "runtime/tensors.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/CPUAllocator.h>
+
+namespace oxy::runtime {
+
+int64_t TensorSpec::element_count() const {
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  return count;
+}
+
+at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(spec.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(spec.sizes, spec.strides, first + spec.offset);
+  return tensor;
+}
+
+at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec) {
+  return tensor_over(base.storage(), spec, base.storage_offset());
+}
+
+at::Tensor empty_tensor(const TensorSpec& spec) {
+  return at::detail::empty_strided_cpu(spec.sizes, spec.strides, spec.dtype);
+}
+
+bool has_layout(const at::Tensor& tensor, const TensorSpec& spec) {
+  if (tensor.layout() != c10::kStrided || tensor.sizes() != c10::IntArrayRef(spec.sizes)) return false;
+  const c10::IntArrayRef strides = tensor.strides();
+  for (size_t d = 0; d < spec.sizes.size(); ++d)
+    if (spec.sizes[d] > 1 && strides[d] != spec.strides[d]) return false;
+  return true;
+}
+
+c10::Storage make_arena(int64_t bytes) {
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes), c10::GetCPUAllocator(),
+      /*resizable=*/false));
+}
+
+}  // namespace oxy::runtime

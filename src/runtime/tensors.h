@@ -1,0 +1,34 @@
+// Tensors made directly over memory, without the dispatcher.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace oxy::runtime {
+
+// The shape of a tensor over a buffer, every size known. Strides and offset in elements.
+struct TensorSpec {
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+
+  int64_t element_count() const;
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+};
+
+// A tensor on `storage` whose first element is `first + spec.offset` elements into it.
+at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
+// A tensor that shares the storage of `base`; spec.offset counts from the first element of base.
+at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
+// Uninitialised, on the CPU, with exactly these strides.
+at::Tensor empty_tensor(const TensorSpec& spec);
+// True if the tensor has these sizes, and these strides wherever they matter.
+bool has_layout(const at::Tensor& tensor, const TensorSpec& spec);
+// `bytes` of 64-byte aligned memory from torch's CPU allocator that cannot be resized.
+c10::Storage make_arena(int64_t bytes);
+
+}  // namespace oxy::runtime
