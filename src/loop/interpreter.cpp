@@ -1,0 +1,598 @@
+#include "loop/interpreter.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "loop/builder.h"
+
+namespace oxy::loop {
+
+namespace {
+
+struct Number {
+  double f = 0;
+  int64_t i = 0;
+};
+
+double round_bfloat16(double x) {
+  auto narrow = static_cast<float>(x);
+  if (std::isnan(narrow)) return narrow;
+  auto bits = std::bit_cast<uint32_t>(narrow);
+  bits += 0x7FFF + ((bits >> 16) & 1);
+  return std::bit_cast<float>(bits & 0xFFFF0000u);
+}
+
+double round_float16(double x) {
+  if (!std::isfinite(x) || x == 0) return x;
+  int exponent = std::max(std::ilogb(x), -14);
+  double unit = std::ldexp(1.0, exponent - 10);
+  double rounded = std::nearbyint(x / unit) * unit;
+  return std::abs(rounded) > 65504 ? std::copysign(INFINITY, x) : rounded;
+}
+
+int64_t wrap_integer(int64_t value, DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return value != 0;
+    case DType::UInt8:
+      return static_cast<uint8_t>(value);
+    case DType::Int8:
+      return static_cast<int8_t>(value);
+    case DType::Int16:
+      return static_cast<int16_t>(value);
+    case DType::Int32:
+      return static_cast<int32_t>(value);
+    case DType::UInt16:
+      return static_cast<uint16_t>(value);
+    case DType::UInt32:
+      return static_cast<uint32_t>(value);
+    default:
+      return value;
+  }
+}
+
+Number rounded(Number n, DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+      n.f = static_cast<float>(n.f);
+      break;
+    case DType::BFloat16:
+      n.f = round_bfloat16(n.f);
+      break;
+    case DType::Float16:
+      n.f = round_float16(n.f);
+      break;
+    case DType::Float64:
+      break;
+    default:
+      n.i = wrap_integer(n.i, dtype);
+  }
+  return n;
+}
+
+Number converted(Number n, DType from, DType to) {
+  bool source_floats = is_floating(from);
+  if (is_floating(to)) {
+    n.f = source_floats ? n.f : static_cast<double>(n.i);
+  } else if (source_floats) {
+    n.i = to == DType::Bool ? n.f != 0 : std::abs(n.f) < 9.2e18 ? static_cast<int64_t>(n.f) : INT64_MIN;
+  } else if (to == DType::Bool) {
+    n.i = n.i != 0;
+  }
+  return rounded(n, to);
+}
+
+double unary(Op op, double x) {
+  switch (op) {
+    case Op::Neg:
+      return -x;
+    case Op::Abs:
+      return std::abs(x);
+    case Op::Sign:
+      return x > 0 ? 1 : x < 0 ? -1 : x;
+    case Op::Exp:
+      return std::exp(x);
+    case Op::Exp2:
+      return std::exp2(x);
+    case Op::Expm1:
+      return std::expm1(x);
+    case Op::Log:
+      return std::log(x);
+    case Op::Log2:
+      return std::log2(x);
+    case Op::Log10:
+      return std::log10(x);
+    case Op::Log1p:
+      return std::log1p(x);
+    case Op::Sqrt:
+      return std::sqrt(x);
+    case Op::Rsqrt:
+      return 1 / std::sqrt(x);
+    case Op::Reciprocal:
+      return 1 / x;
+    case Op::Sin:
+      return std::sin(x);
+    case Op::Cos:
+      return std::cos(x);
+    case Op::Tan:
+      return std::tan(x);
+    case Op::Asin:
+      return std::asin(x);
+    case Op::Acos:
+      return std::acos(x);
+    case Op::Atan:
+      return std::atan(x);
+    case Op::Sinh:
+      return std::sinh(x);
+    case Op::Cosh:
+      return std::cosh(x);
+    case Op::Tanh:
+      return std::tanh(x);
+    case Op::Asinh:
+      return std::asinh(x);
+    case Op::Acosh:
+      return std::acosh(x);
+    case Op::Atanh:
+      return std::atanh(x);
+    case Op::Sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Op::Erf:
+      return std::erf(x);
+    case Op::Erfc:
+      return std::erfc(x);
+    case Op::Floor:
+      return std::floor(x);
+    case Op::Ceil:
+      return std::ceil(x);
+    case Op::Trunc:
+      return std::trunc(x);
+    case Op::Round:
+      return std::nearbyint(x);
+    default:
+      throw InternalError(fmt::format("{} of a floating number", op_name(op)));
+  }
+}
+
+int64_t unary(Op op, int64_t x, DType dtype) {
+  switch (op) {
+    case Op::Neg:
+      return static_cast<int64_t>(0 - static_cast<uint64_t>(x));
+    case Op::Abs:
+      return x < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x;
+    case Op::Sign:
+      return (x > 0) - (x < 0);
+    case Op::Not:
+      return dtype == DType::Bool ? !x : ~x;
+    case Op::Floor:
+    case Op::Ceil:
+    case Op::Trunc:
+    case Op::Round:
+      return x;
+    default:
+      throw InternalError(fmt::format("{} of an integer", op_name(op)));
+  }
+}
+
+double binary(Op op, double a, double b) {
+  bool has_nan = std::isnan(a) || std::isnan(b);
+  switch (op) {
+    case Op::Add:
+      return a + b;
+    case Op::Sub:
+      return a - b;
+    case Op::Mul:
+      return a * b;
+    case Op::Div:
+      return a / b;
+    case Op::FloorDiv:
+      return std::floor(a / b);
+    case Op::TruncDiv:
+      return std::trunc(a / b);
+    case Op::Mod: {
+      double r = std::fmod(a, b);
+      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    }
+    case Op::Fmod:
+      return std::fmod(a, b);
+    case Op::Pow:
+      return std::pow(a, b);
+    case Op::Atan2:
+      return std::atan2(a, b);
+    case Op::Minimum:
+      return has_nan ? NAN : std::min(a, b);
+    case Op::Maximum:
+      return has_nan ? NAN : std::max(a, b);
+    default:
+      throw InternalError(fmt::format("{} of floating numbers", op_name(op)));
+  }
+}
+
+int64_t binary(Op op, int64_t a, int64_t b) {
+  auto x = static_cast<uint64_t>(a);
+  auto y = static_cast<uint64_t>(b);
+  bool divides = op == Op::FloorDiv || op == Op::TruncDiv || op == Op::Mod || op == Op::Fmod;
+  if (divides && b == 0) throw UserError("integer division by zero");
+  if (divides && b == -1) return op == Op::FloorDiv || op == Op::TruncDiv ? static_cast<int64_t>(0 - x) : 0;
+  switch (op) {
+    case Op::Add:
+      return static_cast<int64_t>(x + y);
+    case Op::Sub:
+      return static_cast<int64_t>(x - y);
+    case Op::Mul:
+      return static_cast<int64_t>(x * y);
+    case Op::FloorDiv:
+      return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+    case Op::TruncDiv:
+      return a / b;
+    case Op::Mod:
+      return a % b + ((a % b != 0 && (a < 0) != (b < 0)) ? b : 0);
+    case Op::Fmod:
+      return a % b;
+    case Op::Pow: {
+      uint64_t result = 1;
+      if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+      for (int64_t n = b; n > 0; n >>= 1, x *= x)
+        if ((n & 1) != 0) result *= x;
+      return static_cast<int64_t>(result);
+    }
+    case Op::Minimum:
+      return std::min(a, b);
+    case Op::Maximum:
+      return std::max(a, b);
+    case Op::BitAnd:
+      return a & b;
+    case Op::BitOr:
+      return a | b;
+    case Op::BitXor:
+      return a ^ b;
+    case Op::ShiftLeft:
+      return b < 0 || b > 63 ? 0 : static_cast<int64_t>(x << y);
+    case Op::ShiftRight:
+      return a >> std::clamp<int64_t>(b, 0, 63);
+    default:
+      throw InternalError(fmt::format("{} of integers", op_name(op)));
+  }
+}
+
+template <class T>
+bool compared(Op op, T a, T b) {
+  switch (op) {
+    case Op::Eq:
+      return a == b;
+    case Op::Ne:
+      return a != b;
+    case Op::Lt:
+      return a < b;
+    case Op::Le:
+      return a <= b;
+    case Op::Gt:
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
+
+// A buffer's memory by physical position.
+struct Memory {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  std::vector<Number> elements;
+};
+
+// Calls fn(index) for every index below the sizes, the last one moving fastest.
+void for_each_index(const std::vector<int64_t>& sizes,
+                    const std::function<void(const std::vector<int64_t>&)>& fn) {
+  std::vector<int64_t> index(sizes.size());
+  for (int64_t size : sizes)
+    if (size == 0) return;
+  while (true) {
+    fn(index);
+    size_t k = sizes.size();
+    while (k > 0 && ++index[k - 1] == sizes[k - 1]) index[--k] = 0;
+    if (k == 0) return;
+  }
+}
+
+struct Reducer {
+  ReductionKind kind;
+  DType dtype;  // of the elements
+  int64_t count = 0;
+  double first = 0, second = 0;
+  int64_t integer = 0;
+  int64_t position = 0;
+
+  void add(Number n) {
+    double x = is_floating(dtype) ? n.f : static_cast<double>(n.i);
+    bool start = count++ == 0;
+    switch (kind) {
+      case ReductionKind::Sum:
+        first += x;
+        integer += n.i;
+        return;
+      case ReductionKind::Prod:
+        first = start ? x : first * x;
+        integer = start ? n.i : integer * n.i;
+        return;
+      case ReductionKind::Any:
+        integer |= n.i != 0;
+        return;
+      case ReductionKind::All:
+        integer = start ? n.i != 0 : integer & static_cast<int64_t>(n.i != 0);
+        return;
+      case ReductionKind::Max:
+      case ReductionKind::Min:
+      case ReductionKind::ArgMax:
+      case ReductionKind::ArgMin: {
+        bool max = kind == ReductionKind::Max || kind == ReductionKind::ArgMax;
+        bool better = max ? x > first : x < first;
+        if (!is_floating(dtype)) better = max ? n.i > integer : n.i < integer;
+        if (start || better || (std::isnan(x) && !std::isnan(first))) {
+          first = x;
+          integer = n.i;
+          position = count - 1;
+        }
+        return;
+      }
+      case ReductionKind::Welford: {
+        double delta = x - first;
+        first += delta / static_cast<double>(count);
+        second += delta * (x - first);
+        return;
+      }
+      case ReductionKind::OnlineSoftmax: {
+        double previous = start ? -INFINITY : first;
+        double maximum = std::isnan(x) || std::isnan(previous) ? NAN : std::max(previous, x);
+        // Nothing but -inf so far: no term counts yet (softmax of such a row is then 0 / 0, as in eager).
+        double scale = previous == maximum ? 1 : std::exp(previous - maximum);
+        second = maximum == -INFINITY ? 0 : second * scale + std::exp(x - maximum);
+        first = maximum;
+        return;
+      }
+      case ReductionKind::None:
+        return;
+    }
+  }
+
+  Number result(int which) const {
+    if (kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin) return {0, position};
+    if (count == 0 && (kind == ReductionKind::Prod || kind == ReductionKind::All)) return {1, 1};
+    if (count == 0 && kind == ReductionKind::OnlineSoftmax && which == 0) return {-INFINITY, 0};
+    return {which == 0 ? first : second, integer};
+  }
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Program& program, const InterpreterOptions& options)
+      : program_(program), options_(options) {}
+
+  InterpreterResult run(const std::vector<Array>& inputs, const std::vector<Array>& constants) {
+    for (const Buffer& buffer : program_.buffers) {
+      Memory memory;
+      memory.sizes = values(buffer.sizes);
+      memory.strides = values(buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes));
+      int64_t extent = 1;
+      for (size_t k = 0; k < memory.sizes.size(); ++k) extent += (memory.sizes[k] - 1) * memory.strides[k];
+      memory.elements.resize(static_cast<size_t>(std::max<int64_t>(extent, 1)));
+      if (buffer.kind != BufferKind::Intermediate) {
+        const auto& arrays = buffer.kind == BufferKind::Input ? inputs : constants;
+        check(static_cast<size_t>(buffer.source) < arrays.size(),
+              "the program has more inputs than are given");
+        fill(memory, buffer, arrays[static_cast<size_t>(buffer.source)]);
+      }
+      memory_.push_back(std::move(memory));
+    }
+    for (const Step& step : program_.steps) {
+      if (const auto* c = std::get_if<Computation>(&step))
+        compute(*c);
+      else
+        call(std::get<ExternCall>(step));
+    }
+    InterpreterResult result;
+    for (const ProgramOutput& output : program_.outputs)
+      result.outputs.push_back(output.view.buffer == kNoBuffer ? Array{} : read(output.view));
+    for (const ProgramMutation& mutation : program_.mutations)
+      result.mutations.push_back(read(mutation.value));
+    return result;
+  }
+
+ private:
+  int64_t value(const Expr& e) const {
+    return sym::evaluate(e, [&](int64_t id) -> std::optional<int64_t> {
+      if (auto found = variables_.find(id); found != variables_.end()) return found->second;
+      return options_.symbol(id);
+    });
+  }
+
+  std::vector<int64_t> values(const std::vector<Expr>& expressions) const {
+    std::vector<int64_t> out;
+    for (const Expr& e : expressions) out.push_back(value(e));
+    return out;
+  }
+
+  static void fill(Memory& memory, const Buffer& buffer, const Array& array) {
+    check(array.dtype == buffer.dtype && array.sizes == memory.sizes,
+          buffer.name + " is given another array");
+    size_t next = 0;
+    for_each_index(memory.sizes, [&](const std::vector<int64_t>& index) {
+      int64_t position = 0;
+      for (size_t k = 0; k < index.size(); ++k) position += index[k] * memory.strides[k];
+      Number n = is_floating(array.dtype) ? Number{array.floats.at(next), 0} : Number{0, array.ints.at(next)};
+      memory.elements[static_cast<size_t>(position)] = rounded(n, array.dtype);
+      ++next;
+    });
+  }
+
+  Number& element(BufferId id, const std::vector<Expr>& index) {
+    Memory& memory = memory_[static_cast<size_t>(id)];
+    int64_t position = 0;
+    for (size_t k = 0; k < index.size(); ++k) {
+      int64_t i = value(index[k]);
+      check(i >= 0 && i < memory.sizes[k],
+            fmt::format("index {} = {} leaves dimension {} of {}, size {}", index[k].str(), i, k,
+                        program_.buffers[static_cast<size_t>(id)].name, memory.sizes[k]));
+      position += i * memory.strides[k];
+    }
+    return memory.elements[static_cast<size_t>(position)];
+  }
+
+  Number run_inst(const Body& body, const Inst& inst, const std::vector<Number>& results) {
+    auto operand = [&](size_t k) { return results[static_cast<size_t>(inst.operands[k])]; };
+    auto operand_dtype = [&](size_t k) { return body.insts[static_cast<size_t>(inst.operands[k])].dtype; };
+    auto index = [&]() -> const std::vector<Expr>& { return body.indices[static_cast<size_t>(inst.index)]; };
+    switch (inst.op) {
+      case Op::Load:
+        if (inst.operands[0] != kNoInst && operand(0).i == 0) return operand(1);
+        return element(inst.buffer, index());
+      case Op::Constant: {
+        Number n = std::visit([](auto v) { return Number{static_cast<double>(v), 0}; }, inst.constant.value);
+        if (const auto* i = std::get_if<int64_t>(&inst.constant.value))
+          return converted({0, *i}, DType::Int64, inst.dtype);
+        return converted(n, DType::Float64, inst.dtype);
+      }
+      case Op::Index:
+        return rounded({0, value(index()[0])}, inst.dtype);
+      case Op::Cast:
+        return converted(operand(0), operand_dtype(0), inst.dtype);
+      case Op::Bitcast:
+        return bitcast(operand(0), operand_dtype(0), inst.dtype);
+      case Op::IsNan:
+        return {0, std::isnan(operand(0).f)};
+      case Op::IsInf:
+        return {0, std::isinf(operand(0).f)};
+      case Op::Where:
+        return operand(0).i != 0 ? operand(1) : operand(2);
+      case Op::Fma:
+        return rounded(
+            {std::fma(operand(0).f, operand(1).f, operand(2).f), operand(0).i * operand(1).i + operand(2).i},
+            inst.dtype);
+      case Op::BindIndex: {
+        int64_t size = value(index()[0]);
+        int64_t i = operand(0).i;
+        if (i < 0) i += size;
+        if (inst.checked && (i < 0 || i >= size)) throw UserError("index out of range");
+        variables_[inst.variable] = i;
+        return {0, i};
+      }
+      default:
+        break;
+    }
+    bool floating = is_floating(operand_dtype(0));
+    if (operand_count(inst.op) == 1)
+      return rounded(floating ? Number{unary(inst.op, operand(0).f), 0}
+                              : Number{0, unary(inst.op, operand(0).i, operand_dtype(0))},
+                     inst.dtype);
+    if (is_comparison(inst.op))
+      return {0, floating ? compared(inst.op, operand(0).f, operand(1).f)
+                          : compared(inst.op, operand(0).i, operand(1).i)};
+    return rounded(floating ? Number{binary(inst.op, operand(0).f, operand(1).f), 0}
+                            : Number{0, binary(inst.op, operand(0).i, operand(1).i)},
+                   inst.dtype);
+  }
+
+  static Number bitcast(Number n, DType from, DType to) {
+    uint64_t bits = from == DType::Float32   ? std::bit_cast<uint32_t>(static_cast<float>(n.f))
+                    : from == DType::Float64 ? std::bit_cast<uint64_t>(n.f)
+                                             : static_cast<uint64_t>(n.i);
+    if (to == DType::Float32) return {std::bit_cast<float>(static_cast<uint32_t>(bits)), 0};
+    if (to == DType::Float64) return {std::bit_cast<double>(bits), 0};
+    return {0, wrap_integer(static_cast<int64_t>(bits), to)};
+  }
+
+  std::vector<Number> run_body(const Body& body) {
+    std::vector<Number> results;
+    results.reserve(body.insts.size());
+    for (const Inst& inst : body.insts) results.push_back(run_inst(body, inst, results));
+    return results;
+  }
+
+  void loop(const std::vector<LoopVariable>& loops, const std::function<void()>& fn) {
+    std::vector<int64_t> extents;
+    for (const LoopVariable& v : loops) extents.push_back(value(v.extent));
+    for_each_index(extents, [&](const std::vector<int64_t>& index) {
+      for (size_t k = 0; k < loops.size(); ++k) variables_[loops[k].variable.variable_id()] = index[k];
+      fn();
+    });
+  }
+
+  void write(const Store& store, Number n, DType from) {
+    DType dtype = program_.buffers[static_cast<size_t>(store.buffer)].dtype;
+    n = converted(n, from, dtype);
+    Number& target = element(store.buffer, store.index);
+    target = store.mode == StoreMode::Set ? n : rounded({target.f + n.f, target.i + n.i}, dtype);
+  }
+
+  void compute(const Computation& c) {
+    loop(c.loops, [&] {
+      if (c.kind == ReductionKind::None) {
+        std::vector<Number> results = run_body(c.body);
+        for (const Store& store : c.stores) {
+          auto k = static_cast<size_t>(store.value);
+          write(store, results[k], c.body.insts[k].dtype);
+        }
+        return;
+      }
+      DType dtype = c.body.insts[static_cast<size_t>(c.reduced)].dtype;
+      Reducer reducer{c.kind, dtype};
+      loop(c.reduction, [&] { reducer.add(run_body(c.body)[static_cast<size_t>(c.reduced)]); });
+      bool counts = c.kind == ReductionKind::ArgMax || c.kind == ReductionKind::ArgMin ||
+                    c.kind == ReductionKind::Any || c.kind == ReductionKind::All;
+      for (const Store& store : c.stores)
+        write(store, reducer.result(store.value), counts ? DType::Int64 : dtype);
+    });
+  }
+
+  Array read(const BufferView& view) {
+    const Memory& memory = memory_[static_cast<size_t>(view.buffer)];
+    Array array{program_.buffers[static_cast<size_t>(view.buffer)].dtype, values(view.sizes), {}, {}};
+    std::vector<int64_t> strides = values(view.strides);
+    int64_t offset = value(view.offset);
+    for_each_index(array.sizes, [&](const std::vector<int64_t>& index) {
+      int64_t position = offset;
+      for (size_t k = 0; k < index.size(); ++k) position += index[k] * strides[k];
+      const Number& n = memory.elements.at(static_cast<size_t>(position));
+      if (is_floating(array.dtype))
+        array.floats.push_back(n.f);
+      else
+        array.ints.push_back(n.i);
+    });
+    return array;
+  }
+
+  void call(const ExternCall& c) {
+    check(options_.call != nullptr,
+          "the program calls " + c.op->name + ", which the interpreter was not given");
+    std::vector<Array> args;
+    for (const ExternArgument& argument : c.args) {
+      if (const auto* view = std::get_if<BufferView>(&argument)) args.push_back(read(*view));
+      if (const auto* list = std::get_if<std::vector<std::optional<BufferView>>>(&argument))
+        for (const auto& view : *list)
+          if (view) args.push_back(read(*view));
+    }
+    std::vector<Array> results = options_.call(c, args);
+    check(results.size() == c.outputs.size(), "an extern call gave another number of results");
+    for (size_t k = 0; k < results.size(); ++k)
+      if (c.outputs[k] != kNoBuffer)
+        fill(memory_[static_cast<size_t>(c.outputs[k])], program_.buffers[static_cast<size_t>(c.outputs[k])],
+             results[k]);
+  }
+
+  const Program& program_;
+  const InterpreterOptions& options_;
+  std::vector<Memory> memory_;
+  std::unordered_map<int64_t, int64_t> variables_;
+};
+
+}  // namespace
+
+InterpreterResult interpret(const Program& program, const std::vector<Array>& inputs,
+                            const std::vector<Array>& constants, const InterpreterOptions& options) {
+  return Interpreter(program, options).run(inputs, constants);
+}
+
+}  // namespace oxy::loop
