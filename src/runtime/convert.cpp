@@ -59,9 +59,14 @@ std::vector<int64_t> constants(const std::vector<Expr>& values) {
   return result;
 }
 
+Expr integer(int64_t value) {
+  if (value < sym::kMinInt || value > sym::kMaxInt) throw Unsupported("an integer of more than 61 bits");
+  return value;
+}
+
 graph::Argument number(const c10::Scalar& scalar) {
   if (scalar.isBoolean()) return scalar.toBool();
-  if (scalar.isIntegral(false)) return Expr(scalar.toLong());
+  if (scalar.isIntegral(false)) return integer(scalar.toLong());
   if (scalar.isComplex()) {
     const c10::complex<double> value = scalar.toComplexDouble();
     return std::complex<double>(value.real(), value.imag());
@@ -80,7 +85,7 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
     case c10::kFloat:
       return static_cast<double>(*static_cast<const float*>(data));
     case c10::kLong:
-      return Expr(*static_cast<const int64_t*>(data));
+      return integer(*static_cast<const int64_t*>(data));
     case c10::kBool:
       return *static_cast<const bool*>(data);
     case c10::kComplexDouble: {
@@ -92,12 +97,16 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
   }
 }
 
-int64_t static_int(const c10::IValue& value) {
-  if (value.isInt()) return value.toInt();
+// A size or an index. What lies beyond every size (PyTorch's "to the end", the greatest int64) is cut to the range of
+// symbolic integers.
+Expr static_int(int64_t value) { return std::clamp(value, sym::kMinInt, sym::kMaxInt); }
+
+Expr static_int(const c10::IValue& value) {
+  if (value.isInt()) return static_int(value.toInt());
   const c10::SymInt size = value.toSymInt();
   const std::optional<int64_t> known = size.maybe_as_int();
   if (!known) throw Unsupported("a symbolic size as an argument");
-  return *known;
+  return static_int(*known);
 }
 
 std::vector<Expr> int_list(const c10::IValue& value) {
@@ -105,10 +114,10 @@ std::vector<Expr> int_list(const c10::IValue& value) {
   if (value.isIntList()) {
     const c10::List<int64_t> list = value.toIntList();
     result.reserve(list.size());
-    for (const int64_t item : list) result.emplace_back(item);
+    for (const int64_t item : list) result.push_back(static_int(item));
     return result;
   }
-  for (const c10::IValue& item : value.toListRef()) result.emplace_back(static_int(item));
+  for (const c10::IValue& item : value.toListRef()) result.push_back(static_int(item));
   return result;
 }
 
@@ -269,7 +278,7 @@ graph::Argument argument_from_ivalue(const c10::IValue& value, const ArgumentInf
       return number(value.toScalar());
     case ArgumentKind::Int:
       if (!value.isInt() && !value.isSymInt()) refuse(value, info);
-      return Expr(static_int(value));
+      return static_int(value);
     case ArgumentKind::IntList:
       return int_list(value);
     case ArgumentKind::Float:

@@ -88,8 +88,7 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
     for (const graph::ValueId id : dead[n]) values[static_cast<size_t>(id)].reset();
   }
   for (const graph::Mutation& mutation : graph.mutations)
-    values[static_cast<size_t>(graph.inputs.at(static_cast<size_t>(mutation.input)))].copy_(
-        value(mutation.value));
+    inputs[static_cast<size_t>(mutation.input)].detach().copy_(value(mutation.value));
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph.outputs.size());
   for (const graph::Output& output : graph.outputs)

@@ -185,7 +185,23 @@ void record_view_in_place(Session& session, const OperatorInfo& info, Stack* sta
   stack->back() = self;
 }
 
+// `x[i] = 2` arrives as fill_ with a tensor made for the occasion: the number itself is the better argument.
+const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, Stack* stack) {
+  if (info.schema->name != "aten::fill_.Tensor") return info;
+  const std::optional<c10::Scalar> number = session.temporary_number(stack->back().toTensor());
+  if (!number) return info;
+  static const OperatorInfo& fill_scalar =
+      operator_info(c10::Dispatcher::singleton().findSchemaOrThrow("aten::fill_", "Scalar"));
+  stack->back() = *number;
+  return fill_scalar;
+}
+
 void answer_now(const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+  if (info.schema->name == "aten::is_pinned") {  // what has no storage yet is in pageable memory
+    torch::jit::drop(*stack, info.is_tensor_argument.size());
+    stack->push_back(false);
+    return;
+  }
   try {
     const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
     info.handle.redispatchBoxed(keys.remove(kTraceKey), stack);
@@ -204,8 +220,6 @@ void lift(Session& session, const OperatorInfo& info, Stack* stack) {
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
-  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode))
-    throw CannotTrace(fmt::format("{} is called under vmap or another functorch transform", name));
   switch (info.treatment) {
     case Treatment::Decompose:
       info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
@@ -216,7 +230,7 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
         const bool writes = call[5].toBool() && call[3].isTensor() && call[3].toTensor().defined();
         if (writes) return record(session, operator_info(*info.replacement), stack);
       }
-      return record(session, info, stack);
+      return record(session, simplify(session, info, stack), stack);
     }
     case Treatment::Lift:
       return lift(session, info, stack);

@@ -15,6 +15,12 @@ inline constexpr c10::DispatchKeySet kKeysOfTracing =
     kTraceKeySet | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
     c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
 
+// The caller is inside a functorch transform (vmap, grad). Transforms that the traced program enters itself
+// need no care: what they do to trace tensors arrives here as plain operators.
+inline bool inside_functorch() {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
 inline bool tracing_key_included() {
   return c10::impl::tls_is_dispatch_key_included(kTraceKey);
 }

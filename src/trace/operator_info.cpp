@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "runtime/convert.h"
+#include "trace/functional_forms.h"
 
 namespace oxy::trace {
 
@@ -39,22 +40,6 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view name
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-bool is_out_argument(const ArgumentInfo& argument) {
-  return argument.is_written && argument.kwarg_only;
-}
-
-// Takes the same arguments as `op` without its out= arguments.
-bool computes_the_same(const OperatorSchema& candidate, const OperatorSchema& op) {
-  size_t next = 0;
-  for (const ArgumentInfo& argument : op.arguments) {
-    if (is_out_argument(argument)) continue;
-    if (next == candidate.arguments.size()) return false;
-    const ArgumentInfo& other = candidate.arguments[next++];
-    if (other.kind != argument.kind || other.name != argument.name || other.is_written) return false;
-  }
-  return next == candidate.arguments.size();
-}
-
 std::string_view without_overload(std::string_view name) {
   return name.substr(0, name.find('.', name.find("::") == std::string_view::npos ? 0 : name.find("::")));
 }
@@ -68,15 +53,14 @@ const OperatorSchema* find_counterpart(const OperatorSchema& op) {
     if (const auto handle = c10::Dispatcher::singleton().findSchema({base, overload}))
       return runtime::schema_of(*handle);
   }
-  std::string base(without_overload(op.name));
-  if (base.ends_with('_') && !base.ends_with("__")) base.pop_back();
+  const std::string base = functional_base_name(op);
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (name.name != base) continue;
     const auto handle = c10::Dispatcher::singleton().findSchema(name);
     if (!handle) continue;
     try {
       const OperatorSchema* candidate = runtime::schema_of(*handle);
-      if (!candidate->is_mutating() && computes_the_same(*candidate, op)) return candidate;
+      if (takes_the_same_arguments(*candidate, op)) return candidate;
     } catch (const Unsupported&) {
       continue;
     }
@@ -115,12 +99,12 @@ void classify(OperatorInfo& info) {
 void find_rule(OperatorInfo& info) {
   const ops::OperatorEntry* entry = ops::find(info.schema->name);
   info.rule_schema = info.schema;
-  if ((entry == nullptr || !entry->shape) && info.schema->is_mutating()) {
-    if (const OperatorSchema* functional = functional_counterpart(*info.schema)) {
-      entry = ops::find(functional->name);
-      info.rule_schema = functional;
-      info.drops_out_arguments = functional->arguments.size() != info.schema->arguments.size();
-    }
+  const OperatorSchema* functional =
+      info.schema->is_mutating() ? functional_counterpart(*info.schema) : nullptr;
+  if ((entry == nullptr || !entry->shape) && functional != nullptr) {
+    entry = ops::find(functional->name);
+    info.rule_schema = functional;
+    info.drops_out_arguments = functional->arguments.size() != info.schema->arguments.size();
   }
   if (entry != nullptr && entry->shape) info.rule = entry;
 }

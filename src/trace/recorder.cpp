@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "trace/dispatch.h"
+#include "trace/dispatch_key.h"
 #include "trace/session.h"
 #include "trace/trace_tensor.h"
 
@@ -55,6 +56,8 @@ const OperatorSchema* alias_operator() {
 
 Recorder::Recorder(RecorderOptions options) {
   check(current_session() == nullptr && !session_paused(), "recordings do not nest");
+  if (inside_functorch())
+    throw Unsupported("a compiled function is called under a functorch transform (vmap, grad)");
   install_recorder();
   trace_error();
   internal_trace_error();

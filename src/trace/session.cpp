@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
@@ -13,6 +15,15 @@ namespace {
 
 thread_local Session* current = nullptr;
 thread_local bool paused = false;
+
+bool has_python_object(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() != nullptr;
+}
+
+// Made by PyTorch from a number in the program's text, past the dispatcher.
+bool is_number_in_disguise(const at::Tensor& tensor) {
+  return tensor.dim() == 0 && tensor.device().is_cpu() && !has_python_object(tensor);
+}
 
 // The location callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
 class WithGil {
@@ -57,8 +68,23 @@ graph::ValueId Session::value_of(const at::Tensor& tensor) {
   const auto handle = static_cast<int32_t>(recording.constants.size());
   it->second = recording.graph.add_constant(runtime::metadata_of(tensor), handle);
   recording.constants.push_back(tensor);
-  if (!fresh.contains(tensor.unsafeGetTensorImpl())) recording.foreign_constants.push_back(handle);
+  if (!fresh.contains(tensor.unsafeGetTensorImpl()) && !is_number_in_disguise(tensor))
+    recording.foreign_constants.push_back(handle);
   return it->second;
+}
+
+std::optional<c10::Scalar> Session::temporary_number(const at::Tensor& tensor) const {
+  if (!is_number_in_disguise(tensor)) return std::nullopt;
+  const at::Tensor* data = &tensor;
+  if (const TraceTensor* trace = trace_tensor(tensor)) {
+    const auto& constants = recording.graph.constants;
+    const auto it = std::find_if(constants.begin(), constants.end(),
+                                 [&](const graph::Constant& c) { return c.value == trace->value(); });
+    if (it == constants.end()) return std::nullopt;
+    data = &recording.constants[static_cast<size_t>(it->handle)];
+  }
+  const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
+  return data->item();
 }
 
 at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {

@@ -32,6 +32,9 @@ struct Session {
   // The value that stands for a tensor in this recording: a trace tensor's own, a real tensor's constant.
   // CannotTrace for the trace tensor of another recording.
   graph::ValueId value_of(const at::Tensor& tensor);
+  // The number in a zero-dimensional constant that no Python object stands for, so that nobody else can write
+  // to it: a literal of the program (`x[i] = 2`).
+  std::optional<c10::Scalar> temporary_number(const at::Tensor& tensor) const;
   // A new trace tensor for `value`.
   at::Tensor make_tensor(graph::ValueId value, bool inference);
   // Appends a node; outputs without metadata are undefined tensors (kNoValue).

@@ -1,0 +1,457 @@
+// Every recorded value belongs to an alias set: a root, which owns the storage, and views that lead from it.
+// The rewritten graph holds the current contents of each root; a write makes new contents, and a view is
+// recomputed from them when it is read for the first time after that.
+#include "trace/functionalise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ops/registry.h"
+#include "trace/functional_forms.h"
+#include "trace/view_inverse.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using graph::Argument;
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::OutputKind;
+using graph::ValueId;
+using graph::ValueList;
+using graph::ValueRef;
+
+constexpr std::string_view kAlias = "aten::alias(Tensor(a) self) -> Tensor(a)";
+constexpr std::string_view kClone = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor";
+constexpr std::string_view kCopy = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor";
+constexpr std::string_view kToCopy =
+    "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor";
+constexpr std::string_view kExpand =
+    "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)";
+constexpr std::string_view kFull =
+    "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+    "device=None, bool? pin_memory=None) -> Tensor";
+
+size_t at(ValueId id) {
+  return static_cast<size_t>(id);
+}
+
+bool is_number(const Argument& argument) {
+  return std::holds_alternative<bool>(argument) || std::holds_alternative<Expr>(argument) ||
+         std::holds_alternative<double>(argument) || std::holds_alternative<std::complex<double>>(argument);
+}
+
+// Strides of dimensions of one element, and of tensors without elements, address nothing.
+bool same_layout(const TensorMeta& a, const TensorMeta& b) {
+  if (a.sizes != b.sizes) return false;
+  for (size_t d = 0; d < a.sizes.size(); ++d) {
+    if (a.sizes[d] == Expr(0)) return true;
+    if (!(a.sizes[d] == Expr(1)) && !(a.strides[d] == b.strides[d])) return false;
+  }
+  return true;
+}
+
+class Functionaliser {
+ public:
+  explicit Functionaliser(const Graph& recorded) : in_(recorded), entries_(recorded.values.size()) {}
+
+  Graph run() {
+    out_.locations = in_.locations;
+    for (const ValueId id : in_.inputs) start_root(id, out_.add_input(in_.meta(id)));
+    for (const graph::Constant& constant : in_.constants)
+      start_root(constant.value, out_.add_constant(in_.meta(constant.value), constant.handle));
+    for (size_t n = 0; n < in_.nodes.size(); ++n) {
+      const Node& node = in_.nodes[n];
+      location_ = node.location;
+      if (node.op->is_mutating())
+        mutate(node);
+      else if (node.op->is_view())
+        add_views(static_cast<int32_t>(n));
+      else
+        copy_node(node);
+    }
+    location_ = -1;
+    add_mutations();
+    add_outputs();
+    return std::move(out_);
+  }
+
+ private:
+  // What is known of a recorded value.
+  struct Entry {
+    ValueId root = kNoValue;
+    ValueId parent = kNoValue;  // kNoValue: a root
+    int32_t view = -1;  // the node that made it from its parent; -1: it is its parent (a written argument)
+    size_t output = 0;
+    ValueId value = kNoValue;  // its value in the new graph as of `version`
+    int64_t version = -1;
+    int64_t root_version = 0;  // of a root: counts writes
+  };
+
+  Entry& entry(ValueId recorded) { return entries_.at(at(recorded)); }
+
+  void start_root(ValueId recorded, ValueId value) {
+    entry(recorded) = {.root = recorded, .value = value, .version = 0};
+  }
+
+  ValueId emit(std::string_view schema, std::vector<Argument> args, TensorMeta meta) {
+    return emit_all(intern_schema(schema), std::move(args), {std::move(meta)})[0];
+  }
+
+  std::vector<ValueId> emit_all(const OperatorSchema* op, std::vector<Argument> args,
+                                std::vector<TensorMeta> metas) {
+    const int32_t node = out_.add_node(op, std::move(args), std::move(metas), location_);
+    return out_.nodes[static_cast<size_t>(node)].outputs;
+  }
+
+  // --- reading
+
+  bool is_current(ValueId recorded) {
+    const Entry& e = entry(recorded);
+    return e.version == entry(e.root).root_version;
+  }
+
+  ValueId read(ValueId recorded) {
+    std::vector<ValueId> stale;
+    for (ValueId id = recorded; !is_current(id); id = entry(id).parent) {
+      check(entry(id).parent != kNoValue, "a root is always current");
+      stale.push_back(id);
+    }
+    for (; !stale.empty(); stale.pop_back())
+      if (!is_current(stale.back())) replay(stale.back());
+    return entry(recorded).value;
+  }
+
+  Argument read_argument(const Argument& argument) {
+    if (const auto* ref = std::get_if<ValueRef>(&argument)) return ValueRef{read(ref->id)};
+    if (const auto* list = std::get_if<ValueList>(&argument)) {
+      ValueList result = *list;
+      for (ValueId& id : result.ids)
+        if (id != kNoValue) id = read(id);
+      return result;
+    }
+    return argument;
+  }
+
+  // Recomputes a view from its parent, which is current.
+  void replay(ValueId recorded) {
+    Entry& e = entry(recorded);
+    const Entry& parent = entry(e.parent);
+    const int64_t version = entry(e.root).root_version;
+    const bool identity =
+        e.view < 0 || view_inverse(in_, in_.nodes[static_cast<size_t>(e.view)]) == ViewInverse::Identity;
+    if (identity) {
+      e.value = parent.value;
+      e.version = version;
+      return;
+    }
+    const Node& node = in_.nodes[static_cast<size_t>(e.view)];
+    const Expr shift = out_.meta(entry(e.root).value).storage_offset - in_.meta(e.root).storage_offset;
+    std::vector<Argument> args;
+    for (const Argument& argument : node.args)
+      args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value})
+                                                                : argument);
+    if (node.op->name == "aten::as_strided" && !(shift == Expr(0)) &&
+        std::holds_alternative<Expr>(args.at(3)))
+      args[3] = std::get<Expr>(args[3]) + shift;
+    std::vector<TensorMeta> metas;
+    for (const ValueId id : node.outputs) {
+      metas.push_back(in_.meta(id));
+      metas.back().storage_offset = metas.back().storage_offset + shift;
+    }
+    const int32_t line = std::exchange(location_, node.location);
+    const std::vector<ValueId> values = emit_all(node.op, std::move(args), std::move(metas));
+    location_ = line;
+    for (size_t i = 0; i < values.size(); ++i) {
+      Entry& sibling = entry(node.outputs[i]);
+      if (sibling.view != e.view) continue;
+      sibling.value = values[i];
+      sibling.version = version;
+    }
+  }
+
+  // --- nodes that write nothing
+
+  void copy_node(const Node& node) {
+    Node copy{.op = node.op, .args = {}, .outputs = {}, .location = location_};
+    for (const Argument& argument : node.args) copy.args.push_back(read_argument(argument));
+    for (const ValueId id : node.outputs) {
+      copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
+      if (id == kNoValue) continue;
+      out_.values.back().node = static_cast<int32_t>(out_.nodes.size());
+      start_root(id, copy.outputs.back());
+    }
+    out_.nodes.push_back(std::move(copy));
+  }
+
+  ValueId aliased_argument(const Node& node, int alias_set) const {
+    for (size_t i = 0; i < node.args.size(); ++i)
+      if (node.op->arguments[i].alias_set == alias_set && std::holds_alternative<ValueRef>(node.args[i]))
+        return std::get<ValueRef>(node.args[i]).id;
+    return kNoValue;
+  }
+
+  void add_views(int32_t n) {
+    const Node& node = in_.nodes[static_cast<size_t>(n)];
+    const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
+    if (base == kNoValue || node.op->returns.size() != 1)
+      throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      entry(node.outputs[i]) = {.root = entry(base).root, .parent = base, .view = n, .output = i};
+  }
+
+  // --- writes
+
+  TensorMeta fresh(TensorMeta meta) {
+    meta.storage_offset = 0;
+    return meta;
+  }
+
+  // `value` with the element type and sizes of `wanted`; with `strict_layout` also with its strides.
+  ValueId coerce(ValueId value, const TensorMeta& wanted, ValueId written, bool strict_layout) {
+    TensorMeta meta = out_.meta(value);
+    if (meta.dtype != wanted.dtype || meta.device != wanted.device) {
+      meta.dtype = wanted.dtype;
+      const bool moves = meta.device != wanted.device;
+      meta.device = wanted.device;
+      if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+      value = emit(kToCopy,
+                   {ValueRef{value}, wanted.dtype, graph::None{},
+                    moves ? Argument(wanted.device) : graph::None{}, graph::None{}, false, graph::None{}},
+                   fresh(meta));
+      meta = out_.meta(value);
+    }
+    if (meta.sizes != wanted.sizes) {
+      const size_t added = wanted.sizes.size() - meta.sizes.size();
+      std::vector<Expr> strides(wanted.sizes.size(), Expr(0));
+      for (size_t d = added; d < wanted.sizes.size(); ++d)
+        if (meta.sizes[d - added] == wanted.sizes[d]) strides[d] = meta.strides[d - added];
+      meta.sizes = wanted.sizes;
+      meta.strides = std::move(strides);
+      value = emit(kExpand, {ValueRef{value}, wanted.sizes, false}, meta);
+    }
+    if (!strict_layout || same_layout(meta, wanted)) return value;
+    if (is_contiguous(wanted) || is_channels_last(wanted)) {
+      const auto format = is_contiguous(wanted)      ? MemoryFormat::Contiguous
+                          : wanted.sizes.size() == 4 ? MemoryFormat::ChannelsLast
+                                                     : MemoryFormat::ChannelsLast3d;
+      return emit(kClone, {ValueRef{value}, format}, fresh(wanted));
+    }
+    return emit(kCopy, {ValueRef{read(written)}, ValueRef{value}, false}, fresh(wanted));
+  }
+
+  // From now on `recorded` reads as `value`.
+  void write(ValueId recorded, ValueId value) {
+    std::vector<std::pair<ValueId, ValueId>> path;
+    ValueId id = recorded;
+    for (; entry(id).parent != kNoValue; id = entry(id).parent) {
+      const Entry& e = entry(id);
+      const Node* view = e.view < 0 ? nullptr : &in_.nodes[static_cast<size_t>(e.view)];
+      const ViewInverse inverse = view == nullptr ? ViewInverse::Identity : view_inverse(in_, *view);
+      if (inverse == ViewInverse::None) throw Unsupported(fmt::format("a write through {}", view->op->name));
+      value = coerce(value, in_.meta(id), id, inverse == ViewInverse::Reshape);
+      path.emplace_back(id, value);
+      if (inverse == ViewInverse::Identity) continue;
+      const ValueId base = read(e.parent);
+      TensorMeta result = in_.meta(e.parent);
+      // Scatters copy the base as it lies in its storage.
+      result.storage_offset = out_.meta(inverse == ViewInverse::Scatter ? base : value).storage_offset;
+      value = write_through(out_, in_, *view, e.output, base, value, std::move(result));
+    }
+    value = coerce(value, in_.meta(id), id, true);
+    Entry& root = entry(id);
+    root.value = value;
+    root.version = ++root.root_version;
+    for (const auto& [on_path, its_value] : path) {
+      // A layout other than the recorded one would not suit the views that follow: those are recomputed
+      // instead.
+      if (!same_layout(out_.meta(its_value), in_.meta(on_path))) continue;
+      entry(on_path).value = its_value;
+      entry(on_path).version = root.root_version;
+    }
+  }
+
+  void check_writable(ValueId recorded, const OperatorSchema& op) {
+    if (may_overlap(in_.meta(recorded)))
+      throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
+  }
+
+  void alias_written_results(const Node& node) {
+    for (size_t r = 0; r < node.op->returns.size() && r < node.outputs.size(); ++r) {
+      if (!node.op->returns[r].is_written) continue;
+      const ValueId argument = aliased_argument(node, node.op->returns[r].alias_set);
+      check(argument != kNoValue, "a written result names its argument");
+      entry(node.outputs[r]) = {.root = entry(argument).root, .parent = argument};
+    }
+  }
+
+  void mutate(const Node& node) {
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      if (!node.op->arguments[i].is_written) continue;
+      if (std::holds_alternative<ValueList>(node.args[i]))
+        throw Unsupported(fmt::format("{} writes to a list of tensors", node.op->name));
+      if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_writable(ref->id, *node.op);
+    }
+    if (!overwrite(node)) call_functional_form(node);
+    alias_written_results(node);
+  }
+
+  // Writes whose new contents do not depend on the old ones.
+  bool overwrite(const Node& node) {
+    const std::string& name = node.op->name;
+    const bool fills = name == "aten::fill_.Scalar" || name == "aten::zero_";
+    if (!fills && name != "aten::copy_" && name != "aten::fill_.Tensor") return false;
+    const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
+    const TensorMeta& meta = in_.meta(self);
+    if (!fills && !is_number(node.args.at(1))) {
+      // `x[i] += 1` ends by copying x[i] onto itself.
+      const ValueId source = std::get<ValueRef>(node.args[1]).id;
+      if (entry(source).root == entry(self).root && in_.meta(source) == meta) return true;
+      write(self, coerce(read(source), meta, self, false));
+      return true;
+    }
+    TensorMeta full = fresh(meta);
+    full.strides = contiguous_strides(full.sizes);
+    const Argument number = name == "aten::zero_" ? Argument(Expr(0)) : node.args.at(1);
+    write(self,
+          emit(kFull, {meta.sizes, number, meta.dtype, graph::None{}, meta.device, graph::None{}}, full));
+    return true;
+  }
+
+  std::vector<TensorMeta> result_metadata(const OperatorSchema& functional, const std::vector<Argument>& args,
+                                          const Node& node, const std::vector<ValueId>& targets) {
+    const ops::OperatorEntry* rule = ops::find(functional.name);
+    if (rule != nullptr && rule->shape) {
+      const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
+        return out_.meta(id);
+      };
+      try {
+        return rule->shape(ops::ShapeContext(functional, args, meta_of, DType::Float32));
+      } catch (const Unsupported&) {
+        // The call was legal when it was recorded: take it to keep the metadata of what it writes.
+      }
+    }
+    std::vector<TensorMeta> metas;
+    for (const ValueId target : targets) metas.push_back(fresh(in_.meta(target)));
+    return metas;
+  }
+
+  void call_functional_form(const Node& node) {
+    const OperatorSchema* functional = functional_form(*node.op);
+    if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
+    std::vector<Argument> args;
+    std::vector<ValueId> written;
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      const ArgumentInfo& info = node.op->arguments[i];
+      if (info.is_written && std::holds_alternative<ValueRef>(node.args[i]))
+        written.push_back(std::get<ValueRef>(node.args[i]).id);
+      if (!is_out_argument(info)) args.push_back(read_argument(node.args[i]));
+    }
+    // In the order of the functional operator's results: the recorded value that each one is for.
+    std::vector<ValueId> targets;
+    std::vector<bool> is_write;
+    for (size_t r = 0; r < node.op->returns.size(); ++r) {
+      const bool writes = node.op->returns[r].is_written;
+      targets.push_back(writes ? aliased_argument(node, node.op->returns[r].alias_set) : node.outputs.at(r));
+      is_write.push_back(writes);
+    }
+    for (const ValueId argument : written) {
+      if (std::find(targets.begin(), targets.end(), argument) != targets.end()) continue;
+      targets.push_back(argument);
+      is_write.push_back(true);
+    }
+    if (targets.size() != functional->returns.size() ||
+        !std::all_of(functional->returns.begin(), functional->returns.end(),
+                     [](const ReturnInfo& r) { return r.kind == ArgumentKind::Tensor; }))
+      throw Unsupported(fmt::format("{} does not return what {} writes", functional->name, node.op->name));
+    std::vector<TensorMeta> metas = result_metadata(*functional, args, node, targets);
+    check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
+    const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (is_write[i])
+        write(targets[i], values[i]);
+      else
+        start_root(targets[i], values[i]);
+    }
+  }
+
+  // --- results
+
+  // The value of the new graph whose storage `value` shares.
+  ValueId storage_of(ValueId value) const {
+    for (;;) {
+      const int32_t producer = out_.values[at(value)].node;
+      if (producer < 0) return value;
+      const Node& node = out_.nodes[static_cast<size_t>(producer)];
+      if (!node.op->is_view()) return value;
+      value = aliased_argument(node, node.op->returns[0].alias_set);
+    }
+  }
+
+  bool is_given(ValueId value) const { return out_.values[at(value)].node < 0; }
+
+  ValueId clone(ValueId value) {
+    TensorMeta meta = fresh(out_.meta(value));
+    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    return emit(kClone, {ValueRef{value}, graph::None{}}, std::move(meta));
+  }
+
+  void add_mutations() {
+    for (size_t i = 0; i < in_.inputs.size(); ++i) {
+      const Entry& root = entry(in_.inputs[i]);
+      if (root.root_version == 0 || root.value == out_.inputs[i]) continue;
+      ValueId value = root.value;
+      // Another input may be written first.
+      if (is_given(storage_of(value))) value = clone(value);
+      out_.mutations.push_back({static_cast<int32_t>(i), value});
+    }
+  }
+
+  void add_outputs() {
+    std::unordered_map<ValueId, int32_t> input_of;
+    for (size_t i = 0; i < in_.inputs.size(); ++i) input_of.emplace(in_.inputs[i], static_cast<int32_t>(i));
+    std::unordered_map<ValueId, int32_t> first_of_root;     // recorded root → output
+    std::unordered_map<ValueId, int32_t> first_of_storage;  // storage in the new graph → output
+    for (const graph::Output& recorded : in_.outputs) {
+      const ValueId root = entry(recorded.value).root;
+      const auto index = static_cast<int32_t>(out_.outputs.size());
+      if (const auto it = input_of.find(root); it != input_of.end()) {
+        const ValueId input = out_.inputs[static_cast<size_t>(it->second)];
+        ValueId value = input;
+        if (recorded.value != root) {
+          value = read(recorded.value);
+          if (value == input) value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
+        }
+        out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
+        continue;
+      }
+      if (const auto [it, is_first] = first_of_root.emplace(root, index); !is_first) {
+        out_.outputs.push_back({read(recorded.value), OutputKind::OutputAlias, it->second});
+        continue;
+      }
+      ValueId value = read(recorded.value);
+      const ValueId storage = storage_of(value);
+      if (is_given(storage) || !first_of_storage.emplace(storage, index).second) value = clone(value);
+      out_.outputs.push_back({value, OutputKind::Value, -1});
+    }
+  }
+
+  const Graph& in_;
+  Graph out_;
+  std::vector<Entry> entries_;
+  int32_t location_ = -1;
+};
+
+}  // namespace
+
+Graph functionalise(const Graph& recorded) {
+  return Functionaliser(recorded).run();
+}
+
+}  // namespace oxy::trace
