@@ -61,8 +61,12 @@ bool serve_requests(PyThreadState* thread) {
     return false;
   }
   if (!has_requests(thread)) return true;
-  PyObject* visit = visit_function();
-  return visit != nullptr && bool(Ref::steal(PyObject_CallNoArgs(visit)));
+  return bool(Ref::steal(visit()));
+}
+
+PyObject* visit() {
+  PyObject* function = visit_function();
+  return function == nullptr ? nullptr : PyObject_CallNoArgs(function);
 }
 
 int64_t find_unicode_key(PyDictKeysObject* keys, PyObject* name) {

@@ -75,7 +75,9 @@ void FrameLink::unlink() {
   if (!linked_) return;
   linked_ = false;
   ++thread_->recursion_remaining;
-  thread_->cframe = reinterpret_cast<_PyCFrame*>(storage_)->previous;
+  const auto* entry = reinterpret_cast<_PyCFrame*>(storage_);
+  thread_->cframe = entry->previous;
+  thread_->cframe->use_tracing = entry->use_tracing;  // sys.settrace may have been called meanwhile
 }
 
 PyObject* evaluate(PyThreadState* thread, Frame frame) {

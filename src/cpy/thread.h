@@ -18,6 +18,10 @@ bool has_requests(PyThreadState* thread);
 // Serves those requests as the eval loop does at a back edge. False with an error set if one of them raised.
 bool serve_requests(PyThreadState* thread);
 
+// Calls a Python function that does nothing: the eval loop runs once. A new reference, or null with an error
+// set.
+PyObject* visit();
+
 // Whether another level of Python calls, made through C, is within the interpreter's limits.
 bool can_recurse(PyThreadState* thread);
 

@@ -14,10 +14,11 @@ constexpr int kSuspendable = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 // All guarded by the GIL.
 struct HookState {
   SegmentRunner* runner = nullptr;
-  int active_calls = 0;  // threads times nesting
-  int suspensions = 0;   // threads whose calls nest too deep
-  bool installed = false;
-  _PyFrameEvalFunction earlier = nullptr;  // valid while installed
+  int active_calls = 0;    // threads times nesting
+  int suspensions = 0;     // threads whose calls nest too deep
+  bool installed = false;  // put in place and not taken away again, though another tool may have replaced it
+  long entered = 0;
+  _PyFrameEvalFunction earlier = nullptr;  // the hook below ours
 };
 
 HookState state;
@@ -25,11 +26,21 @@ thread_local int active_on_thread = 0;
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag);
 
+// Another tool may have put its hook above ours: ours is then reached through it, unless it has cut ours off
+// since.
+bool is_reached() {
+  const long before = state.entered;
+  PyObject* result = cpy::visit();
+  if (result == nullptr) PyErr_Clear();
+  Py_XDECREF(result);
+  return state.entered != before;
+}
+
 void update() {
   PyInterpreterState* interpreter = PyInterpreterState_Get();
   const bool wanted = state.active_calls > 0 && state.suspensions == 0;
   const _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-  if (wanted && !state.installed) {
+  if (wanted && current != hook && !(state.installed && is_reached())) {
     state.earlier = current;
     state.installed = true;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook);
@@ -73,6 +84,7 @@ bool is_ours(PyThreadState* thread, cpy::Frame frame) {
 }
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  ++state.entered;
   give_up_arguments(cpy::Frame(raw));
   if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
     Suspension suspension;

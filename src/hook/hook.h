@@ -29,7 +29,7 @@ class HookPause {
   int saved_;
 };
 
-// Whether our hook is at present the interpreter's, or chained to by it.
+// Whether our hook is in place, or was when another tool put its own above it.
 bool is_installed();
 
 }  // namespace oxy::hook

@@ -147,6 +147,9 @@ def exceptions():
     return out
 
 
+nothing = None
+
+
 def trace(e):
     t = e.__traceback__
     while t:
@@ -256,7 +259,7 @@ def wrong_calls():
     out = []
     def f(a, b=2, *, c): return a, b, c
     for call in (lambda: f(), lambda: f(1), lambda: f(1, 2, 3, c=4), lambda: f(1, c=2, d=3), lambda: f(*3, c=1),
-                 lambda: f(**{"a": 1}, **{"a": 2}), lambda: f(1, **[1]), lambda: f(1, **{1: 2}), lambda: None(),
+                 lambda: f(**{"a": 1}, **{"a": 2}), lambda: f(1, **[1]), lambda: f(1, **{1: 2}), lambda: nothing(),
                  lambda: f(1, c=5), lambda: f(*[1], **{"c": 3})):
         try:
             out.append(call())
