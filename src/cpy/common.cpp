@@ -96,15 +96,6 @@ PyObject* instance_value(PyObject* object, PyObject* name) {
   return index < 0 ? nullptr : values.values[size_t(index)];
 }
 
-uint64_t dict_version(PyObject* dict) {
-  ensure_dict_version(dict);
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag >> kDictVersionShift;
-}
-
-uint32_t type_version(PyTypeObject* type) {
-  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
-}
-
 uint32_t assign_type_version(PyTypeObject* type) {
   if (const uint32_t version = type_version(type)) return version;
   // Looking up any attribute fills the method cache, which needs a version.

@@ -11,10 +11,11 @@ namespace oxy::cpy {
 // the process share: equal versions mean equal contents, even when another dict now lies at the same address.
 // `dict` must be a dict or of a subclass. A change to an object that the dict merely holds does not count.
 //
-// The number lies in the dict itself. 3.13 forgets to renew it when a store through an object changes the
-// object's
-// `__dict__`: such a dict gets a watcher that does, at the first call for it. A later Python without the
-// number can serve this interface by watchers alone.
+// 0: the dict has no version that can be trusted, and what was read from it must be read again. On 3.13 that
+// is the
+// `__dict__` of an object that still keeps its values inline; see object_dict.h.
+//
+// The number lies in the dict itself up to 3.13; a later Python can serve this interface by dict watchers.
 uint64_t dict_version(PyObject* dict);
 
 }  // namespace oxy::cpy

@@ -12,6 +12,7 @@
 #include "cpy/object_dict.h"
 #include "cpy/shared.h"
 #include "cpy/thread.h"
+#include "cpy/type.h"
 
 namespace oxy::cpy {
 
@@ -25,9 +26,13 @@ bool listens(const uint8_t (&tools)[size]) {
 
 }  // namespace
 
-const int kDictVersionShift = DICT_MAX_WATCHERS;
+uint64_t dict_version(PyObject* dict) {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag >> DICT_MAX_WATCHERS;
+}
 
-void ensure_dict_version(PyObject*) {}
+uint32_t type_version(PyTypeObject* type) {
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
 
 PyCodeObject* Frame::code() const {
   return frame_->f_code;

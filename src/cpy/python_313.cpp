@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/error.h"
 #include "cpy/code_extra.h"
 #include "cpy/dict.h"
 #include "cpy/exception_table.h"
@@ -16,6 +15,7 @@
 #include "cpy/object_dict.h"
 #include "cpy/shared.h"
 #include "cpy/thread.h"
+#include "cpy/type.h"
 
 namespace oxy::cpy {
 
@@ -32,22 +32,16 @@ constexpr int kEvaluationUnits = 2;
 
 }  // namespace
 
-const int kDictVersionShift = DICT_MAX_WATCHERS + DICT_WATCHED_MUTATION_BITS;
+// A store through an object neither renews the version of the dict that shares the object's values nor,
+// in 3.13.0, tells the dict's watchers.
+uint64_t dict_version(PyObject* dict) {
+  const auto* object = reinterpret_cast<PyDictObject*>(dict);
+  if (object->ma_values != nullptr && object->ma_values->embedded) return 0;
+  return object->ma_version_tag >> (DICT_MAX_WATCHERS + DICT_WATCHED_MUTATION_BITS);
+}
 
-// A dict that shares its values with an object is not given a new version by a store through the object: a
-// watcher, which hears of it, gives it one.
-void ensure_dict_version(PyObject* dict) {
-  auto* object = reinterpret_cast<PyDictObject*>(dict);
-  if (object->ma_values == nullptr || !object->ma_values->embedded) return;
-  static const int watcher =
-      PyDict_AddWatcher([](PyDict_WatchEvent, PyObject* changed, PyObject*, PyObject*) {
-        auto* target = reinterpret_cast<PyDictObject*>(changed);
-        const uint64_t kept = target->ma_version_tag & DICT_WATCHER_AND_MODIFICATION_MASK;
-        target->ma_version_tag = DICT_NEXT_VERSION(PyInterpreterState_Get()) | kept;
-        return 0;
-      });
-  check(watcher >= 0, "CPython has no dict watcher left");
-  if (!(object->ma_version_tag >> watcher & 1)) PyDict_Watch(watcher, dict);
+uint32_t type_version(PyTypeObject* type) {
+  return type->tp_version_tag;
 }
 
 PyCodeObject* Frame::code() const {

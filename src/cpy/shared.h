@@ -6,12 +6,6 @@
 
 namespace oxy::cpy {
 
-// Bits below the version in PyDictObject::ma_version_tag.
-extern const int kDictVersionShift;
-
-// Sees to it that every later change of the dict changes its version.
-void ensure_dict_version(PyObject* dict);
-
 // Takes the asynchronous exception that waits for the thread, if any.
 Ref take_async_exception(PyThreadState* thread);
 

@@ -44,7 +44,7 @@ class FrameLoop {
       const Advance advance = perform_break(instruction);
       if (advance.kind == Advance::Stop) return hand_over(end.offset);
       if (advance.kind == Advance::Throw) return throw_at(instruction);
-      if (cpy::has_requests(thread_) && !cpy::serve_requests(thread_)) return throw_at(instruction);
+      if (cpy::has_requests(thread_) && !serve_requests()) return throw_at(instruction);
       offset = advance.offset;
       if (cpy::is_traced(thread_)) return hand_over(offset);
     }
@@ -55,6 +55,11 @@ class FrameLoop {
     enum Kind : uint8_t { GoOn, Stop, Throw } kind;
     int32_t offset = 0;
   };
+
+  bool serve_requests() const {
+    const HookPause pause;
+    return cpy::serve_requests(thread_);
+  }
 
   PyObject* hand_over(int32_t offset) {
     link_.unlink();

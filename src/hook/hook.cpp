@@ -29,6 +29,7 @@ PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag);
 // Another tool may have put its hook above ours: ours is then reached through it, unless it has cut ours off
 // since.
 bool is_reached() {
+  const HookPause pause;
   const long before = state.entered;
   PyObject* result = cpy::visit();
   if (result == nullptr) PyErr_Clear();
