@@ -1,0 +1,339 @@
+#include "ops/pointwise_lowerings.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/element_wise.h"
+#include "ops/lowering_arguments.h"
+
+namespace oxy::ops::lowerings {
+
+using loop::compute_dtype;
+using loop::Op;
+using Values = std::span<const Value>;
+
+namespace {
+
+// Sets the node's only output to fn over the operands, each in the compute type `type`.
+void elementwise(LoweringContext& context, const Node& node, std::span<const size_t> operands, DType type,
+                 std::function<Value(Values)> fn, int work) {
+  const TensorMeta& out = context.output_meta(node);
+  std::vector<Tensor> inputs;
+  std::vector<bool> present;
+  for (size_t i : operands) {
+    present.push_back(!is_none(node, i));
+    if (present.back()) inputs.push_back(context.operand(node, i));
+  }
+  bool complete = inputs.size() == operands.size();
+  context.set(
+      node.outputs[0],
+      context.pointwise(
+          std::move(inputs), out.sizes, out.dtype,
+          [fn = std::move(fn), present = std::move(present), type, complete](BodyBuilder& b, Values v) {
+            std::vector<Value> converted;
+            converted.reserve(present.size());
+            for (size_t k = 0, next = 0; k < present.size(); ++k)
+              converted.push_back(complete || present[k] ? b.cast(v[next++], type) : Value{});
+            return fn(converted);
+          },
+          work));
+}
+
+void elementwise(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands,
+                 std::function<Value(Values)> fn, int work = 1) {
+  elementwise(context, node, std::span(operands.begin(), operands.size()),
+              compute_dtype(context.output_meta(node).dtype), std::move(fn), work);
+}
+
+DType promoted(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands) {
+  Promotion promotion(DType::Float32);
+  for (size_t i : operands) {
+    if (const auto* ref = std::get_if<graph::ValueRef>(&node.args.at(i)))
+      promotion.add_tensor(context.meta(ref->id));
+    else
+      promotion.add_number(node.args[i]);
+  }
+  return compute_dtype(promotion.result());
+}
+
+// Integer division by zero raises in eager, which a kernel cannot.
+void require_nonzero_divisor(LoweringContext& context, const Node& node) {
+  if (is_floating(context.output_meta(node).dtype)) return;
+  const auto* e = std::get_if<Expr>(&node.args.at(1));
+  if (e == nullptr || !e->is_constant() || e->constant() == 0)
+    not_lowered(node, "an integer divisor that may be 0");
+}
+
+Value scaled(Value x, Value alpha) {
+  return x * alpha;
+}
+
+// x to the power of a constant; nothing if it has no shorter form.
+std::optional<Value> constant_power(Value x, double exponent) {
+  BodyBuilder& b = *x.builder;
+  if (exponent == 0) return b.constant(1.0, x.dtype);
+  if (exponent == 1) return x;
+  if (exponent == 2) return x * x;
+  if (exponent == 3) return x * x * x;
+  if (exponent == 4) return (x * x) * (x * x);
+  if (!is_floating(x.dtype)) return std::nullopt;
+  if (exponent == 0.5) return sqrt(x);
+  if (exponent == -0.5) return b.unary(Op::Rsqrt, x);
+  if (exponent == -1) return b.unary(Op::Reciprocal, x);
+  if (exponent == -2) return b.unary(Op::Reciprocal, x * x);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work) {
+  return [positions = std::vector<size_t>(operands), fn, work](LoweringContext& context, const Node& node) {
+    elementwise(context, node, positions, compute_dtype(context.output_meta(node).dtype), fn, work);
+  };
+}
+
+Lowering unary(Op op, int work) {
+  return [op, work](LoweringContext& context, const Node& node) {
+    DType dtype = context.output_meta(node).dtype;
+    bool rounds = op == Op::Floor || op == Op::Ceil || op == Op::Trunc || op == Op::Round;
+    bool same = (rounds && !is_floating(dtype)) || (dtype == DType::Bool && op == Op::Abs);
+    elementwise(
+        context, node, {0}, [op, same](Values v) { return same ? v[0] : v[0].builder->unary(op, v[0]); },
+        work);
+  };
+}
+
+Lowering binary(Op op, int work) {
+  return [op, work](LoweringContext& context, const Node& node) {
+    bool is_bool = context.output_meta(node).dtype == DType::Bool;
+    Op actual = is_bool && op == Op::Maximum ? Op::BitOr : is_bool && op == Op::Minimum ? Op::BitAnd : op;
+    elementwise(
+        context, node, {0, 1}, [actual](Values v) { return v[0].builder->binary(actual, v[0], v[1]); }, work);
+  };
+}
+
+Lowering comparison(Op op) {
+  return [op](LoweringContext& context, const Node& node) {
+    constexpr size_t kOperands[] = {0, 1};
+    elementwise(
+        context, node, kOperands, promoted(context, node, {0, 1}),
+        [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 1);
+  };
+}
+
+Lowering test(Op op) {
+  return [op](LoweringContext& context, const Node& node) {
+    constexpr size_t kOperands[] = {0};
+    elementwise(
+        context, node, kOperands, compute_dtype(context.operand(node, 0).dtype),
+        [op](Values v) {
+          if (!is_floating(v[0].dtype)) return v[0].builder->constant(loop::Scalar{false}, DType::Bool);
+          return v[0].builder->unary(op, v[0]);
+        },
+        1);
+  };
+}
+
+Lowering logical(Formula fn, size_t operands) {
+  return [fn, operands](LoweringContext& context, const Node& node) {
+    constexpr size_t kOperands[] = {0, 1};
+    elementwise(context, node, std::span(kOperands, operands), DType::Bool, fn, 1);
+  };
+}
+
+void add(LoweringContext& context, const Node& node) {
+  bool is_bool = context.output_meta(node).dtype == DType::Bool;
+  elementwise(context, node, {0, 1, 2},
+              [is_bool](Values v) { return is_bool ? v[0] | (v[1] & v[2]) : v[0] + scaled(v[1], v[2]); });
+}
+
+void sub(LoweringContext& context, const Node& node) {
+  elementwise(context, node, {0, 1, 2}, [](Values v) { return v[0] - scaled(v[1], v[2]); });
+}
+
+void rsub(LoweringContext& context, const Node& node) {
+  elementwise(context, node, {0, 1, 2}, [](Values v) { return v[1] - scaled(v[0], v[2]); });
+}
+
+void mul(LoweringContext& context, const Node& node) {
+  bool is_bool = context.output_meta(node).dtype == DType::Bool;
+  elementwise(context, node, {0, 1}, [is_bool](Values v) { return is_bool ? v[0] & v[1] : v[0] * v[1]; });
+}
+
+void div_mode(LoweringContext& context, const Node& node) {
+  std::string mode = text(node, 2);
+  if (mode.empty()) return elementwise(context, node, {0, 1}, [](Values v) { return v[0] / v[1]; });
+  require_nonzero_divisor(context, node);
+  Op op = mode == "floor" ? Op::FloorDiv : Op::TruncDiv;
+  elementwise(context, node, {0, 1}, [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 2);
+}
+
+void floor_divide(LoweringContext& context, const Node& node) {
+  require_nonzero_divisor(context, node);
+  elementwise(
+      context, node, {0, 1}, [](Values v) { return v[0].builder->binary(Op::FloorDiv, v[0], v[1]); }, 2);
+}
+
+void remainder(LoweringContext& context, const Node& node) {
+  require_nonzero_divisor(context, node);
+  elementwise(context, node, {0, 1}, [](Values v) { return v[0].builder->binary(Op::Mod, v[0], v[1]); }, 2);
+}
+
+void fmod(LoweringContext& context, const Node& node) {
+  require_nonzero_divisor(context, node);
+  elementwise(context, node, {0, 1}, [](Values v) { return v[0].builder->binary(Op::Fmod, v[0], v[1]); }, 2);
+}
+
+void pow(LoweringContext& context, const Node& node) {
+  std::optional<double> exponent;
+  if (!is_tensor(node, 1)) exponent = real(node, 1);
+  DType dtype = context.output_meta(node).dtype;
+  if (dtype == DType::Bool) not_lowered(node, "bool");
+  if (!is_floating(dtype) && (!exponent || *exponent < 0))
+    not_lowered(node, "integers to a power that may be negative");
+  elementwise(
+      context, node, {0, 1},
+      [exponent](Values v) {
+        if (exponent)
+          if (auto short_form = constant_power(v[0], *exponent)) return *short_form;
+        return v[0].builder->binary(Op::Pow, v[0], v[1]);
+      },
+      exponent && std::abs(*exponent) <= 4 ? 2 : 10);
+}
+
+namespace {
+constexpr double kSqrt2OverPi = 0.79788456080286535588;
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kCubic = 0.044715;
+
+Value gelu_tanh(Value x) {
+  return x * 0.5 * (tanh((x + x * x * x * kCubic) * kSqrt2OverPi) + 1);
+}
+Value erf(Value x) {
+  return x.builder->unary(Op::Erf, x);
+}
+}  // namespace
+
+void gelu(LoweringContext& context, const Node& node) {
+  if (text(node, 1) == "tanh")
+    elementwise(context, node, {0}, [](Values v) { return gelu_tanh(v[0]); }, 10);
+  else
+    elementwise(context, node, {0}, [](Values v) { return v[0] * 0.5 * (erf(v[0] * kSqrtHalf) + 1); }, 8);
+}
+
+void gelu_backward(LoweringContext& context, const Node& node) {
+  bool approximate = text(node, 2) == "tanh";
+  elementwise(
+      context, node, {0, 1},
+      [approximate](Values v) {
+        Value x = v[1];
+        if (!approximate) {
+          constexpr double kNormal = 0.39894228040143267794;  // 1 / sqrt(2 pi)
+          return v[0] * ((erf(x * kSqrtHalf) + 1) * 0.5 + x * exp(x * x * -0.5) * kNormal);
+        }
+        Value t = tanh((x + x * x * x * kCubic) * kSqrt2OverPi);
+        Value inner = (x * x * (3 * kCubic) + 1) * kSqrt2OverPi;
+        return v[0] * ((t + 1) * 0.5 + x * 0.5 * (1 - t * t) * inner);
+      },
+      16);
+}
+
+void round_decimals(LoweringContext& context, const Node& node) {
+  if (integer(node, 1) != 0) not_lowered(node, "rounding to decimals");
+  unary(Op::Round)(context, node);
+}
+
+void where(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  DType type = compute_dtype(out.dtype);
+  context.set(
+      node.outputs[0],
+      context.pointwise({context.operand(node, 0), context.operand(node, 1), context.operand(node, 2)},
+                        out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
+                          return b.where(as_bool(v[0]), b.cast(v[1], type), b.cast(v[2], type));
+                        }));
+}
+
+void masked_fill(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  DType type = compute_dtype(out.dtype);
+  context.set(
+      node.outputs[0],
+      context.pointwise({context.operand(node, 0), context.operand(node, 1), context.operand(node, 2)},
+                        out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
+                          return b.where(as_bool(v[1]), b.cast(v[2], type), b.cast(v[0], type));
+                        }));
+}
+
+void prelu(LoweringContext& context, const Node& node) {
+  elementwise(context, node, {0, 1}, [](Values v) { return loop::where(v[0] > 0, v[0], v[0] * v[1]); }, 3);
+}
+
+void glu(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  auto d = static_cast<size_t>(dim(node, 1, x.rank()));
+  const TensorMeta& out = context.output_meta(node);
+  Expr half = out.sizes[d];
+  Tensor gate = context.view(x, out.sizes, [&](const Index& index) {
+    Index source = index;
+    source[d] = source[d] + half;
+    return source;
+  });
+  Tensor value = context.view(x, out.sizes, [](const Index& index) { return index; });
+  context.set(node.outputs[0], context.pointwise(
+                                   {value, gate}, out.sizes, out.dtype,
+                                   [](BodyBuilder&, Values v) { return v[0] * sigmoid(v[1]); }, 4));
+}
+
+void isfinite(LoweringContext& context, const Node& node) {
+  constexpr size_t kOperands[] = {0};
+  elementwise(
+      context, node, kOperands, compute_dtype(context.operand(node, 0).dtype),
+      [](Values v) {
+        BodyBuilder& b = *v[0].builder;
+        if (!is_floating(v[0].dtype)) return b.constant(loop::Scalar{true}, DType::Bool);
+        return !(b.unary(Op::IsNan, v[0]) | b.unary(Op::IsInf, v[0]));
+      },
+      3);
+}
+
+void to_copy(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  const TensorMeta& out = context.output_meta(node);
+  if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[0]);
+      ref != nullptr && !(context.meta(ref->id).device == out.device))
+    not_lowered(node, "a copy to another device");
+  if (x.dtype == out.dtype) return clone(context, node);
+  context.set(node.outputs[0],
+              context.pointwise({x}, out.sizes, out.dtype, [dtype = out.dtype](BodyBuilder& b, Values v) {
+                // The user asked for this precision: unlike results of arithmetic, it is not carried in a
+                // wider one.
+                return b.round_to(b.cast(v[0], compute_dtype(dtype)), dtype);
+              }));
+}
+
+void clone(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  const TensorMeta& out = context.output_meta(node);
+  const auto* ref = std::get_if<graph::ValueRef>(&node.args[0]);
+  bool same_layout = ref != nullptr && context.meta(ref->id).strides == out.strides;
+  if (same_layout)
+    return context.set(node.outputs[0], x);  // in a functional graph a copy is the value itself
+  context.set(node.outputs[0],
+              context.pointwise({x}, out.sizes, out.dtype, [](BodyBuilder&, Values v) { return v[0]; }, 0));
+}
+
+void copy(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  context.set(node.outputs[0], context.pointwise({context.operand(node, 1)}, out.sizes, out.dtype,
+                                                 [dtype = out.dtype](BodyBuilder& b, Values v) {
+                                                   return b.round_to(b.cast(v[0], compute_dtype(dtype)),
+                                                                     dtype);
+                                                 }));
+}
+
+void identity(LoweringContext& context, const Node& node) {
+  context.set(node.outputs[0], context.operand(node, 0));
+}
+
+}  // namespace oxy::ops::lowerings
