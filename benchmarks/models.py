@@ -1,0 +1,196 @@
+"""The models that oxyfuel is measured and tested on, with random weights.
+
+build(name, size) gives a model in eval mode; inputs(name, size, batch, labels) its keyword arguments.
+size is "base" (the published configuration; Llama reduced to 16 layers of width 1024) or "small" (seconds to compile).
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+
+import torchvision_operators  # noqa: F401  isort: skip (before timm and transformers)
+
+SEQUENCE = {"base": 128, "small": 16}  # tokens
+VOCABULARY = 128  # of the small language models
+CLASSES = 10  # of the small image models
+
+
+@dataclass(frozen=True)
+class Language:
+    """A transformers model: its class, and its configuration's class and arguments by size."""
+
+    model: str
+    config: str
+    sizes: dict
+    encoder_decoder: bool = False
+    causal: bool = False
+
+    def build(self, size):
+        import transformers
+
+        arguments = dict(self.sizes[size])
+        if size == "small":
+            arguments["vocab_size"] = VOCABULARY
+        if self.causal or self.encoder_decoder:
+            arguments["use_cache"] = False  # one forward pass: nothing would read the cache
+        config = getattr(transformers, self.config)(**arguments)
+        return getattr(transformers, self.model)(config)
+
+    def inputs(self, size, batch, labels, generator):
+        import transformers
+
+        vocabulary = VOCABULARY if size == "small" else getattr(transformers, self.config)().vocab_size
+        length = SEQUENCE[size]
+
+        def tokens():
+            return torch.randint(2, vocabulary, (batch, length), generator=generator)
+
+        arguments = {"input_ids": tokens()}
+        if labels:
+            arguments["labels"] = tokens()
+        elif self.encoder_decoder:
+            arguments["decoder_input_ids"] = tokens()
+        return arguments
+
+
+@dataclass(frozen=True)
+class Image:
+    """A timm model; `small` overrides its arguments, and its image size in pixels by size."""
+
+    name: str
+    small: dict
+    pixels: dict
+    input_name: str = "x"
+
+    def build(self, size):
+        import timm
+
+        arguments = {"num_classes": CLASSES, **self.small} if size == "small" else {}
+        return timm.create_model(self.name, pretrained=False, **arguments)
+
+    def inputs(self, size, batch, labels, generator):
+        if labels:
+            raise ValueError(f"{self.name} takes no labels")
+        pixels = self.pixels[size]
+        return {self.input_name: torch.randn(batch, 3, pixels, pixels, generator=generator)}
+
+
+_MODELS = {
+    "bert": Language(
+        "BertForMaskedLM",
+        "BertConfig",
+        {
+            "base": {},
+            "small": dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64),
+        },
+    ),
+    "distilbert": Language(
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        {"base": {}, "small": dict(dim=32, n_layers=2, n_heads=2, hidden_dim=64)},
+    ),
+    "gpt2": Language(
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        {"base": {}, "small": dict(n_embd=32, n_layer=2, n_head=2)},
+        causal=True,
+    ),
+    "llama": Language(
+        "LlamaForCausalLM",
+        "LlamaConfig",
+        {
+            "base": dict(
+                hidden_size=1024,
+                intermediate_size=2816,
+                num_hidden_layers=16,
+                num_attention_heads=16,
+                num_key_value_heads=8,
+            ),
+            "small": dict(
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+            ),
+        },
+        causal=True,
+    ),
+    "t5": Language(
+        "T5ForConditionalGeneration",
+        "T5Config",
+        {
+            "base": dict(d_model=768, d_ff=3072, d_kv=64, num_layers=12, num_heads=12, decoder_start_token_id=0),
+            "small": dict(d_model=32, d_ff=64, d_kv=16, num_layers=2, num_heads=2, decoder_start_token_id=0),
+        },
+        encoder_decoder=True,
+    ),
+    "resnet50": Image("resnet50", dict(layers=(1, 1, 1, 1), channels=(8, 16, 24, 32)), {"base": 224, "small": 64}),
+    "vit": Image(
+        "vit_base_patch16_224",
+        dict(img_size=32, embed_dim=32, depth=2, num_heads=2),
+        {"base": 224, "small": 32},
+    ),
+    "mobilenetv3": Image("mobilenetv3_large_100", {}, {"base": 224, "small": 64}),
+    "convnext": Image(
+        "convnext_tiny", dict(depths=(1, 1, 2, 1), dims=(8, 16, 24, 32)), {"base": 224, "small": 64}
+    ),
+}
+
+NAMES = tuple(_MODELS)
+LANGUAGE_NAMES = tuple(name for name, spec in _MODELS.items() if isinstance(spec, Language))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement: a model at a size, batch and mode."""
+
+    model: str
+    size: str = "base"
+    batch: int = 1
+    labels: bool = False
+    mode: str = "no_grad"  # or "inference_mode"
+
+    @property
+    def title(self):
+        return f"{self.model} b{self.batch}{' labels' if self.labels else ''}"
+
+    def build(self) -> torch.nn.Module:
+        torch.manual_seed(0)
+        model = _MODELS[self.model].build(self.size).eval()
+        settle_statistics(model)
+        return model
+
+    def inputs(self) -> dict:
+        return _MODELS[self.model].inputs(self.size, self.batch, self.labels, torch.Generator().manual_seed(1))
+
+    def grad_mode(self) -> Callable:
+        return torch.no_grad() if self.mode == "no_grad" else torch.inference_mode()
+
+
+def settle_statistics(model):
+    """Gives every batch norm the statistics and parameters of a trained one, not those it starts with."""
+    generator = torch.Generator().manual_seed(2)
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            with torch.no_grad():
+                module.running_mean.normal_(0, 0.1, generator=generator)
+                module.running_var.uniform_(0.5, 1.5, generator=generator)
+                module.weight.uniform_(0.5, 1.5, generator=generator)
+                module.bias.normal_(0, 0.1, generator=generator)
+
+
+def suite(name):
+    """The cases of a suite."""
+    sizes = {"small": "small"}.get(name, "base")
+    if name in ("inference", "small"):
+        return [Case(model, sizes) for model in NAMES]
+    if name == "full":
+        return [
+            Case(model, sizes, batch, labels)
+            for model in NAMES
+            for batch in (1, 4)
+            for labels in ((False, True) if model in LANGUAGE_NAMES else (False,))
+        ]
+    raise ValueError(f"unknown suite {name!r}: expected inference, full or small")

@@ -1,0 +1,85 @@
+"""The results of run.py as Markdown tables."""
+
+from statistics import median
+
+from stats import geometric_mean, ratio_interval
+
+EAGER, OXYFUEL, PEER = "eager", "oxyfuel", "torch.compile"
+MEBIBYTE = 1 << 20
+
+
+def title_of(result):
+    case = result["case"]
+    return f"{case['model']} b{case['batch']}{' labels' if case['labels'] else ''}"
+
+
+def failed(result):
+    """True if the model could not be measured or oxyfuel's answer is wrong."""
+    record = result.get("backends", {}).get(OXYFUEL)
+    return "error" in result or (record is not None and not record["accurate"])
+
+
+def compile_seconds(result, backend):
+    """First call minus steady call."""
+    record = result["backends"][backend]
+    return max(record["first_call"] - median(record["seconds"]), 1e-9)
+
+
+def peak_bytes(result, backend):
+    return result.get("memory", {}).get(backend, {}).get("peak_bytes")
+
+
+def speed_up(result, backend):
+    backends = result["backends"]
+    return ratio_interval(backends[EAGER]["seconds"], backends[backend]["seconds"])
+
+
+def _table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def _speed_cell(result, backend):
+    if backend not in result["backends"]:
+        return ["", ""]
+    ratio, low, high = speed_up(result, backend)
+    milliseconds = 1000 * median(result["backends"][backend]["seconds"])
+    return [f"{milliseconds:.2f}", f"{ratio:.2f} [{low:.2f}, {high:.2f}]"]
+
+
+def _row(result):
+    if "error" in result:
+        return [title_of(result), f"failed: {result['error']}"] + [""] * 9
+    eager_ms = 1000 * median(result["backends"][EAGER]["seconds"])
+    row = [title_of(result), f"{eager_ms:.2f}"]
+    for backend in (OXYFUEL, PEER):
+        row += _speed_cell(result, backend)
+    for backend in (OXYFUEL, PEER):
+        row.append(f"{compile_seconds(result, backend):.2f}" if backend in result["backends"] else "")
+    for backend in (OXYFUEL, PEER):
+        ours, eager = peak_bytes(result, backend), peak_bytes(result, EAGER)
+        row.append(f"{ours / MEBIBYTE:.0f} ({ours / eager:.2f}x)" if ours and eager else "")
+    judged = [r["accurate"] for name, r in result["backends"].items() if name != EAGER]
+    row.append("yes" if all(judged) else "NO: " + "; ".join(p for r in result["backends"].values() for p in r["problems"]))
+    return row
+
+
+def _summary(results):
+    done = [r for r in results if "error" not in r]
+    lines = []
+    for backend in (OXYFUEL, PEER):
+        have = [r for r in done if backend in r["backends"]]
+        if have:
+            mean = geometric_mean(speed_up(r, backend)[0] for r in have)
+            lines.append(f"{backend}: steady speed-up over eager, geometric mean {mean:.2f}x")
+    both = [r for r in done if {OXYFUEL, PEER} <= set(r["backends"])]
+    if both:
+        mean = geometric_mean(compile_seconds(r, PEER) / compile_seconds(r, OXYFUEL) for r in both)
+        lines.append(f"first call minus steady call, torch.compile ÷ oxyfuel, geometric mean {mean:.1f}x")
+    return "\n".join(f"- {line}" for line in lines) + "\n"
+
+
+def markdown(results):
+    head = ["model", "eager ms", "oxyfuel ms", "speed-up", "torch.compile ms", "speed-up"]
+    head += ["oxyfuel first call s", "torch.compile first call s", "oxyfuel peak MiB", "torch.compile peak MiB", "accurate"]
+    return _table(head, [_row(result) for result in results]) + "\n" + _summary(results)

@@ -1,0 +1,131 @@
+"""Benchmarks eager, oxyfuel and torch.compile on real models, each model in processes of its own.
+
+    python benchmarks/run.py --suite inference --json results/inference.json --markdown results/inference.md
+
+First calls are measured with torch.compile's caches empty; steady calls in turn, as medians with bootstrap intervals
+of their ratios; peak memory in a process a backend, as the bytes of live large heap blocks (memory_hook.c).
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import report
+
+HERE = Path(__file__).resolve().parent
+BACKENDS = ("eager", "oxyfuel", "torch.compile")
+
+
+def build_memory_hook(folder):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    library = Path(folder) / "memory_hook.so"
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", str(HERE / "memory_hook.c"), "-o", str(library)], check=True)
+    return library
+
+
+def worker(what, case, backends, folder, hook=None, extra=(), timeout=1800):
+    """The JSON that worker.py prints, or {"error": ...}."""
+    environment = dict(os.environ)
+    environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    environment["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
+    environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent / "python"), os.environ.get("PYTHONPATH")]))
+    if hook is not None:
+        environment["LD_PRELOAD"] = str(hook)
+    command = [sys.executable, str(HERE / "worker.py"), what, "--case", json.dumps(asdict(case))]
+    command += ["--backends", ",".join(backends), *extra]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"error": f"took longer than {timeout} s"}
+    if done.returncode != 0:
+        return {"error": done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"], "stderr": done.stderr[-4000:]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(case, backends, arguments, hook):
+    with tempfile.TemporaryDirectory(prefix="oxyfuel_bench_") as folder:
+        extra = ["--seconds", str(arguments.seconds), "--rounds", str(arguments.rounds), "--options", arguments.options]
+        result = worker("time", case, backends, folder, extra=extra)
+        result.setdefault("case", asdict(case))
+        if hook is not None and "error" not in result:
+            # The cache is warm now, which changes nothing about the memory of a steady call.
+            result["memory"] = {
+                backend: worker("memory", case, [backend], folder, hook, ["--options", arguments.options])
+                for backend in backends
+            }
+        return result
+
+
+def progress(cases):
+    """Yields the cases, showing which one runs."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=len(cases))
+        for case in cases:
+            bar.update(task, description=case.title)
+            yield case
+            bar.advance(task)
+
+
+def parse_arguments():
+    import models
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", default="inference", choices=["inference", "full", "small"])
+    parser.add_argument("--modes", default="inference", choices=["inference", "no_grad"], help="inference: under inference_mode")
+    parser.add_argument("--models", default="", help=f"comma-separated, of {', '.join(models.NAMES)}; all if empty")
+    parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--seconds", type=float, default=10.0, help="of steady calls a model")
+    parser.add_argument("--rounds", type=int, default=15, help="of steady calls a model, at least")
+    parser.add_argument("--options", default="{}", help='as JSON: {"oxyfuel": {"freezing": false}}')
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    arguments = parser.parse_args()
+    arguments.names = [name for name in arguments.models.split(",") if name] or list(models.NAMES)
+    unknown = set(arguments.names) - set(models.NAMES)
+    if unknown:
+        parser.error(f"unknown models: {', '.join(sorted(unknown))}")
+    arguments.backend_names = arguments.backends.split(",")
+    if set(arguments.backend_names) - set(BACKENDS) or "eager" not in arguments.backend_names:
+        parser.error(f"--backends: expected eager and any of {', '.join(BACKENDS)}")
+    mode = "inference_mode" if arguments.modes == "inference" else "no_grad"
+    arguments.cases = [
+        models.Case(case.model, case.size, case.batch, case.labels, mode)
+        for case in models.suite(arguments.suite)
+        if case.model in arguments.names
+    ]
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="oxyfuel_hook_") as folder:
+        hook = None if arguments.no_memory else build_memory_hook(folder)
+        for case in progress(arguments.cases):
+            results.append(measure(case, arguments.backend_names, arguments, hook))
+            if arguments.json:  # after every model: a run that is cut short keeps what it has
+                arguments.json.parent.mkdir(parents=True, exist_ok=True)
+                arguments.json.write_text(json.dumps(results, indent=1))
+    text = report.markdown(results)
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.parent.mkdir(parents=True, exist_ok=True)
+        arguments.markdown.write_text(text)
+    return 1 if any(report.failed(result) for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
