@@ -1,8 +1,8 @@
 // The one table of operators: schema, shape rule, decomposition and lowering side by side.
 //
-// An operator is one entry in the table of its family (ops/pointwise.cpp, ops/reductions.cpp, ops/views.cpp, ...);
-// every stage asks the registry. An operator with no entry still runs: its metadata come from PyTorch's meta
-// kernel (counted) and it becomes an extern call.
+// An operator is one entry in the table of its family (ops/pointwise.cpp, ops/reductions.cpp, ops/views.cpp,
+// ...); every stage asks the registry. An operator with no entry still runs: its metadata come from PyTorch's
+// meta kernel (counted) and it becomes an extern call.
 #pragma once
 
 #include <functional>
@@ -41,28 +41,34 @@ class ShapeContext {
   DType default_dtype_;
 };
 
-// One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device. Throws
-// Unsupported for arguments that the rule does not cover and for ill-formed calls (eager then raises its own error).
+// One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device.
+// Throws Unsupported for arguments that the rule does not cover and for ill-formed calls (eager then raises
+// its own error).
 using ShapeRule = std::function<std::vector<TensorMeta>(const ShapeContext&)>;
-// Rewrites the node into simpler nodes appended to `graph`; returns the values that replace its outputs, or nothing
-// if it does not apply to these arguments.
+// Rewrites the node into simpler nodes appended to `graph`; returns the values that replace its outputs, or
+// nothing if it does not apply to these arguments.
 using Decomposition =
     std::function<std::vector<graph::ValueId>(graph::Graph& graph, const graph::Node& node)>;
 // Adds the node to the loop program.
 using Lowering = std::function<void(loop::LoweringContext& context, const graph::Node& node)>;
 
 struct OperatorEntry {
-  std::string_view name;     // "aten::add.Tensor"
-  std::string_view schema;   // full text, so that graphs can be parsed and tested without torch
-  ShapeRule shape;           // may be empty
-  Decomposition decompose;   // may be empty
-  Lowering lower;            // may be empty: extern call
+  std::string_view name;    // "aten::add.Tensor"
+  std::string_view schema;  // full text, so that graphs can be parsed and tested without torch
+  ShapeRule shape;          // may be empty
+  Decomposition decompose;  // may be empty
+  Lowering lower;           // may be empty: extern call
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
+  bool is_random = false;  // draws from a generator without naming one in its schema
 };
 
 // The entry, or nullptr. Thread-safe.
 const OperatorEntry* find(std::string_view name);
 std::span<const OperatorEntry* const> all();
+// The interned schema of an entry, for decompositions that build nodes.
+const OperatorSchema* schema_of(const OperatorEntry& entry);
+// Interns the schemas of all entries, so that graph::parse knows them without torch.
+void intern_schemas();
 
 }  // namespace oxy::ops

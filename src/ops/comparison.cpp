@@ -1,0 +1,72 @@
+// The table of comparisons and tests.
+#include "ops/families.h"
+#include "ops/pointwise_shapes.h"
+
+namespace oxy::ops {
+
+Family comparison_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::eq.Tensor",
+       .schema = "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::comparison},
+      {.name = "aten::eq.Scalar",
+       .schema = "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::comparison},
+      {.name = "aten::ne.Tensor",
+       .schema = "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::comparison},
+      {.name = "aten::ne.Scalar",
+       .schema = "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::comparison},
+      {.name = "aten::lt.Tensor",
+       .schema = "aten::lt.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::lt.Scalar",
+       .schema = "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::le.Tensor",
+       .schema = "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::le.Scalar",
+       .schema = "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::gt.Tensor",
+       .schema = "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::gt.Scalar",
+       .schema = "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::ge.Tensor",
+       .schema = "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::ge.Scalar",
+       .schema = "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
+       .shape = shapes::ordered_comparison},
+      {.name = "aten::logical_and",
+       .schema = "aten::logical_and(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::logical_binary},
+      {.name = "aten::logical_or",
+       .schema = "aten::logical_or(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::logical_binary},
+      {.name = "aten::logical_xor",
+       .schema = "aten::logical_xor(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::logical_binary},
+      {.name = "aten::logical_not",
+       .schema = "aten::logical_not(Tensor self) -> Tensor",
+       .shape = shapes::unary_to_bool},
+      {.name = "aten::isnan", .schema = "aten::isnan(Tensor self) -> Tensor", .shape = shapes::unary_to_bool},
+      {.name = "aten::isinf", .schema = "aten::isinf(Tensor self) -> Tensor", .shape = shapes::unary_to_bool},
+      {.name = "aten::signbit",
+       .schema = "aten::signbit(Tensor self) -> Tensor",
+       .shape = shapes::unary_to_bool},
+      {.name = "aten::isposinf",
+       .schema = "aten::isposinf(Tensor self) -> Tensor",
+       .shape = shapes::unary_to_bool},
+      {.name = "aten::isneginf",
+       .schema = "aten::isneginf(Tensor self) -> Tensor",
+       .shape = shapes::unary_to_bool},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,147 @@
+// The table of operators that make or copy tensors.
+#include "ops/creation_shapes.h"
+#include "ops/families.h"
+
+namespace oxy::ops {
+
+Family creation_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::zeros",
+       .schema = "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled},
+      {.name = "aten::ones",
+       .schema = "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled},
+      {.name = "aten::empty.memory_format",
+       .schema = "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::filled},
+      {.name = "aten::full",
+       .schema = "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::full},
+      {.name = "aten::zeros_like",
+       .schema = "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::like},
+      {.name = "aten::ones_like",
+       .schema = "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::like},
+      {.name = "aten::empty_like",
+       .schema = "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::like},
+      {.name = "aten::full_like",
+       .schema =
+           "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+           "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::like},
+      {.name = "aten::new_zeros",
+       .schema = "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled_like_type},
+      {.name = "aten::new_ones",
+       .schema = "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled_like_type},
+      {.name = "aten::new_empty",
+       .schema = "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled_like_type},
+      {.name = "aten::new_full",
+       .schema = "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled_like_type},
+      {.name = "aten::empty_strided",
+       .schema = "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::empty_strided},
+      {.name = "aten::new_empty_strided",
+       .schema = "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? "
+                 "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::new_empty_strided},
+      {.name = "aten::empty_permuted",
+       .schema = "aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::empty_permuted},
+      {.name = "aten::arange",
+       .schema = "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::arange},
+      {.name = "aten::arange.start",
+       .schema = "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::arange},
+      {.name = "aten::arange.start_step",
+       .schema = "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? "
+                 "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::arange},
+      {.name = "aten::linspace",
+       .schema = "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::linspace},
+      {.name = "aten::logspace",
+       .schema = "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? "
+                 "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::linspace},
+      {.name = "aten::scalar_tensor",
+       .schema = "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::scalar_tensor},
+      {.name = "aten::eye",
+       .schema = "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+                 "bool? pin_memory=None) -> Tensor",
+       .shape = shapes::eye},
+      {.name = "aten::eye.m",
+       .schema = "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::eye},
+      {.name = "aten::tril_indices",
+       .schema = "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::triangle_indices},
+      {.name = "aten::triu_indices",
+       .schema = "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::triangle_indices},
+      {.name = "aten::clone",
+       .schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::clone},
+      {.name = "aten::lift_fresh_copy",
+       .schema = "aten::lift_fresh_copy(Tensor self) -> Tensor",
+       .shape = shapes::clone},
+      {.name = "aten::_to_copy",
+       .schema =
+           "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+       .shape = shapes::to_copy},
+      {.name = "aten::copy",
+       .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+       .shape = shapes::copy},
+      {.name = "aten::tril",
+       .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
+       .shape = shapes::triangle},
+      {.name = "aten::triu",
+       .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
+       .shape = shapes::triangle},
+      {.name = "aten::fill.Scalar",
+       .schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+       .shape = shapes::fill},
+      {.name = "aten::fill.Tensor",
+       .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+       .shape = shapes::fill},
+      {.name = "aten::zero", .schema = "aten::zero(Tensor self) -> Tensor", .shape = shapes::fill},
+      {.name = "aten::complex",
+       .schema = "aten::complex(Tensor real, Tensor imag) -> Tensor",
+       .shape = shapes::complex_of_parts},
+      {.name = "aten::polar",
+       .schema = "aten::polar(Tensor abs, Tensor angle) -> Tensor",
+       .shape = shapes::complex_of_parts},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,182 @@
+// The table of operators that move elements.
+#include "ops/families.h"
+#include "ops/indexing_shapes.h"
+
+namespace oxy::ops {
+
+Family indexing_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::cat",
+       .schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+       .shape = shapes::cat},
+      {.name = "aten::stack",
+       .schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+       .shape = shapes::stack},
+      {.name = "aten::constant_pad_nd",
+       .schema = "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+       .shape = shapes::constant_pad},
+      {.name = "aten::reflection_pad1d",
+       .schema = "aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::reflection_pad2d",
+       .schema = "aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::reflection_pad3d",
+       .schema = "aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::replication_pad1d",
+       .schema = "aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::replication_pad2d",
+       .schema = "aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::replication_pad3d",
+       .schema = "aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+       .shape = shapes::border_pad},
+      {.name = "aten::gather",
+       .schema = "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+       .shape = shapes::gather},
+      {.name = "aten::scatter.src",
+       .schema = "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::scatter.value",
+       .schema = "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::scatter.reduce",
+       .schema =
+           "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::scatter.value_reduce",
+       .schema = "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "
+                 "reduce) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::scatter_add",
+       .schema = "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::scatter_reduce.two",
+       .schema = "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
+                 "bool include_self=True) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::index_add",
+       .schema =
+           "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::index_copy",
+       .schema = "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+       .shape = shapes::contiguous_like_first},
+      {.name = "aten::index_put",
+       .schema =
+           "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::_unsafe_index_put",
+       .schema = "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
+                 "accumulate=False) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::index_fill.int_Scalar",
+       .schema = "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::index_fill.int_Tensor",
+       .schema = "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::masked_scatter",
+       .schema = "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::flip",
+       .schema = "aten::flip(Tensor self, int[] dims) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::select_scatter",
+       .schema = "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::slice_scatter",
+       .schema = "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "
+                 "end=None, SymInt step=1) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::diagonal_scatter",
+       .schema =
+           "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::as_strided_scatter",
+       .schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+                 "storage_offset=None) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::_index_put_impl",
+       .schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool "
+                 "accumulate=False, bool unsafe=False) -> Tensor",
+       .shape = shapes::dense_like_first},
+      {.name = "aten::index.Tensor",
+       .schema = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+       .shape = shapes::index},
+      {.name = "aten::_unsafe_index.Tensor",
+       .schema = "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+       .shape = shapes::index},
+      {.name = "aten::index_select",
+       .schema = "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+       .shape = shapes::index_select},
+      {.name = "aten::take",
+       .schema = "aten::take(Tensor self, Tensor index) -> Tensor",
+       .shape = shapes::take},
+      {.name = "aten::embedding",
+       .schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+                 "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+       .shape = shapes::embedding},
+      {.name = "aten::embedding_dense_backward",
+       .schema = "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
+                 "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+       .shape = shapes::embedding_backward},
+      {.name = "aten::repeat",
+       .schema = "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
+       .shape = shapes::repeat},
+      {.name = "aten::roll",
+       .schema = "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+       .shape = shapes::roll},
+      {.name = "aten::bucketize.Tensor",
+       .schema = "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool "
+                 "right=False) -> Tensor",
+       .shape = shapes::bucketize},
+      {.name = "aten::searchsorted.Tensor",
+       .schema = "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, "
+                 "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+       .shape = shapes::search_sorted},
+      {.name = "aten::isin.Tensor_Tensor",
+       .schema = "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "
+                 "assume_unique=False, bool invert=False) -> Tensor",
+       .shape = shapes::is_in},
+      {.name = "aten::isin.Tensor_Scalar",
+       .schema = "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
+                 "assume_unique=False, bool invert=False) -> Tensor",
+       .shape = shapes::is_in},
+      {.name = "aten::isin.Scalar_Tensor",
+       .schema = "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
+                 "assume_unique=False, bool invert=False) -> Tensor",
+       .shape = shapes::is_in},
+      {.name = "aten::slice_backward",
+       .schema = "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
+                 "SymInt end, SymInt step) -> Tensor",
+       .shape = shapes::zeros_of_input},
+      {.name = "aten::select_backward",
+       .schema =
+           "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+       .shape = shapes::zeros_of_input},
+      {.name = "aten::diagonal_backward",
+       .schema = "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
+                 "int dim2) -> Tensor",
+       .shape = shapes::zeros_of_input},
+      {.name = "aten::pixel_shuffle",
+       .schema = "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+       .shape = shapes::pixel_shuffle},
+      {.name = "aten::pixel_unshuffle",
+       .schema = "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+       .shape = shapes::pixel_unshuffle},
+      {.name = "aten::im2col",
+       .schema = "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "
+                 "stride) -> Tensor",
+       .shape = shapes::patches_to_columns},
+      {.name = "aten::col2im",
+       .schema = "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "
+                 "int[2] padding, int[2] stride) -> Tensor",
+       .shape = shapes::columns_to_patches},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,65 @@
+// The table of losses.
+#include "ops/families.h"
+#include "ops/loss_shapes.h"
+
+namespace oxy::ops {
+
+Family loss_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::nll_loss_forward",
+       .schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+                 "ignore_index) -> (Tensor output, Tensor total_weight)",
+       .shape = shapes::nll_loss},
+      {.name = "aten::nll_loss2d_forward",
+       .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+                 "ignore_index) -> (Tensor output, Tensor total_weight)",
+       .shape = shapes::nll_loss_2d},
+      {.name = "aten::nll_loss_backward",
+       .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
+                 "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+       .shape = shapes::nll_loss_backward},
+      {.name = "aten::nll_loss2d_backward",
+       .schema = "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
+                 "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+       .shape = shapes::nll_loss_backward},
+      {.name = "aten::mse_loss",
+       .schema = "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+       .shape = shapes::element_loss},
+      {.name = "aten::smooth_l1_loss",
+       .schema = "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+       .shape = shapes::element_loss},
+      {.name = "aten::huber_loss",
+       .schema = "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+       .shape = shapes::element_loss},
+      {.name = "aten::soft_margin_loss",
+       .schema = "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+       .shape = shapes::element_loss},
+      {.name = "aten::binary_cross_entropy",
+       .schema = "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int "
+                 "reduction=1) -> Tensor",
+       .shape = shapes::weighted_element_loss},
+      {.name = "aten::binary_cross_entropy_with_logits",
+       .schema = "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
+                 "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+       .shape = shapes::logits_loss},
+      {.name = "aten::mse_loss_backward",
+       .schema =
+           "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+       .shape = shapes::element_loss_backward},
+      {.name = "aten::smooth_l1_loss_backward",
+       .schema = "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
+                 "reduction, float beta) -> Tensor",
+       .shape = shapes::element_loss_backward},
+      {.name = "aten::huber_loss_backward",
+       .schema = "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
+                 "float delta) -> Tensor",
+       .shape = shapes::element_loss_backward},
+      {.name = "aten::binary_cross_entropy_backward",
+       .schema = "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
+                 "Tensor? weight=None, int reduction=1) -> Tensor",
+       .shape = shapes::element_loss_backward},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

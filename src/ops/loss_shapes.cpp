@@ -1,0 +1,68 @@
+#include "ops/loss_shapes.h"
+
+#include "ops/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+constexpr int64_t kNoReduction = 0;
+
+TensorMeta scalar_of(const TensorMeta& like) {
+  return contiguous_meta(like.dtype, like.device, {});
+}
+
+}  // namespace
+
+Metas nll_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  if (self.rank() < 1 || self.rank() > 2) not_covered(context, "an input of another rank");
+  const bool batched = self.rank() == 2;
+  if (batched ? target.rank() != 1 || !sym::known_equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
+    not_covered(context, "a target of another shape");
+  TensorMeta loss = scalar_of(self);
+  if (integer(context, 3) == kNoReduction && batched)
+    loss = contiguous_meta(self.dtype, self.device, {self.sizes[0]});
+  return {loss, scalar_of(self)};
+}
+
+Metas nll_loss_2d(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  if (self.rank() != 4 || target.rank() != 3) not_covered(context, "operands of another rank");
+  TensorMeta loss = scalar_of(self);
+  if (integer(context, 3) == kNoReduction)
+    loss = contiguous_meta(self.dtype, self.device, {self.sizes[0], self.sizes[2], self.sizes[3]});
+  return {loss, scalar_of(self)};
+}
+
+Metas nll_loss_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas element_loss(const ShapeContext& context) {
+  TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
+  if (integer(context, 2) == kNoReduction) return {out};
+  return {scalar_of(out)};
+}
+
+Metas weighted_element_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.sizes != context.tensor(1).sizes || context.tensor(1).dtype != self.dtype)
+    not_covered(context, "a target of another shape or type");
+  if (integer(context, 3) != kNoReduction) return {scalar_of(self)};
+  return {dense_like(context, self, self.dtype)};
+}
+
+Metas logits_loss(const ShapeContext& context) {
+  TensorMeta out = element_wise(context, {0, 1, 2, 3}, ResultType::Promoted);
+  if (integer(context, 4) != kNoReduction) return {scalar_of(out)};
+  return {out};
+}
+
+Metas element_loss_backward(const ShapeContext& context) {
+  return {element_wise(context, {1, 2, 0}, ResultType::Promoted)};
+}
+
+}  // namespace oxy::ops::shapes

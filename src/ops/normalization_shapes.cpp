@@ -1,0 +1,172 @@
+#include "ops/normalization_shapes.h"
+
+#include "ops/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+// Statistics are kept in the type of the parameters when those are wider than the input.
+DType statistics_type(const TensorMeta& input, std::initializer_list<const TensorMeta*> parameters) {
+  for (const TensorMeta* p : parameters)
+    if (p != nullptr) return p->dtype == input.dtype ? input.dtype : DType::Float32;
+  return input.dtype;
+}
+
+TensorMeta empty_vector(DType dtype, Device device) {
+  return contiguous_meta(dtype, device, {0});
+}
+
+// An undefined gradient: no tensor at all.
+TensorMeta vector_of(const TensorMeta& like, const Expr& size) {
+  return contiguous_meta(like.dtype, like.device, {size});
+}
+
+void need_channels(const ShapeContext& context, const TensorMeta& input) {
+  if (input.rank() < 2) not_covered(context, "an input without channels");
+  if (!is_floating(input.dtype)) not_covered(context, "an input of this type");
+}
+
+TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
+  // The kernels work in one of the plain formats; other layouts are made contiguous first.
+  if (is_non_overlapping_and_dense(input)) {
+    const MemoryFormat format = suggested_format(input);
+    TensorMeta out = with_format(context, input, input.dtype, format);
+    return out;
+  }
+  return with_format(context, input, input.dtype, suggested_format(input));
+}
+
+DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
+  return statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
+}
+
+}  // namespace
+
+Metas layer_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const size_t inner = list(context, 1).size();
+  if (inner == 0 || inner > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
+  const size_t outer = input.sizes.size() - inner;
+  for (size_t d = 0; d < inner; ++d)
+    if (!sym::known_equal(input.sizes[outer + d], list(context, 1)[d]))
+      not_covered(context, "a normalized shape that is not the input's");
+  std::vector<Expr> statistics = input.sizes;
+  for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
+  const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
+  TensorMeta mean = contiguous_meta(type, input.device, std::move(statistics));
+  return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
+}
+
+Metas layer_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(7));
+  if (mask == nullptr || mask->size() != 3 || !(*mask)[0])
+    not_covered(context, "gradients that are left out");
+  const TensorMeta* weight = optional_tensor(context, 5);
+  const TensorMeta* bias = optional_tensor(context, 6);
+  if (((*mask)[1] && weight == nullptr) || ((*mask)[2] && bias == nullptr) || !(*mask)[1] || !(*mask)[2])
+    not_covered(context, "gradients that are left out");
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          contiguous_meta(weight->dtype, weight->device, weight->sizes),
+          contiguous_meta(bias->dtype, bias->device, bias->sizes)};
+}
+
+Metas batch_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  const DType type = batch_statistics_type(context, input);
+  const bool training = flag(context, 5);
+  TensorMeta saved =
+      training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
+  return {normalized_batch(context, input), saved, saved};
+}
+
+Metas batch_norm_without_statistics(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  const DType type = batch_statistics_type(context, input);
+  const bool training = flag(context, 3);
+  TensorMeta saved =
+      training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
+  return {normalized_batch(context, input), saved, saved};
+}
+
+Metas batch_norm_inference(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  TensorMeta saved = empty_vector(batch_statistics_type(context, input), input.device);
+  return {normalized_batch(context, input), saved, saved};
+}
+
+Metas batch_norm_functional(const ShapeContext& context) {
+  Metas out = batch_norm(context);
+  for (size_t i : {3, 4}) {
+    const TensorMeta& statistic = context.tensor(i);
+    out.push_back(dense_like(context, statistic, statistic.dtype));
+  }
+  return out;
+}
+
+Metas batch_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  need_channels(context, input);
+  const TensorMeta* weight = optional_tensor(context, 2);
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
+  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
+    not_covered(context, "gradients that are left out");
+  const DType type = weight == nullptr ? input.dtype : weight->dtype;
+  TensorMeta parameter = contiguous_meta(type, input.device, {input.sizes[1]});
+  return {normalized_batch(context, input), parameter, parameter};
+}
+
+Metas group_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
+  TensorMeta statistics =
+      contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});
+  return {with_format(context, input, input.dtype, suggested_format(input)), statistics, statistics};
+}
+
+Metas group_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const TensorMeta* weight = optional_tensor(context, 4);
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
+  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2] || weight == nullptr)
+    not_covered(context, "gradients that are left out");
+  TensorMeta parameter = vector_of(*weight, expression(context, 6));
+  return {with_format(context, input, input.dtype, suggested_format(input)), parameter, parameter};
+}
+
+Metas softmax(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  if (flag(context, 2) || !is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas safe_softmax(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  const DType dtype = optional_dtype(context, 2).value_or(self.dtype);
+  if (!is_floating(dtype)) not_covered(context, "an operand of this type");
+  return {contiguous_meta(dtype, self.device, self.sizes)};
+}
+
+Metas softmax_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  const DType dtype = optional_dtype(context, 3).value_or(grad.dtype);
+  if (dtype != grad.dtype) not_covered(context, "a conversion");
+  return {contiguous_meta(dtype, grad.device, grad.sizes)};
+}
+
+Metas weight_norm(const ShapeContext& context) {
+  const TensorMeta& v = context.tensor(0);
+  const TensorMeta& g = context.tensor(1);
+  const int64_t dim = integer(context, 2);
+  if (dim != 0 && dim != v.rank() - 1) not_covered(context, "a dimension that is neither first nor last");
+  const DType type = g.dtype == DType::BFloat16 ? DType::Float32 : g.dtype;
+  return {contiguous_meta(v.dtype, v.device, v.sizes), contiguous_meta(type, g.device, g.sizes)};
+}
+
+}  // namespace oxy::ops::shapes

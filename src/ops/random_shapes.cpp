@@ -1,0 +1,49 @@
+#include "ops/random_shapes.h"
+
+#include "ops/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+TensorMeta with_options(const ShapeContext& context, DType dtype, const std::vector<Expr>& sizes) {
+  TensorMeta out = contiguous_meta(dtype, {}, sizes);
+  const auto& arguments = context.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].kind == ArgumentKind::DType) out.dtype = optional_dtype(context, i).value_or(dtype);
+    if (arguments[i].kind == ArgumentKind::Device) out.device = device_or(context, i, {});
+  }
+  return out;
+}
+
+}  // namespace
+
+Metas random_integers(const ShapeContext& context) {
+  const bool has_low = context.schema().arguments[1].kind == ArgumentKind::Int;
+  return {with_options(context, DType::Int64, list(context, has_low ? 2 : 1))};
+}
+
+Metas random_permutation(const ShapeContext& context) {
+  return {with_options(context, DType::Int64, {expression(context, 0)})};
+}
+
+Metas bernoulli(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (context.size() > 1 && context.is_tensor(1)) not_covered(context, "probabilities as a tensor");
+  return {dense_like(context, self, self.dtype)};
+}
+
+Metas dropout(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  return {dense_like(context, self, self.dtype), dense_like(context, self, DType::Bool)};
+}
+
+Metas multinomial(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() != 1 && self.rank() != 2) not_covered(context, "neither one nor two dimensions");
+  std::vector<Expr> sizes = self.sizes;
+  sizes.back() = expression(context, 1);
+  return {contiguous_meta(DType::Int64, self.device, std::move(sizes))};
+}
+
+}  // namespace oxy::ops::shapes
