@@ -1,5 +1,6 @@
 """Real models, small: one graph each, right by the rule of benchmarks/accuracy.py, nothing of torch.compile's run."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-pytest.importorskip("transformers")
-pytest.importorskip("timm")
+for package in ("transformers", "timm"):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed", allow_module_level=True)
 
 import accuracy  # noqa: E402
 import models  # noqa: E402
@@ -52,7 +54,7 @@ def test_is_one_graph_and_right(case):
     metrics = check(case)
     assert metrics["graphs"] == 1
     assert not metrics["breaks"]
-    assert metrics["shape_rule_fallbacks"] == 0
+    assert not metrics["shape_fallbacks"]
 
 
 @pytest.mark.parametrize("name", ["bert", "resnet50"])
