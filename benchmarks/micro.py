@@ -1,0 +1,205 @@
+"""The small figures: call overhead, guards, the idle hook, compile time of long chains.
+
+    python benchmarks/micro.py [--only call,guards,...] [--json out.json]
+
+Times of a call are medians of batches of calls, in microseconds; each batch of one kind follows a batch of every other.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import torch  # noqa: E402
+
+import oxyfuel  # noqa: E402
+
+BATCHES = 15
+COUNTER = 0  # read by counted_llama, changed between its calls
+
+
+def microseconds(functions, calls):
+    """{name: median microseconds a call}, interleaved in batches of `calls`."""
+    for function in functions.values():
+        function()
+    samples = {name: [] for name in functions}
+    for _ in range(BATCHES):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            for _ in range(calls):
+                function()
+            samples[name].append((time.perf_counter() - start) / calls * 1e6)
+    return {name: median(values) for name, values in samples.items()}
+
+
+def add(a, b):
+    return a + b
+
+
+def call_overhead():
+    """a + b on two 4-element tensors."""
+    a, b = torch.randn(4), torch.randn(4)
+    ours, theirs = oxyfuel.compile(add), torch.compile(add)
+    with torch.no_grad():
+        ours(a, b), theirs(a, b)
+        return microseconds(
+            {"eager": lambda: add(a, b), "oxyfuel": lambda: ours(a, b), "torch.compile": lambda: theirs(a, b)}, 2000
+        )
+
+
+class Counted(torch.nn.Module):
+    """Reads a global beside the model, as a logger or a step counter would."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs):
+        if COUNTER < 0:
+            return None
+        return self.model(**inputs)
+
+
+def guards():
+    """What the guards of a 16-layer Llama cost, unchanged and with a global counter that changes every call.
+
+    The model is narrow, so that its plan runs in little time; what is reported is the time in guards, as the metrics
+    tell it, and else the call's time without the plan's.
+    """
+    global COUNTER
+    from models import Case, _MODELS
+    import transformers
+
+    arguments = dict(_MODELS["llama"].sizes["small"], num_hidden_layers=16, vocab_size=128, use_cache=False)
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**arguments)).eval()
+    inputs = Case("llama", "small").inputs()
+    plain, counted = oxyfuel.compile(model), oxyfuel.compile(Counted(model))
+    result = {}
+    with torch.no_grad():
+        plain(**inputs), counted(**inputs)
+        result["unchanged"] = guard_microseconds(lambda: plain(**inputs))
+
+        def step():
+            global COUNTER
+            COUNTER += 1
+            return counted(**inputs)
+
+        for _ in range(5):
+            step()
+        result["changing global"] = guard_microseconds(step)
+    return result
+
+
+def guard_microseconds(call, calls=200):
+    """Microseconds of guard checking a call, from the metrics' counters."""
+    samples = []
+    for _ in range(BATCHES):
+        before = oxyfuel.metrics()["seconds"].get("guards.check", 0.0)
+        for _ in range(calls):
+            call()
+        samples.append((oxyfuel.metrics()["seconds"].get("guards.check", 0.0) - before) / calls * 1e6)
+    return median(samples)
+
+
+def plain_python(n=200):
+    total = 0
+    for i in range(n):
+        total += helper(i)
+    return total
+
+
+def helper(i):
+    return i % 7
+
+
+def idle_hook():
+    """A plain Python function before any compilation and while a compiled function is idle."""
+    before = microseconds({"before": plain_python}, 500)["before"]
+    compiled = oxyfuel.compile(add)
+    compiled(torch.randn(4), torch.randn(4))
+    after = microseconds({"after": plain_python}, 500)["after"]
+    again = microseconds({"after": plain_python}, 500)["after"]
+    return {"before": before, "idle": min(after, again), "ratio": min(after, again) / before}
+
+
+def chain_of_adds(n):
+    lines = ["def chain(x, y):"] + ["    x = x + y"] * n + ["    return x"]
+    space = {}
+    exec(compile("\n".join(lines), f"<chain of {n}>", "exec"), space)
+    return space["chain"], (torch.randn(8), torch.randn(8))
+
+
+def doubling(n):
+    def double(x):
+        for _ in range(n):
+            x = x + x
+        return x
+
+    return double, (torch.zeros(8),)
+
+
+def nested_calls(n):
+    lines = ["def f0(x):", "    return x + 1"]
+    for i in range(1, n):
+        lines += [f"def f{i}(x):", f"    return f{i - 1}(x) + 1"]
+    space = {}
+    exec(compile("\n".join(lines), f"<{n} nested calls>", "exec"), space)
+    return space[f"f{n - 1}"], (torch.randn(8),)
+
+
+CHAINS = {
+    "chain of n adds": (chain_of_adds, (500, 1000, 2500, 5000)),
+    "x = x + x, n times": (doubling, (500, 1000, 2500, 5000)),
+    "n nested calls": (nested_calls, (50, 100, 250, 500)),
+}
+
+
+def compile_time():
+    """Seconds of the first call, by length."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))  # eager needs it for the nested calls
+    result = {}
+    try:
+        for name, (make, lengths) in CHAINS.items():
+            for n in lengths:
+                function, inputs = make(n)
+                oxyfuel.reset()
+                compiled = oxyfuel.compile(function, fullgraph=True)
+                start = time.perf_counter()
+                with torch.no_grad():
+                    actual = compiled(*inputs)
+                result[f"{name}, n = {n}"] = time.perf_counter() - start
+                torch.testing.assert_close(actual, function(*inputs), rtol=1e-3, atol=1e-3)
+    finally:
+        sys.setrecursionlimit(limit)
+    return result
+
+
+FIGURES = {"idle": idle_hook, "call": call_overhead, "guards": guards, "chains": compile_time}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help=f"comma-separated, of {', '.join(FIGURES)}")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    names = [name for name in arguments.only.split(",") if name] or list(FIGURES)
+    if set(names) - set(FIGURES):
+        parser.error(f"--only: expected any of {', '.join(FIGURES)}")
+    results = {}
+    for name in names:
+        print(FIGURES[name].__doc__.splitlines()[0])
+        results[name] = FIGURES[name]()
+        for what, value in results[name].items():
+            print(f"  {what:32} {value:10.3f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
