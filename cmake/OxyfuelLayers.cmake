@@ -38,6 +38,13 @@ function(oxyfuel_layer name kind)
   endif()
 endfunction()
 
+# ccache preprocesses first: gcc then has to leave the precompiled header as a pragma.
+function(oxyfuel_let_ccache_see_pch target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+
 # The ATen headers cost 13-21 s a file without a precompiled header, 4-5 s with it. One header serves every layer.
 function(oxyfuel_use_torch_pch target)
   if(NOT TARGET oxyfuel_torch_pch)
@@ -45,6 +52,8 @@ function(oxyfuel_use_torch_pch target)
     add_library(oxyfuel_torch_pch STATIC ${CMAKE_BINARY_DIR}/torch_pch.cpp)
     target_link_libraries(oxyfuel_torch_pch PUBLIC oxyfuel_flags fmt::fmt-header-only Python::Module torch_api)
     target_precompile_headers(oxyfuel_torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/torch_pch.h)
+    oxyfuel_let_ccache_see_pch(oxyfuel_torch_pch)
   endif()
   target_precompile_headers(${target} REUSE_FROM oxyfuel_torch_pch)
+  oxyfuel_let_ccache_see_pch(${target})
 endfunction()
