@@ -38,6 +38,8 @@ constexpr std::string_view kFull =
     "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor";
 
+constexpr std::string_view kAsStrided = "aten::as_strided";
+
 size_t at(ValueId id) {
   return static_cast<size_t>(id);
 }
@@ -152,14 +154,12 @@ class Functionaliser {
       return;
     }
     const Node& node = in_.nodes[static_cast<size_t>(e.view)];
-    const Expr shift = out_.meta(entry(e.root).value).storage_offset - in_.meta(e.root).storage_offset;
+    const Expr shift = out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset;
     std::vector<Argument> args;
     for (const Argument& argument : node.args)
       args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value})
                                                                 : argument);
-    if (node.op->name == "aten::as_strided" && !(shift == Expr(0)) &&
-        std::holds_alternative<Expr>(args.at(3)))
-      args[3] = std::get<Expr>(args[3]) + shift;
+    if (node.op->name == kAsStrided) args.at(3) = in_.meta(recorded).storage_offset + shift;
     std::vector<TensorMeta> metas;
     for (const ValueId id : node.outputs) {
       metas.push_back(in_.meta(id));
@@ -202,8 +202,11 @@ class Functionaliser {
     const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
     if (base == kNoValue || node.op->returns.size() != 1)
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
+    const ValueId root = entry(base).root;
+    // as_strided addresses the whole storage, whatever view it is called on.
+    const ValueId parent = node.op->name == kAsStrided ? root : base;
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      entry(node.outputs[i]) = {.root = entry(base).root, .parent = base, .view = n, .output = i};
+      entry(node.outputs[i]) = {.root = root, .parent = parent, .view = n, .output = i};
   }
 
   // --- writes
@@ -262,7 +265,7 @@ class Functionaliser {
       TensorMeta result = in_.meta(e.parent);
       // Scatters copy the base as it lies in its storage.
       result.storage_offset = out_.meta(inverse == ViewInverse::Scatter ? base : value).storage_offset;
-      value = write_through(out_, in_, *view, e.output, base, value, std::move(result));
+      value = write_through(out_, in_, *view, e.output, e.parent, base, value, std::move(result));
     }
     value = coerce(value, in_.meta(id), id, true);
     Entry& root = entry(id);
@@ -338,7 +341,11 @@ class Functionaliser {
       }
     }
     std::vector<TensorMeta> metas;
-    for (const ValueId target : targets) metas.push_back(fresh(in_.meta(target)));
+    for (const ValueId target : targets) {
+      metas.push_back(fresh(in_.meta(target)));
+      TensorMeta& meta = metas.back();
+      if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    }
     return metas;
   }
 

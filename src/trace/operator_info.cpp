@@ -156,7 +156,9 @@ const OperatorInfo& operator_info(const c10::OperatorHandle& op) {
 }
 
 const OperatorSchema* functional_counterpart(const OperatorSchema& op) {
-  return find_counterpart(op);
+  const OperatorSchema* functional = find_counterpart(op);
+  if (functional != nullptr) remember_functional_form(op, *functional);
+  return functional;
 }
 
 }  // namespace oxy::trace

@@ -23,6 +23,7 @@ struct Write {
   const Graph& recorded;
   const Node& view;
   size_t output;
+  ValueId recorded_base;
   ValueId base;
   ValueId written;
   TensorMeta result;
@@ -33,7 +34,7 @@ struct Write {
     return graph.nodes[static_cast<size_t>(node)].outputs[0];
   }
   const Argument& arg(size_t i) const { return view.args.at(i); }
-  const TensorMeta& base_meta() const { return recorded.meta(std::get<ValueRef>(view.args.at(0)).id); }
+  const TensorMeta& base_meta() const { return recorded.meta(recorded_base); }
   int64_t dimension(size_t i) const {
     const int64_t dim = std::get<Expr>(arg(i)).constant();
     return dim < 0 ? dim + base_meta().rank() : dim;
@@ -92,9 +93,8 @@ ValueId write_diagonal(Write& w) {
 ValueId write_as_strided(Write& w) {
   // Offsets count from the start of the storage: the base's new value begins where `graph` says, not where
   // the recorded one did.
-  const Expr recorded_offset =
-      std::holds_alternative<Expr>(w.arg(3)) ? std::get<Expr>(w.arg(3)) : w.base_meta().storage_offset;
-  const Expr offset = recorded_offset - w.base_meta().storage_offset + w.graph.meta(w.base).storage_offset;
+  const Expr offset = w.recorded.meta(w.view.outputs[0]).storage_offset - w.base_meta().storage_offset +
+                      w.graph.meta(w.base).storage_offset;
   return w.add(kAsStridedScatter, {ValueRef{w.base}, ValueRef{w.written}, w.arg(1), w.arg(2), offset});
 }
 
@@ -185,11 +185,11 @@ ViewInverse view_inverse(const Graph& graph, const Node& view) {
   return entry->kind;
 }
 
-ValueId write_through(Graph& graph, const Graph& recorded, const Node& view, size_t output, ValueId base,
-                      ValueId written, TensorMeta result) {
+ValueId write_through(Graph& graph, const Graph& recorded, const Node& view, size_t output,
+                      ValueId recorded_base, ValueId base, ValueId written, TensorMeta result) {
   const Entry* entry = find_entry(view);
   check(entry != nullptr, "a write through a view without an inverse");
-  Write write{graph, recorded, view, output, base, written, std::move(result)};
+  Write write{graph, recorded, view, output, recorded_base, base, written, std::move(result)};
   return entry->write(write);
 }
 

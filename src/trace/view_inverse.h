@@ -15,11 +15,12 @@ enum class ViewInverse : uint8_t {
 ViewInverse view_inverse(const graph::Graph& graph, const graph::Node& view);
 
 // Appends the nodes that compute the base's new value from its old one, `base`, and `written`, the new value
-// of output number `output` of `view`. `view` is a node of `recorded`; `base` and `written` are values of
-// `graph`, with the sizes and element types that the recorded values have. The result has the metadata
-// `result`. InternalError if view_inverse() is None.
+// of output number `output` of `view`. `view` and `recorded_base` belong to `recorded`; `base` and `written`
+// are values of `graph`, with the sizes and element types that the recorded values have. The result has the
+// metadata `result`. InternalError if view_inverse() is None.
 graph::ValueId write_through(graph::Graph& graph, const graph::Graph& recorded, const graph::Node& view,
-                             size_t output, graph::ValueId base, graph::ValueId written, TensorMeta result);
+                             size_t output, graph::ValueId recorded_base, graph::ValueId base,
+                             graph::ValueId written, TensorMeta result);
 
 // Tells whether two elements of such a tensor may share memory.
 bool may_overlap(const TensorMeta& meta);
