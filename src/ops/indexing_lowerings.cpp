@@ -82,6 +82,11 @@ std::vector<Tensor> with_indices(const Tensor& x, const Indexing& indexing) {
   return inputs;
 }
 
+// Elements that are picked more often than there are of them are better computed once.
+void realise_if_repeated(LoweringContext& context, const Tensor& x, const TensorMeta& out) {
+  if (!sym::known_less_equal(element_count(out), sym::product(x.sizes))) context.realise_unless_cheap(x);
+}
+
 Tensor output_buffer(LoweringContext& context, const Node& node) {
   const TensorMeta& out = context.output_meta(node);
   return context.new_buffer(out.sizes, out.dtype);
@@ -123,7 +128,7 @@ void index(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   Indexing indexing = indexing_of(context, node, 1, x.rank());
   const TensorMeta& out = context.output_meta(node);
-  context.realise_unless_cheap(x);
+  realise_if_repeated(context, x, out);
   context.set(node.outputs[0], context.generate(
                                    with_indices(x, indexing), out.sizes, out.dtype,
                                    [x, indexing](BodyBuilder& b, const Index& index) {
@@ -138,7 +143,7 @@ void index_select(LoweringContext& context, const Node& node) {
   size_t d = position(dim(node, 1, x.rank()));
   Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
   const TensorMeta& out = context.output_meta(node);
-  context.realise_unless_cheap(x);
+  realise_if_repeated(context, x, out);
   context.set(node.outputs[0], context.generate(
                                    {x, indices}, out.sizes, out.dtype,
                                    [x, indices, d](BodyBuilder& b, const Index& index) {
@@ -156,7 +161,7 @@ void gather(LoweringContext& context, const Node& node) {
   if (x.rank() == 0 || indices.rank() != x.rank()) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
   const TensorMeta& out = context.output_meta(node);
-  context.realise_unless_cheap(x);
+  realise_if_repeated(context, x, out);
   context.set(node.outputs[0], context.generate(
                                    {x, indices}, out.sizes, out.dtype,
                                    [x, indices, d](BodyBuilder& b, const Index& index) {

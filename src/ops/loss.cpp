@@ -1,5 +1,6 @@
 // The table of losses.
 #include "ops/families.h"
+#include "ops/loss_lowerings.h"
 #include "ops/loss_shapes.h"
 
 namespace oxy::ops {
@@ -9,7 +10,8 @@ Family loss_operators() {
       {.name = "aten::nll_loss_forward",
        .schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
-       .shape = shapes::nll_loss},
+       .shape = shapes::nll_loss,
+       .lower = lowerings::nll_loss},
       {.name = "aten::nll_loss2d_forward",
        .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
@@ -24,7 +26,8 @@ Family loss_operators() {
        .shape = shapes::nll_loss_backward},
       {.name = "aten::mse_loss",
        .schema = "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-       .shape = shapes::element_loss},
+       .shape = shapes::element_loss,
+       .lower = lowerings::mse_loss},
       {.name = "aten::smooth_l1_loss",
        .schema = "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
        .shape = shapes::element_loss},

@@ -1,5 +1,6 @@
 // The table of normalisations and softmax.
 #include "ops/families.h"
+#include "ops/normalization_lowerings.h"
 #include "ops/normalization_shapes.h"
 
 namespace oxy::ops {
@@ -9,7 +10,8 @@ Family normalization_operators() {
       {.name = "aten::native_layer_norm",
        .schema = "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? "
                  "bias, float eps) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::layer_norm},
+       .shape = shapes::layer_norm,
+       .lower = lowerings::layer_norm},
       {.name = "aten::native_layer_norm_backward",
        .schema = "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
                  "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, "
@@ -18,7 +20,8 @@ Family normalization_operators() {
       {.name = "aten::native_batch_norm",
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::batch_norm},
+       .shape = shapes::batch_norm,
+       .lower = lowerings::batch_norm},
       {.name = "aten::_native_batch_norm_legit",
        .schema = "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
                  "running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> "
@@ -32,7 +35,8 @@ Family normalization_operators() {
        .schema =
            "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
            "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::batch_norm_inference},
+       .shape = shapes::batch_norm_inference,
+       .lower = lowerings::batch_norm_no_training},
       {.name = "aten::_native_batch_norm_legit_functional",
        .schema = "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
                  "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> "
@@ -46,7 +50,8 @@ Family normalization_operators() {
       {.name = "aten::native_group_norm",
        .schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
                  "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::group_norm},
+       .shape = shapes::group_norm,
+       .lower = lowerings::group_norm},
       {.name = "aten::native_group_norm_backward",
        .schema = "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, "
                  "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
@@ -54,13 +59,16 @@ Family normalization_operators() {
        .shape = shapes::group_norm_backward},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-       .shape = shapes::softmax},
+       .shape = shapes::softmax,
+       .lower = lowerings::softmax},
       {.name = "aten::_log_softmax",
        .schema = "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-       .shape = shapes::softmax},
+       .shape = shapes::softmax,
+       .lower = lowerings::log_softmax},
       {.name = "aten::_safe_softmax",
        .schema = "aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-       .shape = shapes::safe_softmax},
+       .shape = shapes::safe_softmax,
+       .lower = lowerings::safe_softmax},
       {.name = "aten::_softmax_backward_data",
        .schema = "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
                  "input_dtype) -> Tensor",

@@ -1,5 +1,6 @@
 // The table of pooling and resampling.
 #include "ops/families.h"
+#include "ops/pooling_lowerings.h"
 #include "ops/pooling_shapes.h"
 
 namespace oxy::ops {
@@ -9,7 +10,8 @@ Family pooling_operators() {
       {.name = "aten::max_pool2d_with_indices",
        .schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
                  "padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-       .shape = shapes::max_pool},
+       .shape = shapes::max_pool,
+       .lower = lowerings::max_pool2d},
       {.name = "aten::max_pool3d_with_indices",
        .schema = "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
                  "padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
@@ -17,14 +19,16 @@ Family pooling_operators() {
       {.name = "aten::avg_pool2d",
        .schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                  "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-       .shape = shapes::average_pool},
+       .shape = shapes::average_pool,
+       .lower = lowerings::avg_pool2d},
       {.name = "aten::avg_pool3d",
        .schema = "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
                  "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
        .shape = shapes::average_pool},
       {.name = "aten::_adaptive_avg_pool2d",
        .schema = "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-       .shape = shapes::adaptive_average_pool},
+       .shape = shapes::adaptive_average_pool,
+       .lower = lowerings::adaptive_avg_pool2d},
       {.name = "aten::_adaptive_avg_pool3d",
        .schema = "aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
        .shape = shapes::adaptive_average_pool},
@@ -40,7 +44,8 @@ Family pooling_operators() {
       {.name = "aten::upsample_nearest2d",
        .schema = "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-       .shape = shapes::upsample},
+       .shape = shapes::upsample,
+       .lower = lowerings::upsample_nearest2d},
       {.name = "aten::upsample_nearest3d",
        .schema = "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "
                  "scales_h=None, float? scales_w=None) -> Tensor",
