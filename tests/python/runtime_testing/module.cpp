@@ -1,0 +1,227 @@
+// The extension module oxyfuel_runtime_testing: builds plans by hand, runs them, freezes and packs tensors.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "runtime/executable.h"
+#include "runtime/freeze.h"
+#include "runtime/packing.h"
+#include "runtime/tensors.h"
+
+namespace nb = nanobind;
+using namespace oxy;
+
+namespace {
+
+const at::Tensor& tensor(nb::handle object) {
+  if (!THPVariable_Check(object.ptr())) throw nb::type_error("a tensor, please");
+  return THPVariable_Unpack(object.ptr());
+}
+
+std::vector<at::Tensor> tensors(nb::list list) {
+  std::vector<at::Tensor> result;
+  for (nb::handle item : list) result.push_back(tensor(item));
+  return result;
+}
+
+nb::object wrap(const at::Tensor& value) {
+  return nb::steal(THPVariable_Wrap(value));
+}
+
+// A number, or a name: "s0" is the symbol with id 0.
+Expr expression(nb::handle object) {
+  if (nb::isinstance<nb::str>(object)) {
+    const auto name = nb::cast<std::string>(object);
+    return Expr::variable(name, std::stoll(name.substr(1)), {2, 1 << 20});
+  }
+  return Expr(nb::cast<int64_t>(object));
+}
+
+std::vector<Expr> expressions(nb::handle list) {
+  std::vector<Expr> result;
+  for (nb::handle item : list) result.push_back(expression(item));
+  return result;
+}
+
+plan::CallArgument argument(nb::handle object) {
+  if (object.is_none()) return graph::None{};
+  if (nb::isinstance<plan::View>(object)) return nb::cast<plan::View>(object);
+  if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
+  if (nb::isinstance<nb::int_>(object)) return Expr(nb::cast<int64_t>(object));
+  if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
+  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  const auto list = nb::cast<nb::list>(object);
+  if (list.size() > 0 && nb::isinstance<plan::View>(list[0])) {
+    std::vector<std::optional<plan::View>> views;
+    for (nb::handle item : list) views.emplace_back(nb::cast<plan::View>(item));
+    return views;
+  }
+  return expressions(list);
+}
+
+plan::Storage storage(const std::string& name) {
+  const std::pair<const char*, plan::Storage> names[] = {{"input", plan::Storage::Input},
+                                                         {"constant", plan::Storage::Constant},
+                                                         {"arena", plan::Storage::Arena},
+                                                         {"output", plan::Storage::Output},
+                                                         {"extern", plan::Storage::Extern}};
+  for (const auto& [word, value] : names)
+    if (name == word) return value;
+  throw nb::value_error("no such storage");
+}
+
+graph::OutputKind output_kind(const std::string& name) {
+  if (name == "value") return graph::OutputKind::Value;
+  return name == "input" ? graph::OutputKind::InputAlias : graph::OutputKind::OutputAlias;
+}
+
+const OperatorSchema* schema(const std::string& name) {
+  if (name == "oxyfuel::packed_linear") return runtime::packed_linear_schema();
+  if (name == "oxyfuel::packed_convolution") return runtime::packed_convolution_schema();
+  const size_t dot = name.find('.');
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+  return runtime::schema_of(op);
+}
+
+struct Runner {
+  std::shared_ptr<runtime::Executable> executable;
+};
+
+}  // namespace
+
+NB_MODULE(oxyfuel_runtime_testing, m) {
+  nb::class_<plan::View>(m, "View");
+  nb::class_<plan::Plan>(m, "Plan")
+      .def("__init__",
+           [](plan::Plan* self, int inputs, int64_t arena) {
+             new (self) plan::Plan();
+             self->input_count = inputs;
+             self->arena_bytes = arena;
+           })
+      .def("buffer",
+           [](plan::Plan& p, const std::string& dtype, nb::list sizes, nb::list strides,
+              const std::string& place, int slot, int64_t offset) {
+             plan::Buffer buffer{"b" + std::to_string(p.buffers.size()),
+                                 *dtype_from_name(dtype),
+                                 {},
+                                 expressions(sizes),
+                                 expressions(strides),
+                                 storage(place),
+                                 slot,
+                                 offset};
+             p.buffers.push_back(std::move(buffer));
+             return static_cast<plan::BufferId>(p.buffers.size() - 1);
+           })
+      .def("view",
+           [](plan::Plan& p, plan::BufferId id) {
+             const plan::Buffer& b = p.buffers.at(static_cast<size_t>(id));
+             return plan::View{id, b.sizes, b.strides, 0};
+           })
+      .def("window",
+           [](plan::Plan&, plan::BufferId id, nb::list sizes, nb::list strides, nb::handle offset) {
+             return plan::View{id, expressions(sizes), expressions(strides), expression(offset)};
+           })
+      .def("kernel",
+           [](plan::Plan& p, const std::string& name, const std::string& source) {
+             p.kernels.push_back({name, source});
+             return p.kernels.size() - 1;
+           })
+      .def("launch",
+           [](plan::Plan& p, int kernel, const std::vector<plan::BufferId>& buffers, nb::list sizes,
+              nb::handle extent, int64_t grain, int64_t scratch) {
+             p.steps.emplace_back(
+                 plan::Launch{kernel, buffers, expressions(sizes), expression(extent), grain, scratch});
+           })
+      .def("call",
+           [](plan::Plan& p, const std::string& name, nb::list args,
+              const std::vector<plan::BufferId>& outputs) {
+             plan::Call call{schema(name), {}, outputs};
+             for (nb::handle item : args) call.args.push_back(argument(item));
+             p.steps.emplace_back(std::move(call));
+           })
+      .def("free", [](plan::Plan& p, plan::BufferId id) { p.steps.emplace_back(plan::Free{id}); })
+      .def("output",
+           [](plan::Plan& p, const plan::View& view, const std::string& kind, int alias) {
+             const DType dtype = p.buffers.at(static_cast<size_t>(view.buffer)).dtype;
+             p.outputs.push_back({view, dtype, output_kind(kind), alias});
+           })
+      .def("mutation",
+           [](plan::Plan& p, int input, const plan::View& view) { p.mutations.push_back({input, view}); })
+      .def("text", [](const plan::Plan& p) { return plan::print(p); })
+      .def("verify", [](const plan::Plan& p) { plan::verify(p); })
+      .def("executable", [](const plan::Plan& p, nb::list constants) {
+        std::shared_ptr<jit::KernelLibrary> library;
+        if (!p.kernels.empty()) library = jit::make_system_compiler()->compile(p.kernels);
+        return Runner{std::make_shared<runtime::Executable>(p, library, tensors(constants))};
+      });
+  nb::class_<Runner>(m, "Runner")
+      .def("run",
+           [](const Runner& runner, nb::list inputs) {
+             const std::vector<at::Tensor> in = tensors(inputs);
+             std::vector<at::Tensor> out;
+             try {
+               const nb::gil_scoped_release release;
+               out = runner.executable->run(in);
+             } catch (const runtime::IndexOutOfRange&) {
+               throw nb::index_error("a kernel met an index out of range");
+             }
+             nb::list result;
+             for (const at::Tensor& value : out) result.append(wrap(value));
+             return result;
+           })
+      .def("nanoseconds",
+           [](const Runner& runner, nb::list inputs, int calls) {
+             const std::vector<at::Tensor> in = tensors(inputs);
+             for (int i = 0; i < 10; ++i) runner.executable->run(in);
+             const auto start = std::chrono::steady_clock::now();
+             for (int i = 0; i < calls; ++i) runner.executable->run(in);
+             const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+             return spent.count() / calls;
+           })
+      .def("arena_bytes", [](const Runner& runner) { return runner.executable->arena_bytes(); });
+
+  nb::class_<runtime::FrozenTensor>(m, "FrozenTensor")
+      .def("unchanged", [](const runtime::FrozenTensor& f, nb::handle t) { return f.unchanged(tensor(t)); })
+      .def("contents", [](const runtime::FrozenTensor& f) { return wrap(f.contents()); })
+      .def("nanoseconds", [](const runtime::FrozenTensor& f, nb::handle t) {
+        const at::Tensor& value = tensor(t);
+        const auto start = std::chrono::steady_clock::now();
+        int64_t unchanged = 0;
+        for (int i = 0; i < 1000000; ++i) unchanged += f.unchanged(value);
+        const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+        return spent.count() / static_cast<double>(std::max<int64_t>(unchanged, 1));
+      });
+  m.def("freeze", [](nb::handle t) -> nb::object {
+    runtime::FreezeAttempt attempt = runtime::try_freeze(tensor(t));
+    if (attempt.frozen) return nb::cast(std::move(*attempt.frozen));
+    return nb::cast(attempt.reason);
+  });
+  m.def("note_thaw", [](nb::handle t) { runtime::note_thaw(tensor(t)); });
+  m.def("pack_linear", [](nb::handle w, int64_t rows) {
+    const at::Tensor& weight = tensor(w);
+    return wrap(runtime::pack_linear(weight, {rows, weight.size(1), weight.size(0)}));
+  });
+  m.def("pack_convolution",
+        [](nb::handle w, const std::vector<int64_t>& input, const std::vector<int64_t>& stride,
+           const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation, int64_t groups) {
+          const at::Tensor& weight = tensor(w);
+          const std::vector<int64_t> sizes = weight.sizes().vec();
+          return wrap(runtime::pack_convolution(weight, {input, sizes, stride, padding, dilation, groups}));
+        });
+  m.def("should_pack_linear", [](int64_t rows, int64_t inputs, int64_t outputs, bool replaces) {
+    const runtime::Decision decision =
+        runtime::should_pack(runtime::LinearShape{rows, inputs, outputs}, replaces);
+    return std::pair(decision.pack, std::string(decision.reason));
+  });
+  m.def("tensor_bytes", [](nb::handle t) { return runtime::tensor_bytes(tensor(t)); });
+}
