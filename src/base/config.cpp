@@ -51,6 +51,7 @@ Config read_config(const Environment& environment) {
   result.logs = text("OXYFUEL_LOGS");
   result.dump = text("OXYFUEL_DUMP");
   result.strict = parse_flag("OXYFUEL_STRICT", text("OXYFUEL_STRICT"));
+  result.strict_shapes = parse_flag("OXYFUEL_STRICT_SHAPES", text("OXYFUEL_STRICT_SHAPES"));
   result.compiler = parse_choice("OXYFUEL_COMPILER", text("OXYFUEL_COMPILER"), kCompilers);
   result.system_cxx = text("OXYFUEL_CXX");
   result.isa = parse_choice("OXYFUEL_ISA", text("OXYFUEL_ISA"), kIsas);

@@ -9,9 +9,11 @@
 namespace oxy {
 
 struct Config {
-  std::string logs;        // OXYFUEL_LOGS: comma-separated channels (base/log.h)
-  std::string dump;        // OXYFUEL_DUMP: directory for the text form of every stage; empty: none
-  bool strict = false;     // OXYFUEL_STRICT: internal errors are raised instead of falling back to eager
+  std::string logs;     // OXYFUEL_LOGS: comma-separated channels (base/log.h)
+  std::string dump;     // OXYFUEL_DUMP: directory for the text form of every stage; empty: none
+  bool strict = false;  // OXYFUEL_STRICT: internal errors are raised instead of falling back to eager
+  bool strict_shapes =
+      false;               // OXYFUEL_STRICT_SHAPES: every shape rule is compared with eager while recording
   std::string compiler;    // OXYFUEL_COMPILER: "clang", "system", or empty for the build's default
   std::string system_cxx;  // OXYFUEL_CXX: the command that the system compiler runs; empty: search for one
   std::string isa;         // OXYFUEL_ISA: "scalar", "avx2", "avx512", "neon", or empty for the machine's best

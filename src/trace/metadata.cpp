@@ -1,12 +1,14 @@
 #include "trace/metadata.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "runtime/convert.h"
@@ -21,29 +23,44 @@ DType default_dtype() {
   return runtime::dtype_from_torch(c10::typeMetaToScalarType(c10::get_default_dtype()));
 }
 
-at::Tensor on_meta_device(const at::Tensor& tensor) {
+// Tensors that take the place of trace tensors in a call that finds out metadata.
+enum class StandIn : uint8_t {
+  Meta,   // on PyTorch's meta device
+  Zeros,  // real ones on the CPU
+};
+
+at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
-  return runtime::meta_tensor(runtime::metadata_of(tensor));
+  const TensorMeta meta = runtime::metadata_of(tensor);
+  if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
+  at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
+  const auto bytes = static_cast<int64_t>(storage.storage().nbytes());
+  const auto item = static_cast<int64_t>(tensor.itemsize());
+  at::Tensor zeros = at::detail::empty_cpu({bytes / item}, tensor.scalar_type());
+  std::memset(zeros.mutable_data_ptr(), 0, static_cast<size_t>(bytes));
+  zeros.unsafeGetTensorImpl()->set_sizes_and_strides(storage.sizes(), storage.strides(),
+                                                     storage.storage_offset());
+  return zeros;
 }
 
-c10::IValue on_meta_device(const c10::IValue& value, const c10::Argument& argument, bool is_tensor) {
+c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bool is_tensor, StandIn kind) {
   if (is_tensor) {
-    if (value.isTensor()) return on_meta_device(value.toTensor());
+    if (value.isTensor()) return stand_in(value.toTensor(), kind);
     if (value.isTensorList()) {
       std::vector<at::Tensor> list = value.toTensorVector();
-      for (at::Tensor& tensor : list) tensor = on_meta_device(tensor);
+      for (at::Tensor& tensor : list) tensor = stand_in(tensor, kind);
       return list;
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
       for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
-        list.push_back(tensor ? std::optional<at::Tensor>(on_meta_device(*tensor)) : std::nullopt);
+        list.push_back(tensor ? std::optional<at::Tensor>(stand_in(*tensor, kind)) : std::nullopt);
       return list;
     }
     return value;
   }
   const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
-  return names_device ? c10::IValue(c10::Device(c10::kMeta)) : value;
+  return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta)) : value;
 }
 
 // The device of the results: what the call says, else that of its first tensor with dimensions, else of any
@@ -65,14 +82,14 @@ Device result_device(std::span<const c10::IValue> call) {
   return device ? runtime::device_from_torch(*device) : Device{};
 }
 
-ResultMetadata from_meta_kernel(const OperatorInfo& info, std::span<const c10::IValue> call) {
+ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind) {
   const std::vector<c10::Argument>& arguments = info.handle.schema().arguments();
   torch::jit::Stack stack;
   stack.reserve(call.size());
   const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < call.size(); ++i)
-    stack.push_back(on_meta_device(call[i], arguments[i], info.is_tensor_argument[i]));
+    stack.push_back(stand_in(call[i], arguments[i], info.is_tensor_argument[i], kind));
   const torch::jit::Stack inputs = stack;
   try {
     info.handle.callBoxed(stack);
@@ -169,16 +186,22 @@ std::string describe(const std::optional<TensorMeta>& meta) {
                      meta->storage_offset.str(), str(meta->device));
 }
 
-void compare(const OperatorInfo& info, const ResultMetadata& rule, const ResultMetadata& kernel) {
+// Throws InternalError unless the rule says what eager does.
+void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
+                        std::span<const c10::IValue> call) {
   if (info.schema->is_mutating()) return;
-  if (rule.tensors.size() != kernel.tensors.size())
-    throw InternalError(fmt::format("shape rule of {}: {} results, the meta kernel has {}", info.schema->name,
-                                    rule.tensors.size(), kernel.tensors.size()));
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const at::Tensor state = generator.get_state();
+  const ResultMetadata eager = from_kernel(info, call, StandIn::Zeros);
+  generator.set_state(state);
+  if (rule.tensors.size() != eager.tensors.size())
+    throw InternalError(fmt::format("the shape rule of {} gives {} results, eager {}", info.schema->name,
+                                    rule.tensors.size(), eager.tensors.size()));
   for (size_t i = 0; i < rule.tensors.size(); ++i)
-    if (rule.tensors[i] != kernel.tensors[i])
-      throw InternalError(fmt::format("shape rule of {}, result {}: {}, the meta kernel says {}",
+    if (rule.tensors[i] != eager.tensors[i])
+      throw InternalError(fmt::format("the shape rule of {} gives result {} as {}; eager: {}",
                                       info.schema->name, i, describe(rule.tensors[i]),
-                                      describe(kernel.tensors[i])));
+                                      describe(eager.tensors[i])));
 }
 
 }  // namespace
@@ -188,11 +211,11 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   if (info.rule != nullptr) {
     std::optional<ResultMetadata> result = from_rule(session, info, args);
     if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result))) {
-      if (session.strict_shapes) compare(info, *result, from_meta_kernel(info, call));
+      if (session.strict_shapes) compare_with_eager(info, *result, call);
       return std::move(*result);
     }
   }
-  ResultMetadata result = from_meta_kernel(info, call);
+  ResultMetadata result = from_kernel(info, call, StandIn::Meta);
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(info.schema->name);
   return result;

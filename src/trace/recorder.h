@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "graph/graph.h"
 #include "trace/trace_error.h"
 
@@ -30,9 +31,9 @@ struct Recording {
 };
 
 struct RecorderOptions {
-  // Runs PyTorch's meta kernel beside every shape rule; a difference is an InternalTraceError that shows
-  // both.
-  bool strict_shapes = false;
+  // Calls eager's own kernel, on zeros, beside every shape rule; a difference is an InternalTraceError that
+  // shows both.
+  bool strict_shapes = config().strict_shapes;
 };
 
 // Records on the constructing thread, from construction until finish() or destruction; not nested (a nested
