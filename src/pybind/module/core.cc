@@ -1,4 +1,95 @@
 // oxyfuel._core: everything that Python may call.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-NB_MODULE(_core, m) { m.doc() = "The compiler of oxyfuel."; }
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/metrics.h"
+#include "pybind/callable_type.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+nb::object compile(nb::handle target, const std::string& backend, bool fullgraph, bool freezing, bool fuse,
+                   int recompile_limit) {
+  oxy::driver::CallableOptions options;
+  options.compile.backend =
+      backend == "eager" ? oxy::driver::Backend::Eager : oxy::driver::Backend::Native;
+  options.compile.freezing = freezing;
+  options.compile.fuse = fuse;
+  options.fullgraph = fullgraph;
+  options.recompile_limit = recompile_limit;
+  PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
+  if (!callable) throw nb::python_error();
+  return nb::steal(callable);
+}
+
+nb::dict metrics() {
+  const oxy::driver::Metrics& m = oxy::driver::metrics();
+  nb::dict result;
+  result["graphs"] = m.graphs;
+  nb::list breaks;
+  for (const auto& record : m.breaks) {
+    nb::dict item;
+    item["reason"] = record.reason;
+    item["hint"] = record.hint;
+    item["stack"] = record.stack;
+    item["count"] = record.count;
+    breaks.append(item);
+  }
+  result["breaks"] = breaks;
+  result["recompiles"] = m.recompiles;
+  result["recompile_reasons"] = m.recompile_reasons;
+  result["kernels"] = m.kernels;
+  result["launches"] = m.launches;
+  result["extern_calls"] = m.extern_calls;
+  result["extern_names"] = m.extern_names;
+  result["operators"] = m.operators;
+  result["guards"] = m.guards;
+  result["shape_fallbacks"] = m.shape_fallbacks;
+  result["shape_fallback_names"] = m.shape_fallback_names;
+  result["calls_compiled"] = m.calls_compiled;
+  result["calls_eager"] = m.calls_eager;
+  result["arena_bytes"] = m.arena_bytes;
+  result["packed_bytes"] = m.packed_bytes;
+  nb::dict seconds;
+  for (const auto& [stage, time] : oxy::stage_times()) seconds[stage.c_str()] = time.seconds;
+  result["seconds"] = seconds;
+  return result;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The compiler of oxyfuel.";
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const oxy::UserError& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+  m.def("compile", &compile, "target"_a, "backend"_a, "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a,
+        "A CompiledFunction for any callable.");
+  m.def("describe", [](nb::handle callable) {
+    auto* compiled = oxy::pybind::unwrap_callable(callable.ptr());
+    if (!compiled) throw nb::type_error("describe() takes a CompiledFunction");
+    return compiled->describe();
+  });
+  m.def("metrics", &metrics, "What was compiled since the last reset.");
+  m.def("reset", [] {
+    oxy::driver::reset_all();
+    oxy::driver::reset_metrics();
+  });
+  m.def("set_unsupported_class", [](nb::handle cls) { oxy::driver::set_unsupported_class(cls.ptr()); });
+  m.def("enable_logs", [](const std::string& channels) { oxy::enable_logs(channels); });
+  m.def("start_logging", &oxy::start_logging);
+  m.def("strict", &oxy::strict);
+  m.def("set_strict", &oxy::set_strict);
+}

@@ -1,0 +1,127 @@
+"""The public functions: they check their arguments and hand over to the compiler."""
+
+import functools
+
+import torch
+
+from oxyfuel import _core
+from oxyfuel._explanation import Explanation
+from oxyfuel._module import compile_module
+
+_BACKENDS = ("native", "eager")
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8)}
+
+
+class Unsupported(RuntimeError):
+    """Raised under ``fullgraph=True`` when a function cannot be captured whole: the reason, the line, what to do."""
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode="default", options=None, disable=False):
+    """Compile a function or a module, as ``torch.compile`` does; also a decorator, with and without arguments.
+
+    Args:
+        model: a callable or a ``torch.nn.Module``. A compiled module is a new object that shares the original's
+            attributes; the original stays eager.
+        fullgraph: raise ``Unsupported`` at the first construct that cannot be captured.
+        dynamic: ``None`` or ``False``: sizes are constants of a compilation. ``True`` is not supported yet.
+        backend: ``"native"`` (fused kernels) or ``"eager"`` (the captured graph, operator by operator).
+        mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
+        options: ``{"freezing": bool, "fuse": bool, "recompile_limit": int}``.
+        disable: return ``model`` as it is.
+
+    Raises:
+        TypeError, ValueError: for arguments of another type or value.
+    """
+    if backend not in _BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}, not {backend!r}")
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic must be None, True or False, not {dynamic!r}")
+    for name, value in (("fullgraph", fullgraph), ("disable", disable)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    settings = _settings(options)
+    settings.update(backend=backend, fullgraph=fullgraph)
+    if model is None:
+        return lambda target: compile(
+            target, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if not callable(model):
+        raise TypeError(f"oxyfuel.compile() takes a callable or a torch.nn.Module, not {type(model).__name__}")
+    if disable:
+        return model
+    if isinstance(model, torch.nn.Module):
+        return compile_module(model, settings)
+    compiled = _core.compile(model, **settings)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(model, name):
+            setattr(compiled, name, getattr(model, name))
+    return compiled
+
+
+def _settings(options):
+    settings = {name: default for name, (_, default) in _OPTIONS.items()}
+    if options is None:
+        return settings
+    if not isinstance(options, dict):
+        raise TypeError(f"options must be a dict, not {type(options).__name__}")
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise ValueError(f"unknown option {name!r}; the options are {', '.join(map(repr, _OPTIONS))}")
+        expected = _OPTIONS[name][0]
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+            raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
+        settings[name] = value
+    return settings
+
+
+def reset():
+    """Forget everything that was compiled, and start the metrics anew."""
+    _core.reset()
+
+
+def metrics():
+    """What was compiled since the last ``reset()``, as a dict.
+
+    ``graphs``, ``breaks`` (each with ``reason``, ``hint``, ``stack`` and ``count``), ``recompiles`` and
+    ``recompile_reasons``, ``kernels``, ``launches``, ``extern_calls``, ``operators``, ``guards``,
+    ``shape_fallbacks``, ``arena_bytes``, ``packed_bytes``, and ``seconds`` a stage.
+    """
+    return _core.metrics()
+
+
+def disable(fn=None, *, reason=None):
+    """Keep a function out of compiled regions: it runs as it is. Also a decorator."""
+    if fn is None:
+        return lambda target: disable(target, reason=reason)
+    if not callable(fn):
+        raise TypeError(f"oxyfuel.disable() takes a callable, not {type(fn).__name__}")
+
+    @functools.wraps(fn)
+    def disabled(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return disabled
+
+
+def graph_break():
+    """End the captured region here; does nothing in eager."""
+
+
+def is_compiling():
+    """True while a function is being captured."""
+    return False
+
+
+def explain(fn):
+    """``explain(f)(*args)`` captures ``f`` and returns what was captured, as an :class:`Explanation`."""
+
+    def run(*args, **kwargs):
+        reset()
+        compiled = compile(fn)
+        compiled(*args, **kwargs)
+        return Explanation(metrics(), _core.describe(getattr(compiled, "_oxyfuel_callable", compiled)))
+
+    return run

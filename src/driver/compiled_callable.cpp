@@ -1,0 +1,238 @@
+#include "driver/compiled_callable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/metrics.h"
+#include "driver/segments.h"
+#include "eval/evaluator.h"
+#include "hook/hook.h"
+
+namespace oxy::driver {
+
+using cpy::Ref;
+
+namespace {
+
+std::set<CompiledCallable*>& live_callables() {
+  static std::set<CompiledCallable*> callables;
+  return callables;
+}
+
+PyObject*& unsupported_class() {
+  static PyObject* unsupported = nullptr;
+  return unsupported;
+}
+
+// A profiler, a debugger or coverage wants to see the user's frames.
+bool is_traced() {
+  PyThreadState* thread = PyThreadState_Get();
+  return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr;
+}
+
+std::string callable_name(PyObject* target) {
+  Ref name = Ref::steal(PyObject_GetAttrString(target, "__qualname__"));
+  if (!name) {
+    PyErr_Clear();
+    name = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(target)), "__name__"));
+  }
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  return text ? text : "callable";
+}
+
+void raise_unsupported(const std::string& reason, const std::string& hint, const std::vector<std::string>& stack) {
+  std::string text = reason;
+  if (!stack.empty()) text += fmt::format("\n  at {}", fmt::join(stack, "\n  called from "));
+  if (!hint.empty()) text += fmt::format("\n  {}", hint);
+  PyErr_SetString(unsupported_class() ? unsupported_class() : PyExc_RuntimeError, text.c_str());
+}
+
+}  // namespace
+
+void set_unsupported_class(PyObject* unsupported) { unsupported_class() = Py_NewRef(unsupported); }
+
+CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& options)
+    : target_(Ref::borrow(target)), options_(options), name_(callable_name(target)) {
+  live_callables().insert(this);
+}
+
+CompiledCallable::~CompiledCallable() { live_callables().erase(this); }
+
+void CompiledCallable::reset() {
+  entries_.clear();
+  has_breaks_ = gave_up_ = false;
+  compiles_ = 0;
+}
+
+void reset_all() {
+  for (CompiledCallable* callable : live_callables()) callable->reset();
+  reset_segments();
+}
+
+int CompiledCallable::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(target_.get());
+  return 0;
+}
+
+PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  ++metrics().calls_eager;
+  return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
+}
+
+PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (gave_up_ || compiling_ || is_traced()) return call_eager(args, nargsf, kwnames);
+  if (has_breaks_) return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  const size_t count = positional + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
+  constexpr size_t kInline = 16;
+  PyObject* inline_roots[kInline];
+  std::vector<PyObject*> many;
+  PyObject** roots = inline_roots;
+  if (count + 1 > kInline) {
+    many.resize(count + 1);
+    roots = many.data();
+  }
+  roots[0] = target_.get();
+  std::copy(args, args + count, roots + 1);
+  const std::span<PyObject* const> span(roots, count + 1);
+  const GlobalState state = GlobalState::current();
+  if (state.has_modes()) return call_eager(args, nargsf, kwnames);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    WholeEntry& whole = entries_[i];
+    if (whole.positional != positional) continue;
+    if (whole.kwnames != kwnames &&
+        !(whole.kwnames && kwnames && PyObject_RichCompareBool(whole.kwnames.get(), kwnames, Py_EQ) == 1))
+      continue;
+    if (!whole.entry->matches(span, state)) continue;
+    if (!whole.entry->valid()) {
+      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    Entry& entry = *whole.entry;
+    if (i != 0) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                            entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    auto results = entry.run();
+    if (!results) return call_eager(args, nargsf, kwnames);
+    ++metrics().calls_compiled;
+    if (PyErr_Occurred()) return nullptr;
+    return results->front().release();
+  }
+  return compile_and_call(span, args, nargsf, kwnames);
+}
+
+PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
+                                             PyObject* kwnames) {
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  const GlobalState state = GlobalState::current();
+  if (!entries_.empty()) {
+    const std::string reason = entries_.front().positional == positional
+                                   ? entries_.front().entry->explain_failure(roots, state)
+                                   : "called with other arguments";
+    log(Channel::Recompiles, "{}: {}", name_, reason);
+    ++metrics().recompiles;
+    metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
+    if (compiles_ >= options_.recompile_limit) {
+      gave_up_ = true;
+      warn(fmt::format("oxyfuel: {} was compiled {} times and runs in eager from now on; the last reason: {}", name_,
+                       compiles_, reason));
+      return call_eager(args, nargsf, kwnames);
+    }
+  }
+  compiling_ = true;
+  struct Done {
+    bool& flag;
+    ~Done() { flag = false; }
+  } done{compiling_};
+  std::unique_ptr<Entry> entry;
+  std::string reason, hint;
+  std::vector<std::string> stack;
+  bool is_break = false;
+  try {
+    std::unique_ptr<eval::Capture> capture;
+    {
+      Span span("capture");
+      eval::Evaluator evaluator(eval::CaptureOptions{});
+      try {
+        capture = evaluator.capture_call(roots, kwnames);
+        capture->guards.freeze(roots);
+      } catch (const eval::Break& stop) {
+        is_break = true;
+        reason = stop.reason;
+        hint = stop.hint;
+        stack = evaluator.stack_lines();
+      }
+    }
+    if (capture) {
+      entry = std::make_unique<Entry>(std::move(capture), state, options_.compile, name_);
+      ++compiles_;
+    }
+  } catch (const Unsupported& unsupported) {
+    reason = unsupported.reason();
+    hint = unsupported.hint();
+  } catch (const std::exception& error) {
+    PyErr_Clear();
+    if (strict()) {
+      PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+      return nullptr;
+    }
+    warn(fmt::format("oxyfuel: internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
+    reason = error.what();
+  }
+  PyErr_Clear();
+  if (entry) {
+    if (!entry->matches(roots, state)) {
+      if (strict()) {
+        PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: the guards of a new capture fail: %s",
+                     entry->explain_failure(roots, state).c_str());
+        return nullptr;
+      }
+      gave_up_ = true;
+      return call_eager(args, nargsf, kwnames);
+    }
+    WholeEntry whole;
+    whole.entry = std::move(entry);
+    whole.kwnames = Ref::borrow(kwnames);
+    whole.positional = positional;
+    entries_.insert(entries_.begin(), std::move(whole));
+    auto results = entries_.front().entry->run();
+    if (!results) return call_eager(args, nargsf, kwnames);
+    ++metrics().calls_compiled;
+    if (PyErr_Occurred()) return nullptr;
+    return results->front().release();
+  }
+  count_break(reason, hint, stack);
+  if (options_.fullgraph) {
+    raise_unsupported(reason, hint, stack);
+    return nullptr;
+  }
+  if (!is_break) {
+    gave_up_ = true;
+    return call_eager(args, nargsf, kwnames);
+  }
+  has_breaks_ = true;
+  compiling_ = false;
+  return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+}
+
+std::vector<std::string> CompiledCallable::describe() const {
+  std::vector<std::string> lines;
+  for (const WholeEntry& whole : entries_) {
+    const eval::Capture& capture = whole.entry->capture();
+    lines.push_back(fmt::format("{}: captured whole, {} instructions, {} guards, {} runs", name_, capture.instructions,
+                                capture.guards.size(), whole.entry->runs));
+    for (const std::string& guard : capture.guards.describe_all()) lines.push_back("  guard " + guard);
+  }
+  if (has_breaks_) lines.push_back(fmt::format("{}: runs in segments", name_));
+  if (gave_up_) lines.push_back(fmt::format("{}: runs in eager", name_));
+  return lines;
+}
+
+}  // namespace oxy::driver

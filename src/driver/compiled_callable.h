@@ -1,0 +1,64 @@
+// What oxyfuel.compile(f) calls: entries of compiled captures, or the hook for functions with breaks.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cpy/ref.h"
+#include "driver/entry.h"
+
+namespace oxy::driver {
+
+struct CallableOptions {
+  CompileOptions compile;
+  bool fullgraph = false;
+  int recompile_limit = 8;
+};
+
+class CompiledCallable {
+ public:
+  // `target`: any callable; held for life.
+  CompiledCallable(PyObject* target, const CallableOptions& options);
+  ~CompiledCallable();
+
+  // As PyObject_Vectorcall on the target: same result, exceptions and effects.
+  PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
+
+  PyObject* target() const { return target_.get(); }
+  const CallableOptions& options() const { return options_; }
+  void reset();
+  // Captures, guards and breaks so far, as text for explain().
+  std::vector<std::string> describe() const;
+  // The target is being deleted by the garbage collector.
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  struct WholeEntry {
+    std::unique_ptr<Entry> entry;
+    cpy::Ref kwnames;
+    size_t positional = 0;
+  };
+  PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+
+  cpy::Ref target_;
+  CallableOptions options_;
+  std::string name_;
+  std::vector<WholeEntry> entries_;
+  bool has_breaks_ = false;
+  bool gave_up_ = false;
+  int compiles_ = 0;
+  bool compiling_ = false;
+};
+
+// Forgets every compiled segment of the process; callables compile anew at their next call.
+void reset_all();
+
+// The exception class raised by fullgraph=True and in strict mode (borrowed); set once by the Python package.
+void set_unsupported_class(PyObject* unsupported);
+
+}  // namespace oxy::driver

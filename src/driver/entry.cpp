@@ -1,0 +1,86 @@
+#include "driver/entry.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/metrics.h"
+#include "runtime/executable.h"
+
+namespace oxy::driver {
+
+using cpy::Ref;
+
+Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
+             const std::string& name)
+    : capture_(std::move(capture)), state_(state) {
+  if (capture_->requires_grad)
+    throw Unsupported("a result takes part in autograd", "call it under torch.no_grad() or torch.inference_mode()");
+  metrics().guards += static_cast<int64_t>(capture_->guards.size());
+  if (log_enabled(Channel::Guards))
+    for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
+  const graph::Graph& graph = capture_->recording.graph;
+  if (graph.nodes.empty() && graph.outputs.empty()) return;
+  graph_ = compile(std::move(capture_->recording), {}, options, name);
+}
+
+bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
+  return state == state_ && capture_->guards.check(roots);
+}
+
+bool Entry::valid() { return true; }
+
+std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
+  if (!(state == state_)) return state_.difference(state) + " changed";
+  return capture_->guards.explain_failure(roots);
+}
+
+std::optional<std::vector<Ref>> Entry::run() {
+  ++runs;
+  std::vector<at::Tensor> inputs;
+  inputs.reserve(capture_->inputs.size());
+  for (guards::SourceId source : capture_->inputs) inputs.push_back(THPVariable_Unpack(capture_->guards.value(source)));
+  std::vector<Ref> externals;
+  externals.reserve(capture_->externals.size());
+  for (guards::SourceId source : capture_->externals) externals.push_back(Ref::borrow(capture_->guards.value(source)));
+
+  std::vector<Ref> outputs;
+  if (graph_) {
+    std::vector<at::Tensor> tensors;
+    try {
+      tensors = graph_->run(inputs);
+    } catch (const runtime::IndexOutOfRange&) {
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());
+      return std::nullopt;
+    }
+    outputs.reserve(tensors.size());
+    for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(THPVariable_Wrap(std::move(tensor))));
+  }
+  eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
+  std::vector<Ref> results;
+  results.reserve(capture_->results.size());
+  for (const eval::Template& result : capture_->results) results.push_back(rebuilder.build(result));
+  if (PyErr_Occurred()) return results;
+  for (const eval::AttributeEffect& effect : capture_->attribute_effects) {
+    Ref object = rebuilder.build(effect.object);
+    Ref value = effect.deleted ? Ref() : rebuilder.build(effect.value);
+    int status = 0;
+    if (PyDict_Check(object.get())) {
+      status = value ? PyDict_SetItem(object.get(), effect.name.get(), value.get())
+                     : PyDict_DelItem(object.get(), effect.name.get());
+    } else if (PyCell_Check(object.get())) {
+      status = PyCell_Set(object.get(), value.get());
+    } else {
+      status = PyObject_GenericSetAttr(object.get(), effect.name.get(), value.get());
+    }
+    if (status < 0) break;
+  }
+  if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
+  return results;
+}
+
+}  // namespace oxy::driver

@@ -1,0 +1,44 @@
+// A compiled segment: its guards, its graph, and what happens around a run.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cpy/ref.h"
+#include "driver/global_state.h"
+#include "driver/pipeline.h"
+#include "eval/capture.h"
+
+namespace oxy::driver {
+
+class Entry {
+ public:
+  // Compiles what was captured under `state`. Throws Unsupported.
+  Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
+        const std::string& name);
+
+  // True if the guards hold for these roots; then run() may be called before any other Python code runs.
+  bool matches(std::span<PyObject* const> roots, const GlobalState& state);
+  // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of range, an
+  // operator that raises): nothing has changed then, and the segment is to be run in eager. A Python error may be
+  // set only by replaying attribute writes.
+  std::optional<std::vector<cpy::Ref>> run();
+  // False once the graph has to be compiled again because a frozen weight changed.
+  bool valid();
+
+  const eval::Capture& capture() const { return *capture_; }
+  eval::Capture& capture() { return *capture_; }
+  std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
+  int64_t runs = 0;
+
+ private:
+  std::unique_ptr<eval::Capture> capture_;
+  GlobalState state_;
+  std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
+};
+
+}  // namespace oxy::driver

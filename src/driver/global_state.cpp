@@ -1,0 +1,52 @@
+#include "driver/global_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+namespace oxy::driver {
+
+GlobalState GlobalState::current() {
+  auto& context = at::globalContext();
+  GlobalState state;
+  unsigned bit = 0;
+  auto flag = [&](bool value) { state.flags |= static_cast<uint64_t>(value) << bit++; };
+  flag(at::GradMode::is_enabled());
+  flag(c10::InferenceMode::is_enabled());
+  flag(at::autocast::is_autocast_enabled(at::kCPU));
+  flag(at::autocast::is_autocast_cache_enabled());
+  flag(context.deterministicAlgorithms());
+  flag(context.deterministicFillUninitializedMemory());
+  flag(context.userEnabledMkldnn());
+  flag(context.userEnabledMathSDP());
+  flag(context.userEnabledFlashSDP());
+  flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
+       at::impl::TorchFunctionDisabledState::ENABLED);
+  state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
+  state.autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  state.threads = at::get_num_threads();
+  state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
+  state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
+  return state;
+}
+
+std::string GlobalState::difference(const GlobalState& other) const {
+  static constexpr const char* kFlags[] = {"grad mode", "inference mode", "autocast", "the autocast cache",
+                                           "deterministic algorithms", "filling of uninitialised memory", "mkldnn",
+                                           "math attention", "flash attention", "__torch_function__"};
+  for (unsigned i = 0; i < std::size(kFlags); ++i)
+    if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
+  if (default_dtype != other.default_dtype) return "the default dtype";
+  if (autocast_dtype != other.autocast_dtype) return "the autocast dtype";
+  if (threads != other.threads) return "the number of threads";
+  if (!(*this == other)) return "the stack of torch modes";
+  return "";
+}
+
+}  // namespace oxy::driver

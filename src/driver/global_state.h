@@ -1,0 +1,25 @@
+// The state of the process and the thread that torch functions read unseen: one fixed guard of every capture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace oxy::driver {
+
+struct GlobalState {
+  uint64_t flags = 0;        // grad mode, inference mode, autocast, determinism, backend switches
+  int32_t default_dtype = 0;
+  int32_t autocast_dtype = 0;
+  int32_t threads = 0;
+  int32_t torch_function_modes = 0;
+  int32_t dispatch_modes = 0;
+  int32_t functorch_level = 0;
+  friend bool operator==(const GlobalState&, const GlobalState&) = default;
+
+  static GlobalState current();
+  // "grad mode" etc.: the first thing that differs.
+  std::string difference(const GlobalState& other) const;
+  bool has_modes() const { return torch_function_modes || dispatch_modes || functorch_level; }
+};
+
+}  // namespace oxy::driver

@@ -1,0 +1,43 @@
+// What the compiler has done since the last reset, as oxyfuel.metrics() shows it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace oxy::driver {
+
+struct BreakRecord {
+  std::string reason;
+  std::string hint;
+  std::vector<std::string> stack;  // the user's lines, innermost first
+  int64_t count = 0;
+};
+
+struct Metrics {
+  int64_t graphs = 0;
+  int64_t recompiles = 0;
+  int64_t kernels = 0;
+  int64_t launches = 0;      // in the plans made
+  int64_t extern_calls = 0;  // in the plans made
+  int64_t operators = 0;     // recorded
+  int64_t shape_fallbacks = 0;
+  int64_t calls_compiled = 0;
+  int64_t calls_eager = 0;
+  int64_t arena_bytes = 0;   // of the plans made
+  int64_t packed_bytes = 0;  // copies of weights that the plans hold
+  int64_t guards = 0;
+  std::vector<BreakRecord> breaks;
+  std::vector<std::string> recompile_reasons;
+  std::map<std::string, int64_t> shape_fallback_names;
+  std::map<std::string, int64_t> extern_names;
+};
+
+// The process's metrics; the GIL is held by whoever touches them.
+Metrics& metrics();
+void reset_metrics();
+void count_break(const std::string& reason, const std::string& hint, std::vector<std::string> stack);
+
+}  // namespace oxy::driver

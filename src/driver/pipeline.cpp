@@ -1,0 +1,135 @@
+#include "driver/pipeline.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "base/config.h"
+#include "base/dump.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "codegen/target.h"
+#include "driver/metrics.h"
+#include "jit/jit.h"
+#include "loop/lowering.h"
+#include "passes/pipeline.h"
+#include "runtime/executable.h"
+#include "runtime/interpreter.h"
+#include "sched/schedule.h"
+#include "trace/functionalise.h"
+
+namespace oxy::driver {
+namespace {
+
+class InterpretedGraph : public CompiledGraph {
+ public:
+  InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
+      : graph_(std::move(graph)), constants_(std::move(constants)) {}
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    return runtime::interpret(graph_, inputs, constants_);
+  }
+  bool valid(std::span<const at::Tensor>) override { return true; }
+
+ private:
+  graph::Graph graph_;
+  std::vector<at::Tensor> constants_;
+};
+
+class NativeGraph : public CompiledGraph {
+ public:
+  explicit NativeGraph(std::unique_ptr<runtime::Executable> executable) : executable_(std::move(executable)) {}
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override { return executable_->run(inputs); }
+  bool valid(std::span<const at::Tensor>) override { return true; }
+
+ private:
+  std::unique_ptr<runtime::Executable> executable_;
+};
+
+void show(Channel channel, const char* stage, const Dump& dump, const std::function<std::string()>& text) {
+  if (!log_enabled(channel) && !dump.enabled()) return;
+  const std::string shown = text();
+  log(channel, "{}", shown);
+  dump.write(stage, shown);
+}
+
+void count(const plan::Plan& plan) {
+  Metrics& m = metrics();
+  m.kernels += static_cast<int64_t>(plan.kernels.size());
+  for (const plan::Step& step : plan.steps) {
+    if (std::holds_alternative<plan::Launch>(step)) ++m.launches;
+    if (const auto* call = std::get_if<plan::Call>(&step)) {
+      ++m.extern_calls;
+      ++m.extern_names[call->op->name];
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
+                                       const CompileOptions& options, const std::string& name) {
+  Metrics& m = metrics();
+  ++m.graphs;
+  m.operators += static_cast<int64_t>(recording.graph.nodes.size());
+  m.shape_fallbacks += recording.meta_fallbacks;
+  for (const std::string& op : recording.meta_fallback_names) ++m.shape_fallback_names[op];
+  const Dump dump(name);
+  show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
+
+  if (options.backend == Backend::Eager)
+    return std::make_unique<InterpretedGraph>(std::move(recording.graph), std::move(recording.constants));
+
+  graph::Graph graph;
+  {
+    Span span("functionalise");
+    graph = trace::functionalise(recording.graph);
+    if (strict()) graph::verify(graph, true);
+  }
+  {
+    Span span("passes");
+    passes::Options pass_options;
+    graph = passes::run_passes(std::move(graph), pass_options, &dump);
+  }
+  show(Channel::Graph, "graph", dump, [&] { return graph::print(graph); });
+
+  loop::Program program;
+  {
+    Span span("lower");
+    program = loop::lower(graph);
+    if (strict()) loop::verify(program);
+  }
+  show(Channel::Loops, "loops", dump, [&] { return loop::print(program); });
+
+  plan::Plan plan;
+  std::string schedule_text;
+  {
+    Span span("schedule");
+    sched::Options schedule_options;
+    schedule_options.threads = at::get_num_threads();
+    schedule_options.fuse = options.fuse;
+    const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
+    schedule_options.log = wanted ? &schedule_text : nullptr;
+    plan = sched::schedule(std::move(program), codegen::host_target(), schedule_options);
+    if (strict()) plan::verify(plan);
+  }
+  show(Channel::Schedule, "schedule", dump, [&] { return schedule_text; });
+  show(Channel::Schedule, "plan", dump, [&] { return plan::print(plan); });
+  if (log_enabled(Channel::Code) || dump.enabled())
+    for (const plan::Kernel& kernel : plan.kernels)
+      show(Channel::Code, ("kernels/" + kernel.name).c_str(), dump, [&] { return kernel.source; });
+  count(plan);
+
+  std::shared_ptr<jit::KernelLibrary> library;
+  {
+    Span span("jit");
+    library = jit::default_compiler().compile(plan.kernels);
+  }
+  Span span("prepare");
+  auto executable =
+      std::make_unique<runtime::Executable>(std::move(plan), std::move(library), std::move(recording.constants));
+  m.arena_bytes += executable->arena_bytes();
+  return std::make_unique<NativeGraph>(std::move(executable));
+}
+
+}  // namespace oxy::driver

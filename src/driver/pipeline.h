@@ -1,0 +1,42 @@
+// Every stage after capture, in order: a recording becomes something that runs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/recorder.h"
+
+namespace oxy::driver {
+
+enum class Backend : uint8_t {
+  Native,  // fused kernels
+  Eager,   // the captured graph, one operator at a time
+};
+
+struct CompileOptions {
+  Backend backend = Backend::Native;
+  bool freezing = true;
+  bool fuse = true;
+};
+
+// A captured graph made ready to run.
+class CompiledGraph {
+ public:
+  virtual ~CompiledGraph() = default;
+  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the caller
+  // can see has changed then.
+  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
+  // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
+  virtual bool valid(std::span<const at::Tensor> inputs) = 0;
+};
+
+// Compiles `recording`, made under the name `name`. `weights[i]`: graph input i is a parameter or buffer of a module,
+// with its tensor at capture; undefined otherwise. Throws Unsupported with a reason for the user.
+std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
+                                       const CompileOptions& options, const std::string& name);
+
+}  // namespace oxy::driver

@@ -1,0 +1,209 @@
+#include "driver/segments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/compiled_callable.h"
+#include "driver/entry.h"
+#include "driver/metrics.h"
+#include "eval/evaluator.h"
+#include "hook/hook.h"
+#include "hook/segment.h"
+
+namespace oxy::driver {
+namespace {
+
+using cpy::Ref;
+
+struct Segment {
+  std::vector<std::unique_ptr<Entry>> entries;
+  std::vector<PyObject*> globals;  // of each entry (borrowed: the entry's guards pin them)
+  bool breaks_at_once = false;     // its first instruction cannot be captured
+  bool hand_over = false;
+  int compiles = 0;
+};
+
+struct CodeData {
+  Ref code;  // keeps the key alive
+  bool wanted = true;
+  std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
+  bool has_graph = false;
+};
+
+// Code of torch's and Python's own machinery gains nothing from being captured frame by frame.
+bool is_user_code(PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) {
+    PyErr_Clear();
+    return false;
+  }
+  const std::string_view path = file;
+  if (path.starts_with("<frozen") || path.starts_with("<oxyfuel")) return false;
+  if (path.find("/site-packages/torch/") != std::string_view::npos)
+    return path.find("/torch/nn/modules/") != std::string_view::npos;
+  if (path.find("/python/oxyfuel/") != std::string_view::npos ||
+      path.find("/site-packages/oxyfuel/") != std::string_view::npos)
+    return false;
+  return true;
+}
+
+// Those of the compiled call that this thread is in.
+thread_local const CallableOptions* current_options = nullptr;
+
+class Runner : public hook::SegmentRunner {
+ public:
+  bool wants(PyCodeObject* code, PyObject*) override {
+    auto [it, inserted] = codes_.try_emplace(code);
+    CodeData& data = it->second;
+    if (inserted) {
+      data.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
+      data.wanted = is_user_code(code);
+    }
+    return data.wanted;
+  }
+
+  hook::SegmentEnd run(hook::FrameState& state) override {
+    CodeData& data = codes_[state.code];
+    Segment& segment = data.segments[{state.offset, state.stack.size()}];
+    if (segment.hand_over) return {hook::EndKind::HandOver, state.offset};
+    if (segment.breaks_at_once) return {hook::EndKind::Break, state.offset};
+    const GlobalState global_state = GlobalState::current();
+    if (state.names || global_state.has_modes()) return {hook::EndKind::HandOver, state.offset};
+    std::vector<PyObject*> roots;
+    roots.reserve(state.locals.size() + state.stack.size());
+    for (const Ref& local : state.locals) roots.push_back(local.get());
+    for (const Ref& entry : state.stack) roots.push_back(entry.get());
+    for (size_t i = 0; i < segment.entries.size(); ++i) {
+      if (segment.globals[i] != state.globals || !segment.entries[i]->matches(roots, global_state)) continue;
+      return finish(*segment.entries[i], state);
+    }
+    return compile(data, segment, state, roots, global_state);
+  }
+
+  void reset() { codes_.clear(); }
+
+ private:
+  hook::SegmentEnd finish(Entry& entry, hook::FrameState& state) {
+    auto results = entry.run();
+    if (!results) return {hook::EndKind::HandOver, state.offset};
+    const eval::Capture& capture = entry.capture();
+    if (PyErr_Occurred()) return {hook::EndKind::Raise, capture.offset};
+    if (capture.end == eval::EndKind::Return) {
+      state.stack.clear();
+      state.stack.push_back(std::move(results->front()));
+      return {hook::EndKind::Return, capture.offset};
+    }
+    const size_t locals = state.locals.size();
+    for (size_t i = 0; i < locals; ++i) state.locals[i] = std::move((*results)[i]);
+    state.stack.clear();
+    for (size_t i = locals; i < results->size(); ++i) state.stack.push_back(std::move((*results)[i]));
+    return {hook::EndKind::Break, capture.offset};
+  }
+
+  hook::SegmentEnd compile(CodeData& data, Segment& segment, hook::FrameState& state,
+                           const std::vector<PyObject*>& roots, const GlobalState& global_state) {
+    const hook::SegmentEnd hand_over = {hook::EndKind::HandOver, state.offset};
+    if (!current_options) return hand_over;
+    const CallableOptions& options = *current_options;
+    if (segment.compiles >= options.recompile_limit) {
+      segment.hand_over = true;
+      warn(fmt::format("oxyfuel: a region of {} was compiled {} times and runs in eager from now on; the last reason: {}",
+                       PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
+                       segment.entries.back()->explain_failure(roots, global_state)));
+      return hand_over;
+    }
+    if (!segment.entries.empty()) {
+      ++metrics().recompiles;
+      const std::string reason = segment.entries.back()->explain_failure(roots, global_state);
+      metrics().recompile_reasons.push_back(fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
+      log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
+    }
+    eval::FrameRoots frame;
+    frame.code = state.code;
+    frame.function = state.function;
+    frame.globals = state.globals;
+    frame.builtins = state.builtins;
+    frame.locals = std::span(roots).first(state.locals.size());
+    frame.stack = std::span(roots).subspan(state.locals.size());
+    frame.offset = state.offset;
+    try {
+      std::unique_ptr<eval::Capture> capture;
+      int64_t stop_at = -1;
+      for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
+        Span span("capture");
+        eval::Evaluator evaluator(eval::CaptureOptions{});
+        try {
+          capture = evaluator.capture_frame(frame, stop_at);
+        } catch (const eval::Break& stop) {
+          PyErr_Clear();
+          count_break(stop.reason, stop.hint, evaluator.stack_lines());
+          if (attempt == 1) break;
+          stop_at = evaluator.executed_instructions() - 1;
+          if (stop_at > 0) continue;
+          segment.breaks_at_once = true;
+          return {hook::EndKind::Break, state.offset};
+        }
+      }
+      if (!capture) {
+        segment.hand_over = true;
+        return hand_over;
+      }
+      capture->guards.freeze(roots);
+      data.has_graph = data.has_graph || !capture->recording.graph.nodes.empty();
+      auto entry = std::make_unique<Entry>(std::move(capture), global_state, options.compile,
+                                           PyUnicode_AsUTF8(state.code->co_qualname));
+      ++segment.compiles;
+      if (!entry->matches(roots, global_state))
+        throw InternalError("the guards of a new capture fail: " + entry->explain_failure(roots, global_state));
+      segment.entries.push_back(std::move(entry));
+      segment.globals.push_back(state.globals);
+      return finish(*segment.entries.back(), state);
+    } catch (const Unsupported& unsupported) {
+      count_break(unsupported.reason(), unsupported.hint(), {});
+    } catch (const std::exception& error) {
+      warn(fmt::format("oxyfuel: internal error, a region of {} runs in eager: {}\nPlease report it.",
+                       PyUnicode_AsUTF8(state.code->co_qualname), error.what()));
+      if (strict()) {
+        segment.hand_over = true;
+        PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+        return {hook::EndKind::Raise, state.offset};
+      }
+    }
+    PyErr_Clear();
+    segment.hand_over = true;
+    return hand_over;
+  }
+
+  std::unordered_map<PyCodeObject*, CodeData> codes_;
+};
+
+// Never destroyed: it holds Python objects, and the interpreter is gone when statics die.
+Runner& runner() {
+  static Runner& instance = *new Runner;
+  return instance;
+}
+
+}  // namespace
+
+PyObject* call_in_segments(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames,
+                           const CallableOptions& options) {
+  struct Scope {
+    const CallableOptions* outer;
+    explicit Scope(const CallableOptions& inner) : outer(std::exchange(current_options, &inner)) {}
+    ~Scope() { current_options = outer; }
+  } scope(options);
+  hook::set_runner(&runner());
+  return hook::call_with_hook(callable, args, nargsf, kwnames);
+}
+
+void reset_segments() { runner().reset(); }
+
+}  // namespace oxy::driver

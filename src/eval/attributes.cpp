@@ -1,0 +1,392 @@
+// Attribute access, as CPython resolves it, with a guard for every place that was looked at.
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cpy/object_dict.h"
+#include "eval/evaluator.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+using guards::CheckKind;
+using guards::kNoSource;
+using guards::SourceKind;
+
+namespace {
+
+Ref interned(const char* name) { return Ref::steal(PyUnicode_InternFromString(name)); }
+
+Ref attribute_error(PyObject* object, PyObject* name) {
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(object)->tp_name, name);
+  return {};
+}
+
+bool name_is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+// Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
+constexpr std::array<std::string_view, 30> kUntraceable = {
+    "grad", "grad_fn", "_grad", "_base", "_version", "data_ptr", "storage", "untyped_storage", "_typed_storage",
+    "_backward_hooks", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "backward",
+    "requires_grad_", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "__dlpack__", "__array__",
+    "_cdata", "__reduce_ex__", "__reduce__", "__setstate__", "_post_accumulate_grad_hooks", "__deepcopy__", "storage_offset_",
+    "_make_subclass"};
+
+}  // namespace
+
+Ref Evaluator::type_lookup(PyTypeObject* type, PyObject* name) {
+  Ref found = Ref::borrow(_PyType_Lookup(type, name));
+  guard_type_lookup(type, name, found.get());
+  return found;
+}
+
+bool Evaluator::has_python_special(PyObject* object, const char* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
+  Ref found = type_lookup(type, interned(name).get());
+  return found && (PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
+                   Py_TYPE(found.get()) == &PyStaticMethod_Type ||
+                   (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
+}
+
+Ref Evaluator::special_method(PyObject* object, const char* name) {
+  Ref key = interned(name);
+  if (trace::is_trace_tensor(object)) return Ref::steal(PyObject_GetAttr(object, key.get()));
+  Ref found = type_lookup(Py_TYPE(object), key.get());
+  if (!found) return {};
+  return bind_descriptor(found.get(), object, Py_TYPE(object));
+}
+
+// What `descriptor`, found on the type, gives for an instance (null object: for the type itself).
+Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type) {
+  if (PyFunction_Check(descriptor)) {
+    pin(descriptor);
+    return object ? Ref::steal(PyMethod_New(descriptor, object)) : Ref::borrow(descriptor);
+  }
+  PyTypeObject* kind = Py_TYPE(descriptor);
+  if (kind == &PyClassMethod_Type || kind == &PyStaticMethod_Type) {
+    Ref function = Ref::steal(PyObject_GetAttrString(descriptor, "__func__"));
+    if (!function) return {};
+    Ref pinned = pin(function.get());
+    if (kind == &PyStaticMethod_Type) return pinned;
+    pin(reinterpret_cast<PyObject*>(type));
+    if (PyFunction_Check(function.get())) return Ref::steal(PyMethod_New(function.get(), reinterpret_cast<PyObject*>(type)));
+    return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
+  }
+  if (kind == &PyProperty_Type) {
+    if (!object) return pin(descriptor);
+    Ref getter = Ref::steal(PyObject_GetAttrString(descriptor, "fget"));
+    if (!getter || getter == Py_None) {
+      PyErr_SetString(PyExc_AttributeError, "unreadable attribute");
+      return {};
+    }
+    pin(getter.get());
+    return call_positional(getter.get(), {Ref::borrow(object)});
+  }
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type)
+    return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
+  if (kind == &PyMemberDescr_Type || kind == &PyGetSetDescr_Type) {
+    if (!object) return pin(descriptor);
+    const SourceId source = source_of(object);
+    if (source == kNoSource || is_identity_object(object))
+      return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
+    if (kind == &PyGetSetDescr_Type)
+      stop(fmt::format("reads a computed attribute of an object of type {}", type->tp_name));
+    Ref name = Ref::borrow(PyDescr_NAME(descriptor));
+    if (auto written = attribute_effect(object, name.get())) {
+      if (*written) return *written;
+      return attribute_error(object, name.get());
+    }
+    const SourceId member = guards().derived(SourceKind::Member, source, descriptor);
+    Ref value = Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
+    if (!value) {
+      if (PyErr_ExceptionMatches(PyExc_AttributeError)) guards().require(member, CheckKind::Unbound, nullptr);
+      return {};
+    }
+    return admit(value.get(), member);
+  }
+  Ref get_name = interned("__get__");
+  Ref get = type_lookup(kind, get_name.get());
+  if (!get) return pin(descriptor);
+  if (PyFunction_Check(get.get())) {
+    Ref hold = pin(descriptor);
+    std::vector<Ref> args;
+    args.push_back(hold);
+    args.push_back(object ? Ref::borrow(object) : Ref::borrow(Py_None));
+    args.push_back(pin(reinterpret_cast<PyObject*>(type)));
+    return call_positional(get.get(), std::move(args));
+  }
+  if (!object) return Ref::steal(kind->tp_descr_get(descriptor, nullptr, reinterpret_cast<PyObject*>(type)));
+  if (PyCFunction_Check(descriptor)) return pin(descriptor);
+  if (PyType_Check(descriptor) || PyModule_Check(descriptor)) return pin(descriptor);
+  stop(fmt::format("a descriptor of type {}", kind->tp_name));
+}
+
+SourceId Evaluator::instance_dict_source(PyObject* object) {
+  const SourceId source = source_of(object);
+  PyObject* dict = cpy::materialized_dict(object);
+  if (source == kNoSource || !dict) return kNoSource;
+  const SourceId id = guards().instance_dict(source);
+  sources_.emplace(dict, id);
+  return id;
+}
+
+Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (name_is(name, "__class__")) return pin(reinterpret_cast<PyObject*>(type));
+  const SourceId source = source_of(object);
+  if (name_is(name, "__dict__")) {
+    PyObject* dict = cpy::materialized_dict(object);
+    if (!dict) return attribute_error(object, name);
+    if (source != kNoSource) instance_dict_source(object);
+    keep_alive_.push_back(Ref::borrow(dict));
+    return Ref::borrow(dict);
+  }
+  Ref descriptor = type_lookup(type, name);
+  if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set && Py_TYPE(descriptor.get())->tp_descr_get)
+    return bind_descriptor(descriptor.get(), object, type);
+  if (source == kNoSource) {
+    if (PyObject** slot = _PyObject_GetDictPtr(object); slot && *slot) {
+      if (PyObject* value = PyDict_GetItemWithError(*slot, name)) return Ref::borrow(value);
+    } else if (PyObject* dict = cpy::materialized_dict(object)) {
+      if (PyObject* value = PyDict_GetItemWithError(dict, name)) return Ref::borrow(value);
+    }
+    if (PyErr_Occurred()) return {};
+  } else if (PyObject* dict = cpy::materialized_dict(object)) {
+    const SourceId dict_source = instance_dict_source(object);
+    if (auto written = attribute_effect(dict, name)) {
+      if (*written) return *written;
+    } else if (PyObject* value = PyDict_GetItemWithError(dict, name)) {
+      return admit(value, guards().dict_item(dict_source, name));
+    } else {
+      if (PyErr_Occurred()) return {};
+      guards().require(dict_source, CheckKind::Absent, name);
+    }
+  }
+  if (descriptor) return bind_descriptor(descriptor.get(), object, type);
+  return attribute_error(object, name);
+}
+
+namespace {
+
+// super().name: the class attribute after `start` in the method resolution order of the object's type.
+Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name) {
+  Ref start = Ref::steal(PyObject_GetAttrString(super_object, "__thisclass__"));
+  Ref self = Ref::steal(PyObject_GetAttrString(super_object, "__self__"));
+  Ref type = Ref::steal(PyObject_GetAttrString(super_object, "__self_class__"));
+  if (!start || !self || !type || self == Py_None) evaluator.stop("an unbound super object");
+  auto* self_type = reinterpret_cast<PyTypeObject*>(type.get());
+  PyObject* order = self_type->tp_mro;
+  Py_ssize_t i = 0;
+  const Py_ssize_t count = PyTuple_GET_SIZE(order);
+  while (i < count && PyTuple_GET_ITEM(order, i) != start.get()) ++i;
+  for (++i; i < count; ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
+    PyObject* found = PyDict_GetItemWithError(base->tp_dict, name);
+    evaluator.guard_type_lookup(base, name, _PyType_Lookup(base, name));
+    if (!found) continue;
+    const bool on_class = self == type;
+    return evaluator.bind_descriptor(found, on_class ? nullptr : self.get(), self_type);
+  }
+  return attribute_error(super_object, name);
+}
+
+}  // namespace
+
+Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
+  if (trace::is_trace_tensor(object)) {
+    const char* utf8 = PyUnicode_AsUTF8(name);
+    if (utf8 && std::find(kUntraceable.begin(), kUntraceable.end(), std::string_view(utf8)) != kUntraceable.end())
+      stop(fmt::format("uses .{} of a tensor", utf8));
+    if (_PyType_Lookup(Py_TYPE(object), name))
+      return torch_result(*this, [&] { return Ref::steal(PyObject_GetAttr(object, name)); });
+    auto real = external_of_.find(object);
+    if (real == external_of_.end()) return attribute_error(object, name);
+    const SourceId dict_source = guards().instance_dict(source_of(object));
+    PyObject* dict = cpy::materialized_dict(real->second);
+    PyObject* value = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+    if (value) return admit(value, guards().dict_item(dict_source, name));
+    guards().require(dict_source, CheckKind::Absent, name);
+    return attribute_error(object, name);
+  }
+  if (is_generator(object)) stop("uses a generator object by its methods");
+  if (PyModule_Check(object)) {
+    PyObject* dict = PyModule_GetDict(object);
+    const SourceId source = guards().pinned(dict);
+    if (PyObject* value = PyDict_GetItemWithError(dict, name)) return admit(value, guards().dict_item(source, name));
+    guards().require(source, CheckKind::Absent, name);
+    Ref value = Ref::steal(PyObject_GetAttr(object, name));
+    return value ? pin(value.get()) : Ref();
+  }
+  if (PyType_Check(object)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(object);
+    Ref found = type_lookup(type, name);
+    Ref meta = type_lookup(Py_TYPE(object), name);
+    if (found && !(meta && Py_TYPE(meta.get())->tp_descr_set) && !is_enum_member(found.get()) &&
+        Py_TYPE(object) == &PyType_Type)
+      return bind_descriptor(found.get(), nullptr, type);
+    Ref value = Ref::steal(PyObject_GetAttr(object, name));
+    if (!value) return {};
+    if (PyMethod_Check(value.get())) {
+      pin(PyMethod_GET_FUNCTION(value.get()));
+      return value;
+    }
+    if (name_is(name, "__dict__")) return value;  // a fresh mappingproxy
+    return PyCFunction_Check(value.get()) ? value : pin(value.get());
+  }
+  if (Py_TYPE(object) == &PySuper_Type) return super_attribute(*this, object, name);
+  if (PyMethod_Check(object)) {
+    const SourceId source = source_of(object);
+    if (name_is(name, "__func__"))
+      return source == kNoSource ? Ref::borrow(PyMethod_GET_FUNCTION(object))
+                                 : admit(PyMethod_GET_FUNCTION(object), guards().derived(SourceKind::MethodFunction, source));
+    if (name_is(name, "__self__"))
+      return source == kNoSource ? Ref::borrow(PyMethod_GET_SELF(object))
+                                 : admit(PyMethod_GET_SELF(object), guards().derived(SourceKind::MethodSelf, source));
+    return get_attribute(PyMethod_GET_FUNCTION(object), name);
+  }
+  if (PyFunction_Check(object)) {
+    pin(object);
+    if (_PyType_Lookup(&PyFunction_Type, name)) {
+      if (name_is(name, "__dict__")) return generic_get_attribute(object, name);
+      Ref value = Ref::steal(PyObject_GetAttr(object, name));
+      return value && is_identity_object(value.get()) ? pin(value.get()) : value;
+    }
+    return generic_get_attribute(object, name);
+  }
+  if ((guards::is_constant(object) || is_value_object(object)) && !is_enum_member(object))
+    return Ref::steal(PyObject_GetAttr(object, name));
+  PyTypeObject* type = Py_TYPE(object);
+  if (!is_external(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return Ref::steal(PyObject_GetAttr(object, name));
+  if (PyCFunction_Check(object) || is_builtin_iterator(object)) return Ref::steal(PyObject_GetAttr(object, name));
+
+  Ref result;
+  Ref getattribute = type_lookup(type, interned("__getattribute__").get());
+  if (getattribute && PyFunction_Check(getattribute.get())) {
+    pin(getattribute.get());
+    result = call_positional(getattribute.get(), {Ref::borrow(object), Ref::borrow(name)});
+  } else {
+    result = generic_get_attribute(object, name);
+  }
+  if (result || !PyErr_ExceptionMatches(PyExc_AttributeError)) return result;
+  Ref fallback = type_lookup(type, interned("__getattr__").get());
+  if (!fallback) return {};
+  PyErr_Clear();
+  if (PyObject* module_class = well_known("torch.nn", "Module");
+      module_class && fallback == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), interned("__getattr__").get())) {
+    for (const char* group : {"_parameters", "_buffers", "_modules"}) {
+      Ref dict = generic_get_attribute(object, interned(group).get());
+      if (!dict) {
+        PyErr_Clear();
+        continue;
+      }
+      const int found = contains(dict.get(), name);
+      if (found < 0) return {};
+      if (found) return get_item(dict.get(), name);
+    }
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", _PyType_Name(type), name);
+    return {};
+  }
+  if (!PyFunction_Check(fallback.get())) stop(fmt::format("__getattr__ of type {}", type->tp_name));
+  pin(fallback.get());
+  return call_positional(fallback.get(), {Ref::borrow(object), Ref::borrow(name)});
+}
+
+bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(object);
+  Ref descriptor = type_lookup(type, name);
+  if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set) {
+    PyTypeObject* kind = Py_TYPE(descriptor.get());
+    if (kind == &PyProperty_Type) {
+      Ref setter = Ref::steal(PyObject_GetAttrString(descriptor.get(), value ? "fset" : "fdel"));
+      if (!setter || setter == Py_None) {
+        PyErr_Format(PyExc_AttributeError, "property '%U' of '%.100s' object has no %s", name, type->tp_name,
+                     value ? "setter" : "deleter");
+        return false;
+      }
+      pin(setter.get());
+      std::vector<Ref> args;
+      args.push_back(Ref::borrow(object));
+      if (value) args.push_back(Ref::borrow(value));
+      return static_cast<bool>(call_positional(setter.get(), std::move(args)));
+    }
+    if (is_external(object)) {
+      if (kind != &PyMemberDescr_Type) stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
+      record_attribute_effect(object, name, value);
+      return true;
+    }
+    Ref set = type_lookup(kind, interned(value ? "__set__" : "__delete__").get());
+    if (set && PyFunction_Check(set.get())) {
+      std::vector<Ref> args;
+      args.push_back(pin(descriptor.get()));
+      args.push_back(Ref::borrow(object));
+      if (value) args.push_back(Ref::borrow(value));
+      return static_cast<bool>(call_positional(set.get(), std::move(args)));
+    }
+    return PyObject_GenericSetAttr(object, name, value) == 0;
+  }
+  if (!is_external(object)) return PyObject_GenericSetAttr(object, name, value) == 0;
+  PyObject* dict = cpy::materialized_dict(object);
+  if (!dict) {
+    attribute_error(object, name);
+    return false;
+  }
+  const SourceId source = instance_dict_source(object);
+  if (!value && !attribute_effect(dict, name)) {
+    if (!PyDict_GetItemWithError(dict, name)) {
+      guards().require(source, CheckKind::Absent, name);
+      attribute_error(object, name);
+      return false;
+    }
+    admit_presence(guards().dict_item(source, name));
+  }
+  record_attribute_effect(dict, name, value);
+  return true;
+}
+
+bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  if (trace::is_trace_tensor(object)) stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
+  if (PyType_Check(object)) stop("sets an attribute of a class");
+  if (PyModule_Check(object)) {
+    pin(object);
+    PyObject* dict = PyModule_GetDict(object);
+    sources_.emplace(dict, guards().pinned(dict));
+    record_attribute_effect(dict, name, value);
+    return true;
+  }
+  PyTypeObject* type = Py_TYPE(object);
+  Ref setter = type_lookup(type, interned(value ? "__setattr__" : "__delattr__").get());
+  if (setter && PyFunction_Check(setter.get())) {
+    PyObject* module_class = well_known("torch.nn", "Module");
+    if (module_class && setter == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
+                                                 interned(value ? "__setattr__" : "__delattr__").get())) {
+      if (!is_external(object)) return PyObject_SetAttr(object, name, value) == 0;
+      const bool special = value && (THPVariable_Check(value) ||
+                                     PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(module_class)));
+      if (special) stop("assigns a tensor or a module to an attribute of a module");
+      for (const char* group : {"_parameters", "_buffers", "_modules"}) {
+        Ref dict = generic_get_attribute(object, interned(group).get());
+        const int found = dict ? contains(dict.get(), name) : 0;
+        if (found) stop("replaces a parameter, buffer or submodule");
+        PyErr_Clear();
+      }
+      return generic_set_attribute(object, name, value);
+    }
+    pin(setter.get());
+    std::vector<Ref> args;
+    args.push_back(Ref::borrow(object));
+    args.push_back(Ref::borrow(name));
+    if (value) args.push_back(Ref::borrow(value));
+    return static_cast<bool>(call_positional(setter.get(), std::move(args)));
+  }
+  if (PyFunction_Check(object) && is_external(object)) stop("sets an attribute of a function");
+  return generic_set_attribute(object, name, value);
+}
+
+}  // namespace oxy::eval

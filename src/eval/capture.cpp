@@ -1,0 +1,152 @@
+// Beginning and ending a capture.
+#include "eval/capture.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/stack.h"
+#include "eval/template_builder.h"
+
+namespace oxy::eval {
+namespace {
+
+// The thread state that evaluated code may change; put back when capture ends.
+class ThreadState {
+ public:
+  ThreadState() : grad_mode_(at::GradMode::is_enabled()), handled_(Ref::steal(PyErr_GetHandledException())) {}
+  ~ThreadState() {
+    at::GradMode::set_enabled(grad_mode_);
+    PyErr_SetHandledException(handled_ && handled_ != Py_None ? handled_.get() : nullptr);
+  }
+  bool grad_mode() const { return grad_mode_; }
+
+ private:
+  bool grad_mode_;
+  Ref handled_;
+};
+
+std::string raised_text() {
+  Ref type, value, traceback;
+  PyErr_Fetch(type.out(), value.out(), traceback.out());
+  Ref text = value ? Ref::steal(PyObject_Str(value.get())) : Ref();
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string result = fmt::format("raises {}: {}", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "?",
+                                   utf8 ? utf8 : "");
+  PyErr_Clear();
+  return result;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const CaptureOptions& options) : options_(options), capture_(std::make_unique<Capture>()) {
+  recorder_.set_location([this](graph::Graph& graph) { return location(graph); });
+}
+
+Evaluator::~Evaluator() = default;
+
+std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
+  ThreadState state;
+  PyObject* callable = roots[0];
+  const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  const size_t positional = roots.size() - 1 - keyword_count;
+  const SourceId callable_source = guards().root(0, "the compiled callable");
+  guards().mark_stable(callable_source);
+  Ref function = admit(callable, callable_source);
+  Arguments arguments;
+  PyObject* named = PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable;
+  const size_t skip = PyMethod_Check(callable) ? 1 : 0;
+  auto label = [&](size_t i) -> std::string {
+    if (PyFunction_Check(named)) {
+      auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(named));
+      if (i + skip < static_cast<size_t>(code->co_argcount))
+        return PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i + skip)));
+    }
+    return fmt::format("args[{}]", i);
+  };
+  for (size_t i = 0; i < positional; ++i)
+    arguments.positional.push_back(admit(roots[i + 1], guards().root(static_cast<int32_t>(i + 1), label(i))));
+  for (size_t i = 0; i < keyword_count; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
+    const size_t root = 1 + positional + i;
+    arguments.keywords.emplace_back(Ref::borrow(name),
+                                    admit(roots[root], guards().root(static_cast<int32_t>(root), PyUnicode_AsUTF8(name))));
+  }
+  Ref result = call(function.get(), std::move(arguments));
+  if (!result) stop(raised_text());
+  if (at::GradMode::is_enabled() != state.grad_mode()) capture_->final_grad_mode = at::GradMode::is_enabled();
+  finish({{std::move(result)}}, EndKind::Return, -1);
+  return std::move(capture_);
+}
+
+std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64_t stop_at) {
+  ThreadState state;
+  stop_at_ = stop_at;
+  Frame frame;
+  frame.code_object = Ref::borrow(reinterpret_cast<PyObject*>(roots.code));
+  frame.code = bytecode::decode(roots.code);
+  frame.function = Ref::borrow(roots.function);
+  frame.globals = Ref::borrow(roots.globals);
+  frame.builtins = Ref::borrow(roots.builtins);
+  outermost_ = &frame;
+  int32_t index = 0;
+  for (PyObject* local : roots.locals) {
+    const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(roots.code->co_localsplusnames, index));
+    frame.unread.push_back(guards().root(index++, name));
+    frame.locals.push_back(Ref::borrow(local));
+  }
+  for (PyObject* entry : roots.stack) {
+    const SourceId source = guards().root(index, fmt::format("stack[{}]", index - static_cast<int32_t>(roots.locals.size())));
+    ++index;
+    if (!entry) guards().require(source, guards::CheckKind::Unbound, nullptr);
+    frame.stack.push_back(entry ? admit(entry, source) : Ref());
+  }
+  frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
+  const Flow flow = run(frame);
+  if (flow == Flow::Raised) stop(raised_text());
+  if (at::GradMode::is_enabled() != state.grad_mode()) capture_->final_grad_mode = at::GradMode::is_enabled();
+  std::vector<Result> results;
+  if (flow == Flow::Returned) {
+    results.push_back({pop(frame)});
+  } else {
+    for (size_t i = 0; i < frame.locals.size(); ++i) results.push_back({frame.locals[i], frame.unread[i]});
+    for (Ref& entry : frame.stack) results.push_back({std::move(entry)});
+  }
+  finish(results, flow == Flow::Returned ? EndKind::Return : EndKind::Break, frame.instruction().offset);
+  outermost_ = nullptr;
+  return std::move(capture_);
+}
+
+void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t offset) {
+  TemplateBuilder builder(*this, *capture_);
+  capture_->end = end;
+  capture_->offset = offset;
+  capture_->instructions = total_executed_;
+  for (const Result& result : results)
+    capture_->results.push_back(result.value && result.unread != guards::kNoSource ? builder.external(result.unread)
+                                                                                   : builder.build(result.value.get()));
+  for (const auto& [object, overlay] : attribute_effects_) {
+    for (const auto& [name, value] : overlay) {
+      PyObject* current = nullptr;
+      if (PyDict_Check(object.get())) current = PyDict_GetItemWithError(object.get(), name.get());
+      else if (PyCell_Check(object.get())) current = PyCell_GET(object.get());
+      auto same = external_of_.find(value.get());
+      const bool unchanged = current == value.get() || (same != external_of_.end() && same->second == current);
+      if (unchanged && (PyDict_Check(object.get()) || PyCell_Check(object.get()))) continue;
+      AttributeEffect effect;
+      effect.object = builder.build(object.get());
+      effect.name = name;
+      effect.deleted = !value;
+      effect.value = builder.build(value.get());
+      capture_->attribute_effects.push_back(std::move(effect));
+    }
+  }
+  for (PyObject* output : builder.outputs())
+    capture_->requires_grad = capture_->requires_grad || THPVariable_Unpack(output).requires_grad();
+  capture_->recording = recorder_.finish(builder.outputs());
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,62 @@
+// What capturing a segment gives: a recording, the guards under which it is valid, and how to rebuild the Python
+// values that come out of it.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpy/ref.h"
+#include "eval/template.h"
+#include "guards/guard_set.h"
+#include "trace/recorder.h"
+
+namespace oxy::eval {
+
+enum class EndKind : uint8_t {
+  Return,  // the segment's only result is the frame's return value
+  Break,   // results: localsplus, then stack, as they are before the instruction at `offset`
+};
+
+struct AttributeEffect {
+  Template object;
+  cpy::Ref name;
+  Template value;
+  bool deleted = false;
+};
+
+struct Capture {
+  guards::GuardSet guards;
+  trace::Recording recording;
+  std::vector<guards::SourceId> inputs;     // the source of each graph input
+  std::vector<guards::SourceId> externals;  // objects that the templates refer to
+  EndKind end = EndKind::Return;
+  int32_t offset = -1;                   // code units
+  std::vector<Template> results;
+  TemplateObjects objects;               // shared by results and effects
+  std::vector<AttributeEffect> attribute_effects;  // replayed in order after the graph has run
+  int64_t instructions = 0;
+  bool requires_grad = false;            // a recorded output or written input takes part in autograd
+  int final_grad_mode = -1;              // 0 or 1 if the segment ends in another grad mode than it began in
+  std::vector<std::string> inlined;      // code objects, for explain()
+};
+
+struct CaptureOptions {
+  int64_t max_instructions = 50'000'000;
+  int max_depth = 950;
+};
+
+struct FrameRoots {
+  PyCodeObject* code = nullptr;
+  PyObject* function = nullptr;
+  PyObject* globals = nullptr;
+  PyObject* builtins = nullptr;
+  std::span<PyObject* const> locals;  // localsplus; null: unbound
+  std::span<PyObject* const> stack;   // null: a pushed NULL
+  int32_t offset = 0;                 // code units
+};
+
+}  // namespace oxy::eval

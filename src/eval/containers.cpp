@@ -1,0 +1,367 @@
+// Lists, tuples, dicts, sets and iteration.
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "eval/evaluator.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+using guards::CheckKind;
+using guards::kNoSource;
+
+namespace {
+
+// The tuple of a dict's keys; null if one of them is neither a constant nor identified by what it is.
+Ref key_tuple(PyObject* dict) {
+  Ref keys = Ref::steal(PyTuple_New(PyDict_GET_SIZE(dict)));
+  PyObject* key = nullptr;
+  Py_ssize_t position = 0, i = 0;
+  while (PyDict_Next(dict, &position, &key, nullptr)) PyTuple_SET_ITEM(keys.get(), i++, Py_NewRef(key));
+  return keys;
+}
+
+}  // namespace
+
+bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
+  return !is_external(object) && (PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) ||
+                                  PyAnySet_Check(object) ||
+                                  Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(well_known("collections", "deque")));
+}
+
+Ref Evaluator::materialize(PyObject* object) {
+  const SourceId source = trace::is_trace_tensor(object) ? kNoSource : source_of(object);
+  if (source == kNoSource || !(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
+    return Ref::borrow(object);
+  if (has_effects(object)) stop("reads all of a container that it has written to");
+  Ref copy;
+  if (PyTuple_Check(object)) {
+    guards().require(source, CheckKind::Length, nullptr, PyTuple_GET_SIZE(object));
+    copy = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      PyTuple_SET_ITEM(copy.get(), i,
+                       admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
+  } else if (PyList_Check(object)) {
+    guards().require(source, CheckKind::Length, nullptr, PyList_GET_SIZE(object));
+    copy = Ref::steal(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) {
+      Ref item = admit(PyList_GET_ITEM(object, i), guards().list_item(source, static_cast<int32_t>(i)));
+      PyList_Append(copy.get(), item.get());
+    }
+  } else if (PyDict_Check(object)) {
+    Ref keys = key_tuple(object);
+    guards().require(source, CheckKind::DictKeys, keys.get());
+    copy = Ref::steal(PyDict_New());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
+      PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
+      PyObject* value = PyDict_GetItemWithError(object, key);
+      if (!value) stop("a dict that changes while it is read");
+      Ref admitted = admit(value, guards().dict_item(source, key));
+      if (PyDict_SetItem(copy.get(), key, admitted.get()) < 0) stop("a dict key that cannot be hashed");
+    }
+  } else {
+    PyObject* item = nullptr;
+    Py_hash_t hash = 0;
+    Py_ssize_t position = 0;
+    while (_PySet_NextEntry(object, &position, &item, &hash))
+      if (!guards::is_constant(item)) stop("a set of objects that are not constants");
+    copy = Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(object) : PySet_New(object));
+  }
+  copies_.emplace(copy.get(), Ref::borrow(object));
+  keep_alive_.push_back(copy);
+  return copy;
+}
+
+Ref Evaluator::plain(PyObject* object, const char* what) {
+  if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
+  if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
+    Ref shallow = materialize(object);
+    if (PyDict_Check(shallow.get())) {
+      Ref result;
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(shallow.get(), &position, &key, &value)) {
+        Ref inner = plain(value, what);
+        if (inner == value) continue;
+        if (!result) result = Ref::steal(PyDict_Copy(shallow.get()));
+        PyDict_SetItem(result.get(), key, inner.get());
+      }
+      return result ? result : shallow;
+    }
+    const bool tuple = PyTuple_Check(shallow.get());
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(shallow.get());
+    Ref result;
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(shallow.get(), i);
+      Ref inner = plain(item, what);
+      if (inner == item) continue;
+      if (!result) result = Ref::steal(PySequence_List(shallow.get()));
+      PyList_SetItem(result.get(), i, inner.release());
+    }
+    if (!result) return shallow;
+    return tuple ? Ref::steal(PyList_AsTuple(result.get())) : result;
+  }
+  if (PyAnySet_Check(object)) return materialize(object);
+  if (is_generator(object)) return drain(object);
+  if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
+  if (!is_external(object) && (PyExceptionInstance_Check(object) || PyByteArray_Check(object) || PyMemoryView_Check(object) ||
+                               PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)))
+    return Ref::borrow(object);
+  stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+}
+
+bool Evaluator::truth(PyObject* object, bool* error) {
+  if (object == Py_True) return true;
+  if (object == Py_False || object == Py_None) return false;
+  if (trace::is_trace_tensor(object)) {
+    Ref result = torch_result(*this, [&] {
+      const int value = PyObject_IsTrue(object);
+      return value < 0 ? Ref() : Ref::borrow(value ? Py_True : Py_False);
+    });
+    return result == Py_True;
+  }
+  const SourceId source = source_of(object);
+  if (source != kNoSource && is_builtin_container(object)) {
+    if (has_effects(object)) stop("tests a container that it has written to");
+    const Py_ssize_t size = PyObject_Size(object);
+    guards().require(source, CheckKind::Length, nullptr, size);
+    return size != 0;
+  }
+  for (const char* name : {"__bool__", "__len__"}) {
+    if (!has_python_special(object, name)) continue;
+    Ref method = special_method(object, name);
+    Ref result = method ? call_positional(method.get(), {}) : Ref();
+    if (!result) {
+      *error = true;
+      return false;
+    }
+    if (PyLong_Check(result.get())) return PyObject_IsTrue(result.get()) == 1;
+    PyErr_Format(PyExc_TypeError, "%s should return bool, returned %s", name, Py_TYPE(result.get())->tp_name);
+    *error = true;
+    return false;
+  }
+  if (source != kNoSource && !is_identity_object(object) &&
+      (Py_TYPE(object)->tp_as_sequence || Py_TYPE(object)->tp_as_mapping || Py_TYPE(object)->tp_as_number)) {
+    auto* number = Py_TYPE(object)->tp_as_number;
+    auto* sequence = Py_TYPE(object)->tp_as_sequence;
+    auto* mapping = Py_TYPE(object)->tp_as_mapping;
+    if ((number && number->nb_bool) || (sequence && sequence->sq_length) || (mapping && mapping->mp_length)) {
+      if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object)) {
+        const Py_ssize_t size = PyObject_Size(object);
+        guards().require(source, CheckKind::Length, nullptr, size);
+        return size != 0;
+      }
+      stop(fmt::format("the truth of an object of type {}", Py_TYPE(object)->tp_name));
+    }
+  }
+  const int value = PyObject_IsTrue(object);
+  if (value < 0) *error = true;
+  return value > 0;
+}
+
+Ref Evaluator::get_item(PyObject* object, PyObject* key) {
+  if (trace::is_trace_tensor(object)) {
+    Ref index = plain(key, "indexing");
+    return torch_result(*this, [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });
+  }
+  const SourceId source = source_of(object);
+  if (has_python_special(object, "__getitem__")) {
+    Ref method = special_method(object, "__getitem__");
+    return method ? call_positional(method.get(), {Ref::borrow(key)}) : Ref();
+  }
+  if (PyType_Check(object)) {
+    if (has_python_special(object, "__getitem__")) stop("indexes a class");
+    return Ref::steal(PyObject_GetItem(object, key));
+  }
+  if (PyDict_Check(object)) {
+    if (has_python_special(key, "__hash__") || has_python_special(key, "__eq__"))
+      stop("looks up a dict key that hashes itself");
+    Ref hashed_key = PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
+    if (source == kNoSource) {
+      if (!is_dict_like(object) && has_python_special(object, "__missing__")) {
+        if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) return Ref::borrow(value);
+        if (PyErr_Occurred()) return {};
+        Ref method = special_method(object, "__missing__");
+        return call_positional(method.get(), {Ref::borrow(key)});
+      }
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("collections", "defaultdict")) {
+        if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) return Ref::borrow(value);
+        if (PyErr_Occurred()) return {};
+        Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
+        if (factory != Py_None) {
+          Ref value = call_positional(factory.get(), {});
+          if (!value || PyDict_SetItem(object, hashed_key.get(), value.get()) < 0) return {};
+          return value;
+        }
+      }
+      return Ref::steal(PyObject_GetItem(object, hashed_key.get()));
+    }
+    if (auto written = attribute_effect(object, key)) {
+      if (*written) return *written;
+    } else if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) {
+      return admit(value, guards().dict_item(source, hashed_key.get()));
+    } else if (PyErr_Occurred()) {
+      return {};
+    } else {
+      if (!PyDict_CheckExact(object) && Py_TYPE(object) != &PyODict_Type) stop("a missing key of a dict subclass");
+      guards().require(source, CheckKind::Absent, hashed_key.get());
+    }
+    PyErr_SetObject(PyExc_KeyError, key);
+    return {};
+  }
+  if ((PyList_Check(object) || PyTuple_Check(object)) && source != kNoSource) {
+    if (PyLong_Check(key) || PyIndex_Check(key)) {
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+      Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+      if (index == -1 && PyErr_Occurred()) return {};
+      if (index < 0 || index >= size) guards().require(source, CheckKind::Length, nullptr, size);
+      if (index < 0) index += size;
+      if (index < 0 || index >= size) {
+        PyErr_SetString(PyExc_IndexError, PyList_Check(object) ? "list index out of range" : "tuple index out of range");
+        return {};
+      }
+      const auto i = static_cast<int32_t>(index);
+      return admit(PySequence_Fast_GET_ITEM(object, index),
+                   PyList_Check(object) ? guards().list_item(source, i) : guards().tuple_item(source, i));
+    }
+    Ref copy = materialize(object);
+    return Ref::steal(PyObject_GetItem(copy.get(), key));
+  }
+  if (source != kNoSource && !is_identity_object(object))
+    stop(fmt::format("indexes an object of type {}", Py_TYPE(object)->tp_name));
+  Ref plain_key = PyTuple_Check(key) ? plain(key, "indexing") : Ref::borrow(key);
+  return Ref::steal(PyObject_GetItem(object, plain_key.get()));
+}
+
+bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
+  if (trace::is_trace_tensor(object)) {
+    Ref index = plain(key, "indexing"), item = plain(value, "assignment to elements");
+    return static_cast<bool>(torch_result(*this, [&] {
+      return PyObject_SetItem(object, index.get(), item.get()) < 0 ? Ref() : Ref::borrow(Py_None);
+    }));
+  }
+  if (has_python_special(object, "__setitem__")) {
+    Ref method = special_method(object, "__setitem__");
+    return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
+  }
+  if (is_external(object)) stop("writes to a container made before the call");
+  if (has_python_special(key, "__hash__")) stop("writes a dict key that hashes itself");
+  return PyObject_SetItem(object, key, value) == 0;
+}
+
+bool Evaluator::delete_item(PyObject* object, PyObject* key) {
+  if (has_python_special(object, "__delitem__")) {
+    Ref method = special_method(object, "__delitem__");
+    return method && call_positional(method.get(), {Ref::borrow(key)});
+  }
+  if (is_external(object)) stop("deletes from a container made before the call");
+  return PyObject_DelItem(object, key) == 0;
+}
+
+int Evaluator::contains(PyObject* container, PyObject* item) {
+  if (trace::is_trace_tensor(container)) stop("tests whether a tensor contains a value", "the answer depends on data");
+  const SourceId source = source_of(container);
+  if (has_python_special(container, "__contains__")) {
+    Ref method = special_method(container, "__contains__");
+    Ref result = method ? call_positional(method.get(), {Ref::borrow(item)}) : Ref();
+    if (!result) return -1;
+    bool error = false;
+    const bool found = truth(result.get(), &error);
+    return error ? -1 : found;
+  }
+  if (PyDict_Check(container) && source != kNoSource) {
+    if (has_python_special(item, "__hash__")) stop("looks up a dict key that hashes itself");
+    if (auto written = attribute_effect(container, item)) return *written ? 1 : 0;
+    PyObject* value = PyDict_GetItemWithError(container, item);
+    if (!value && PyErr_Occurred()) return -1;
+    if (value) admit_presence(guards().dict_item(source, item));
+    else guards().require(source, CheckKind::Absent, item);
+    return value != nullptr;
+  }
+  Ref copy = materialize(container);
+  if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i) {
+      Ref element = Ref::borrow(PySequence_Fast_GET_ITEM(copy.get(), i));
+      if (element == item) return 1;
+      Ref equal = compare(element.get(), item, Py_EQ);
+      if (!equal) return -1;
+      bool error = false;
+      if (truth(equal.get(), &error)) return 1;
+      if (error) return -1;
+    }
+    return 0;
+  }
+  if (is_generator(copy.get()) || (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
+    Ref items = drain(copy.get());
+    return items ? contains(items.get(), item) : -1;
+  }
+  if (is_external(copy.get()) && !is_identity_object(copy.get()) && !guards::is_constant(copy.get()))
+    stop(fmt::format("tests membership in an object of type {}", Py_TYPE(container)->tp_name));
+  if (has_python_special(item, "__hash__") || has_python_special(item, "__eq__"))
+    stop("tests membership of an object that hashes itself");
+  return PySequence_Contains(copy.get(), item);
+}
+
+Ref Evaluator::get_iterator(PyObject* object) {
+  if (is_generator(object) || is_builtin_iterator(object)) return Ref::borrow(object);
+  if (trace::is_trace_tensor(object))
+    return torch_result(*this, [&] { return Ref::steal(PyObject_GetIter(object)); });
+  if (has_python_special(object, "__iter__")) {
+    Ref method = special_method(object, "__iter__");
+    return method ? call_positional(method.get(), {}) : Ref();
+  }
+  Ref copy = materialize(object);
+  if (is_external(copy.get()) && !guards::is_constant(copy.get()) && !PyRange_Check(copy.get()) && !PyType_Check(copy.get()) &&
+      !is_value_object(copy.get()))
+    stop(fmt::format("iterates over an object of type {}", Py_TYPE(object)->tp_name));
+  if (!Py_TYPE(copy.get())->tp_iter && has_python_special(object, "__getitem__"))
+    stop("iterates over an object by its __getitem__");
+  return Ref::steal(PyObject_GetIter(copy.get()));
+}
+
+Ref Evaluator::iterate(PyObject* iterator, bool* error) {
+  Ref hold = Ref::borrow(iterator);
+  if (is_generator(iterator)) return run_generator(iterator, Py_None, error);
+  if (has_python_special(iterator, "__next__")) {
+    Ref method = special_method(iterator, "__next__");
+    Ref value = method ? call_positional(method.get(), {}) : Ref();
+    if (value) return value;
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
+    else *error = true;
+    return {};
+  }
+  if (is_external(iterator)) stop("advances an iterator made before the captured region");
+  if (!is_builtin_iterator(iterator)) stop(fmt::format("iterates with an object of type {}", Py_TYPE(iterator)->tp_name));
+  if (!Py_TYPE(iterator)->tp_iternext) {
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", Py_TYPE(iterator)->tp_name);
+    *error = true;
+    return {};
+  }
+  Ref value = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
+  if (!value && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
+    else *error = true;
+  }
+  return value;
+}
+
+Ref Evaluator::drain(PyObject* iterable) {
+  Ref shallow = trace::is_trace_tensor(iterable) ? Ref::borrow(iterable) : materialize(iterable);
+  if (PyList_CheckExact(shallow.get()) || PyTuple_CheckExact(shallow.get()))
+    return Ref::steal(PySequence_List(shallow.get()));
+  Ref iterator = get_iterator(shallow.get());
+  if (!iterator) return {};
+  Ref list = Ref::steal(PyList_New(0));
+  while (true) {
+    bool error = false;
+    Ref item = iterate(iterator.get(), &error);
+    if (error) return {};
+    if (!item) return list;
+    PyList_Append(list.get(), item.get());
+  }
+}
+
+}  // namespace oxy::eval

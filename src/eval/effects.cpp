@@ -1,0 +1,33 @@
+// Writes to what existed before the call: kept aside while evaluating, replayed when the segment has run.
+#include "eval/evaluator.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+void Evaluator::record_attribute_effect(PyObject* object, PyObject* name, PyObject* value) {
+  auto [it, inserted] = effect_index_.try_emplace(object, attribute_effects_.size());
+  if (inserted) attribute_effects_.emplace_back(Ref::borrow(object), Overlay{});
+  for (auto& [written, current] : attribute_effects_[it->second].second) {
+    if (!guards::same_constant(written.get(), name)) continue;
+    current = Ref::borrow(value);
+    return;
+  }
+  attribute_effects_[it->second].second.emplace_back(Ref::borrow(name), Ref::borrow(value));
+}
+
+std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name) const {
+  auto it = effect_index_.find(object);
+  if (it == effect_index_.end()) return std::nullopt;
+  for (const auto& [written, value] : attribute_effects_[it->second].second)
+    if (guards::same_constant(written.get(), name)) return value;
+  return std::nullopt;
+}
+
+bool Evaluator::has_effects(PyObject* object) const { return effect_index_.contains(object); }
+
+void Evaluator::record_global_effect(PyObject* globals, PyObject* name, PyObject* value) {
+  sources_.emplace(globals, guards().pinned(globals));
+  record_attribute_effect(globals, name, value);
+}
+
+}  // namespace oxy::eval

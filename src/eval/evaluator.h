@@ -1,0 +1,214 @@
+// The symbolic evaluator: runs a function's bytecode on real Python objects, with trace tensors in place of tensors.
+//
+// Every value is a real PyObject. Three kinds are told apart:
+//   - constants and immutable objects of C types: used as they are;
+//   - external objects, which existed before the call: registered in `sources_` when they are first read, so that
+//     what is read of them is guarded. They are never written: attribute writes go to an overlay and are replayed
+//     after the segment has run. External tensors never appear: `admit` puts their trace tensor in their place;
+//   - fresh objects, made while evaluating: changed for real, and rebuilt from a template at every run (template.h).
+// C functions run for real when they are known to read only what they are given; Python functions are inlined.
+// Whatever is not understood throws Break: the segment then ends before the instruction of the outermost frame that
+// was being evaluated.
+#pragma once
+
+#include <Python.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "bytecode/decode.h"
+#include "bytecode/instruction.h"
+#include "cpy/ref.h"
+#include "eval/capture.h"
+#include "guards/guard_set.h"
+#include "trace/recorder.h"
+
+namespace oxy::eval {
+
+using cpy::Ref;
+using guards::SourceId;
+
+// Capture cannot go past the current instruction. Shown to the user by explain().
+struct Break {
+  std::string reason;
+  std::string hint;
+};
+
+struct Frame {
+  Ref code_object;  // PyCodeObject
+  std::shared_ptr<const bytecode::Code> code;
+  Ref function;  // null for the outermost frame of a segment
+  Ref globals;
+  Ref builtins;
+  std::vector<Ref> locals;  // localsplus; null: unbound
+  // Only in the outermost frame of a segment: the source of a local that was not read so far (it is not admitted
+  // yet, so nothing is guarded of it), kNoSource for the others.
+  std::vector<SourceId> unread;
+  std::vector<Ref> stack;   // null entries are pushed NULLs
+  size_t next = 0;          // index of the next instruction
+  size_t current = 0;
+  Frame* back = nullptr;
+
+  PyCodeObject* pycode() const { return reinterpret_cast<PyCodeObject*>(code_object.get()); }
+  const bytecode::Instruction& instruction() const { return code->instructions[current]; }
+};
+
+enum class Flow : uint8_t { Next, Jumped, Returned, Raised, Yielded };
+
+struct Arguments {
+  std::vector<Ref> positional;
+  std::vector<std::pair<Ref, Ref>> keywords;  // (name, value) in call order
+};
+
+class Evaluator {
+ public:
+  explicit Evaluator(const CaptureOptions& options);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  // Captures `callable(*roots[1:], **kwnames...)` whole: root 0 is the callable, the rest its arguments, the last
+  // len(kwnames) of them by keyword. Throws Break if it cannot be captured whole.
+  std::unique_ptr<Capture> capture_call(std::span<PyObject* const> roots, PyObject* kwnames);
+  // Captures from the middle of a frame (roots: its localsplus, then its stack) up to its return or up to a break.
+  // `stop_at`: end before the stop_at-th instruction of the frame (a break known from an earlier try); -1: none.
+  // On Break, executed_instructions() says how many instructions of the frame came before the breaking one.
+  std::unique_ptr<Capture> capture_frame(const FrameRoots& frame, int64_t stop_at);
+  int64_t executed_instructions() const { return executed_; }
+  // The user's lines at the moment of a Break, innermost first.
+  std::vector<std::string> stack_lines() const;
+
+  // --- externals.cpp: objects that existed before the call
+  Ref admit(PyObject* raw, SourceId source);
+  SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
+  bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
+  void admit_presence(SourceId source);         // the location holds something, whatever it is
+  Ref pin(PyObject* raw);                       // admits an object reached by identity alone
+  void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
+
+  // --- containers.cpp
+  // A fresh shallow copy, items admitted, of an external list, tuple, dict or set (guards its length or keys);
+  // anything else unchanged.
+  Ref materialize(PyObject* object);
+  // `object` with every external container below it materialised: safe to hand to C code that looks inside.
+  // Throws Break if something below it cannot be shown to C code.
+  Ref plain(PyObject* object, const char* what);
+  bool truth(PyObject* object, bool* error);
+  Ref get_item(PyObject* object, PyObject* key);
+  bool set_item(PyObject* object, PyObject* key, PyObject* value);
+  bool delete_item(PyObject* object, PyObject* key);
+  int contains(PyObject* container, PyObject* item);  // -1: error set
+  Ref get_iterator(PyObject* object);
+  Ref iterate(PyObject* iterator, bool* error);        // null without error: exhausted
+  Ref drain(PyObject* iterable);                       // a fresh list of all its items
+  Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
+  bool is_fresh_builtin_container(PyObject* object) const;
+
+  // --- operators.cpp
+  Ref binary(bytecode::BinaryKind kind, bool in_place, PyObject* left, PyObject* right);
+  Ref compare(PyObject* left, PyObject* right, int operation);
+  Ref unary(bytecode::Op op, PyObject* operand);
+  Ref format(PyObject* value, int conversion, PyObject* spec);
+  Ref to_text(PyObject* value, bool repr);
+
+  // --- attributes.cpp
+  Ref get_attribute(PyObject* object, PyObject* name);
+  Ref generic_get_attribute(PyObject* object, PyObject* name);  // object.__getattribute__
+  bool set_attribute(PyObject* object, PyObject* name, PyObject* value);  // value null: delete
+  bool generic_set_attribute(PyObject* object, PyObject* name, PyObject* value);
+  // A special method, looked up on the type: bound, or null without an exception if there is none.
+  Ref special_method(PyObject* object, const char* name);
+  // True if the type's special method `name` is a Python function (or other non-C object), to be evaluated.
+  bool has_python_special(PyObject* object, const char* name);
+  Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
+  Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
+  SourceId instance_dict_source(PyObject* object);
+
+  // --- calls.cpp
+  Ref call(PyObject* callable, Arguments arguments);
+  Ref call_positional(PyObject* callable, std::vector<Ref> positional);
+  Ref call_python_function(PyObject* function, Arguments arguments);
+  Ref call_type(PyTypeObject* type, Arguments arguments);
+  Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
+  Ref call_real_plain(PyObject* callable, const Arguments& arguments);
+  Ref call_torch(PyObject* callable, const Arguments& arguments);
+  Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
+  Ref call_c_new(PyObject* bound, Arguments arguments);
+  Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
+  int contains_item(PyObject* dict, PyObject* key);   // an external dict: -1 error, guards the key's absence
+  Ref get_item_c(PyObject* dict, PyObject* key);      // an external dict that has the key
+  bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
+  bool is_fresh_function(PyObject* function) const { return fresh_functions_.contains(function); }
+  bool bind_arguments(PyObject* function, Arguments arguments, Frame& frame);
+  Ref run_generator(PyObject* generator, PyObject* sent, bool* error);  // null, no error: finished
+
+  // --- interpreter.cpp
+  Ref first_local(Frame& frame) { return frame.locals.empty() ? Ref() : local(frame, 0); }
+  Flow run(Frame& frame);
+  Ref run_to_return(Frame& frame);  // null: exception set
+
+  trace::Recorder& recorder() { return recorder_; }
+  guards::GuardSet& guards() { return capture_->guards; }
+  Frame* frame() { return frame_; }
+  [[noreturn]] void stop(std::string reason, std::string hint = "") const;
+
+  // --- effects.cpp
+  void record_attribute_effect(PyObject* object, PyObject* name, PyObject* value);
+  // The overlay's value: nullopt if the attribute was not written; a null Ref if it was deleted.
+  std::optional<Ref> attribute_effect(PyObject* object, PyObject* name) const;
+  bool has_effects(PyObject* object) const;
+  void record_global_effect(PyObject* globals, PyObject* name, PyObject* value);
+
+ private:
+  friend class TemplateBuilder;
+  Flow step(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_call(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_build(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_exception(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_names(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_generator(Frame& frame, const bytecode::Instruction& instruction);
+  Flow step_match(Frame& frame, const bytecode::Instruction& instruction);
+  bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
+  bool jump(Frame& frame, int32_t target);
+  Ref& local(Frame& frame, int32_t index);        // admits it if it was not read before
+  void overwrite_local(Frame& frame, int32_t index, Ref value);
+  Ref load_global(Frame& frame, PyObject* name);
+  struct Result {
+    Ref value;
+    SourceId unread = guards::kNoSource;
+  };
+  void finish(const std::vector<Result>& results, EndKind end, int32_t offset);
+  int32_t location(graph::Graph& graph);
+  int32_t input_for(PyObject* trace);
+
+  CaptureOptions options_;
+  std::unique_ptr<Capture> capture_;
+  trace::Recorder recorder_;
+  Frame* frame_ = nullptr;
+  Frame* outermost_ = nullptr;
+  int depth_ = 0;
+  int64_t executed_ = 0;
+  int64_t total_executed_ = 0;
+  int64_t stop_at_ = -1;
+
+  std::unordered_map<PyObject*, SourceId> sources_;
+  std::unordered_map<SourceId, Ref> admitted_;
+  std::unordered_map<PyObject*, Ref> trace_of_;            // external tensor → its trace tensor
+  std::unordered_map<PyObject*, PyObject*> external_of_;   // the other way
+  std::unordered_map<PyObject*, Ref> copies_;              // fresh copy made by materialize → external container
+  std::vector<Ref> keep_alive_;
+  std::unordered_set<PyObject*> fresh_functions_;          // made while evaluating; kept alive
+
+  using Overlay = std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
+  std::vector<std::pair<Ref, Overlay>> attribute_effects_;
+  std::unordered_map<PyObject*, size_t> effect_index_;
+  std::unordered_map<std::string, int32_t> locations_;
+};
+
+}  // namespace oxy::eval

@@ -1,0 +1,100 @@
+// Objects that existed before the call: admitted once, guarded by what is read of them.
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+using guards::CheckKind;
+using guards::kNoSource;
+using guards::SourceKind;
+
+SourceId Evaluator::source_of(PyObject* object) const {
+  auto it = sources_.find(object);
+  return it == sources_.end() ? kNoSource : it->second;
+}
+
+Ref Evaluator::pin(PyObject* raw) {
+  if (guards::is_constant(raw)) return Ref::borrow(raw);
+  return admit(raw, guards().pinned(raw));
+}
+
+Ref Evaluator::admit(PyObject* raw, SourceId source) {
+  if (auto it = admitted_.find(source); it != admitted_.end()) return it->second;
+  auto keep = [&](PyObject* value) {
+    Ref ref = Ref::borrow(value);
+    admitted_.emplace(source, ref);
+    return ref;
+  };
+  if (!raw) stop("reads a variable that is not bound");
+  if (guards::is_constant(raw)) {
+    guards().require(source, CheckKind::Equal, raw);
+    return keep(raw);
+  }
+  if (THPVariable_Check(raw)) {
+    if (trace::is_trace_tensor(raw)) return keep(raw);  // one of ours that a real container holds
+    if (!is_torch_tensor_type(Py_TYPE(raw)))
+      stop(fmt::format("a tensor of type {}", Py_TYPE(raw)->tp_name), "tensor subclasses run in eager");
+    if (auto it = trace_of_.find(raw); it != trace_of_.end()) {
+      const SourceId first = sources_.at(it->second.get());
+      if (first != source) guards().require(source, CheckKind::Same, nullptr, first);
+      return keep(it->second.get());
+    }
+    const at::Tensor& tensor = THPVariable_Unpack(raw);
+    if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested())
+      stop("a tensor that is not dense");
+    if (!tensor.device().is_cpu()) stop(fmt::format("a tensor on device {}", tensor.device().str()));
+    guards().require_tensor(source, tensor, Py_TYPE(raw));
+    Ref trace = Ref::steal(recorder_.add_input(raw));
+    if (!trace) stop("a tensor that cannot be traced");
+    capture_->inputs.push_back(source);
+    trace_of_.emplace(raw, trace);
+    external_of_.emplace(trace.get(), raw);
+    sources_.emplace(trace.get(), source);
+    keep_alive_.push_back(Ref::borrow(raw));
+    keep_alive_.push_back(trace);
+    return keep(trace.get());
+  }
+  if (auto it = sources_.find(raw); it != sources_.end()) {
+    if (it->second != source) {
+      if (is_identity_object(raw)) guards().require(source, CheckKind::Identity, raw);
+      else guards().require(source, CheckKind::Same, nullptr, it->second);
+    }
+    return keep(raw);
+  }
+  keep_alive_.push_back(Ref::borrow(raw));
+  if (is_identity_object(raw)) {
+    const SourceId pinned = guards().pinned(raw);
+    if (pinned != source) guards().require(source, CheckKind::Identity, raw);
+    sources_.emplace(raw, pinned);
+    return keep(raw);
+  }
+  guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(raw)));
+  if (PyAnySet_CheckExact(raw)) {
+    Ref copy = Ref::steal(PyFrozenSet_New(raw));
+    PyObject* item = nullptr;
+    Py_hash_t hash = 0;
+    Py_ssize_t position = 0;
+    while (_PySet_NextEntry(copy.get(), &position, &item, &hash))
+      if (!guards::is_constant(item)) {
+        copy.reset();
+        break;
+      }
+    if (copy) guards().require(source, CheckKind::SetEqual, copy.get());
+    else guards().require(source, CheckKind::Identity, raw);
+  }
+  sources_.emplace(raw, source);
+  return keep(raw);
+}
+
+void Evaluator::admit_presence(SourceId source) { guards().require(source, CheckKind::Present, nullptr); }
+
+void Evaluator::guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found) {
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) guards().require_type_lookup(type, name, found);
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,139 @@
+#include "eval/generator.h"
+
+#include "base/error.h"
+#include "eval/stack.h"
+
+namespace oxy::eval {
+namespace {
+
+struct GeneratorObject {
+  PyObject_HEAD
+  GeneratorData* data;
+};
+
+void deallocate(PyObject* self) {
+  delete reinterpret_cast<GeneratorObject*>(self)->data;
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* generator_type() {
+  static PyTypeObject* type = [] {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)}, {0, nullptr}};
+    static PyType_Spec spec = {"oxyfuel.generator", sizeof(GeneratorObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  check(type != nullptr, "cannot make the generator type");
+  return type;
+}
+
+}  // namespace
+
+Ref make_generator(std::unique_ptr<GeneratorData> data) {
+  PyTypeObject* type = generator_type();
+  auto* object = reinterpret_cast<GeneratorObject*>(type->tp_alloc(type, 0));
+  if (!object) return {};
+  object->data = data.release();
+  return Ref::steal(reinterpret_cast<PyObject*>(object));
+}
+
+bool is_generator(PyObject* object) { return Py_TYPE(object) == generator_type(); }
+
+GeneratorData& generator_data(PyObject* object) { return *reinterpret_cast<GeneratorObject*>(object)->data; }
+
+Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
+  Ref hold = Ref::borrow(generator);
+  GeneratorData& data = generator_data(generator);
+  if (data.state == GeneratorState::Finished) {
+    data.returned = Ref::borrow(Py_None);
+    return {};
+  }
+  if (data.state == GeneratorState::Running) {
+    PyErr_SetString(PyExc_ValueError, "generator already executing");
+    *error = true;
+    return {};
+  }
+  if (data.state == GeneratorState::Suspended) data.frame.stack.push_back(Ref::borrow(sent));
+  data.state = GeneratorState::Running;
+  const Flow flow = run(data.frame);
+  if (flow == Flow::Raised) {
+    data.state = GeneratorState::Finished;
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
+      PyErr_Clear();
+      PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
+    }
+    *error = true;
+    return {};
+  }
+  Ref value = pop(data.frame);
+  if (flow == Flow::Yielded) {
+    data.state = GeneratorState::Suspended;
+    return value;
+  }
+  data.state = GeneratorState::Finished;
+  data.returned = std::move(value);
+  return {};
+}
+
+Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
+  using bytecode::Op;
+  auto& stack = frame.stack;
+  switch (in.op) {
+    case Op::Resume:
+      return Flow::Next;
+    case Op::ReturnGenerator:
+      if (&frame == outermost_) stop("the frame of a generator runs in eager");
+      stack.push_back(Ref::borrow(Py_None));
+      return Flow::Next;
+    case Op::YieldValue:
+      if (&frame == outermost_) stop("the frame of a generator runs in eager");
+      return Flow::Yielded;
+    case Op::GetYieldFromIter: {
+      if (is_generator(stack.back().get())) return Flow::Next;
+      Ref object = pop(frame);
+      Ref iterator = get_iterator(object.get());
+      if (!iterator) return Flow::Raised;
+      stack.push_back(std::move(iterator));
+      return Flow::Next;
+    }
+    case Op::Send: {
+      Ref sent = pop(frame);
+      PyObject* receiver = stack.back().get();
+      bool error = false;
+      Ref value;
+      Ref returned = Ref::borrow(Py_None);
+      if (is_generator(receiver)) {
+        value = run_generator(receiver, sent.get(), &error);
+        if (!value && !error) returned = generator_data(receiver).returned;
+      } else if (sent == Py_None) {
+        value = iterate(receiver, &error);
+      } else {
+        stop("sends a value into an iterator");
+      }
+      if (error) return Flow::Raised;
+      if (value) {
+        stack.push_back(std::move(value));
+        return Flow::Next;
+      }
+      if constexpr (PY_VERSION_HEX < 0x030C0000) stack.pop_back();
+      stack.push_back(std::move(returned));
+      jump(frame, in.arg);
+      return Flow::Jumped;
+    }
+    case Op::EndSend: {
+      Ref value = pop(frame);
+      stack.back() = std::move(value);
+      return Flow::Next;
+    }
+    case Op::EndFor:
+      stack.pop_back();
+      if constexpr (PY_VERSION_HEX < 0x030D0000) stack.pop_back();
+      return Flow::Next;
+    default:
+      stop("an instruction of a coroutine is not captured");
+  }
+}
+
+}  // namespace oxy::eval

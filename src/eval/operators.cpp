@@ -1,0 +1,193 @@
+// Arithmetic, comparison and formatting.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+using bytecode::BinaryKind;
+
+namespace {
+
+struct BinaryEntry {
+  const char* method;
+  const char* reflected;
+  const char* in_place;
+  PyObject* (*run)(PyObject*, PyObject*);
+  PyObject* (*run_in_place)(PyObject*, PyObject*);
+};
+
+PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
+PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
+
+// In the order of BinaryKind.
+constexpr BinaryEntry kBinary[] = {
+    {"__add__", "__radd__", "__iadd__", &PyNumber_Add, &PyNumber_InPlaceAdd},
+    {"__and__", "__rand__", "__iand__", &PyNumber_And, &PyNumber_InPlaceAnd},
+    {"__floordiv__", "__rfloordiv__", "__ifloordiv__", &PyNumber_FloorDivide, &PyNumber_InPlaceFloorDivide},
+    {"__lshift__", "__rlshift__", "__ilshift__", &PyNumber_Lshift, &PyNumber_InPlaceLshift},
+    {"__matmul__", "__rmatmul__", "__imatmul__", &PyNumber_MatrixMultiply, &PyNumber_InPlaceMatrixMultiply},
+    {"__mul__", "__rmul__", "__imul__", &PyNumber_Multiply, &PyNumber_InPlaceMultiply},
+    {"__mod__", "__rmod__", "__imod__", &PyNumber_Remainder, &PyNumber_InPlaceRemainder},
+    {"__or__", "__ror__", "__ior__", &PyNumber_Or, &PyNumber_InPlaceOr},
+    {"__pow__", "__rpow__", "__ipow__", &power, &in_place_power},
+    {"__rshift__", "__rrshift__", "__irshift__", &PyNumber_Rshift, &PyNumber_InPlaceRshift},
+    {"__sub__", "__rsub__", "__isub__", &PyNumber_Subtract, &PyNumber_InPlaceSubtract},
+    {"__truediv__", "__rtruediv__", "__itruediv__", &PyNumber_TrueDivide, &PyNumber_InPlaceTrueDivide},
+    {"__xor__", "__rxor__", "__ixor__", &PyNumber_Xor, &PyNumber_InPlaceXor},
+};
+
+constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+
+}  // namespace
+
+Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
+  const BinaryEntry& entry = kBinary[static_cast<size_t>(kind)];
+  auto run = in_place ? entry.run_in_place : entry.run;
+  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
+    if (!trace::is_trace_tensor(left) && has_python_special(left, entry.method))
+      stop("an operator of a user's class is given a tensor");
+    Ref a = plain(left, "an operator"), b = plain(right, "an operator");
+    return torch_result(*this, [&] { return Ref::steal(run(a.get(), b.get())); });
+  }
+  if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));
+  auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
+    if (!has_python_special(self, name)) return Ref::borrow(Py_NotImplemented);
+    Ref method = special_method(self, name);
+    return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+  };
+  const bool reflected_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left)) &&
+                               has_python_special(right, entry.reflected);
+  if (in_place) {
+    Ref result = try_method(left, entry.in_place, right);
+    if (result != Py_NotImplemented) return result;
+  }
+  if (reflected_first) {
+    Ref result = try_method(right, entry.reflected, left);
+    if (result != Py_NotImplemented) return result;
+  }
+  Ref result = try_method(left, entry.method, right);
+  if (result != Py_NotImplemented) return result;
+  if (!reflected_first && Py_TYPE(left) != Py_TYPE(right)) {
+    result = try_method(right, entry.reflected, left);
+    if (result != Py_NotImplemented) return result;
+  }
+  if (has_python_special(left, entry.method) || has_python_special(right, entry.reflected)) {
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for an operator: '%.100s' and '%.100s'",
+                 Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    return {};
+  }
+  if (in_place && is_external(left) && is_builtin_container(left) && !PyTuple_Check(left))
+    stop("changes a container made before the call");
+  auto shallow = [&](PyObject* object) -> Ref {
+    if (is_generator(object)) return drain(object);
+    Ref copy = materialize(object);
+    if (is_external(copy.get()) && !is_identity_object(copy.get()))
+      stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
+    return copy;
+  };
+  Ref a = shallow(left), b = shallow(right);
+  return Ref::steal(run(a.get(), b.get()));
+}
+
+Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
+  if (guards::is_constant(left) && guards::is_constant(right))
+    return Ref::steal(PyObject_RichCompare(left, right, operation));
+  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
+    Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
+    return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
+  }
+  static constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+  auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
+    if (!has_python_special(self, name)) return Ref::borrow(Py_NotImplemented);
+    Ref method = special_method(self, name);
+    return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+  };
+  Ref result = try_method(left, kCompare[operation], right);
+  if (result != Py_NotImplemented) return result;
+  result = try_method(right, kCompare[kReflected[operation]], left);
+  if (result != Py_NotImplemented) return result;
+  if (operation == Py_NE && has_python_special(left, "__eq__")) {
+    result = try_method(left, "__eq__", right);
+    if (!result) return {};
+    if (result != Py_NotImplemented) {
+      bool error = false;
+      const bool equal = truth(result.get(), &error);
+      return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
+    }
+  }
+  if (is_builtin_container(left) && is_builtin_container(right)) {
+    Ref a = materialize(left), b = materialize(right);
+    const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) || (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
+    if (sequences && (operation == Py_EQ || operation == Py_NE)) {
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(a.get());
+      bool equal = size == PySequence_Fast_GET_SIZE(b.get());
+      for (Py_ssize_t i = 0; equal && i < size; ++i) {
+        PyObject *x = PySequence_Fast_GET_ITEM(a.get(), i), *y = PySequence_Fast_GET_ITEM(b.get(), i);
+        if (x == y) continue;
+        Ref item = compare(x, y, Py_EQ);
+        bool error = false;
+        equal = item && truth(item.get(), &error);
+        if (!item || error) return {};
+      }
+      return Ref::borrow(equal == (operation == Py_EQ) ? Py_True : Py_False);
+    }
+    Ref x = plain(a.get(), "a comparison"), y = plain(b.get(), "a comparison");
+    return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
+  }
+  return Ref::steal(PyObject_RichCompare(left, right, operation));
+}
+
+Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
+  using bytecode::Op;
+  const char* name = op == Op::UnaryNegative ? "__neg__" : op == Op::UnaryInvert ? "__invert__" : "__pos__";
+  auto run = op == Op::UnaryNegative ? &PyNumber_Negative : op == Op::UnaryInvert ? &PyNumber_Invert : &PyNumber_Positive;
+  if (trace::is_trace_tensor(operand)) return torch_result(*this, [&] { return Ref::steal(run(operand)); });
+  if (has_python_special(operand, name)) {
+    Ref method = special_method(operand, name);
+    return method ? call_positional(method.get(), {}) : Ref();
+  }
+  return Ref::steal(run(operand));
+}
+
+Ref Evaluator::to_text(PyObject* value, bool repr) {
+  if (guards::is_constant(value) || is_value_object(value) || is_identity_object(value) ||
+      (PyExceptionInstance_Check(value) && !has_python_special(value, "__str__")))
+    return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value));
+  if (trace::is_trace_tensor(value)) stop("prints a tensor", "the text depends on data");
+  for (const char* name : {"__str__", "__repr__"}) {
+    if (repr && std::string_view(name) == "__str__") continue;
+    if (!has_python_special(value, name)) continue;
+    Ref method = special_method(value, name);
+    return method ? call_positional(method.get(), {}) : Ref();
+  }
+  if (is_builtin_container(value)) {
+    Ref copy = plain(value, "repr");
+    return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(copy.get()) : PyObject_Str(copy.get())); });
+  }
+  stop(fmt::format("the text of an object of type {}", Py_TYPE(value)->tp_name));
+}
+
+Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
+  Ref converted = Ref::borrow(value);
+  if (conversion == 1 || conversion == 2) converted = to_text(value, conversion == 2);
+  if (conversion == 3) {
+    stop("an ascii conversion in an f-string");
+  }
+  if (!converted) return {};
+  if (!guards::is_constant(converted.get()) && !is_enum_member(converted.get())) {
+    if (has_python_special(converted.get(), "__format__")) {
+      Ref method = special_method(converted.get(), "__format__");
+      return call_positional(method.get(), {spec ? Ref::borrow(spec) : Ref::steal(PyUnicode_FromString(""))});
+    }
+    if (!spec || PyUnicode_GET_LENGTH(spec) == 0) return to_text(converted.get(), false);
+    stop("formats an object with a format specification");
+  }
+  return Ref::steal(PyObject_Format(converted.get(), spec));
+}
+
+}  // namespace oxy::eval

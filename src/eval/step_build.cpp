@@ -1,0 +1,173 @@
+// Building and unpacking containers.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/stack.h"
+
+namespace oxy::eval {
+
+using bytecode::Instruction;
+using bytecode::Op;
+
+Ref Evaluator::unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items) {
+  Ref list = drain(sequence);
+  if (!list) return {};
+  const Py_ssize_t count = PyList_GET_SIZE(list.get());
+  if (count < before + after) {
+    if (starred)
+      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %zd, got %zd)", before + after, count);
+    else
+      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %zd, got %zd)", before, count);
+    return {};
+  }
+  if (!starred && count > before) {
+    PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %zd)", before);
+    return {};
+  }
+  for (Py_ssize_t i = 0; i < before; ++i) items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
+  if (starred) {
+    items->push_back(Ref::steal(PyList_GetSlice(list.get(), before, count - after)));
+    for (Py_ssize_t i = count - after; i < count; ++i) items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
+  }
+  return list;
+}
+
+Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
+  auto& stack = frame.stack;
+  const auto count = static_cast<size_t>(in.arg);
+  auto push = [&](Ref value) {
+    if (!value) return Flow::Raised;
+    stack.push_back(std::move(value));
+    return Flow::Next;
+  };
+  auto take = [&](size_t n) {
+    std::vector<Ref> items(std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(n)),
+                           std::make_move_iterator(stack.end()));
+    stack.resize(stack.size() - n);
+    return items;
+  };
+  auto container = [&]() { return stack[stack.size() - count].get(); };
+  switch (in.op) {
+    case Op::BuildTuple:
+    case Op::BuildList: {
+      std::vector<Ref> items = take(count);
+      const bool tuple = in.op == Op::BuildTuple;
+      Ref result = Ref::steal(tuple ? PyTuple_New(in.arg) : PyList_New(in.arg));
+      for (size_t i = 0; i < count; ++i) {
+        if (tuple) PyTuple_SET_ITEM(result.get(), i, items[i].release());
+        else PyList_SET_ITEM(result.get(), i, items[i].release());
+      }
+      return push(std::move(result));
+    }
+    case Op::BuildSet: {
+      std::vector<Ref> items = take(count);
+      Ref result = Ref::steal(PySet_New(nullptr));
+      for (Ref& item : items) {
+        if (has_python_special(item.get(), "__hash__")) stop("hashes an object with its own __hash__");
+        if (PySet_Add(result.get(), item.get()) < 0) return Flow::Raised;
+      }
+      return push(std::move(result));
+    }
+    case Op::BuildMap: {
+      std::vector<Ref> items = take(2 * count);
+      Ref result = Ref::steal(PyDict_New());
+      for (size_t i = 0; i < count; ++i)
+        if (!set_item(result.get(), items[2 * i].get(), items[2 * i + 1].get())) return Flow::Raised;
+      return push(std::move(result));
+    }
+    case Op::BuildConstKeyMap: {
+      Ref keys = pop(frame);
+      std::vector<Ref> items = take(count);
+      Ref result = Ref::steal(PyDict_New());
+      for (size_t i = 0; i < count; ++i)
+        if (PyDict_SetItem(result.get(), PyTuple_GET_ITEM(keys.get(), i), items[i].get()) < 0) return Flow::Raised;
+      return push(std::move(result));
+    }
+    case Op::BuildString: {
+      std::vector<Ref> items = take(count);
+      Ref list = Ref::steal(PyList_New(in.arg));
+      for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, items[i].release());
+      Ref empty = Ref::steal(PyUnicode_FromStringAndSize("", 0));
+      return push(Ref::steal(PyUnicode_Join(empty.get(), list.get())));
+    }
+    case Op::BuildSlice: {
+      std::vector<Ref> items = take(count);
+      return push(Ref::steal(PySlice_New(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr)));
+    }
+    case Op::ListAppend: {
+      Ref item = pop(frame);
+      return PyList_Append(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
+    }
+    case Op::SetAdd: {
+      Ref item = pop(frame);
+      if (has_python_special(item.get(), "__hash__")) stop("hashes an object with its own __hash__");
+      return PySet_Add(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
+    }
+    case Op::MapAdd: {
+      Ref value = pop(frame), key = pop(frame);
+      return set_item(container(), key.get(), value.get()) ? Flow::Next : Flow::Raised;
+    }
+    case Op::ListExtend: {
+      Ref iterable = pop(frame);
+      Ref items = drain(iterable.get());
+      if (!items) return Flow::Raised;
+      PyObject* list = container();
+      return PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items.get()) == 0 ? Flow::Next
+                                                                                                   : Flow::Raised;
+    }
+    case Op::SetUpdate: {
+      Ref iterable = pop(frame);
+      Ref items = drain(iterable.get());
+      if (!items || _PySet_Update(container(), items.get()) < 0) return Flow::Raised;
+      return Flow::Next;
+    }
+    case Op::DictUpdate:
+    case Op::DictMerge: {
+      Ref mapping = pop(frame);
+      Ref copy = materialize(mapping.get());
+      if (!PyDict_Check(copy.get())) {
+        if (!has_python_special(copy.get(), "keys")) stop("unpacks an object that is not a dict with **");
+        Ref keys_method = special_method(copy.get(), "keys");
+        Ref keys = keys_method ? call_positional(keys_method.get(), {}) : Ref();
+        Ref key_list = keys ? drain(keys.get()) : Ref();
+        if (!key_list) return Flow::Raised;
+        Ref merged = Ref::steal(PyDict_New());
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key_list.get()); ++i) {
+          PyObject* key = PyList_GET_ITEM(key_list.get(), i);
+          Ref value = get_item(copy.get(), key);
+          if (!value || PyDict_SetItem(merged.get(), key, value.get()) < 0) return Flow::Raised;
+        }
+        copy = std::move(merged);
+      }
+      PyObject* dict = container();
+      if (in.op == Op::DictMerge) {
+        PyObject* key = nullptr;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(copy.get(), &position, &key, nullptr)) {
+          if (PyDict_Contains(dict, key) == 1) {
+            PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
+            return Flow::Raised;
+          }
+        }
+      }
+      return PyDict_Update(dict, copy.get()) == 0 ? Flow::Next : Flow::Raised;
+    }
+    case Op::ListToTuple: {
+      Ref list = pop(frame);
+      return push(Ref::steal(PyList_AsTuple(list.get())));
+    }
+    case Op::UnpackSequence:
+    case Op::UnpackEx: {
+      Ref sequence = pop(frame);
+      const bool starred = in.op == Op::UnpackEx;
+      std::vector<Ref> items;
+      if (!unpack(sequence.get(), in.arg, starred ? in.arg2 : 0, starred, &items)) return Flow::Raised;
+      for (size_t i = items.size(); i-- > 0;) stack.push_back(std::move(items[i]));
+      return Flow::Next;
+    }
+    default:
+      stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
+  }
+}
+
+}  // namespace oxy::eval

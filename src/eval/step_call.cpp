@@ -1,0 +1,201 @@
+// Calls and function objects.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/stack.h"
+
+namespace oxy::eval {
+
+using bytecode::Instruction;
+using bytecode::Op;
+
+Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
+  auto& stack = frame.stack;
+  auto push = [&](Ref value) {
+    if (!value) return Flow::Raised;
+    stack.push_back(std::move(value));
+    return Flow::Next;
+  };
+  switch (in.op) {
+    case Op::Call: {
+      Ref names;
+      if (in.arg2 == -2) names = pop(frame);
+      else if (in.arg2 >= 0) names = Ref::borrow(PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg2));
+      const size_t keyword_count = names ? static_cast<size_t>(PyTuple_GET_SIZE(names.get())) : 0;
+      const auto count = static_cast<size_t>(in.arg);
+      const size_t base = stack.size() - count - 2;
+      Arguments arguments;
+      Ref callable;
+      Ref &lower = stack[base], &upper = stack[base + 1];
+      Ref self;
+      if constexpr (kCallableFirst) {
+        callable = std::move(lower);
+        self = std::move(upper);
+      } else if (lower) {
+        callable = std::move(lower);
+        self = std::move(upper);
+      } else {
+        callable = std::move(upper);
+      }
+      if (self) arguments.positional.push_back(std::move(self));
+      for (size_t i = 0; i < count; ++i) {
+        Ref& value = stack[base + 2 + i];
+        if (i < count - keyword_count)
+          arguments.positional.push_back(std::move(value));
+        else
+          arguments.keywords.emplace_back(
+              Ref::borrow(PyTuple_GET_ITEM(names.get(), static_cast<Py_ssize_t>(i - (count - keyword_count)))),
+              std::move(value));
+      }
+      stack.resize(base);
+      return push(call(callable.get(), std::move(arguments)));
+    }
+    case Op::CallFunctionEx: {
+      Ref keywords = in.arg ? pop(frame) : Ref();
+      Ref args = pop(frame);
+      Ref callable;
+      if constexpr (kCallableFirst) {
+        pop(frame);
+        callable = pop(frame);
+      } else {
+        callable = pop(frame);
+        pop(frame);
+      }
+      Arguments arguments;
+      Ref items = drain(args.get());
+      if (!items) return Flow::Raised;
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+        arguments.positional.push_back(Ref::borrow(PyList_GET_ITEM(items.get(), i)));
+      if (keywords) {
+        Ref dict = materialize(keywords.get());
+        if (!PyDict_Check(dict.get())) stop("calls with ** of an object that is not a dict");
+        PyObject *key = nullptr, *value = nullptr;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(dict.get(), &position, &key, &value)) {
+          if (!PyUnicode_Check(key)) {
+            PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+            return Flow::Raised;
+          }
+          arguments.keywords.emplace_back(Ref::borrow(key), Ref::borrow(value));
+        }
+      }
+      return push(call(callable.get(), std::move(arguments)));
+    }
+    case Op::MakeFunction: {
+      Ref code = pop(frame);
+      Ref function = Ref::steal(PyFunction_New(code.get(), frame.globals.get()));
+      if (!function) return Flow::Raised;
+      auto* object = reinterpret_cast<PyFunctionObject*>(function.get());
+      if (in.arg & 8) object->func_closure = pop(frame).release();
+      if (in.arg & 4) object->func_annotations = pop(frame).release();
+      if (in.arg & 2) object->func_kwdefaults = pop(frame).release();
+      if (in.arg & 1) object->func_defaults = pop(frame).release();
+      fresh_functions_.insert(function.get());
+      keep_alive_.push_back(function);
+      return push(std::move(function));
+    }
+    case Op::SetFunctionAttribute: {
+      Ref function = pop(frame), value = pop(frame);
+      auto* object = reinterpret_cast<PyFunctionObject*>(function.get());
+      PyObject** field = in.arg == 8   ? &object->func_closure
+                         : in.arg == 4 ? &object->func_annotations
+                         : in.arg == 2 ? &object->func_kwdefaults
+                                       : &object->func_defaults;
+      Py_XSETREF(*field, value.release());
+      return push(std::move(function));
+    }
+    default:
+      stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
+  }
+}
+
+Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
+  auto& stack = frame.stack;
+  PyObject* subject = stack.back().get();
+  switch (in.op) {
+    case Op::GetLen: {
+      Ref copy = materialize(subject);
+      const Py_ssize_t length = PyObject_Size(copy.get());
+      if (length < 0) return Flow::Raised;
+      stack.push_back(Ref::steal(PyLong_FromSsize_t(length)));
+      return Flow::Next;
+    }
+    case Op::MatchMapping:
+    case Op::MatchSequence: {
+      const unsigned long flag = in.op == Op::MatchMapping ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
+      stack.push_back(Ref::borrow(PyType_HasFeature(Py_TYPE(subject), flag) ? Py_True : Py_False));
+      return Flow::Next;
+    }
+    case Op::MatchKeys: {
+      PyObject* keys = subject;
+      PyObject* mapping = stack[stack.size() - 2].get();
+      Ref copy = materialize(mapping);
+      if (!PyDict_Check(copy.get())) stop("matches a mapping that is not a dict");
+      Ref values = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(keys)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
+        PyObject* value = PyDict_GetItemWithError(copy.get(), PyTuple_GET_ITEM(keys, i));
+        if (!value) {
+          if (PyErr_Occurred()) return Flow::Raised;
+          stack.push_back(Ref::borrow(Py_None));
+          return Flow::Next;
+        }
+        PyTuple_SET_ITEM(values.get(), i, Py_NewRef(value));
+      }
+      stack.push_back(std::move(values));
+      return Flow::Next;
+    }
+    case Op::MatchClass: {
+      Ref names = pop(frame), type = pop(frame), object = pop(frame);
+      const int match = PyObject_IsInstance(object.get(), type.get());
+      if (match < 0) return Flow::Raised;
+      if (!match) {
+        stack.push_back(Ref::borrow(Py_None));
+        return Flow::Next;
+      }
+      std::vector<Ref> values;
+      Ref match_args;
+      if (in.arg > 0) {
+        const bool self_match = PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type.get()), _Py_TPFLAGS_MATCH_SELF);
+        if (self_match) {
+          if (in.arg > 1) {
+            PyErr_Format(PyExc_TypeError, "%s() accepts 1 positional sub-pattern (%d given)",
+                         reinterpret_cast<PyTypeObject*>(type.get())->tp_name, in.arg);
+            return Flow::Raised;
+          }
+          values.push_back(object);
+        } else {
+          Ref key = Ref::steal(PyUnicode_InternFromString("__match_args__"));
+          match_args = get_attribute(type.get(), key.get());
+          if (!match_args || !PyTuple_CheckExact(match_args.get()) || PyTuple_GET_SIZE(match_args.get()) < in.arg)
+            stop("matches positional sub-patterns without __match_args__");
+        }
+      }
+      auto add = [&](PyObject* name) {
+        Ref value = get_attribute(object.get(), name);
+        if (!value) return false;
+        values.push_back(std::move(value));
+        return true;
+      };
+      bool missing = false;
+      if (match_args)
+        for (Py_ssize_t i = 0; i < in.arg && !missing; ++i) missing = !add(PyTuple_GET_ITEM(match_args.get(), i));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()) && !missing; ++i)
+        missing = !add(PyTuple_GET_ITEM(names.get(), i));
+      if (missing) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return Flow::Raised;
+        PyErr_Clear();
+        stack.push_back(Ref::borrow(Py_None));
+        return Flow::Next;
+      }
+      Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+      for (size_t i = 0; i < values.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), values[i].release());
+      stack.push_back(std::move(tuple));
+      return Flow::Next;
+    }
+    default:
+      stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
+  }
+}
+
+}  // namespace oxy::eval

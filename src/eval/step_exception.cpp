@@ -1,0 +1,118 @@
+// Raising, catching, and with blocks.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/stack.h"
+
+namespace oxy::eval {
+
+using bytecode::Instruction;
+using bytecode::Op;
+
+bool Evaluator::unwind(Frame& frame) {
+  const int32_t offset = frame.instruction().offset;
+  for (const bytecode::ExceptionEntry& entry : frame.code->exception_table) {
+    if (offset < entry.begin || offset >= entry.end) continue;
+    frame.stack.resize(static_cast<size_t>(entry.depth));
+    if (entry.push_lasti) frame.stack.push_back(Ref::steal(PyLong_FromLong(offset)));
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback && value) PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    frame.stack.push_back(Ref::steal(value));
+    frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(entry.target)]);
+    return true;
+  }
+  return false;
+}
+
+Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
+  auto& stack = frame.stack;
+  switch (in.op) {
+    case Op::RaiseVarargs: {
+      Ref cause = in.arg >= 2 ? pop(frame) : Ref();
+      Ref exception = in.arg >= 1 ? pop(frame) : Ref::steal(PyErr_GetHandledException());
+      if (!exception || exception == Py_None) {
+        PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
+        return Flow::Raised;
+      }
+      auto instance = [&](Ref& e) {
+        if (PyExceptionClass_Check(e.get())) e = call_positional(e.get(), {});
+        return static_cast<bool>(e);
+      };
+      if (!instance(exception)) return Flow::Raised;
+      if (!PyExceptionInstance_Check(exception.get())) {
+        PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
+        return Flow::Raised;
+      }
+      if (is_external(exception.get())) stop("raises an exception object made before the call");
+      if (cause) {
+        if (cause != Py_None && !instance(cause)) return Flow::Raised;
+        PyException_SetCause(exception.get(), cause == Py_None ? nullptr : cause.release());
+      }
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+      return Flow::Raised;
+    }
+    case Op::Reraise: {
+      Ref exception = pop(frame);
+      PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))), exception.new_reference(),
+                    PyException_GetTraceback(exception.get()));
+      return Flow::Raised;
+    }
+    case Op::PushExcInfo: {
+      Ref exception = pop(frame);
+      Ref previous = Ref::steal(PyErr_GetHandledException());
+      stack.push_back(previous ? std::move(previous) : Ref::borrow(Py_None));
+      PyErr_SetHandledException(exception.get());
+      stack.push_back(std::move(exception));
+      return Flow::Next;
+    }
+    case Op::PopExcept: {
+      Ref previous = pop(frame);
+      PyErr_SetHandledException(previous == Py_None ? nullptr : previous.get());
+      return Flow::Next;
+    }
+    case Op::CheckExcMatch: {
+      Ref classes = pop(frame);
+      PyObject* exception = stack.back().get();
+      stack.push_back(Ref::borrow(PyErr_GivenExceptionMatches(exception, classes.get()) ? Py_True : Py_False));
+      return Flow::Next;
+    }
+    case Op::BeforeWith: {
+      Ref manager = pop(frame);
+      Ref exit = special_method(manager.get(), "__exit__");
+      Ref enter = exit ? special_method(manager.get(), "__enter__") : Ref();
+      if (!enter) {
+        if (!PyErr_Occurred())
+          PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol",
+                       Py_TYPE(manager.get())->tp_name);
+        return Flow::Raised;
+      }
+      Ref entered = call_positional(enter.get(), {});
+      if (!entered) return Flow::Raised;
+      stack.push_back(std::move(exit));
+      stack.push_back(std::move(entered));
+      return Flow::Next;
+    }
+    case Op::WithExceptStart: {
+      // exit, lasti, previous exception, exception
+      Ref exception = stack.back();
+      Ref exit = stack[stack.size() - 4];
+      PyObject* traceback = PyException_GetTraceback(exception.get());
+      std::vector<Ref> args;
+      args.push_back(Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))));
+      args.push_back(exception);
+      args.push_back(traceback ? Ref::steal(traceback) : Ref::borrow(Py_None));
+      Ref result = call_positional(exit.get(), std::move(args));
+      if (!result) return Flow::Raised;
+      stack.push_back(std::move(result));
+      return Flow::Next;
+    }
+    default:
+      stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
+  }
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,137 @@
+// Globals, builtins, cells, super() and imports.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/stack.h"
+
+namespace oxy::eval {
+
+using bytecode::Instruction;
+using bytecode::Op;
+using guards::CheckKind;
+
+Ref Evaluator::load_global(Frame& frame, PyObject* name) {
+  PyObject* globals = frame.globals.get();
+  if (auto written = attribute_effect(globals, name)) {
+    if (*written) return *written;
+  } else {
+    const SourceId source = guards().pinned(globals);
+    if (PyObject* value = PyDict_GetItemWithError(globals, name)) return admit(value, guards().dict_item(source, name));
+    guards().require(source, CheckKind::Absent, name);
+  }
+  PyObject* builtins = frame.builtins.get();
+  if (PyObject* value = PyDict_GetItemWithError(builtins, name))
+    return admit(value, guards().dict_item(guards().pinned(builtins), name));
+  PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+  return {};
+}
+
+Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
+  auto& stack = frame.stack;
+  auto variable = [&]() -> Ref& { return local(frame, in.arg); };
+  auto push = [&](Ref value) {
+    if (!value) return Flow::Raised;
+    stack.push_back(std::move(value));
+    return Flow::Next;
+  };
+  switch (in.op) {
+    case Op::LoadGlobal:
+      return push(load_global(frame, name_at(frame, in.arg)));
+    case Op::StoreGlobal: {
+      Ref value = pop(frame);
+      record_global_effect(frame.globals.get(), name_at(frame, in.arg), value.get());
+      return Flow::Next;
+    }
+    case Op::DeleteGlobal:
+      record_global_effect(frame.globals.get(), name_at(frame, in.arg), nullptr);
+      return Flow::Next;
+    case Op::MakeCell:
+      variable() = Ref::steal(PyCell_New(variable().get()));
+      return variable() ? Flow::Next : Flow::Raised;
+    case Op::CopyFreeVars: {
+      PyObject* closure = PyFunction_GET_CLOSURE(frame.function.get());
+      const size_t first = frame.locals.size() - static_cast<size_t>(in.arg);
+      for (int32_t i = 0; i < in.arg; ++i)
+        frame.locals[first + static_cast<size_t>(i)] = Ref::borrow(PyTuple_GET_ITEM(closure, i));
+      return Flow::Next;
+    }
+    case Op::LoadClosure:
+      return push(variable());
+    case Op::LoadDeref:
+    case Op::LoadClassDeref: {
+      PyObject* cell = variable().get();
+      PyObject* name = PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg);
+      if (auto written = attribute_effect(cell, name); written && *written) return push(*written);
+      if (SourceId source = source_of(cell); source != guards::kNoSource) {
+        SourceId contents = guards().derived(guards::SourceKind::CellContents, source);
+        if (PyCell_GET(cell)) return push(admit(PyCell_GET(cell), contents));
+      } else if (PyCell_GET(cell)) {
+        return push(Ref::borrow(PyCell_GET(cell)));
+      }
+      PyErr_Format(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope",
+                   name);
+      return Flow::Raised;
+    }
+    case Op::StoreDeref: {
+      Ref value = pop(frame);
+      PyObject* cell = variable().get();
+      if (is_external(cell)) {
+        record_attribute_effect(cell, PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg), value.get());
+      } else {
+        PyCell_Set(cell, value.get());
+      }
+      return Flow::Next;
+    }
+    case Op::DeleteDeref:
+      if (is_external(variable().get())) stop("deletes a variable of an enclosing function");
+      PyCell_Set(variable().get(), nullptr);
+      return Flow::Next;
+    case Op::LoadSuperAttr:
+    case Op::LoadSuperMethod: {
+      Ref self = pop(frame), type = pop(frame), global_super = pop(frame);
+      if (global_super != reinterpret_cast<PyObject*>(&PySuper_Type)) stop("super was replaced");
+      Ref super_object = Ref::steal(PyObject_CallFunctionObjArgs(global_super.get(), type.get(), self.get(), nullptr));
+      if (!super_object) return Flow::Raised;
+      Ref value = get_attribute(super_object.get(), name_at(frame, in.arg));
+      if (!value) return Flow::Raised;
+      if (in.op == Op::LoadSuperMethod) push_callable(frame, std::move(value));
+      else stack.push_back(std::move(value));
+      return Flow::Next;
+    }
+    case Op::ImportName: {
+      Ref from_list = pop(frame), level = pop(frame);
+      PyObject* name = name_at(frame, in.arg);
+      // Only what is loaded already: running a module is a side effect.
+      Ref full = Ref::borrow(name);
+      const long depth = PyLong_AsLong(level.get());
+      if (depth > 0) {
+        Ref package = Ref::borrow(PyDict_GetItemString(frame.globals.get(), "__package__"));
+        if (!package || !PyUnicode_Check(package.get())) stop("imports relative to an unknown package");
+        std::string base = PyUnicode_AsUTF8(package.get());
+        for (long i = 1; i < depth; ++i) base = base.substr(0, base.rfind('.'));
+        const char* tail = PyUnicode_AsUTF8(name);
+        if (tail && *tail) base += fmt::format(".{}", tail);
+        full = Ref::steal(PyUnicode_FromString(base.c_str()));
+      }
+      Ref loaded = Ref::steal(PyImport_GetModule(full.get()));
+      if (!loaded) {
+        PyErr_Clear();
+        stop(fmt::format("imports module {}", PyUnicode_AsUTF8(full.get())), "import it before the compiled function runs");
+      }
+      Ref module = Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals.get(), nullptr, from_list.get(),
+                                                               static_cast<int>(depth)));
+      if (!module) return Flow::Raised;
+      return push(pin(module.get()));
+    }
+    case Op::ImportFrom: {
+      Ref value = get_attribute(stack.back().get(), name_at(frame, in.arg));
+      return push(std::move(value));
+    }
+    case Op::LoadAssertionError:
+      return push(Ref::borrow(PyExc_AssertionError));
+    default:
+      stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
+  }
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,208 @@
+#include "eval/template.h"
+
+#include "base/error.h"
+
+namespace oxy::eval {
+
+using cpy::Ref;
+
+Ref Rebuilder::build(const Template& t) {
+  const auto index = static_cast<size_t>(t.index);
+  switch (t.kind) {
+    case TemplateKind::Null:
+      return {};
+    case TemplateKind::Constant:
+      return t.object;
+    case TemplateKind::External:
+      return externals_[index];
+    case TemplateKind::Output:
+      return outputs_[index];
+    case TemplateKind::Object:
+      return make(index);
+  }
+  return {};
+}
+
+Ref Rebuilder::make(size_t index) {
+  if (made_[index]) return made_[index];
+  const ObjectTemplate& t = objects_[index];
+  auto* type = reinterpret_cast<PyTypeObject*>(t.type.get());
+  // Items first, for what cannot be changed once it is made.
+  auto tuple_of_items = [&](size_t first = 0) {
+    Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(t.items.size() - first)));
+    for (size_t i = first; i < t.items.size(); ++i) {
+      Ref item = build(t.items[i]);
+      if (!item) return Ref();
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i - first), item.release());
+    }
+    return tuple;
+  };
+  Ref object;
+  bool filled = false;
+  switch (t.kind) {
+    case ObjectKind::Tuple:
+      object = tuple_of_items();
+      filled = true;
+      break;
+    case ObjectKind::TupleSubclass: {
+      Ref items = tuple_of_items();
+      if (!items) return {};
+      if (PyObject_HasAttrString(t.type.get(), "n_sequence_fields")) {
+        object = Ref::steal(PyObject_CallOneArg(t.type.get(), items.get()));
+      } else {
+        Ref args = Ref::steal(PyTuple_Pack(1, items.get()));
+        object = Ref::steal(PyTuple_Type.tp_new(type, args.get(), nullptr));
+      }
+      filled = true;
+      break;
+    }
+    case ObjectKind::FrozenSet: {
+      Ref items = tuple_of_items();
+      object = items ? Ref::steal(PyFrozenSet_New(items.get())) : Ref();
+      filled = true;
+      break;
+    }
+    case ObjectKind::Slice: {
+      Ref items = tuple_of_items();
+      if (!items) return {};
+      object = Ref::steal(PySlice_New(PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1),
+                                      PyTuple_GET_ITEM(items.get(), 2)));
+      filled = true;
+      break;
+    }
+    case ObjectKind::Method: {
+      Ref items = tuple_of_items();
+      if (!items) return {};
+      object = Ref::steal(PyMethod_New(PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1)));
+      filled = true;
+      break;
+    }
+    case ObjectKind::Reduced: {
+      Ref callable = build(t.items[0]), args = build(t.items[1]);
+      if (!callable || !args) return {};
+      object = Ref::steal(PyObject_CallObject(callable.get(), args.get()));
+      if (object && t.items.size() > 2) {
+        Ref state = build(t.items[2]);
+        Ref name = Ref::steal(PyUnicode_FromString("__setstate__"));
+        Ref done = state ? Ref::steal(PyObject_CallMethodOneArg(object.get(), name.get(), state.get())) : Ref();
+        if (!done) return {};
+      }
+      filled = true;
+      break;
+    }
+    case ObjectKind::Exception: {
+      Ref args = build(t.contents);
+      if (!args) return {};
+      object = Ref::steal(type->tp_new(type, args.get(), nullptr));
+      break;
+    }
+    case ObjectKind::DefaultDict: {
+      Ref factory = build(t.items[0]);
+      object = factory ? Ref::steal(PyObject_CallOneArg(t.type.get(), factory.get())) : Ref();
+      break;
+    }
+    case ObjectKind::List:
+      object = Ref::steal(PyList_New(0));
+      break;
+    case ObjectKind::Dict:
+      object = Ref::steal(PyDict_New());
+      break;
+    case ObjectKind::Set:
+      object = Ref::steal(PySet_New(nullptr));
+      break;
+    case ObjectKind::Cell:
+      object = Ref::steal(PyCell_New(nullptr));
+      break;
+    case ObjectKind::Instance: {
+      // The __new__ of the C type that the class is built on: no Python code runs.
+      PyTypeObject* base = type;
+      while (base->tp_base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+      Ref no_args = Ref::steal(PyTuple_New(0));
+      object = Ref::steal(base->tp_new(type, no_args.get(), nullptr));
+      if (object && PyDict_Check(object.get()) && base == &PyODict_Type) {
+        if (base->tp_init(object.get(), no_args.get(), nullptr) < 0) return {};
+      }
+      break;
+    }
+    case ObjectKind::Function: {
+      Ref code = build(t.items[0]), globals = build(t.items[1]);
+      object = Ref::steal(PyFunction_New(code.get(), globals.get()));
+      break;
+    }
+  }
+  if (!object) return {};
+  made_[index] = object;
+  if (!filled && !fill(index, object.get())) return {};
+  return object;
+}
+
+bool Rebuilder::fill(size_t index, PyObject* object) {
+  const ObjectTemplate& t = objects_[index];
+  auto fill_pairs = [&](size_t first, auto&& store) {
+    for (size_t i = first; i + 1 < t.items.size(); i += 2) {
+      Ref key = build(t.items[i]), value = build(t.items[i + 1]);
+      if (!key || !value || store(key.get(), value.get()) < 0) return false;
+    }
+    return true;
+  };
+  switch (t.kind) {
+    case ObjectKind::List:
+      for (const Template& item : t.items) {
+        Ref value = build(item);
+        if (!value || PyList_Append(object, value.get()) < 0) return false;
+      }
+      return true;
+    case ObjectKind::Set:
+      for (const Template& item : t.items) {
+        Ref value = build(item);
+        if (!value || PySet_Add(object, value.get()) < 0) return false;
+      }
+      return true;
+    case ObjectKind::Dict:
+      return fill_pairs(0, [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
+    case ObjectKind::DefaultDict:
+      return fill_pairs(1, [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
+    case ObjectKind::Cell:
+      if (t.items.empty()) return true;
+      if (Ref value = build(t.items[0])) return PyCell_Set(object, value.get()) == 0;
+      return false;
+    case ObjectKind::Instance:
+    case ObjectKind::Exception: {
+      if (t.kind == ObjectKind::Instance && t.contents.kind != TemplateKind::Null) {
+        Ref contents = build(t.contents);
+        if (!contents) return false;
+        if (PyODict_Check(object)) {
+          PyObject *key = nullptr, *value = nullptr;
+          Py_ssize_t position = 0;
+          while (PyDict_Next(contents.get(), &position, &key, &value))
+            if (PyODict_SetItem(object, key, value) < 0) return false;
+        } else if (PyDict_Check(object)) {
+          if (PyDict_Update(object, contents.get()) < 0) return false;
+        } else if (PyList_Check(object)) {
+          if (PyList_SetSlice(object, 0, 0, contents.get()) < 0) return false;
+        } else if (PyAnySet_Check(object)) {
+          if (_PySet_Update(object, contents.get()) < 0) return false;
+        }
+      }
+      return fill_pairs(0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
+    }
+    case ObjectKind::Function: {
+      auto* function = reinterpret_cast<PyFunctionObject*>(object);
+      PyObject** fields[] = {&function->func_defaults, &function->func_kwdefaults, &function->func_closure,
+                             &function->func_annotations, &function->func_name, &function->func_qualname,
+                             &function->func_dict};
+      for (size_t i = 0; i < std::size(fields); ++i) {
+        const Template& item = t.items[i + 2];
+        if (item.kind == TemplateKind::Null) continue;
+        Ref value = build(item);
+        if (!value) return false;
+        Py_XSETREF(*fields[i], value.release());
+      }
+      return true;
+    }
+    default:
+      throw InternalError("an object template that is filled in place");
+  }
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,69 @@
+// Templates: how the Python objects that a segment made are made again at each run.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpy/ref.h"
+
+namespace oxy::eval {
+
+enum class TemplateKind : uint8_t {
+  Null,      // no object: an unbound local, a pushed NULL
+  Constant,  // `object` itself, the same at every run
+  External,  // external number `index`: Capture::externals names its source
+  Output,    // graph output `index`
+  Object,    // object number `index` of the TemplateObjects
+};
+
+struct Template {
+  TemplateKind kind = TemplateKind::Null;
+  int32_t index = -1;
+  cpy::Ref object;
+};
+
+enum class ObjectKind : uint8_t {
+  Tuple, List, Dict, Set, FrozenSet, Slice,
+  TupleSubclass,   // `type`, items
+  Instance,        // `type`: made by `type.__new__` of its C base; items: key, value pairs of its __dict__; `contents`:
+                   // for a subclass of list, dict, OrderedDict or set, the object that holds what it contains
+  Cell,            // items: contents, or none
+  Function,        // items: code, globals, defaults, kwdefaults, closure, annotations, name, qualname, __dict__
+  Method,          // items: function, self
+  Exception,       // `type`, contents: args tuple; items: key, value pairs of its __dict__
+  DefaultDict,     // items: factory, key, value pairs
+  Reduced,         // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
+};
+
+struct ObjectTemplate {
+  ObjectKind kind = ObjectKind::Tuple;
+  cpy::Ref type;
+  std::vector<Template> items;
+  Template contents;
+};
+
+// Objects in an order in which each is made before it is used by those that cannot be made without it (tuples).
+using TemplateObjects = std::vector<ObjectTemplate>;
+
+// Rebuilds the objects of one run. References shared in the template are shared in the result.
+class Rebuilder {
+ public:
+  Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals, std::span<const cpy::Ref> outputs)
+      : objects_(objects), externals_(externals), outputs_(outputs), made_(objects.size()) {}
+  // A new reference; null with an exception set on failure. Null without one for TemplateKind::Null.
+  cpy::Ref build(const Template& t);
+
+ private:
+  cpy::Ref make(size_t index);
+  bool fill(size_t index, PyObject* object);
+
+  const TemplateObjects& objects_;
+  std::span<const cpy::Ref> externals_;
+  std::span<const cpy::Ref> outputs_;
+  std::vector<cpy::Ref> made_;
+};
+
+}  // namespace oxy::eval

@@ -1,0 +1,219 @@
+#include "eval/template_builder.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "cpy/object_dict.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+Template TemplateBuilder::external(SourceId source) {
+  auto [it, inserted] = external_index_.try_emplace(source, static_cast<int32_t>(capture_.externals.size()));
+  if (inserted) capture_.externals.push_back(source);
+  return {TemplateKind::External, it->second, {}};
+}
+
+Template TemplateBuilder::constant(PyObject* object) { return {TemplateKind::Constant, -1, Ref::borrow(object)}; }
+
+int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* type) {
+  const auto index = static_cast<int32_t>(capture_.objects.size());
+  objects_.emplace(object, index);
+  keep_alive_.push_back(Ref::borrow(object));
+  ObjectTemplate t;
+  t.kind = kind;
+  t.type = Ref::borrow(type);
+  capture_.objects.push_back(std::move(t));
+  return index;
+}
+
+Template TemplateBuilder::build(PyObject* object) {
+  if (!object) return {};
+  if (guards::is_constant(object)) return constant(object);
+  if (trace::is_trace_tensor(object)) {
+    if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
+    auto [it, inserted] = output_index_.try_emplace(object, static_cast<int32_t>(outputs_.size()));
+    if (inserted) outputs_.push_back(object);
+    return {TemplateKind::Output, it->second, {}};
+  }
+  if (THPVariable_Check(object)) evaluator_.stop("a tensor made while capturing outlives it");
+  if (auto it = evaluator_.copies_.find(object); it != evaluator_.copies_.end())
+    return external(evaluator_.source_of(it->second.get()));
+  if (evaluator_.is_fresh_function(object)) {
+    if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+    const int32_t index = reserve(object, ObjectKind::Function);
+    auto* function = reinterpret_cast<PyFunctionObject*>(object);
+    std::vector<Template> items = {constant(function->func_code), constant(function->func_globals)};
+    for (PyObject* field : {function->func_defaults, function->func_kwdefaults, function->func_closure,
+                            function->func_annotations, function->func_name, function->func_qualname, function->func_dict})
+      items.push_back(build(field));
+    capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+    return {TemplateKind::Object, index, {}};
+  }
+  if (const SourceId source = evaluator_.source_of(object); source != guards::kNoSource) {
+    if (is_identity_object(object)) return constant(object);
+    return external(source);
+  }
+  if (PySlice_Check(object)) {
+    if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    const int32_t index = reserve(object, ObjectKind::Slice);
+    std::vector<Template> items = {build(slice->start), build(slice->stop), build(slice->step)};
+    capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+    return {TemplateKind::Object, index, {}};
+  }
+  if (PyCFunction_Check(object)) {
+    PyObject* self = PyCFunction_GET_SELF(object);
+    if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
+      // A bound method of a fresh object: getattr(self, name).
+      if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+      const int32_t index = reserve(object, ObjectKind::Reduced);
+      Ref getattr = Ref::borrow(well_known("builtins", "getattr"));
+      Ref name = Ref::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
+      Ref args = Ref::steal(PyTuple_Pack(2, self, name.get()));
+      keep_alive_.push_back(args);
+      std::vector<Template> items = {constant(getattr.get()), build(args.get())};
+      capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+      return {TemplateKind::Object, index, {}};
+    }
+    return constant(object);
+  }
+  if (is_value_object(object) || is_identity_object(object)) return constant(object);
+  if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+  if (is_generator(object)) evaluator_.stop("a generator outlives the captured region");
+
+  auto with_items = [&](ObjectKind kind, PyObject* type, auto&& visit) -> Template {
+    const int32_t index = reserve(object, kind, type);
+    std::vector<Template> items;
+    visit(items);
+    capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+    return {TemplateKind::Object, index, {}};
+  };
+  auto sequence = [&](std::vector<Template>& items) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      items.push_back(build(PySequence_Fast_GET_ITEM(object, i)));
+  };
+  auto pairs = [&](std::vector<Template>& items) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      items.push_back(build(key));
+      items.push_back(build(value));
+    }
+  };
+  auto members = [&](std::vector<Template>& items) {
+    PyObject* item = nullptr;
+    Py_hash_t hash = 0;
+    Py_ssize_t position = 0;
+    while (_PySet_NextEntry(object, &position, &item, &hash)) items.push_back(build(item));
+  };
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (PyTuple_CheckExact(object)) return with_items(ObjectKind::Tuple, nullptr, sequence);
+  if (PyList_CheckExact(object)) return with_items(ObjectKind::List, nullptr, sequence);
+  if (PyDict_CheckExact(object)) return with_items(ObjectKind::Dict, nullptr, pairs);
+  if (Py_TYPE(object) == &PySet_Type) return with_items(ObjectKind::Set, nullptr, members);
+  if (Py_TYPE(object) == &PyFrozenSet_Type) return with_items(ObjectKind::FrozenSet, nullptr, members);
+  if (PyTuple_Check(object)) return with_items(ObjectKind::TupleSubclass, type, sequence);
+  if (type == well_known("collections", "defaultdict")) {
+    Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
+    return with_items(ObjectKind::DefaultDict, type, [&](std::vector<Template>& items) {
+      items.push_back(build(factory.get()));
+      pairs(items);
+    });
+  }
+  if (PyMethod_Check(object))
+    return with_items(ObjectKind::Method, nullptr, [&](std::vector<Template>& items) {
+      items.push_back(build(PyMethod_GET_FUNCTION(object)));
+      items.push_back(build(PyMethod_GET_SELF(object)));
+    });
+  if (PyCell_Check(object))
+    return with_items(ObjectKind::Cell, nullptr, [&](std::vector<Template>& items) {
+      if (PyCell_GET(object)) items.push_back(build(PyCell_GET(object)));
+    });
+  if (is_builtin_iterator(object) || type == well_known("functools", "partial")) return reduced(object);
+  return instance(object);
+}
+
+Template TemplateBuilder::reduced(PyObject* object) {
+  Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 || PyTuple_GET_SIZE(parts.get()) > 3) {
+    PyErr_Clear();
+    evaluator_.stop(fmt::format("an iterator of type {} outlives the captured region", Py_TYPE(object)->tp_name));
+  }
+  keep_alive_.push_back(parts);
+  const int32_t index = reserve(object, ObjectKind::Reduced);
+  std::vector<Template> items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));
+  if (items.size() == 3 && PyTuple_GET_ITEM(parts.get(), 2) == Py_None) items.pop_back();
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  return {TemplateKind::Object, index, {}};
+}
+
+Template TemplateBuilder::instance(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyTypeObject* base = type;
+  while (base->tp_base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+  const bool exception = PyExceptionInstance_Check(object);
+  const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type ||
+                     base == &PySet_Type;
+  if (!exception && (!known || (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && base != &PyODict_Type)))
+    evaluator_.stop(fmt::format("an object of type {} outlives the captured region", type->tp_name));
+  const int32_t index = reserve(object, exception ? ObjectKind::Exception : ObjectKind::Instance,
+                                reinterpret_cast<PyObject*>(type));
+  Template contents;
+  if (exception) {
+    Ref args = Ref::steal(PyObject_GetAttrString(object, "args"));
+    keep_alive_.push_back(args);
+    contents = build(args.get());
+  } else if (base != &PyBaseObject_Type) {
+    Ref copy;
+    if (PyDict_Check(object)) {
+      // Keys and values alone: PyDict_Copy of an ordered dict keeps its order.
+      copy = Ref::steal(PyDict_New());
+      Ref keys = Ref::steal(PySequence_List(object));
+      for (Py_ssize_t i = 0; PyODict_Check(object) && i < PyList_GET_SIZE(keys.get()); ++i) {
+        PyObject* key = PyList_GET_ITEM(keys.get(), i);
+        PyDict_SetItem(copy.get(), key, PyDict_GetItemWithError(object, key));
+      }
+      if (!PyODict_Check(object)) PyDict_Update(copy.get(), object);
+    } else if (PyList_Check(object)) {
+      copy = Ref::steal(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
+    } else {
+      copy = Ref::steal(PySet_New(object));
+    }
+    PyErr_Clear();
+    if (!copy) evaluator_.stop(fmt::format("an object of type {} cannot be made again", type->tp_name));
+    keep_alive_.push_back(copy);
+    contents = build(copy.get());
+  }
+  std::vector<Template> items;
+  if (PyObject* dict = cpy::materialized_dict(object)) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dict, &position, &key, &value)) {
+      items.push_back(build(key));
+      items.push_back(build(value));
+    }
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* owner = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (!PyType_HasFeature(owner, Py_TPFLAGS_HEAPTYPE)) continue;
+    PyObject *key = nullptr, *descriptor = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(owner->tp_dict, &position, &key, &descriptor)) {
+      if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
+      Ref value = Ref::steal(PyObject_GenericGetAttr(object, key));
+      PyErr_Clear();
+      if (!value) continue;
+      items.push_back(constant(key));
+      items.push_back(build(value.get()));
+    }
+  }
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  capture_.objects[static_cast<size_t>(index)].contents = std::move(contents);
+  return {TemplateKind::Object, index, {}};
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "eval/evaluator.h"
+
+namespace oxy::eval {
+
+// Describes the values that are alive at the end of a segment. Throws Break for an object that cannot be made again.
+class TemplateBuilder {
+ public:
+  TemplateBuilder(Evaluator& evaluator, Capture& capture) : evaluator_(evaluator), capture_(capture) {}
+  Template build(PyObject* object);
+  Template external(SourceId source);
+  // The trace tensors that templates refer to as outputs, in order (borrowed).
+  const std::vector<PyObject*>& outputs() const { return outputs_; }
+
+ private:
+  Template constant(PyObject* object);
+  int32_t reserve(PyObject* object, ObjectKind kind, PyObject* type = nullptr);
+  Template instance(PyObject* object);
+  Template reduced(PyObject* object);
+
+  Evaluator& evaluator_;
+  Capture& capture_;
+  std::vector<PyObject*> outputs_;
+  std::vector<Ref> keep_alive_;
+  std::unordered_map<PyObject*, int32_t> objects_;
+  std::unordered_map<PyObject*, int32_t> output_index_;
+  std::unordered_map<SourceId, int32_t> external_index_;
+};
+
+}  // namespace oxy::eval

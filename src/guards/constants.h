@@ -1,0 +1,13 @@
+// Python constants: immutable values that are compared by what they are, not by which object they are.
+#pragma once
+
+#include <Python.h>
+
+namespace oxy::guards {
+
+// None, Ellipsis, NotImplemented, and exact bool, int, float, complex, str, bytes.
+bool is_constant(PyObject* object);
+// Same type and same value; floats by their bits (0.0 is not -0.0, a NaN is itself). Runs no Python code.
+bool same_constant(PyObject* a, PyObject* b);
+
+}  // namespace oxy::guards

@@ -1,0 +1,447 @@
+#include "guards/guard_set.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "base/error.h"
+#include "cpy/dict.h"
+#include "cpy/type.h"
+#include "guards/constants.h"
+
+namespace oxy::guards {
+namespace {
+
+bool is_dict_check(CheckKind kind) {
+  return kind == CheckKind::DictKeys || kind == CheckKind::Absent;
+}
+
+Py_ssize_t length_of(PyObject* value) {
+  if (PyList_Check(value)) return PyList_GET_SIZE(value);
+  if (PyTuple_Check(value)) return PyTuple_GET_SIZE(value);
+  if (PyDict_Check(value)) return PyDict_GET_SIZE(value);
+  if (PyAnySet_Check(value)) return PySet_GET_SIZE(value);
+  return -1;
+}
+
+bool has_keys(PyObject* dict, PyObject* keys) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  Py_ssize_t position = 0, i = 0;
+  PyObject* key = nullptr;
+  while (PyDict_Next(dict, &position, &key, nullptr)) {
+    PyObject* expected = PyTuple_GET_ITEM(keys, i++);
+    if (key != expected && !same_constant(key, expected)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+SourceId GuardSet::find_or_add(Source source) {
+  const auto key = std::make_tuple(source.kind, source.base, source.index, source.key.get());
+  auto [it, inserted] = by_read_.try_emplace(key, static_cast<SourceId>(nodes_.size()));
+  if (!inserted) return it->second;
+  Node node;
+  node.stable = source.kind == SourceKind::Pinned ||
+                (source.base != kNoSource && nodes_[static_cast<size_t>(source.base)].stable &&
+                 source.kind != SourceKind::ContextVariable);
+  node.source = std::move(source);
+  nodes_.push_back(std::move(node));
+  return it->second;
+}
+
+SourceId GuardSet::root(int32_t index, const std::string& label) {
+  const auto key = std::make_tuple(SourceKind::Root, kNoSource, index, static_cast<PyObject*>(nullptr));
+  if (auto it = by_read_.find(key); it != by_read_.end()) return it->second;
+  const SourceId id = find_or_add(Source{SourceKind::Root, kNoSource, index, {}});
+  nodes_[static_cast<size_t>(id)].source.key =
+      cpy::Ref::steal(PyUnicode_FromStringAndSize(label.data(), static_cast<Py_ssize_t>(label.size())));
+  return id;
+}
+
+SourceId GuardSet::pinned(PyObject* object) {
+  return find_or_add(Source{SourceKind::Pinned, kNoSource, -1, cpy::Ref::borrow(object)});
+}
+
+SourceId GuardSet::instance_dict(SourceId base) { return derived(SourceKind::InstanceDict, base); }
+SourceId GuardSet::dict_item(SourceId base, PyObject* key) { return derived(SourceKind::DictItem, base, key); }
+SourceId GuardSet::list_item(SourceId base, int32_t index) {
+  return derived(SourceKind::ListItem, base, nullptr, index);
+}
+SourceId GuardSet::tuple_item(SourceId base, int32_t index) {
+  return derived(SourceKind::TupleItem, base, nullptr, index);
+}
+
+SourceId GuardSet::derived(SourceKind kind, SourceId base, PyObject* key, int32_t index) {
+  return find_or_add(Source{kind, base, index, cpy::Ref::borrow(key)});
+}
+
+void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number) {
+  Node& node = nodes_[static_cast<size_t>(source)];
+  for (int32_t i : node.checks) {
+    const Check& c = checks_[static_cast<size_t>(i)];
+    if (c.kind == kind && c.number == number && (c.object == object || same_constant(c.object.get(), object))) return;
+  }
+  node.checks.push_back(static_cast<int32_t>(checks_.size()));
+  checks_.push_back(Check{source, kind, cpy::Ref::borrow(object), number});
+}
+
+void GuardSet::require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type) {
+  for (int32_t i : nodes_[static_cast<size_t>(source)].checks)
+    if (checks_[static_cast<size_t>(i)].kind == CheckKind::Tensor) return;
+  require(source, CheckKind::Type, reinterpret_cast<PyObject*>(type));
+  tensors_.push_back(TensorGuard::of(tensor, type));
+  require(source, CheckKind::Tensor, nullptr, static_cast<int64_t>(tensors_.size()) - 1);
+}
+
+void GuardSet::require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found) {
+  TypeLookup* lookup = nullptr;
+  for (TypeLookup& t : type_lookups_)
+    if (t.type == reinterpret_cast<PyObject*>(type)) lookup = &t;
+  if (!lookup) {
+    type_lookups_.push_back({cpy::Ref::borrow(reinterpret_cast<PyObject*>(type)), 0, {}});
+    lookup = &type_lookups_.back();
+  }
+  for (const auto& [n, f] : lookup->names)
+    if (n == name) return;
+  lookup->names.emplace_back(cpy::Ref::borrow(name), cpy::Ref::borrow(found));
+}
+
+void GuardSet::mark_stable(SourceId root) { nodes_[static_cast<size_t>(root)].stable = true; }
+
+bool GuardSet::holds(const Check& check, PyObject* value) const {
+  PyObject* object = check.object.get();
+  if (check.kind == CheckKind::Unbound) return value == nullptr;
+  if (!value) return false;
+  switch (check.kind) {
+    case CheckKind::Identity:
+      return value == object;
+    case CheckKind::Type:
+      return reinterpret_cast<PyObject*>(Py_TYPE(value)) == object;
+    case CheckKind::Equal:
+      return same_constant(value, object);
+    case CheckKind::Length:
+      return length_of(value) == check.number;
+    case CheckKind::DictKeys:
+      return has_keys(value, object);
+    case CheckKind::Absent:
+      return PyDict_Check(value) && PyDict_GetItem(value, object) == nullptr;
+    case CheckKind::SetEqual:
+      return PyAnySet_Check(value) && PyObject_RichCompareBool(value, object, Py_EQ) == 1;
+    case CheckKind::Tensor:
+      return THPVariable_Check(value) &&
+             tensors_[static_cast<size_t>(check.number)].matches(THPVariable_Unpack(value));
+    case CheckKind::Same:
+      return value == nodes_[static_cast<size_t>(check.number)].value;
+    case CheckKind::NotSame:
+      return value != nodes_[static_cast<size_t>(check.number)].value;
+    case CheckKind::Present:
+      return true;
+    case CheckKind::Unbound:
+      return false;
+  }
+  return false;
+}
+
+bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
+  Node& node = nodes_[static_cast<size_t>(id)];
+  const Source& source = node.source;
+  if (source.kind == SourceKind::Root) {
+    node.value = roots[static_cast<size_t>(source.index)];
+  } else {
+    PyObject* base = source.base == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.base)].value;
+    if (source.base != kNoSource && !base) return false;
+    node.value = read(source, base);
+  }
+  for (int32_t i : node.checks)
+    if (!holds(checks_[static_cast<size_t>(i)], node.value)) return false;
+  return true;
+}
+
+bool GuardSet::check_type_lookup(TypeLookup& lookup) {
+  auto* type = reinterpret_cast<PyTypeObject*>(lookup.type.get());
+  if (lookup.version != 0 && cpy::type_version(type) == lookup.version) return true;
+  for (const auto& [name, found] : lookup.names)
+    if (_PyType_Lookup(type, name.get()) != found.get()) return false;
+  lookup.version = cpy::type_version(type);
+  return true;
+}
+
+bool GuardSet::check_all(std::span<PyObject* const> roots) {
+  for (TypeLookup& lookup : type_lookups_)
+    if (!check_type_lookup(lookup)) return false;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (!check_node(static_cast<SourceId>(i), roots)) return false;
+  return true;
+}
+
+void GuardSet::build_fast() {
+  fast_.clear();
+  varying_.clear();
+  dict_children_.assign(nodes_.size(), {});
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Source& source = nodes_[i].source;
+    if (source.kind == SourceKind::DictItem && nodes_[i].stable)
+      dict_children_[static_cast<size_t>(source.base)].push_back(static_cast<SourceId>(i));
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
+    const auto id = static_cast<SourceId>(i);
+    if (!node.stable) {
+      varying_.push_back(id);
+      continue;
+    }
+    switch (node.source.kind) {
+      case SourceKind::Root:
+      case SourceKind::Pinned:
+      case SourceKind::DictItem:   // covered by the version of its dict
+      case SourceKind::TupleItem:  // tuples do not change
+      case SourceKind::MethodFunction:
+      case SourceKind::MethodSelf:
+        break;
+      default:
+        fast_.push_back({FastKind::ReadPointer, id, node.value, 0});
+    }
+    if (!node.value) continue;
+    bool versioned = !dict_children_[i].empty();
+    for (int32_t c : node.checks) {
+      const Check& check = checks_[static_cast<size_t>(c)];
+      switch (check.kind) {
+        case CheckKind::Type:
+          // A constant's or a container's type cannot be assigned to; an instance's can.
+          if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE))
+            fast_.push_back({FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
+          break;
+        case CheckKind::Tensor:
+          fast_.push_back({FastKind::Tensor, id, node.value, static_cast<uint64_t>(check.number)});
+          break;
+        case CheckKind::Length:
+          if (PyDict_Check(node.value)) versioned = true;
+          else if (!PyTuple_Check(node.value))
+            fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
+          break;
+        case CheckKind::SetEqual:
+          varying_.push_back(id);
+          break;
+        default:
+          if (is_dict_check(check.kind)) versioned = true;
+      }
+    }
+    if (versioned && PyDict_Check(node.value))
+      fast_.push_back({FastKind::DictVersion, id, node.value, cpy::dict_version(node.value)});
+  }
+  fast_valid_ = true;
+}
+
+// A dict changed, but perhaps none of what was read of it.
+bool GuardSet::recheck_dict(FastCheck& check) {
+  const Node& node = nodes_[static_cast<size_t>(check.node)];
+  for (SourceId child : dict_children_[static_cast<size_t>(check.node)]) {
+    const Node& n = nodes_[static_cast<size_t>(child)];
+    if (PyDict_GetItem(check.object, n.source.key.get()) != n.value) return false;
+  }
+  for (int32_t c : node.checks) {
+    const Check& own = checks_[static_cast<size_t>(c)];
+    if ((is_dict_check(own.kind) || own.kind == CheckKind::Length) && !holds(own, check.object)) return false;
+  }
+  check.expected = cpy::dict_version(check.object);
+  return true;
+}
+
+bool GuardSet::check_fast() {
+  for (FastCheck& check : fast_) {
+    bool ok = false;
+    switch (check.kind) {
+      case FastKind::DictVersion:
+        ok = cpy::dict_version(check.object) == check.expected || recheck_dict(check);
+        break;
+      case FastKind::ReadPointer: {
+        const Source& source = nodes_[static_cast<size_t>(check.node)].source;
+        ok = read(source, nodes_[static_cast<size_t>(source.base)].value) == check.object;
+        break;
+      }
+      case FastKind::TypeIs:
+        ok = reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
+        break;
+      case FastKind::Tensor:
+        ok = tensors_[check.expected].matches(THPVariable_Unpack(check.object));
+        break;
+      case FastKind::Length:
+        ok = static_cast<uint64_t>(length_of(check.object)) == check.expected;
+        break;
+    }
+    if (!ok) return false;
+  }
+  return true;
+}
+
+void GuardSet::freeze(std::span<PyObject* const> roots) {
+  by_read_.clear();
+  if (check_all(roots)) build_fast();
+}
+
+bool GuardSet::check(std::span<PyObject* const> roots) {
+  if (fast_valid_) {
+    bool ok = true;
+    for (TypeLookup& lookup : type_lookups_) ok = ok && check_type_lookup(lookup);
+    if (ok) {
+      for (size_t i = 0; i < nodes_.size(); ++i) {
+        if (nodes_[i].source.kind != SourceKind::Root) continue;
+        nodes_[i].value = roots[static_cast<size_t>(nodes_[i].source.index)];
+      }
+      if (check_fast()) {
+        for (SourceId id : varying_)
+          if (!check_node(id, roots)) return false;
+        return true;
+      }
+    }
+    fast_valid_ = false;
+  }
+  if (!check_all(roots)) return false;
+  build_fast();
+  return true;
+}
+
+std::string GuardSet::describe(SourceId id) const {
+  const Source& source = nodes_[static_cast<size_t>(id)].source;
+  auto text = [](PyObject* object) -> std::string {
+    cpy::Ref repr = cpy::Ref::steal(PyObject_Repr(object));
+    if (!repr) {
+      PyErr_Clear();
+      return "?";
+    }
+    const char* utf8 = PyUnicode_AsUTF8(repr.get());
+    std::string result = utf8 ? utf8 : "?";
+    if (result.size() > 60) result = result.substr(0, 57) + "...";
+    return result;
+  };
+  const std::string base = source.base == kNoSource ? "" : describe(source.base);
+  switch (source.kind) {
+    case SourceKind::Root: {
+      const char* label = PyUnicode_AsUTF8(source.key.get());
+      return label ? label : "?";
+    }
+    case SourceKind::Pinned:
+      if (PyObject* module_name = PyModule_Check(source.key.get()) ? PyModule_GetNameObject(source.key.get()) : nullptr) {
+        std::string name = PyUnicode_AsUTF8(module_name);
+        Py_DECREF(module_name);
+        return name;
+      }
+      return PyDict_Check(source.key.get()) ? "globals" : text(source.key.get());
+    case SourceKind::InstanceDict:
+      return base + ".__dict__";
+    case SourceKind::DictItem:
+      return fmt::format("{}[{}]", base, text(source.key.get()));
+    case SourceKind::ListItem:
+    case SourceKind::TupleItem:
+      return fmt::format("{}[{}]", base, source.index);
+    case SourceKind::CellContents:
+      return base + ".cell_contents";
+    case SourceKind::FunctionDefaults:
+      return base + ".__defaults__";
+    case SourceKind::FunctionKwDefaults:
+      return base + ".__kwdefaults__";
+    case SourceKind::MethodFunction:
+      return base + ".__func__";
+    case SourceKind::MethodSelf:
+      return base + ".__self__";
+    case SourceKind::Member:
+      return fmt::format("{}.{}", base, text(source.key.get()));
+    case SourceKind::ContextVariable:
+      return base + ".get()";
+  }
+  return "?";
+}
+
+namespace {
+
+std::string show(PyObject* object) {
+  if (!object) return "missing";
+  cpy::Ref repr = cpy::Ref::steal(is_constant(object) || PyType_Check(object)
+                                      ? PyObject_Repr(object)
+                                      : PyUnicode_FromFormat("<%s object>", Py_TYPE(object)->tp_name));
+  const char* utf8 = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
+  if (!utf8) {
+    PyErr_Clear();
+    return "?";
+  }
+  return utf8;
+}
+
+}  // namespace
+
+std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
+  fast_valid_ = false;
+  for (const TypeLookup& lookup : type_lookups_)
+    for (const auto& [name, found] : lookup.names)
+      if (_PyType_Lookup(reinterpret_cast<PyTypeObject*>(lookup.type.get()), name.get()) != found.get())
+        return fmt::format("attribute {} of {} was replaced", show(name.get()), show(lookup.type.get()));
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<SourceId>(i);
+    if (check_node(id, roots)) continue;
+    PyObject* value = nodes_[i].value;
+    for (int32_t c : nodes_[i].checks) {
+      const Check& check = checks_[static_cast<size_t>(c)];
+      if (holds(check, value)) continue;
+      const std::string where = describe(id);
+      switch (check.kind) {
+        case CheckKind::Tensor:
+          return THPVariable_Check(value)
+                     ? where + ": " +
+                           tensors_[static_cast<size_t>(check.number)].difference(THPVariable_Unpack(value))
+                     : where + ": was a tensor, is not";
+        case CheckKind::Type:
+          return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),
+                             value ? show(reinterpret_cast<PyObject*>(Py_TYPE(value))) : "missing");
+        case CheckKind::Length:
+          return fmt::format("len({}): was {}, is {}", where, check.number, value ? length_of(value) : -1);
+        case CheckKind::DictKeys:
+          return fmt::format("the keys of {} changed", where);
+        case CheckKind::Absent:
+          return fmt::format("{} now has {}", where, show(check.object.get()));
+        case CheckKind::Same:
+        case CheckKind::NotSame:
+          return fmt::format("{} {} {}", where, check.kind == CheckKind::Same ? "is no longer" : "is now",
+                             describe(static_cast<SourceId>(check.number)));
+        default:
+          return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
+      }
+    }
+    return fmt::format("{} can no longer be reached", describe(id));
+  }
+  return "";
+}
+
+std::vector<std::string> GuardSet::describe_all() const {
+  std::vector<std::string> lines;
+  static constexpr const char* kNames[] = {"is", "type is", "==", "len ==", "keys are", "lacks", "set ==", "tensor",
+                                           "is", "is not", "unbound", "present"};
+  for (const Check& check : checks_) {
+    const std::string where = describe(check.source);
+    switch (check.kind) {
+      case CheckKind::Tensor: {
+        const TensorGuard& t = tensors_[static_cast<size_t>(check.number)];
+        std::string sizes;
+        for (int64_t size : t.sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+        lines.push_back(fmt::format("{} tensor {}[{}]{}", where, c10::toString(t.dtype), sizes,
+                                    t.requires_grad ? " requires grad" : ""));
+        break;
+      }
+      case CheckKind::Length:
+        lines.push_back(fmt::format("len({}) == {}", where, check.number));
+        break;
+      case CheckKind::Same:
+      case CheckKind::NotSame:
+        lines.push_back(fmt::format("{} {} {}", where, kNames[static_cast<size_t>(check.kind)],
+                                    describe(static_cast<SourceId>(check.number))));
+        break;
+      default:
+        lines.push_back(fmt::format("{} {} {}", where, kNames[static_cast<size_t>(check.kind)],
+                                    check.object ? show(check.object.get()) : ""));
+    }
+  }
+  for (const TypeLookup& lookup : type_lookups_)
+    lines.push_back(fmt::format("{}: {} attributes unchanged", show(lookup.type.get()), lookup.names.size()));
+  return lines;
+}
+
+}  // namespace oxy::guards

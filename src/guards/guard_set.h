@@ -1,0 +1,121 @@
+// Guards: what must still hold for a captured segment to be valid (bet 6).
+//
+// A GuardSet is built while capturing: every read of something that existed before the call becomes a source node,
+// every property that capture relied on becomes a check on it. Nodes are created parents first, so that a check is
+// one pass over a flat array. Values under roots that never change (the compiled module, globals) are checked by
+// versions and pointers alone while nothing moved; only what differs from call to call is read anew.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cpy/ref.h"
+#include "guards/source.h"
+#include "guards/tensor_guard.h"
+
+namespace oxy::guards {
+
+enum class CheckKind : uint8_t {
+  Identity,    // the value is `object`
+  Type,        // type(value) is `object`
+  Equal,       // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0 and
+               // NaN by their bits)
+  Length,      // len of a list, tuple, dict or set is `number`
+  DictKeys,    // the keys, in order, are those of the tuple `object`
+  Absent,      // the dict has no key `object`
+  SetEqual,    // a set of constants equal to the frozenset `object`
+  Tensor,      // fits tensor guard `number`
+  Same,        // is the same object as source `number`
+  NotSame,     // is not the same object as source `number`
+  Unbound,     // the location holds nothing
+  Present,     // the location holds something
+};
+
+struct Check {
+  SourceId source = kNoSource;
+  CheckKind kind = CheckKind::Identity;
+  cpy::Ref object;
+  int64_t number = 0;
+};
+
+class GuardSet {
+ public:
+  // Sources. The same read asked for twice gives the same id.
+  SourceId root(int32_t index, const std::string& label);
+  SourceId pinned(PyObject* object);
+  SourceId instance_dict(SourceId base);
+  SourceId dict_item(SourceId base, PyObject* key);
+  SourceId list_item(SourceId base, int32_t index);
+  SourceId tuple_item(SourceId base, int32_t index);
+  SourceId derived(SourceKind kind, SourceId base, PyObject* key = nullptr, int32_t index = -1);
+
+  // Checks. A check that is there already is not added again.
+  void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
+  void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
+  // Looking `name` up in the type's method resolution order gives `found` (null: nothing).
+  void require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
+
+  // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is stable.
+  void mark_stable(SourceId root);
+  // No more additions: prepares the fast path. `roots` are those of the call that was captured.
+  void freeze(std::span<PyObject* const> roots);
+
+  // True if all guards hold. Then value() gives what each source holds (borrowed, valid until Python code
+  // runs again). Needs the GIL.
+  bool check(std::span<PyObject* const> roots);
+  PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
+
+  // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
+  std::string explain_failure(std::span<PyObject* const> roots);
+  std::string describe(SourceId source) const;
+  std::vector<std::string> describe_all() const;
+  size_t size() const { return checks_.size() + type_lookups_.size(); }
+
+ private:
+  struct Node {
+    Source source;
+    PyObject* value = nullptr;  // borrowed: the last value read
+    bool stable = false;
+    std::vector<int32_t> checks;
+  };
+  struct TypeLookup {
+    cpy::Ref type;
+    unsigned int version = 0;
+    std::vector<std::pair<cpy::Ref, cpy::Ref>> names;
+  };
+  enum class FastKind : uint8_t { DictVersion, ReadPointer, TypeIs, Tensor, Length };
+  struct FastCheck {
+    FastKind kind;
+    SourceId node;
+    PyObject* object;   // borrowed; alive as long as the checks before this one hold
+    uint64_t expected;
+  };
+
+  SourceId find_or_add(Source source);
+  bool holds(const Check& check, PyObject* value) const;
+  bool check_node(SourceId id, std::span<PyObject* const> roots);
+  bool check_all(std::span<PyObject* const> roots);
+  bool check_fast();
+  bool recheck_dict(FastCheck& check);
+  bool check_type_lookup(TypeLookup& lookup);
+  void build_fast();
+
+  std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*>, SourceId> by_read_;
+  std::vector<Node> nodes_;
+  std::vector<Check> checks_;
+  std::vector<TensorGuard> tensors_;
+  std::vector<TypeLookup> type_lookups_;
+  std::vector<FastCheck> fast_;
+  std::vector<SourceId> varying_;
+  std::vector<std::vector<SourceId>> dict_children_;  // by node
+  bool fast_valid_ = false;
+};
+
+}  // namespace oxy::guards

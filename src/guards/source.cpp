@@ -1,0 +1,57 @@
+#include "guards/source.h"
+
+#include "cpy/object_dict.h"
+
+namespace oxy::guards {
+
+PyObject* read(const Source& source, PyObject* base) {
+  switch (source.kind) {
+    case SourceKind::Root:
+      return nullptr;
+    case SourceKind::Pinned:
+      return source.key.get();
+    case SourceKind::InstanceDict:
+      return cpy::materialized_dict(base);
+    case SourceKind::DictItem:
+      if (!PyDict_Check(base)) return nullptr;
+      return PyDict_GetItem(base, source.key.get());
+    case SourceKind::ListItem:
+      if (!PyList_Check(base) || source.index >= PyList_GET_SIZE(base)) return nullptr;
+      return PyList_GET_ITEM(base, source.index);
+    case SourceKind::TupleItem:
+      if (!PyTuple_Check(base) || source.index >= PyTuple_GET_SIZE(base)) return nullptr;
+      return PyTuple_GET_ITEM(base, source.index);
+    case SourceKind::CellContents:
+      return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
+    case SourceKind::FunctionDefaults:
+      return PyFunction_Check(base) ? PyFunction_GET_DEFAULTS(base) : nullptr;
+    case SourceKind::FunctionKwDefaults:
+      return PyFunction_Check(base) ? PyFunction_GET_KW_DEFAULTS(base) : nullptr;
+    case SourceKind::MethodFunction:
+      return PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr;
+    case SourceKind::MethodSelf:
+      return PyMethod_Check(base) ? PyMethod_GET_SELF(base) : nullptr;
+    case SourceKind::Member: {
+      PyObject* descriptor = source.key.get();
+      PyObject* value = Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(Py_TYPE(base)));
+      if (!value) {
+        PyErr_Clear();
+        return nullptr;
+      }
+      Py_DECREF(value);  // the member of the base still holds it
+      return value;
+    }
+    case SourceKind::ContextVariable: {
+      PyObject* value = nullptr;
+      if (PyContextVar_Get(base, nullptr, &value) < 0) {
+        PyErr_Clear();
+        return nullptr;
+      }
+      Py_XDECREF(value);  // the context still holds it
+      return value;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace oxy::guards

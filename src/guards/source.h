@@ -1,0 +1,46 @@
+// Sources: how a value that capture read is reached again from the call's roots, by C reads alone.
+//
+// Every kind of read is a plain field or dict access that runs no Python code, so that guards may be checked at any
+// moment without side effects.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cpy/ref.h"
+
+namespace oxy::guards {
+
+using SourceId = int32_t;
+inline constexpr SourceId kNoSource = -1;
+
+enum class SourceKind : uint8_t {
+  Root,              // root number `index` of the call (an argument, a local, a stack slot); label in `key`
+  Pinned,            // the object `key` itself: held by the guards, reached without a read
+  InstanceDict,      // the __dict__ of the base
+  DictItem,          // base[key], base a dict
+  ListItem,          // base[index], base a list
+  TupleItem,         // base[index], base a tuple (or a subclass of it)
+  CellContents,      // what the cell holds
+  FunctionDefaults,  // base.__defaults__
+  FunctionKwDefaults,
+  MethodFunction,    // base.__func__
+  MethodSelf,        // base.__self__
+  Member,            // the C member (slot) that the member descriptor `key` names
+  ContextVariable,   // the value of the context variable
+};
+
+struct Source {
+  SourceKind kind = SourceKind::Root;
+  SourceId base = kNoSource;
+  int32_t index = -1;
+  cpy::Ref key;
+};
+
+// The value now (borrowed, kept alive by the base), or null if there is none. Never runs Python code and leaves no
+// exception set.
+PyObject* read(const Source& source, PyObject* base);
+
+}  // namespace oxy::guards

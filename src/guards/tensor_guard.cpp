@@ -1,0 +1,46 @@
+#include "guards/tensor_guard.h"
+
+#include <c10/core/TensorImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace oxy::guards {
+
+TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
+  TensorGuard guard;
+  guard.type = type;
+  guard.keys = tensor.key_set();
+  guard.dtype = tensor.scalar_type();
+  guard.device = tensor.device();
+  guard.requires_grad = tensor.requires_grad();
+  guard.sizes = tensor.sizes().vec();
+  guard.strides = tensor.strides().vec();
+  return guard;
+}
+
+bool TensorGuard::matches(const at::Tensor& tensor) const {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) && impl->device() == device &&
+         impl->requires_grad() == requires_grad && impl->sizes() == c10::IntArrayRef(sizes) &&
+         impl->strides() == c10::IntArrayRef(strides);
+}
+
+std::string TensorGuard::difference(const at::Tensor& tensor) const {
+  if (tensor.scalar_type() != dtype)
+    return fmt::format("dtype: was {}, is {}", c10::toString(dtype), c10::toString(tensor.scalar_type()));
+  if (tensor.device() != device) return fmt::format("device: was {}, is {}", device.str(), tensor.device().str());
+  if (tensor.dim() != static_cast<int64_t>(sizes.size()))
+    return fmt::format("rank: was {}, is {}", sizes.size(), tensor.dim());
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (tensor.sizes()[i] != sizes[i])
+      return fmt::format("size of dimension {}: was {}, is {}", i, sizes[i], tensor.sizes()[i]);
+  if (tensor.strides() != c10::IntArrayRef(strides))
+    return fmt::format("strides: were {}, are {}", strides, tensor.strides().vec());
+  if (tensor.requires_grad() != requires_grad)
+    return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
+  if (tensor.key_set() != keys)
+    return fmt::format("kind of tensor: was {}, is {}", c10::toString(keys), c10::toString(tensor.key_set()));
+  return "";
+}
+
+}  // namespace oxy::guards

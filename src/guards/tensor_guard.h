@@ -1,0 +1,27 @@
+// What capture relied on of a tensor that it did not make.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <Python.h>
+
+#include <string>
+#include <vector>
+
+namespace oxy::guards {
+
+struct TensorGuard {
+  PyTypeObject* type = nullptr;  // kept alive by a Type check beside it
+  c10::DispatchKeySet keys;
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  c10::Device device = c10::kCPU;
+  bool requires_grad = false;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+
+  static TensorGuard of(const at::Tensor& tensor, PyTypeObject* type);
+  bool matches(const at::Tensor& tensor) const;
+  // The first difference: "size of dimension 1: was 128, is 64".
+  std::string difference(const at::Tensor& tensor) const;
+};
+
+}  // namespace oxy::guards
