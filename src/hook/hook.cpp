@@ -1,6 +1,9 @@
 #include "hook/hook.h"
 
+#include <utility>
+
 #include "cpy/frame.h"
+#include "cpy/ref.h"
 #include "cpy/thread.h"
 #include "hook/arguments.h"
 #include "hook/frame_loop.h"
@@ -18,6 +21,7 @@ struct HookState {
   int suspensions = 0;     // threads whose calls nest too deep
   bool installed = false;  // put in place and not taken away again, though another tool may have replaced it
   long entered = 0;
+  bool prepared = false;
   _PyFrameEvalFunction earlier = nullptr;  // the hook below ours
 };
 
@@ -54,6 +58,8 @@ void update() {
 
 struct Activation {
   Activation() {
+    // The first visit makes a function; later it would be made by frames run in segments.
+    if (!std::exchange(state.prepared, true)) static_cast<void>(cpy::Ref::steal(cpy::visit()));
     ++active_on_thread;
     if (++state.active_calls == 1) update();
   }

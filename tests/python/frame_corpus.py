@@ -689,14 +689,34 @@ def object_lifetimes():
         c = D("d")
         return "done"
     log.append(f())
-    def g(x):
-        x = None
-        log.append("after")
-    g(D("e"))
     for d in [D("f"), D("h")]:
         log.append("body")
     del d
     log.append("end")
+    return log
+
+
+@case
+def arguments_die_in_the_callee():
+    log = []
+    class D:
+        def __init__(self, n): self.n = n
+        def __del__(self): log.append(self.n)
+    class E:
+        def m(self, x, y=None):
+            x = None
+            log.append("after")
+            y = None
+    def g(x, *rest, k=None):
+        x = None
+        log.append("after")
+        rest = k = None
+        log.append("later")
+    g(D("a"))
+    g(D("b"), D("c"), k=D("d"))
+    E().m(D("e"), y=D("f"))
+    method = E().m
+    method(D("g"))
     return log
 
 

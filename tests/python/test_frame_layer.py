@@ -5,11 +5,13 @@ import gc
 import inspect
 import operator
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 import types
+import warnings
 
 import pytest
 
@@ -17,6 +19,7 @@ sys.path[:0] = [path for path in (os.environ.get("OXYFUEL_FRAME_TESTING"), os.pa
 layer = pytest.importorskip("oxyfuel_frame_testing", reason="OXYFUEL_FRAME_TESTING names the folder of the module")
 
 import frame_corpus  # noqa: E402
+import frame_programs  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -617,3 +620,45 @@ def test_tracing_that_starts_in_a_break():
     layer.call(work)
     first = work.__code__.co_firstlineno
     assert [n - first for n in lines if first < n < first + 5] == [2, 3]
+
+
+# Random programs, and random places to hand over ---------------------------------------------------------------------
+
+
+def run_program(code, call):
+    """Everything that a run of a generated program shows."""
+    log = []
+    def lines(error):
+        return [t.lineno for t in traceback.extract_tb(error.__traceback__)]
+    space = {"log": log, "lines": lines, "frame_line": lambda: sys._getframe(1).f_lineno}
+    exec(code, space)
+    try:
+        result = "returned", call(space["f"], 1, [2])
+    except Exception as error:
+        result = type(error).__name__, str(error), lines(error)[1:]
+    shown = re.sub(r" at 0x\w+", "", repr((result, log)))
+    space.clear()
+    return shown
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = compile(frame_programs.Program(seed).source(), "<program>", "exec")
+    plain = run_program(code, operator.call)
+    layer.use_breaks(None)
+    assert run_program(code, layer.call) == plain
+    for period in (3, 10, 40, 100):
+        layer.use_random(None, seed + 1, period)
+        assert run_program(code, layer.call) == plain
+
+
+# Under any PEP 523 hook the eval loop itself keeps a call's arguments until the call returns.
+@pytest.mark.parametrize("function", [f for f in frame_corpus.CASES if f is not frame_corpus.arguments_die_in_the_callee],
+                         ids=lambda f: f.__name__)
+def test_handed_over_anywhere(function):
+    plain = outcome(operator.call, function)
+    for seed in range(1, 12):
+        layer.use_random(None, seed, 2 ** (seed % 6 + 1))
+        assert outcome(layer.call, function) == plain

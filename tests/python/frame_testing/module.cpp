@@ -113,6 +113,13 @@ PyObject* py_use_breaks(PyObject*, PyObject* wanted) {
   return use(make_break_runner(Ref::borrow(wanted)));
 }
 
+PyObject* py_use_random(PyObject*, PyObject* arguments) {
+  PyObject* wanted = nullptr;
+  unsigned seed = 0, period = 0;
+  if (!PyArg_ParseTuple(arguments, "OII", &wanted, &seed, &period)) return nullptr;
+  return use(make_random_runner(Ref::borrow(wanted), seed, period));
+}
+
 PyObject* py_use_script(PyObject*, PyObject* arguments) {
   PyObject *wanted = nullptr, *function = nullptr;
   if (!PyArg_ParseTuple(arguments, "OO", &wanted, &function)) return nullptr;
@@ -161,6 +168,7 @@ PyMethodDef methods[] = {
     {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_call)),
      METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"use_breaks", py_use_breaks, METH_O, nullptr},
+    {"use_random", py_use_random, METH_VARARGS, nullptr},
     {"use_script", py_use_script, METH_VARARGS, nullptr},
     {"use_none", py_use_none, METH_NOARGS, nullptr},
     {"counts", py_counts, METH_NOARGS, nullptr},

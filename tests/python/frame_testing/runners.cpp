@@ -1,5 +1,6 @@
 #include "runners.h"
 
+#include <random>
 #include <string>
 
 #include "base/error.h"
@@ -45,6 +46,20 @@ class BreakRunner : public SelectiveRunner {
 
  private:
   SegmentEnd run_segment(FrameState& state) override { return {EndKind::Break, state.offset}; }
+};
+
+class RandomRunner : public SelectiveRunner {
+ public:
+  RandomRunner(Ref wanted, unsigned seed, unsigned period)
+      : SelectiveRunner(std::move(wanted)), random_(seed), period_(period) {}
+
+ private:
+  SegmentEnd run_segment(FrameState& state) override {
+    return {random_() % period_ == 0 ? EndKind::HandOver : EndKind::Break, state.offset};
+  }
+
+  std::minstd_rand random_;
+  unsigned period_;
 };
 
 class ScriptRunner : public SelectiveRunner {
@@ -100,6 +115,10 @@ class ScriptRunner : public SelectiveRunner {
 
 std::unique_ptr<hook::SegmentRunner> make_break_runner(Ref wanted) {
   return std::make_unique<BreakRunner>(std::move(wanted));
+}
+
+std::unique_ptr<hook::SegmentRunner> make_random_runner(Ref wanted, unsigned seed, unsigned period) {
+  return std::make_unique<RandomRunner>(std::move(wanted), seed, period);
 }
 
 std::unique_ptr<hook::SegmentRunner> make_script_runner(Ref wanted, Ref function, Ref null) {
