@@ -100,6 +100,7 @@ class Relayout {
   std::optional<std::vector<TensorMeta>> layouts(const Node& node, const Node& renamed) {
     const ops::OperatorEntry* entry = ops::find(node.op->name);
     if (entry == nullptr || !entry->shape || has_effect(node)) return std::nullopt;
+    if (node.op->name.starts_with("aten::as_strided")) return std::nullopt;  // reads the recorded storage
     const Graph& out = rewriter_.graph();
     std::function<const TensorMeta&(ValueId)> meta_of = [&](ValueId id) -> const TensorMeta& {
       return out.meta(id);

@@ -25,11 +25,7 @@ ValueId added_tensor(const Graph& graph, const Node& node, ValueId value) {
   ValueId b = tensor_argument(node, 1);
   ValueId other = a == value ? b : a;
   if (other == graph::kNoValue || other == value) return graph::kNoValue;
-  const TensorMeta& x = graph.meta(value);
-  const TensorMeta& y = graph.meta(other);
-  return x.dtype == y.dtype && x.device == y.device && x.sizes == y.sizes && x.strides == y.strides
-             ? other
-             : graph::kNoValue;
+  return same_memory_order(graph.meta(value), graph.meta(other)) ? other : graph::kNoValue;
 }
 
 }  // namespace
@@ -60,9 +56,7 @@ Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int
       value = next;
       continue;
     }
-    if (graph.meta(next).dtype != graph.meta(value).dtype ||
-        graph.meta(next).strides != graph.meta(value).strides)
-      return found;
+    if (!same_memory_order(graph.meta(next), graph.meta(value))) return found;
     bool has_residual = found.residual != graph::kNoValue;
     ValueId other = has_residual || !fuses("none", true) ? graph::kNoValue : added_tensor(graph, node, value);
     std::string activation = activation_name(node);

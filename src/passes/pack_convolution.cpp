@@ -40,7 +40,7 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   return site.emit(op::packed_convolution(),
                    {args[0], ValueRef{packed}, args[2], args[3], args[4], args[5], args[8],
                     m.epilogue.activation, residual},
-                   site.meta());
+                   source.meta(source.nodes[static_cast<size_t>(m.last())].outputs.front()));
 }
 
 }  // namespace

@@ -126,6 +126,13 @@ bool same_layout(const TensorMeta& a, const TensorMeta& b) {
   return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
 }
 
+bool same_memory_order(const TensorMeta& a, const TensorMeta& b) {
+  if (a.dtype != b.dtype || a.device != b.device || a.sizes != b.sizes) return false;
+  for (size_t d = 0; d < a.sizes.size(); ++d)
+    if (a.sizes[d] != Expr(1) && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
 TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) {
   TensorMeta meta;
   meta.dtype = dtype;

@@ -75,6 +75,8 @@ std::vector<int32_t> use_counts(const Graph& graph);
 std::vector<int32_t> only_readers(const Graph& graph);
 // Equal type, device, sizes and strides: one may stand for the other anywhere but below as_strided.
 bool same_layout(const TensorMeta& a, const TensorMeta& b);
+// The same, but strides of dimensions of size 1, which say nothing, may differ.
+bool same_memory_order(const TensorMeta& a, const TensorMeta& b);
 // The metadata of a new contiguous tensor.
 TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes);
 

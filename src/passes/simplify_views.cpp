@@ -43,6 +43,17 @@ Replacement to_view(const Site& site) {
   return std::vector<ValueId>{site.emit(op::view(), {ValueRef{x}, site.meta().sizes}, site.meta())};
 }
 
+// as_strided that shows contiguous elements from the first to the last of a contiguous tensor.
+Replacement as_strided_to_view(const Site& site) {
+  const TensorMeta& from = input_meta(site);
+  const TensorMeta& to = site.meta();
+  bool same_elements = is_contiguous(from) && is_contiguous(to) && from.storage_offset == to.storage_offset &&
+                       element_count(from) == element_count(to);
+  if (!same_elements) return std::nullopt;
+  if (same_layout(from, to)) return itself(site);
+  return std::vector<ValueId>{site.emit(op::view(), {site.node.args[0], to.sizes}, to)};
+}
+
 // The source dimension of each dimension of a permuting view; empty if the arguments are not understood.
 std::vector<int64_t> permutation_of(const Site& site) {
   int64_t rank = input_meta(site).rank();
@@ -202,6 +213,7 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
       {"aten::squeeze", to_view},
       {"aten::squeeze.dim", to_view},
       {"aten::squeeze.dims", to_view},
+      {"aten::as_strided", as_strided_to_view},
       {"aten::permute", to_permute},
       {"aten::transpose.int", to_permute},
       {"aten::t", to_permute},
@@ -217,20 +229,35 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
   return table;
 }
 
-// as_strided reads its argument's whole storage: what is copied where must then stay as recorded.
-bool reads_storage(const Node& node) {
-  return node.op->name.starts_with("aten::as_strided");
+// Values whose whole storage an as_strided reads, through views or not: where they live must stay as
+// recorded.
+std::vector<bool> values_read_as_storage(const Graph& graph) {
+  std::vector<bool> found(graph.values.size(), false);
+  for (const Node& node : graph.nodes) {
+    if (!node.op->name.starts_with("aten::as_strided")) continue;
+    ValueId id = tensor_argument(node, 0);
+    while (id != graph::kNoValue && !found[static_cast<size_t>(id)]) {
+      found[static_cast<size_t>(id)] = true;
+      const Node* node_of_id = producer(graph, id);
+      id = node_of_id != nullptr && is_view_like(*node_of_id->op) ? tensor_argument(*node_of_id, 0)
+                                                                  : graph::kNoValue;
+    }
+  }
+  return found;
 }
 
 }  // namespace
 
 Graph simplify_views(const Graph& source) {
-  bool keep_copies = std::any_of(source.nodes.begin(), source.nodes.end(), reads_storage);
-  return rewrite(source, [keep_copies](const Site& site) -> Replacement {
+  std::vector<bool> read_as_storage = values_read_as_storage(source);
+  return rewrite(source, [&](const Site& site) -> Replacement {
     auto rule = rules().find(site.node.op->name);
     if (rule == rules().end()) return std::nullopt;
-    if (keep_copies && !site.node.op->is_view()) return std::nullopt;
     if (rule->second != single_cat && tensor_argument(site.node, 0) == graph::kNoValue) return std::nullopt;
+    bool keeps_storage = site.node.op->is_view();
+    for (ValueId id : site.node.outputs)
+      if (!keeps_storage && id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)])
+        return std::nullopt;
     return rule->second(site);
   });
 }
