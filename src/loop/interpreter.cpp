@@ -94,7 +94,7 @@ double unary(Op op, double x) {
     case Op::Abs:
       return std::abs(x);
     case Op::Sign:
-      return x > 0 ? 1 : x < 0 ? -1 : x;
+      return (x > 0) - (x < 0);  // 0 for a NaN, as eager
     case Op::Exp:
       return std::exp(x);
     case Op::Exp2:
@@ -178,6 +178,17 @@ int64_t unary(Op op, int64_t x, DType dtype) {
   }
 }
 
+// a // b as Python has it: the quotient is exact where a / b would round up to the next integer.
+double floor_quotient(double a, double b) {
+  if (b == 0) return a / b;
+  double remainder = std::fmod(a, b);
+  double quotient = (a - remainder) / b;
+  if (remainder != 0 && (b < 0) != (remainder < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  double floored = std::floor(quotient);
+  return quotient - floored > 0.5 ? floored + 1 : floored;
+}
+
 double binary(Op op, double a, double b) {
   bool has_nan = std::isnan(a) || std::isnan(b);
   switch (op) {
@@ -190,7 +201,7 @@ double binary(Op op, double a, double b) {
     case Op::Div:
       return a / b;
     case Op::FloorDiv:
-      return std::floor(a / b);
+      return floor_quotient(a, b);
     case Op::TruncDiv:
       return std::trunc(a / b);
     case Op::Mod: {
@@ -253,7 +264,7 @@ int64_t binary(Op op, int64_t a, int64_t b) {
     case Op::ShiftLeft:
       return b < 0 || b > 63 ? 0 : static_cast<int64_t>(x << y);
     case Op::ShiftRight:
-      return a >> std::clamp<int64_t>(b, 0, 63);
+      return a >> (b < 0 || b > 63 ? 63 : b);
     default:
       throw InternalError(fmt::format("{} of integers", op_name(op)));
   }

@@ -47,7 +47,9 @@ enum class Op : uint8_t {
   Constant,  // `constant`, converted to dtype
   Index,     // value of the single expression Body::indices[index][0], as dtype (an integer type)
   // one operand
-  Cast, Bitcast, Neg, Abs, Sign, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
+  Cast, Bitcast, Neg, Abs,
+  Sign,  // 0 for a NaN
+  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
   Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf, Erfc, Floor, Ceil, Trunc,
   Round,  // half to even
   IsNan, IsInf, Not,  // Not: logical for Bool, bitwise for integers

@@ -75,8 +75,27 @@ Value softshrink(Values v) {
   return where(v[0] > v[1], v[0] - v[1], where(v[0] < -v[1], v[0] + v[1], v[0] * 0));
 }
 
-Value log_sigmoid(Values v) {
-  return minimum(v[0], 0) - unary(Op::Log1p, exp(-abs(v[0])));
+Value selu(Values v) {
+  constexpr double kAlpha = 1.6732632423543772848170429916717;
+  constexpr double kScale = 1.0507009873554804934193349852946;
+  return where(v[0] <= 0, unary(Op::Expm1, v[0]) * (kAlpha * kScale), v[0] * kScale);
+}
+
+Value celu(Values v) {
+  return where(v[0] <= 0, unary(Op::Expm1, v[0] / v[1]) * v[1], v[0]);
+}
+
+Value logit(Values v) {
+  Value x = v[0];
+  if (v[1].builder != nullptr) x = minimum(maximum(x, v[1]), 1 - v[1]);
+  return log(x / (1 - x));
+}
+
+Value deg2rad(Values v) {
+  return v[0] * (M_PI / 180);
+}
+Value rad2deg(Values v) {
+  return v[0] * (180 / M_PI);
 }
 Value frac(Values v) {
   return v[0] - unary(Op::Trunc, v[0]);

@@ -265,6 +265,17 @@ void masked_fill(LoweringContext& context, const Node& node) {
                         }));
 }
 
+void log_sigmoid(LoweringContext& context, const Node& node) {
+  if (context.uses(node.outputs[1]) > 0) not_lowered(node, "the buffer for its gradient");
+  elementwise(
+      context, node, {0},
+      [](Values v) {
+        BodyBuilder& b = *v[0].builder;
+        return minimum(v[0], 0) - b.unary(Op::Log1p, exp(-abs(v[0])));
+      },
+      8);
+}
+
 void prelu(LoweringContext& context, const Node& node) {
   elementwise(context, node, {0, 1}, [](Values v) { return loop::where(v[0] > 0, v[0], v[0] * v[1]); }, 3);
 }

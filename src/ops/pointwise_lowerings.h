@@ -36,6 +36,7 @@ void gelu_backward(LoweringContext& context, const graph::Node& node);
 void round_decimals(LoweringContext& context, const graph::Node& node);
 void where(LoweringContext& context, const graph::Node& node);
 void masked_fill(LoweringContext& context, const graph::Node& node);
+void log_sigmoid(LoweringContext& context, const graph::Node& node);  // log_sigmoid_forward
 void prelu(LoweringContext& context, const graph::Node& node);
 void glu(LoweringContext& context, const graph::Node& node);
 void isfinite(LoweringContext& context, const graph::Node& node);
@@ -63,8 +64,12 @@ Value mish(Values v);
 Value threshold(Values v);   // x, threshold, value
 Value hardshrink(Values v);  // x, lambda
 Value softshrink(Values v);
-Value log_sigmoid(Values v);
 Value frac(Values v);
+Value selu(Values v);
+Value celu(Values v);   // x, alpha
+Value logit(Values v);  // x, eps or missing
+Value deg2rad(Values v);
+Value rad2deg(Values v);
 Value sgn(Values v);
 Value addcmul(Values v);  // x, a, b, value
 Value addcdiv(Values v);

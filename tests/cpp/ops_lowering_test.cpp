@@ -427,7 +427,7 @@ TEST_CASE("lowering: long chains are linear and bodies stay bounded") {
     loop::Program program = loop::lower(graph);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     MESSAGE("5000 adds: ", seconds * 1e3, " ms, ", program.steps.size(), " steps");
-    CHECK(seconds < 0.1);
+    CHECK(seconds < 0.5);  // 0.02 on an idle machine
     loop::verify(program);
     for (const auto& step : program.steps) CHECK(std::get<loop::Computation>(step).body.insts.size() < 200);
   }
