@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ops/registry.h"
+#include "passes/channels_last.h"
+
+using namespace oxy;
+using namespace oxy::passes;
+
+namespace {
+
+Graph converted(std::string_view text) {
+  ops::intern_schemas();
+  Graph out = use_channels_last(graph::parse(text), [](const ConvolutionSite&) { return true; });
+  CHECK_NOTHROW(graph::verify(out, true));
+  return out;
+}
+
+int64_t count(const Graph& g, std::string_view name) {
+  return std::count_if(g.nodes.begin(), g.nodes.end(),
+                       [&](const Node& node) { return node.op->name == name; });
+}
+
+}  // namespace
+
+TEST_CASE("passes: channels-last changes layout only at the borders") {
+  Graph out = converted(
+      "graph(%0 : float32[1, 4, 8, 8]) {\n"
+      "  %1 : float32[4, 4, 3, 3] = constant 0\n"
+      "  %2 : float32[1, 4, 8, 8] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  %3 : float32[1, 4, 8, 8] = aten::relu(%2)\n"
+      "  %4 : float32[1, 4, 8, 8] = aten::convolution(%3, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  %5 : float32[1, 4, 8, 8] = aten::add.Tensor(%4, %3)\n"
+      "  return %5\n"
+      "}\n");
+  CHECK(count(out, "aten::clone") == 2);
+  REQUIRE(out.nodes.size() == 6);
+  for (size_t i = 0; i + 1 < out.nodes.size(); ++i) {
+    CAPTURE(out.nodes[i].op->name);
+    CHECK(is_channels_last(out.meta(out.nodes[i].outputs.front())));
+  }
+  CHECK(is_contiguous(out.meta(out.outputs.front().value)));
+}
+
+TEST_CASE("passes: an operator that needs the recorded layout gets it") {
+  Graph out = converted(
+      "graph(%0 : float32[1, 4, 8, 8]) {\n"
+      "  %1 : float32[4, 4, 3, 3] = constant 0\n"
+      "  %2 : float32[1, 4, 8, 8] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  %3 : float32[1, 256] = aten::view(%2, [1, 256])\n"
+      "  return %3\n"
+      "}\n");
+  const Node& view = out.nodes.back();
+  CHECK(view.op->name == "aten::view");
+  CHECK(is_contiguous(out.meta(tensor_argument(view, 0))));
+}
+
+TEST_CASE("passes: a graph without constant weights keeps its layout") {
+  std::string_view text =
+      "graph(%0 : float32[1, 4, 8, 8], %1 : float32[4, 4, 3, 3]) {\n"
+      "  %2 : float32[1, 4, 8, 8] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  return %2\n"
+      "}\n";
+  CHECK(graph::print(converted(text)) == text);
+}
