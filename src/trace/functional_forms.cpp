@@ -62,7 +62,10 @@ const OperatorSchema* functional_form(const OperatorSchema& writing) {
     if (const auto it = f.known.find(&writing); it != f.known.end()) return it->second;
   }
   const ops::OperatorEntry* entry = ops::find(writing.name);
-  if (entry != nullptr && !entry->functional.empty()) return schema_named(std::string(entry->functional));
+  if (entry != nullptr && !entry->functional.empty()) {
+    const OperatorSchema* schema = schema_named(std::string(entry->functional));
+    if (schema != nullptr && takes_the_same_arguments(*schema, writing)) return schema;
+  }
   const size_t dot = overload_position(writing.name);
   std::string overload = dot == std::string::npos ? "" : writing.name.substr(dot + 1);
   if (overload == "out") overload.clear();

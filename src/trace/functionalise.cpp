@@ -211,7 +211,7 @@ class Functionaliser {
 
   // --- writes
 
-  TensorMeta fresh(TensorMeta meta) {
+  static TensorMeta fresh(TensorMeta meta) {
     meta.storage_offset = 0;
     return meta;
   }
@@ -266,6 +266,11 @@ class Functionaliser {
       // Scatters copy the base as it lies in its storage.
       result.storage_offset = out_.meta(inverse == ViewInverse::Scatter ? base : value).storage_offset;
       value = write_through(out_, in_, *view, e.output, e.parent, base, value, std::move(result));
+      // The inverse of a view may give dimensions of one element other strides.
+      const Node& inverted = out_.nodes.back();
+      if (inverse == ViewInverse::Reshape)
+        if (const auto metas = rule_metadata(*inverted.op, inverted.args))
+          out_.values[at(value)].meta = metas->at(0);
     }
     value = coerce(value, in_.meta(id), id, true);
     Entry& root = entry(id);
@@ -327,19 +332,25 @@ class Functionaliser {
     return true;
   }
 
-  std::vector<TensorMeta> result_metadata(const OperatorSchema& functional, const std::vector<Argument>& args,
-                                          const Node& node, const std::vector<ValueId>& targets) {
-    const ops::OperatorEntry* rule = ops::find(functional.name);
-    if (rule != nullptr && rule->shape) {
-      const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
-        return out_.meta(id);
-      };
-      try {
-        return rule->shape(ops::ShapeContext(functional, args, meta_of, DType::Float32));
-      } catch (const Unsupported&) {
-        // The call was legal when it was recorded: take it to keep the metadata of what it writes.
-      }
+  // What the operator's shape rule says; nothing if it has none that covers the call.
+  std::optional<std::vector<TensorMeta>> rule_metadata(const OperatorSchema& op,
+                                                       const std::vector<Argument>& args) const {
+    const ops::OperatorEntry* rule = ops::find(op.name);
+    if (rule == nullptr || !rule->shape) return std::nullopt;
+    const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
+      return out_.meta(id);
+    };
+    try {
+      return rule->shape(ops::ShapeContext(op, args, meta_of, DType::Float32));
+    } catch (const Unsupported&) {
+      return std::nullopt;
     }
+  }
+
+  // Without a rule: the call was legal when it was recorded, take it to keep the metadata of what it writes.
+  std::vector<TensorMeta> result_metadata(const OperatorSchema& functional, const std::vector<Argument>& args,
+                                          const std::vector<ValueId>& targets) const {
+    if (auto metas = rule_metadata(functional, args)) return std::move(*metas);
     std::vector<TensorMeta> metas;
     for (const ValueId target : targets) {
       metas.push_back(fresh(in_.meta(target)));
@@ -377,7 +388,7 @@ class Functionaliser {
         !std::all_of(functional->returns.begin(), functional->returns.end(),
                      [](const ReturnInfo& r) { return r.kind == ArgumentKind::Tensor; }))
       throw Unsupported(fmt::format("{} does not return what {} writes", functional->name, node.op->name));
-    std::vector<TensorMeta> metas = result_metadata(*functional, args, node, targets);
+    std::vector<TensorMeta> metas = result_metadata(*functional, args, targets);
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
     for (size_t i = 0; i < targets.size(); ++i) {

@@ -140,6 +140,12 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
     metas = info.rule->shape(context);
   } catch (const Unsupported&) {
     return std::nullopt;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (session.strict_shapes)
+      throw InternalError(fmt::format("the shape rule of {}: {}", info.schema->name, error.what()));
+    return std::nullopt;
   }
   ResultMetadata result;
   size_t lists = 0;

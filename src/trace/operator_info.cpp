@@ -50,7 +50,8 @@ const OperatorSchema* find_counterpart(const OperatorSchema& op) {
     const std::string full(entry->functional);
     const std::string base(without_overload(full));
     const std::string overload = full.size() > base.size() ? full.substr(base.size() + 1) : "";
-    if (const auto handle = c10::Dispatcher::singleton().findSchema({base, overload}))
+    const auto handle = c10::Dispatcher::singleton().findSchema({base, overload});
+    if (handle && takes_the_same_arguments(*runtime::schema_of(*handle), op))
       return runtime::schema_of(*handle);
   }
   const std::string base = functional_base_name(op);
