@@ -1,10 +1,14 @@
 #include "hook/frame_loop.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <memory>
 #include <utility>
 
+#include "base/config.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bytecode/decode.h"
 #include "cpy/thread.h"
 #include "hook/hook.h"
@@ -148,10 +152,20 @@ class FrameLoop {
       const cpy::SavedError error;
       store(state);
       return end;
-    } catch (const std::exception&) {
+    } catch (const InternalError& error) {
       PyErr_Clear();
-      return {EndKind::HandOver, offset};
+      if (strict()) {
+        PyErr_Format(PyExc_SystemError, "internal error of oxyfuel: %s", error.what());
+        return {EndKind::Raise, offset};
+      }
+      warn(fmt::format("internal error, '{}' goes on in eager: {}",
+                       PyUnicode_AsUTF8(frame_.code()->co_qualname), error.what()));
+    } catch (const std::exception& error) {
+      PyErr_Clear();
+      log(Channel::Breaks, "{} is handed over at {}: {}", PyUnicode_AsUTF8(frame_.code()->co_qualname),
+          offset, error.what());
     }
+    return {EndKind::HandOver, offset};
   }
 
   // Performs all that shares the instruction's offset.

@@ -195,7 +195,7 @@ def test_break_that_raises_is_caught_by_the_frame():
     assert sys.exc_info() == (None, None, None)
 
 
-def test_a_failure_of_the_runner_leaves_the_frame_to_cpython():
+def test_a_failure_of_the_runner_leaves_the_frame_to_cpython(capfd):
     def work(x):
         y = x + 1
         return y * 2
@@ -207,7 +207,14 @@ def test_a_failure_of_the_runner_leaves_the_frame_to_cpython():
                 lambda state: ("raise", state["offset"]), lambda state: (state["stack"].extend(range(99)) or "break", 2),
                 lambda state: (state["locals"].pop() and "break", state["offset"])):
         script(work, run)
+        layer.set_strict(False)
         assert layer.call(work, 4) == 10
+        assert "internal error, 'test_a_failure_" in capfd.readouterr().err
+        layer.set_strict(True)
+        with pytest.raises(SystemError, match="internal error of oxyfuel") as caught:
+            layer.call(work, 4)
+        assert caught.traceback[-1].lineno + 1 == work.__code__.co_firstlineno
+        layer.set_strict(False)
 
 
 def test_cells_are_cells_and_dead_locals_stay():

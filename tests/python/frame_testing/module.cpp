@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/config.h"
 #include "bytecode/decode.h"
 #include "bytecode/liveness.h"
 #include "cpy/dict.h"
@@ -130,6 +131,11 @@ PyObject* py_use_none(PyObject*, PyObject*) {
   return use(nullptr);
 }
 
+PyObject* py_set_strict(PyObject*, PyObject* on) {
+  set_strict(PyObject_IsTrue(on));
+  Py_RETURN_NONE;
+}
+
 PyObject* py_counts(PyObject*, PyObject*) {
   return Py_BuildValue("(ll)", counts.frames, counts.segments);
 }
@@ -171,6 +177,7 @@ PyMethodDef methods[] = {
     {"use_random", py_use_random, METH_VARARGS, nullptr},
     {"use_script", py_use_script, METH_VARARGS, nullptr},
     {"use_none", py_use_none, METH_NOARGS, nullptr},
+    {"set_strict", py_set_strict, METH_O, nullptr},
     {"counts", py_counts, METH_NOARGS, nullptr},
     {"is_installed", py_is_installed, METH_NOARGS, nullptr},
     {"set_foreign_hook", py_set_foreign_hook, METH_O, nullptr},
