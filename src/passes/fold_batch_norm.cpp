@@ -51,12 +51,12 @@ class Float64 {
 
   ValueId rsqrt(ValueId a) const { return site_.emit(op::rsqrt(), {ValueRef{a}}, meta_of(a)); }
 
-  // A vector shaped to broadcast over dimension 0 of a tensor of this rank.
+  // A vector, of any type, shaped to broadcast over dimension 0 of a tensor of this rank.
   ValueId along_first(ValueId a, size_t rank) const {
     std::vector<Expr> sizes(rank, 1);
     sizes.at(0) = meta_of(a).sizes.at(0);
     return site_.emit(op::view(), {ValueRef{a}, sizes},
-                      contiguous_meta(DType::Float64, meta_of(a).device, sizes));
+                      contiguous_meta(meta_of(a).dtype, meta_of(a).device, sizes));
   }
 
  private:
@@ -64,6 +64,13 @@ class Float64 {
 
   const Site& site_;
 };
+
+// What an element-wise operator makes of a tensor's layout.
+TensorMeta dense_meta(TensorMeta meta) {
+  meta.storage_offset = 0;
+  if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+  return meta;
+}
 
 }  // namespace
 
@@ -103,7 +110,10 @@ Graph fold_batch_norm(const Graph& source) {
     ValueId scale = math.rsqrt(math.binary(op::add(), math.from(norm->variance), norm->eps));
     if (norm->weight != graph::kNoValue)
       scale = math.binary(op::mul(), scale, ValueRef{math.from(norm->weight)});
-    ValueId new_weight = math.binary(op::mul(), math.from(weight), ValueRef{math.along_first(scale, rank)});
+    // The weight is large: one multiplication in its own type.
+    ValueId factor = math.along_first(math.convert(scale, dtype), rank);
+    ValueId new_weight =
+        site.emit(op::mul(), {ValueRef{weight}, ValueRef{factor}}, dense_meta(site.graph.meta(weight)));
     ValueId centre = math.from(norm->mean);
     ValueId shift = bias == graph::kNoValue ? math.binary(op::mul(), centre, -1.0)
                                             : math.binary(op::sub(), math.from(bias), ValueRef{centre});
@@ -112,7 +122,7 @@ Graph fold_batch_norm(const Graph& source) {
       new_bias = math.binary(op::add(), new_bias, ValueRef{math.from(norm->bias)});
 
     std::vector<Argument> args = conv.args;
-    args[1] = ValueRef{math.convert(new_weight, dtype)};
+    args[1] = ValueRef{new_weight};
     args[2] = ValueRef{math.convert(new_bias, dtype)};
     std::vector<ValueId> results(site.node.outputs.size(), graph::kNoValue);
     results[0] = site.emit(conv.op, std::move(args), site.meta());
