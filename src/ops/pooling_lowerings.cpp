@@ -89,11 +89,12 @@ void avg_pool2d(LoweringContext& context, const Node& node) {
   bool ceil_mode = flag(node, 4);
   bool count_padding = flag(node, 5);
   bool padded = w.pad_h != 0 || w.pad_w != 0;
-  // With ceil_mode the last window may reach beyond the padding, which never counts.
-  if (ceil_mode && (padded || is_none(node, 6))) not_lowered(node, "windows that reach beyond the padding");
+  // With ceil_mode the last window may reach beyond the padding, which never counts: without padding the
+  // elements that there are count in either mode.
+  if (ceil_mode && padded) not_lowered(node, "windows that reach beyond the padding");
   double divisor =
       is_none(node, 6) ? static_cast<double>(w.height * w.width) : static_cast<double>(integer(node, 6));
-  bool counts = padded && !count_padding && is_none(node, 6);
+  bool counts = (ceil_mode || (padded && !count_padding)) && is_none(node, 6);
   context.realise_unless_cheap(x);
   const TensorMeta& out = context.output_meta(node);
   context.set(node.outputs[0],
