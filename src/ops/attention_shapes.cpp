@@ -22,7 +22,7 @@ Metas flash_attention(const ShapeContext& context) {
     not_covered(context, "operands of this kind");
   const std::vector<Expr>& q = query.sizes;
   const DType accumulate = query.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-  TensorMeta output = heads_inside(query.dtype, query.device, q);
+  TensorMeta output = dense_like(context, query, query.dtype);
   TensorMeta log_sums = contiguous_meta(accumulate, query.device, {q[0], q[2], q[1]});
   std::swap(log_sums.sizes[1], log_sums.sizes[2]);
   std::swap(log_sums.strides[1], log_sums.strides[2]);

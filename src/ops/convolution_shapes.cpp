@@ -5,17 +5,60 @@
 namespace oxy::ops::shapes {
 namespace {
 
-// Convolutions on the CPU run channels-last if one of their operands is, except in double precision.
-bool runs_channels_last(const TensorMeta& input, const TensorMeta& weight) {
-  if (input.dtype == DType::Float64 || weight.dtype == DType::Float64) return false;
-  return suggested_format(input) != MemoryFormat::Contiguous ||
-         suggested_format(weight) != MemoryFormat::Contiguous;
+// Whether the oneDNN library runs this convolution; the answer matters for the layout of volumes only, where
+// the other implementation knows nothing but contiguous tensors. `groups` is the position of that argument.
+bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
+                    size_t groups) {
+  if (input.dtype == DType::BFloat16 || input.dtype == DType::Float16) return true;
+  if (input.dtype != DType::Float32) return false;
+  if (known(context, expression(context, groups)) > 1 || sym::known_less(1, input.sizes[0])) return true;
+  const auto rank = weight.sizes.size();
+  if (sym::known_less(3, weight.sizes[rank - 1]) && sym::known_less(3, weight.sizes[rank - 2])) return true;
+  Expr elements = 1;
+  for (size_t d = 0; d < 4; ++d) elements = elements * input.sizes[d];
+  return known(context, elements) > 20480;
+}
+
+// One of the operands in channels-last order makes the convolution run so.
+bool runs_channels_last(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
+                        size_t groups) {
+  if (suggested_format(input) == MemoryFormat::Contiguous &&
+      suggested_format(weight) == MemoryFormat::Contiguous)
+    return false;
+  return input.rank() == 4 || runs_in_onednn(context, input, weight, groups);
 }
 
 TensorMeta in_convolution_format(const ShapeContext& context, const TensorMeta& meta, bool channels_last) {
-  if (!channels_last || meta.rank() < 4) return contiguous_meta(meta.dtype, meta.device, meta.sizes);
+  if (!channels_last) return contiguous_meta(meta.dtype, meta.device, meta.sizes);
   return with_format(context, meta, meta.dtype,
                      meta.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+}
+
+// One spatial dimension is computed as two, the first of size 1.
+TensorMeta as_image(const TensorMeta& meta) {
+  TensorMeta out = meta;
+  out.sizes.insert(out.sizes.begin() + 2, Expr(1));
+  out.strides.insert(out.strides.begin() + 2, meta.sizes[2] * meta.strides[2]);
+  return out;
+}
+
+TensorMeta without_image_row(TensorMeta meta) {
+  meta.sizes.erase(meta.sizes.begin() + 2);
+  meta.strides.erase(meta.strides.begin() + 2);
+  return meta;
+}
+
+// Fresh tensors with the sizes of `results` in the format that the convolution of these operands runs in.
+Metas in_format_of_convolution(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
+                               size_t groups, Metas results) {
+  const bool is_line = input.rank() == 3;
+  const TensorMeta packed = is_line ? contiguous_meta(input.dtype, input.device, input.sizes) : input;
+  const bool channels_last = is_line ? runs_channels_last(context, as_image(packed), as_image(weight), groups)
+                                     : runs_channels_last(context, input, weight, groups);
+  for (TensorMeta& meta : results)
+    meta = is_line ? without_image_row(in_convolution_format(context, as_image(meta), channels_last))
+                   : in_convolution_format(context, meta, channels_last);
+  return results;
 }
 
 // A list argument with one number for all spatial dimensions or one each.
@@ -52,7 +95,7 @@ Metas convolution(const ShapeContext& context) {
     sizes.push_back(out);
   }
   const TensorMeta out = contiguous_meta(input.dtype, input.device, std::move(sizes));
-  return {in_convolution_format(context, out, runs_channels_last(input, weight))};
+  return in_format_of_convolution(context, input, weight, 8, {out});
 }
 
 Metas convolution_backward(const ShapeContext& context) {
@@ -62,10 +105,9 @@ Metas convolution_backward(const ShapeContext& context) {
   const auto* mask = std::get_if<std::vector<bool>>(&context.arg(10));
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
     not_covered(context, "gradients that are left out");
-  const bool channels_last = runs_channels_last(input, weight);
-  return {in_convolution_format(context, input, channels_last),
-          in_convolution_format(context, weight, channels_last),
-          contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]})};
+  Metas out = in_format_of_convolution(context, input, weight, 9, {input, weight});
+  out.push_back(contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]}));
+  return out;
 }
 
 }  // namespace oxy::ops::shapes

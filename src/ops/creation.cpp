@@ -144,7 +144,7 @@ Family creation_operators() {
        .schema =
            "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
            "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-       .shape = shapes::to_copy,
+       .shape = shapes::like,
        .lower = lowerings::to_copy},
       {.name = "aten::copy",
        .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",

@@ -175,18 +175,6 @@ Metas clone(const ShapeContext& context) {
   return like(context);
 }
 
-Metas to_copy(const ShapeContext& context) {
-  const TensorMeta& self = context.tensor(0);
-  const Options o = options(context);
-  MemoryFormat format = o.format.value_or(MemoryFormat::Preserve);
-  // Unlike clone, a tensor with gaps or overlap does not keep the order of its strides.
-  if (format == MemoryFormat::Preserve && !is_non_overlapping_and_dense(self))
-    format = suggested_format(self);
-  TensorMeta out = with_format(context, self, o.dtype.value_or(self.dtype), format);
-  out.device = o.device.value_or(self.device);
-  return {out};
-}
-
 Metas copy(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta* const operands[] = {&self, &context.tensor(1)};
@@ -201,7 +189,8 @@ Metas triangle(const ShapeContext& context) {
 }
 
 Metas fill(const ShapeContext& context) {
-  if (context.is_tensor(1) && context.tensor(1).rank() > 0) not_covered(context, "a value with dimensions");
+  if (context.size() > 1 && context.is_tensor(1) && context.tensor(1).rank() > 0)
+    not_covered(context, "a value with dimensions");
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
 }
 

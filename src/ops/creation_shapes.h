@@ -19,7 +19,6 @@ Metas scalar_tensor(const ShapeContext& context);
 Metas eye(const ShapeContext& context);               // (n) or (n, m)
 Metas triangle_indices(const ShapeContext& context);  // (row, col, offset, ...)
 Metas clone(const ShapeContext& context);             // (self, *, memory_format)
-Metas to_copy(const ShapeContext& context);
 Metas copy(const ShapeContext& context);      // (self, src, non_blocking): src in self's type and layout
 Metas triangle(const ShapeContext& context);  // tril, triu: contiguous, of self's type
 Metas fill(const ShapeContext& context);      // (self, value): self, copied

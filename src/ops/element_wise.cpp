@@ -238,7 +238,7 @@ TensorMeta element_wise(const ShapeContext& context, std::initializer_list<size_
     for (size_t k = 0; k < operands.count; ++k) {
       const TensorMeta& meta = *operands.metas[k];
       if (meta.dtype == common || meta.sizes.empty() || is_non_overlapping_and_dense(meta)) continue;
-      converted.push_back(with_format(context, meta, common, suggested_format(meta)));
+      converted.push_back(dense_like(context, meta, common));
       operands.metas[k] = &converted.back();
     }
   }
@@ -259,8 +259,7 @@ TensorMeta element_wise_like(const ShapeContext& context, size_t layout_of,
   const DType common = common_type(context, promotion, type);
   const bool convert =
       meta.device.kind == Device::Kind::Cpu && meta.dtype != common && !is_non_overlapping_and_dense(meta);
-  const TensorMeta converted =
-      convert ? with_format(context, meta, common, suggested_format(meta)) : TensorMeta{};
+  const TensorMeta converted = convert ? dense_like(context, meta, common) : TensorMeta{};
   const TensorMeta* const operands[] = {convert ? &converted : &meta};
   TensorMeta out = element_wise_layout(context, operands);
   out.device = meta.device;

@@ -117,10 +117,7 @@ Metas border_pad(const ShapeContext& context) {
     if (!sym::known_less(0, size)) not_covered(context, "an empty result");
   }
   TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
-  const bool keeps_format = spatial == 2 || (spatial == 3 && self.rank() == 5);
-  return {keeps_format && out.rank() == static_cast<int64_t>(spatial) + 2
-              ? with_format(context, out, out.dtype, suggested_format(self))
-              : out};
+  return {with_format(context, out, out.dtype, suggested_format(self))};
 }
 
 Metas gather(const ShapeContext& context) {
@@ -138,6 +135,20 @@ Metas contiguous_like_first(const ShapeContext& context) {
 
 Metas dense_like_first(const ShapeContext& context) {
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
+}
+
+Metas masked_scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta* const operands[] = {&self, &context.tensor(1)};
+  return {contiguous_meta(self.dtype, self.device, broadcast(context, operands))};
+}
+
+Metas strided_like_first(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  bool overlaps = false;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    overlaps |= self.strides[d] == Expr(0) && !(self.sizes[d] == Expr(1));
+  return {overlaps && !is_non_overlapping_and_dense(self) ? dense_like(context, self, self.dtype) : self};
 }
 
 Metas index(const ShapeContext& context) {
@@ -196,8 +207,10 @@ Metas index(const ShapeContext& context) {
       const bool stretched = absent || !(meta->sizes[d - missing] == shape[d]);
       w.strides.push_back(stretched ? Expr(0) : meta->strides[d - missing]);
     }
-    w.sizes.insert(w.sizes.end(), after, Expr(1));
-    w.strides.insert(w.strides.end(), after, Expr(1));
+    std::vector<Expr> sizes = w.sizes;
+    sizes.insert(sizes.end(), after, Expr(1));
+    w.strides = view_strides(w, sizes).value_or(contiguous_strides(sizes));
+    w.sizes = std::move(sizes);
     operands.push_back(&w);
   }
   TensorMeta out = element_wise_layout(context, operands);
@@ -291,7 +304,6 @@ Metas is_in(const ShapeContext& context) {
     return {contiguous_meta(DType::Bool, context.tensor(1).device, {})};
   }
   const TensorMeta& self = context.tensor(0);
-  if (!context.is_tensor(1)) return {element_wise(context, {0, 1}, ResultType::Bool)};
   return {contiguous_meta(DType::Bool, self.device, self.sizes)};
 }
 

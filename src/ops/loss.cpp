@@ -60,7 +60,7 @@ Family loss_operators() {
       {.name = "aten::binary_cross_entropy_backward",
        .schema = "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
                  "Tensor? weight=None, int reduction=1) -> Tensor",
-       .shape = shapes::element_loss_backward},
+       .shape = shapes::cross_entropy_backward},
   };
   return table;
 }

@@ -56,13 +56,33 @@ Metas weighted_element_loss(const ShapeContext& context) {
 }
 
 Metas logits_loss(const ShapeContext& context) {
-  TensorMeta out = element_wise(context, {0, 1, 2, 3}, ResultType::Promoted);
-  if (integer(context, 4) != kNoReduction) return {scalar_of(out)};
+  // Computed as (1 - target) * self - ..., written to the first factor.
+  static const TensorMeta number;
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  if (self.sizes != target.sizes || self.dtype != target.dtype)
+    not_covered(context, "a target of another shape or type");
+  for (size_t i : {2, 3})
+    if (const TensorMeta* weight = optional_tensor(context, i);
+        weight != nullptr && weight->dtype != self.dtype)
+      not_covered(context, "a weight of another type");
+  if (integer(context, 4) != kNoReduction) return {scalar_of(self)};
+  const TensorMeta* const operands[] = {&number, &target};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = self.dtype;
+  out.device = self.device;
   return {out};
 }
 
 Metas element_loss_backward(const ShapeContext& context) {
-  return {element_wise(context, {1, 2, 0}, ResultType::Promoted)};
+  const TensorMeta& self = context.tensor(1);
+  const TensorMeta* const operands[] = {&self, &context.tensor(2), &context.tensor(0)};
+  return {contiguous_meta(self.dtype, self.device, broadcast(context, operands))};
+}
+
+Metas cross_entropy_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  return {dense_like(context, self, self.dtype)};
 }
 
 }  // namespace oxy::ops::shapes

@@ -13,6 +13,7 @@ Metas weighted_element_loss(
     const ShapeContext& context);                // binary_cross_entropy(self, target, weight, reduction)
 Metas logits_loss(const ShapeContext& context);  // binary_cross_entropy_with_logits(self, target, weight,
                                                  // pos_weight, reduction)
-Metas element_loss_backward(const ShapeContext& context);  // (grad_output, self, target, ...)
+Metas cross_entropy_backward(const ShapeContext& context);  // of binary_cross_entropy
+Metas element_loss_backward(const ShapeContext& context);   // (grad_output, self, target, ...)
 
 }  // namespace oxy::ops::shapes

@@ -85,8 +85,17 @@ Metas addr(const ShapeContext& context) {
   for (size_t i : {0, 1, 2}) promotion.add_tensor(context.tensor(i));
   const DType dtype = promotion.result();
   need(context, a.dtype == dtype && b.dtype == dtype, "factors of different types");
-  return {
-      with_addend(context, context.tensor(0), contiguous_meta(dtype, a.device, {a.sizes[0], b.sizes[0]}))};
+  const TensorMeta product = contiguous_meta(dtype, a.device, {a.sizes[0], b.sizes[0]});
+  with_addend(context, context.tensor(0), product);
+  // Element-wise over the addend, a column and a row.
+  TensorMeta column = a;
+  column.sizes.push_back(1);
+  column.strides.push_back(1);
+  const TensorMeta* const operands[] = {&context.tensor(0), &column, &b};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = dtype;
+  out.device = a.device;
+  return {out};
 }
 
 Metas dot(const ShapeContext& context) {

@@ -28,11 +28,10 @@ void need_channels(const ShapeContext& context, const TensorMeta& input) {
 
 TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
   // The kernels work in one of the plain formats; other layouts are made contiguous first.
-  if (is_non_overlapping_and_dense(input)) {
-    const MemoryFormat format = suggested_format(input);
-    TensorMeta out = with_format(context, input, input.dtype, format);
-    return out;
-  }
+  if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
+  if (is_channels_last(input))
+    return with_format(context, input, input.dtype,
+                       input.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
   return with_format(context, input, input.dtype, suggested_format(input));
 }
 
@@ -116,7 +115,12 @@ Metas batch_norm_backward(const ShapeContext& context) {
     not_covered(context, "gradients that are left out");
   const DType type = weight == nullptr ? input.dtype : weight->dtype;
   TensorMeta parameter = contiguous_meta(type, input.device, {input.sizes[1]});
-  return {normalized_batch(context, input), parameter, parameter};
+  const TensorMeta& grad = context.tensor(0);
+  const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
+                           (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
+  return {same_format ? normalized_batch(context, input)
+                      : with_format(context, input, input.dtype, suggested_format(input)),
+          parameter, parameter};
 }
 
 Metas group_norm(const ShapeContext& context) {
@@ -166,7 +170,10 @@ Metas weight_norm(const ShapeContext& context) {
   const int64_t dim = integer(context, 2);
   if (dim != 0 && dim != v.rank() - 1) not_covered(context, "a dimension that is neither first nor last");
   const DType type = g.dtype == DType::BFloat16 ? DType::Float32 : g.dtype;
-  return {contiguous_meta(v.dtype, v.device, v.sizes), contiguous_meta(type, g.device, g.sizes)};
+  TensorMeta norm = g;
+  norm.dtype = type;
+  norm.storage_offset = 0;
+  return {contiguous_meta(v.dtype, v.device, v.sizes), norm};
 }
 
 }  // namespace oxy::ops::shapes

@@ -45,8 +45,26 @@ Metas unary_integral(const ShapeContext& context) {
 
 Metas log_sigmoid(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  TensorMeta out = dense_like(context, self, self.dtype);
+  TensorMeta out = contiguous_meta(self.dtype, self.device, self.sizes);
   return {refuse(context, out, !is_floating(self.dtype)), out};
+}
+
+Metas angle_conversion(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  TensorMeta out = dense_like(context, self, is_floating(self.dtype) ? self.dtype : context.default_dtype());
+  if (is_floating(self.dtype)) out = element_wise(context, {0}, ResultType::Promoted);
+  return {refuse(context, out, is_complex(self.dtype))};
+}
+
+Metas fresh_preserving_number(const ShapeContext& context) {
+  TensorMeta out = dense_like(context, context.tensor(0), context.tensor(0).dtype);
+  return {refuse(context, out, out.dtype == DType::Bool || is_complex(out.dtype))};
+}
+
+Metas reversed_sub(const ShapeContext& context) {
+  TensorMeta out = element_wise(context, {1, 0}, ResultType::Promoted);
+  out.dtype = add_or_sub(context)[0].dtype;
+  return {out};
 }
 
 Metas glu(const ShapeContext& context) {
@@ -198,7 +216,7 @@ Metas where(const ShapeContext& context) {
     const TensorMeta& meta = context.is_tensor(i) ? context.tensor(i) : number;
     operands[i] = &meta;
     if (meta.dtype == dtype || meta.sizes.empty() || is_non_overlapping_and_dense(meta)) continue;
-    operands[i] = &converted.emplace_back(with_format(context, meta, dtype, suggested_format(meta)));
+    operands[i] = &converted.emplace_back(dense_like(context, meta, dtype));
   }
   TensorMeta out = element_wise_layout(context, operands);
   out.dtype = dtype;
@@ -215,13 +233,31 @@ Metas masked_fill(const ShapeContext& context) {
 }
 
 Metas prelu(const ShapeContext& context) {
-  TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
-  return {refuse(context, out, context.tensor(0).dtype != context.tensor(1).dtype)};
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& weight = context.tensor(1);
+  const TensorMeta* const operands[] = {&self, &weight};
+  if (self.dtype != weight.dtype || broadcast(context, operands) != self.sizes)
+    not_covered(context, "a weight of another type or shape");
+  return {dense_like(context, self, self.dtype)};
 }
 
+namespace {
+
+TensorMeta gradient_of(const ShapeContext& context, size_t first, size_t second) {
+  TensorMeta out = element_wise(context, {first, second}, ResultType::Promoted);
+  return refuse(context, out, context.tensor(first).dtype != context.tensor(second).dtype);
+}
+
+}  // namespace
+
 Metas gradient(const ShapeContext& context) {
-  TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
-  return {refuse(context, out, context.tensor(0).dtype != context.tensor(1).dtype)};
+  size_t saved = 1;
+  while (saved + 1 < context.size() && !context.is_tensor(saved)) ++saved;
+  return {gradient_of(context, 0, saved)};
+}
+
+Metas gradient_of_saved(const ShapeContext& context) {
+  return {gradient_of(context, 1, 0)};
 }
 
 }  // namespace oxy::ops::shapes

@@ -14,9 +14,12 @@ Metas unary_floating(const ShapeContext& context);    // real floating types onl
 Metas absolute(const ShapeContext& context);          // complex becomes its real type
 Metas fresh_preserving(const ShapeContext& context);  // keeps type and memory order whatever the operator
 
-Metas unary_integral(const ShapeContext& context);  // bitwise_not: integers and Bool
-Metas log_sigmoid(const ShapeContext& context);     // result and a buffer for the gradient
-Metas glu(const ShapeContext& context);             // (self, dim): halves that dimension
+Metas unary_integral(const ShapeContext& context);    // bitwise_not: integers and Bool
+Metas log_sigmoid(const ShapeContext& context);       // result and a buffer for the gradient
+Metas angle_conversion(const ShapeContext& context);  // deg2rad, rad2deg
+Metas glu(const ShapeContext& context);               // (self, dim): halves that dimension
+
+Metas fresh_preserving_number(const ShapeContext& context);  // the same without Bool
 
 // Operands 0 and 1.
 Metas binary(const ShapeContext& context);
@@ -27,6 +30,7 @@ Metas comparison(const ShapeContext& context);          // of promoted operands,
 Metas ordered_comparison(const ShapeContext& context);  // the same without complex numbers
 Metas logical_binary(const ShapeContext& context);
 Metas add_or_sub(const ShapeContext& context);        // minding the type of alpha, argument 2
+Metas reversed_sub(const ShapeContext& context);      // rsub: the operands are 1 and 0
 Metas rounded_division(const ShapeContext& context);  // div.Tensor_mode: argument 2 is the mode
 Metas power(const ShapeContext& context);
 Metas power_of_number(const ShapeContext& context);  // pow.Tensor_Scalar
@@ -41,6 +45,7 @@ Metas where(const ShapeContext& context);
 Metas masked_fill(const ShapeContext& context);
 Metas prelu(const ShapeContext& context);
 
-Metas gradient(const ShapeContext& context);  // of the incoming gradient and one saved tensor
+Metas gradient_of_saved(const ShapeContext& context);  // the same where the saved tensor decides the layout
+Metas gradient(const ShapeContext& context);           // of the incoming gradient and one saved tensor
 
 }  // namespace oxy::ops::shapes

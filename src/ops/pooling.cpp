@@ -110,7 +110,7 @@ Family pooling_operators() {
       {.name = "aten::upsample_bicubic2d_backward",
        .schema = "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
                  "input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-       .shape = shapes::upsample_backward},
+       .shape = shapes::bicubic_backward},
       {.name = "aten::grid_sampler_2d",
        .schema = "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
                  "bool align_corners) -> Tensor",

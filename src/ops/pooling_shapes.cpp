@@ -83,7 +83,9 @@ Metas max_pool(const ShapeContext& context) {
 Metas average_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);
-  return {in_format_of(context, self, pooled_sizes(context, spatial, {Expr(1)}, flag(context, 4)))};
+  std::vector<Expr> sizes = pooled_sizes(context, spatial, {Expr(1)}, flag(context, 4));
+  if (spatial == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+  return {in_format_of(context, self, std::move(sizes))};
 }
 
 Metas adaptive_average_pool(const ShapeContext& context) {
@@ -104,7 +106,8 @@ Metas adaptive_max_pool(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   for (size_t d = 0; d < spatial; ++d)
     sizes[sizes.size() - spatial + d] = item(context, list(context, 1), d, spatial);
-  TensorMeta out = in_format_of(context, self, std::move(sizes));
+  TensorMeta out = spatial == 3 ? contiguous_meta(self.dtype, self.device, std::move(sizes))
+                                : in_format_of(context, self, std::move(sizes));
   return {out, with_index_type(out)};
 }
 
@@ -125,6 +128,11 @@ Metas pool_backward(const ShapeContext& context) {
 Metas upsample_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   return {in_format_of(context, grad, list(context, 2))};
+}
+
+Metas bicubic_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  return {contiguous_meta(grad.dtype, grad.device, list(context, 2))};
 }
 
 Metas grid_sample(const ShapeContext& context) {

@@ -13,6 +13,7 @@ Metas adaptive_max_pool(const ShapeContext& context);
 Metas upsample(const ShapeContext& context);           // (self, output_size, ...)
 Metas pool_backward(const ShapeContext& context);      // (grad_output, self, ...): self's shape
 Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
-Metas grid_sample(const ShapeContext& context);        // (input, grid, ...)
+Metas bicubic_backward(const ShapeContext& context);
+Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
 
 }  // namespace oxy::ops::shapes

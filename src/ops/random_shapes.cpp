@@ -29,13 +29,22 @@ Metas random_permutation(const ShapeContext& context) {
 Metas bernoulli(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (context.size() > 1 && context.is_tensor(1)) not_covered(context, "probabilities as a tensor");
-  return {dense_like(context, self, self.dtype)};
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
 Metas dropout(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
-  return {dense_like(context, self, self.dtype), dense_like(context, self, DType::Bool)};
+  const TensorMeta mask = dense_like(context, self, DType::Bool);
+  TensorMeta out = dense_like(context, self, self.dtype);
+  const bool trains = context.is_none(2) || flag(context, 2);
+  if (trains) {  // a product with the mask
+    const TensorMeta* const operands[] = {&self, &mask};
+    out = element_wise_layout(context, operands);
+    out.dtype = self.dtype;
+    out.device = self.device;
+  }
+  return {out, mask};
 }
 
 Metas multinomial(const ShapeContext& context) {

@@ -1,5 +1,7 @@
 #include "ops/registry.h"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 
 #include "base/error.h"
@@ -28,6 +30,10 @@ const Registry& registry() {
 }
 
 }  // namespace
+
+const TensorMeta& ShapeContext::no_tensor(size_t i) const {
+  throw Unsupported(fmt::format("{}: argument {} is not a tensor", schema_.name, i));
+}
 
 const OperatorEntry* find(std::string_view name) {
   const Registry& r = registry();

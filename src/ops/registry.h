@@ -30,11 +30,17 @@ class ShapeContext {
   const graph::Argument& arg(size_t i) const { return args_.at(i); }
   bool is_none(size_t i) const { return std::holds_alternative<graph::None>(arg(i)); }
   bool is_tensor(size_t i) const { return std::holds_alternative<graph::ValueRef>(arg(i)); }
-  const TensorMeta& tensor(size_t i) const { return meta_of_(std::get<graph::ValueRef>(arg(i)).id); }
+  // Unsupported if the argument is no tensor.
+  const TensorMeta& tensor(size_t i) const {
+    const auto* ref = std::get_if<graph::ValueRef>(&arg(i));
+    return ref == nullptr ? no_tensor(i) : meta_of_(ref->id);
+  }
   const TensorMeta& meta_of(graph::ValueId id) const { return meta_of_(id); }
   DType default_dtype() const { return default_dtype_; }
 
  private:
+  [[noreturn]] const TensorMeta& no_tensor(size_t i) const;
+
   const OperatorSchema& schema_;
   const std::vector<graph::Argument>& args_;
   const std::function<const TensorMeta&(graph::ValueId)>& meta_of_;

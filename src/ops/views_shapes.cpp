@@ -136,6 +136,11 @@ Metas expand(const ShapeContext& context) {
   out.sizes = asked;
   out.strides.assign(asked.size(), Expr(0));
   const size_t added = asked.size() - self.sizes.size();
+  if (self.sizes.empty()) {
+    for (const Expr& size : asked)
+      if (sym::known_less(size, 0)) not_covered(context, "-1 for a new dimension");
+    return {out};
+  }
   for (size_t d = asked.size(); d-- > 0;) {
     const bool is_new = d < added;
     Expr size = is_new ? Expr(1) : self.sizes[d - added];

@@ -1,0 +1,707 @@
+"""Writes the golden shape cases beside this file: what eager PyTorch answers to random calls, as graph text.
+
+Every node of FAMILY.graph is one call; the metadata of its results are eager's. Run it with a torch-enabled Python
+after adding an operator, with the names of the families to write again (all by default).
+"""
+
+import pathlib
+import random
+import sys
+
+import torch
+
+FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+INTS = [torch.int64, torch.int32, torch.uint8, torch.int8, torch.int16]
+NUMBERS = FLOATS + INTS
+ANY = NUMBERS + [torch.bool]
+rng = random.Random(0)
+
+
+def shape(rank=None, smallest=1, largest=5, ones=0.25):
+    rank = rng.randint(0, 4) if rank is None else rank
+    return [1 if rng.random() < ones and smallest <= 1 else rng.randint(smallest, largest) for _ in range(rank)]
+
+
+def values(size, dtype):
+    if dtype == torch.bool:
+        return torch.rand(size) > 0.5
+    if dtype.is_complex:
+        return torch.randn(size, dtype=dtype)
+    if dtype.is_floating_point:
+        return (torch.rand(size) * 0.8 + 0.1).to(dtype)
+    return torch.randint(1, 4, size).to(dtype)
+
+
+def tensor(size, dtype=torch.float32, layout=None):
+    """A tensor with a random memory layout."""
+    size = list(size)
+    layout = layout or rng.choice(["plain", "plain", "permuted", "channels_last", "gaps", "expanded", "mixed", "mixed"])
+    if layout == "channels_last" and len(size) in (4, 5):
+        last = torch.channels_last if len(size) == 4 else torch.channels_last_3d
+        return values(size, dtype).to(memory_format=last)
+    order = list(range(len(size)))
+    if layout in ("permuted", "mixed"):
+        rng.shuffle(order)
+    base = [size[d] for d in order]
+    steps = [1] * len(size)
+    if layout == "gaps" or (layout == "mixed" and rng.random() < 0.4):
+        steps = [rng.choice([1, 1, 2]) for _ in size]
+    expanded = [layout in ("expanded", "mixed") and rng.random() < 0.25 for _ in size]
+    allocated = [1 if e else n * s for n, s, e in zip(base, steps, expanded)]
+    result = values(allocated, dtype)
+    if layout == "gaps" and size and rng.random() < 0.5:
+        result = values([2] + allocated, dtype)[1]
+    for d, step in enumerate(steps):
+        if step > 1 and not expanded[d]:
+            result = result[(slice(None),) * d + (slice(None, None, step),)]
+    result = result.expand(base)
+    inverse = [order.index(d) for d in range(len(size))]
+    return result.permute(inverse)
+
+
+def broadcastable(size):
+    """A shape that broadcasts to `size`."""
+    kept = size[rng.choice([0, 0, 0, rng.randint(0, len(size))]) :]
+    return [1 if rng.random() < 0.2 else n for n in kept]
+
+
+def indices(size, limit, dtype=torch.int64):
+    # Distinct layouts matter, values only have to be in range.
+    return tensor(size, torch.int64) % max(limit, 1) if dtype == torch.int64 else (tensor(size) * 0).to(dtype)
+
+
+# Text --------------------------------------------------------------------------------------------------------------
+
+
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def meta_text(t):
+    extra = []
+    contiguous = torch.empty(t.shape, device="meta").stride()
+    if t.stride() != contiguous:
+        extra.append(f"strides={list(t.stride())}")
+    if t.storage_offset():
+        extra.append(f"offset={t.storage_offset()}")
+    return f"{name_of(t.dtype)}{list(t.shape)}" + (f"{{{', '.join(extra)}}}" if extra else "")
+
+
+class Writer:
+    def __init__(self):
+        self.inputs = {}
+        self.lines = []
+        self.next_value = 0
+        self.refused = {}
+        self.cases = {}
+
+    def value(self, t):
+        text = meta_text(t)
+        if text not in self.inputs:
+            self.inputs[text] = None
+        return f"<{text}>"
+
+    def literal(self, a):
+        if a is None or isinstance(a, bool):
+            return str(a)
+        if isinstance(a, torch.Tensor):
+            return self.value(a)
+        if isinstance(a, torch.dtype):
+            return name_of(a)
+        if isinstance(a, torch.memory_format):
+            return {"contiguous_format": "contiguous", "preserve_format": "preserve"}.get(name_of(a), name_of(a))
+        if isinstance(a, complex):
+            return f"complex({float(a.real)!r}, {float(a.imag)!r})"
+        if isinstance(a, str):
+            return f'"{a}"'
+        if isinstance(a, (list, tuple)):
+            return "[" + ", ".join(self.literal(i) for i in a) + "]"
+        return repr(a)
+
+    def call(self, name, *args, **kwargs):
+        base, _, overload = name.partition(".")
+        op = getattr(getattr(torch.ops.aten, base), overload or "default")
+        texts = [self.literal(a) for a in args] + [f"{k}={self.literal(v)}" for k, v in kwargs.items()]
+        known = set(self.inputs)
+        before = len(self.lines)
+        try:
+            result = op(*args, **kwargs)
+        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+            self.refused.setdefault(name, str(error).splitlines()[0])
+            return
+        flat = []
+        for r in result if isinstance(result, (tuple, list)) else [result]:
+            flat.extend(r if isinstance(r, (tuple, list)) else [r])
+        if any(r is None for r in flat):
+            return
+        self.cases[name] = self.cases.get(name, 0) + 1
+        self.lines.append((flat and [meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
+
+    def text(self):
+        used = {t for t in self.inputs if any(f"<{t}>" in line for _, line in self.lines)}
+        ids = {text: i for i, text in enumerate(t for t in self.inputs if t in used)}
+        header = ",\n      ".join(f"%{i} : {text}" for text, i in ids.items())
+        body, number, seen = [], len(ids), set()
+        for results, line in self.lines:
+            if line in seen:
+                continue
+            seen.add(line)
+            for text, i in ids.items():
+                if f"<{text}>" in line:
+                    line = line.replace(f"<{text}>", f"%{i}")
+            defines = []
+            for r in results:
+                defines.append(f"%{number} : {r}")
+                number += 1
+            body.append(f"  {', '.join(defines)} = {line}")
+        return f"graph({header}) {{\n" + "\n".join(body) + "\n  return\n}\n"
+
+
+# Families ----------------------------------------------------------------------------------------------------------
+
+UNARY_ANY = "relu sign sgn neg abs floor ceil trunc round nan_to_num"
+UNARY_FLOAT = """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh
+ acosh atanh sigmoid erf erfc erfinv lgamma digamma i0 sinc deg2rad rad2deg special_i0e special_i1 special_entr"""
+ACTIVATIONS = "gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu celu softplus hardshrink softshrink"
+BINARY = """add.Tensor sub.Tensor rsub.Tensor mul.Tensor div.Tensor maximum minimum fmax fmin remainder.Tensor fmod.Tensor
+ floor_divide hypot atan2 copysign.Tensor xlogy.Tensor logaddexp logaddexp2 pow.Tensor_Tensor nextafter heaviside"""
+BINARY_INTEGRAL = """gcd lcm bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor bitwise_left_shift.Tensor
+ bitwise_right_shift.Tensor"""
+WITH_SCALAR = """add.Scalar sub.Scalar rsub.Scalar mul.Scalar div.Scalar remainder.Scalar fmod.Scalar floor_divide.Scalar
+ pow.Tensor_Scalar copysign.Scalar xlogy.Scalar_Other bitwise_and.Scalar bitwise_or.Scalar bitwise_xor.Scalar
+ bitwise_left_shift.Tensor_Scalar"""
+
+
+def scalar():
+    return rng.choice([2, 3, 1.5, True, -1, 0.5])
+
+
+def pointwise(w):
+    for op in UNARY_ANY.split() + ["frac", "bitwise_not"]:
+        for _ in range(6):
+            w.call(op, tensor(shape(), rng.choice(ANY)))
+    w.call("abs", tensor([2, 3], torch.complex64))
+    for op in UNARY_FLOAT.split():
+        for _ in range(4):
+            w.call(op, tensor(shape(), rng.choice(ANY)))
+    for op in ACTIVATIONS.split():
+        for _ in range(4):
+            w.call(op, tensor(shape(), rng.choice(FLOATS)))
+    for op in BINARY.split() * 2:
+        for _ in range(10):
+            size = shape()
+            a, b = size, broadcastable(size)
+            if rng.random() < 0.3:
+                a, b = b, a
+            kinds = [rng.choice(ANY), rng.choice(ANY)] if rng.random() < 0.5 else [torch.float32] * 2
+            w.call(op, tensor(a, kinds[0]), tensor(b, kinds[1]))
+    for op in BINARY_INTEGRAL.split():
+        for _ in range(6):
+            size = shape()
+            kinds = [rng.choice(INTS + [torch.bool]) for _ in range(2)]
+            w.call(op, tensor(size, kinds[0]), tensor(broadcastable(size), kinds[1]))
+    for op in WITH_SCALAR.split():
+        for _ in range(8):
+            w.call(op, tensor(shape(), rng.choice(ANY)), scalar())
+    for _ in range(10):
+        w.call("pow.Scalar", rng.choice([2, 2.5]), tensor(shape(), rng.choice(NUMBERS)))
+        for mode in (None, "floor", "trunc"):
+            size = shape()
+            w.call("div.Tensor_mode", tensor(size, rng.choice(NUMBERS)), tensor(broadcastable(size), rng.choice(NUMBERS)),
+                   rounding_mode=mode)
+            w.call("div.Scalar_mode", tensor(size, rng.choice(NUMBERS)), rng.choice([2, 0.5]), rounding_mode=mode)
+    for op in ("addcmul", "addcdiv"):
+        for _ in range(12):
+            size = shape()
+            kinds = [rng.choice(NUMBERS) for _ in range(3)] if rng.random() < 0.4 else [torch.float32] * 3
+            w.call(op, tensor(size, kinds[0]), tensor(broadcastable(size), kinds[1]), tensor(broadcastable(size), kinds[2]))
+    for _ in range(12):
+        size = shape()
+        w.call("lerp.Scalar", tensor(size), tensor(broadcastable(size)), 0.5)
+        w.call("lerp.Tensor", tensor(size), tensor(broadcastable(size)), tensor(broadcastable(size)))
+        w.call("clamp", tensor(size, rng.choice(NUMBERS)), rng.choice([None, 1, 0.5]), rng.choice([2, 2.5]))
+        w.call("clamp_min", tensor(size, rng.choice(NUMBERS)), rng.choice([1, 0.5]))
+        w.call("clamp_max", tensor(size, rng.choice(NUMBERS)), rng.choice([1, 0.5]))
+        w.call("clamp.Tensor", tensor(size, rng.choice(NUMBERS)), tensor(broadcastable(size), rng.choice(NUMBERS)),
+               rng.choice([None, tensor(broadcastable(size))]))
+        w.call("clamp_min.Tensor", tensor(size), tensor(broadcastable(size), rng.choice(NUMBERS)))
+        w.call("threshold", tensor(size), 0.5, 0.0)
+        w.call("logit", tensor(size), 0.01)
+    for _ in range(60):
+        size = shape()
+        kinds = [rng.choice(ANY) for _ in range(2)] if rng.random() < 0.5 else [torch.float32] * 2
+        parts = [size, broadcastable(size), broadcastable(size)]
+        rng.shuffle(parts)
+        w.call("where.self", tensor(parts[0], torch.bool), tensor(parts[1], kinds[0]), tensor(parts[2], kinds[1]))
+        w.call("masked_fill.Scalar", tensor(size, rng.choice(ANY)), tensor(broadcastable(size), torch.bool), 1)
+    for _ in range(12):
+        size = shape()
+        w.call("masked_fill.Tensor", tensor(size), tensor(broadcastable(size), torch.bool), torch.tensor(1.0))
+        w.call("log_sigmoid_forward", tensor(size))
+        w.call("log_sigmoid_forward", tensor(shape(4)))
+        even = [n * 2 for n in shape(rng.randint(1, 4))]
+        w.call("glu", tensor(even), rng.randint(-len(even), len(even) - 1))
+        w.call("_prelu_kernel", tensor(size), tensor(broadcastable(size)))
+    for op in "tanh_backward sigmoid_backward silu_backward hardswish_backward hardsigmoid_backward gelu_backward".split():
+        for _ in range(15):
+            size = shape()
+            w.call(op, tensor(size), tensor(size))
+    for _ in range(20):
+        size = shape()
+        w.call("threshold_backward", tensor(size), tensor(size), 0)
+        w.call("leaky_relu_backward", tensor(size), tensor(size), 0.1, False)
+        w.call("elu_backward", tensor(size), 1.0, 1.0, 1.0, False, tensor(size))
+        w.call("hardtanh_backward", tensor(size), tensor(size), -1, 1)
+        w.call("softplus_backward", tensor(size), tensor(size), 1, 20)
+        w.call("logit_backward", tensor(size), tensor(size), 0.1)
+        w.call("hardshrink_backward", tensor(size), tensor(size), 0.1)
+        w.call("softshrink_backward", tensor(size), tensor(size), 0.1)
+
+
+def comparison(w):
+    for op in "eq ne lt le gt ge".split():
+        for _ in range(12):
+            size = shape()
+            w.call(op + ".Tensor", tensor(size, rng.choice(ANY)), tensor(broadcastable(size), rng.choice(ANY)))
+            w.call(op + ".Scalar", tensor(size, rng.choice(ANY)), scalar())
+    for op in "logical_and logical_or logical_xor".split():
+        for _ in range(8):
+            size = shape()
+            w.call(op, tensor(size, rng.choice(ANY)), tensor(broadcastable(size), rng.choice(ANY)))
+    for op in "logical_not isnan isinf signbit isposinf isneginf".split():
+        for _ in range(8):
+            w.call(op, tensor(shape(), rng.choice(ANY)))
+
+
+def some_dims(rank):
+    return sorted(rng.sample(range(-rank, 0), rng.randint(0, rank))) if rank else []
+
+
+def reductions(w):
+    flags = (True, False)
+    for _ in range(12):
+        size = shape()
+        rank = len(size)
+        dim = rng.randint(-max(rank, 1), max(rank, 1) - 1)
+        number, real = rng.choice(ANY), rng.choice(FLOATS)
+        keep = rng.choice(flags)
+        for op in "sum prod nansum max min any all count_nonzero".split():
+            w.call(op, tensor(size, number))
+        w.call("sum", tensor(size, number), dtype=torch.float64)
+        for op in ("mean", "median", "nanmedian"):
+            w.call(op, tensor(size, real))
+        w.call("mean", tensor(size, number), dtype=torch.float32)
+        w.call("sum.dim_IntList", tensor(size, number), rng.choice([None, some_dims(rank)]), keep)
+        w.call("nansum", tensor(size, number), some_dims(rank), keep)
+        w.call("prod.dim_int", tensor(size, number), dim, keep)
+        w.call("mean.dim", tensor(size, real), rng.choice([None, some_dims(rank)]), keep)
+        for op in ("amax", "amin"):
+            w.call(op, tensor(size, number), some_dims(rank), keep)
+        for op in ("max.dim", "min.dim", "mode", "median.dim", "nanmedian.dim"):
+            w.call(op, tensor(size, number), dim, keep)
+        w.call("aminmax", tensor(size, real), dim=rng.choice([None, dim]), keepdim=keep)
+        for op in ("argmax", "argmin"):
+            w.call(op, tensor(size, rng.choice(NUMBERS)), rng.choice([None, dim]), keep)
+        for op in ("any", "all"):
+            w.call(op + ".dim", tensor(size, number), dim, keep)
+            w.call(op + ".dims", tensor(size, number), rng.choice([None, some_dims(rank)]), keep)
+        w.call("count_nonzero.dim_IntList", tensor(size, number), some_dims(rank))
+        for op in ("var", "std", "var_mean", "std_mean"):
+            w.call(op + ".correction", tensor(size, real), rng.choice([None, some_dims(rank)]), correction=rng.choice([0, 1, None]),
+                   keepdim=keep)
+        w.call("logsumexp", tensor(size, number), some_dims(rank), keep)
+        w.call("norm.Scalar", tensor(size, real), 2)
+        w.call("norm.ScalarOpt_dim", tensor(size, real), 2, some_dims(rank), keep)
+        w.call("linalg_vector_norm", tensor(size, real), 2, rng.choice([None, some_dims(rank)]), keep)
+        for op in ("cumsum", "cumprod"):
+            w.call(op, tensor(size, number), dim)
+            w.call(op, tensor(size, number), dim, dtype=torch.float32)
+        w.call("logcumsumexp", tensor(size, real), dim)
+        for op in ("cummax", "cummin"):
+            w.call(op, tensor(size, number), dim)
+        w.call("sort", tensor(size, number), dim, keep)
+        w.call("sort.stable", tensor(size, number), stable=True, dim=dim, descending=keep)
+        w.call("kthvalue", tensor(size, real), 1, dim, keep)
+        w.call("topk", tensor(size, rng.choice(NUMBERS)), 1, dim)
+        w.call("_cdist_forward", tensor([2, 3, 4]), tensor(rng.choice([[5, 4], [2, 5, 4], [3, 2, 5, 4]])), 2.0, None)
+    w.call("linalg_vector_norm", tensor([2, 3], torch.complex64), 2)
+    w.call("sum", tensor([0, 3]))
+
+
+def views(w):
+    for _ in range(40):
+        size = shape()
+        rank = len(size)
+        dim = rng.randint(-max(rank, 1), max(rank, 1) - 1)
+        other = rng.randint(-max(rank, 1), max(rank, 1) - 1)
+        x = tensor(size, rng.choice(ANY))
+        for op in ("alias", "detach", "squeeze", "t"):
+            w.call(op, x)
+        target = shape(rng.randint(0, 2)) + [rng.choice([n, -1]) if n != 1 else rng.choice([1, 3, -1]) for n in size]
+        w.call("expand", x, target)
+        order = list(range(rank))
+        rng.shuffle(order)
+        w.call("permute", x, [d - rng.choice([0, rank]) for d in order])
+        w.call("transpose.int", x, dim, other)
+        w.call("unsqueeze", x, rng.randint(-rank - 1, rank))
+        w.call("squeeze.dim", x, dim)
+        w.call("squeeze.dims", x, some_dims(rank))
+        if rank:
+            n = size[dim]
+            w.call("select.int", x, dim, rng.randint(-n, n - 1))
+            w.call("slice.Tensor", x, dim, rng.choice([None, 0, 1, -2, 10]), rng.choice([None, 2, -1, 2**60, 0]), rng.randint(1, 3))
+            w.call("split.Tensor", x, rng.randint(1, n + 1), dim)
+            cut = rng.randint(0, n)
+            w.call("split_with_sizes", x, [cut, n - cut], dim)
+            w.call("unbind.int", x, dim)
+            w.call("unfold", x, dim, rng.randint(1, n), rng.randint(1, 2))
+        if rank >= 2:
+            w.call("diagonal", x, rng.randint(-2, 2), dim, other)
+        w.call("as_strided", x, [1, 1], [3, 1], rng.choice([None, 0]))
+        # Reshapes: merge and split runs of dimensions, put in ones.
+        count = x.numel()
+        factors = []
+        for f in (2, 3, 5):
+            while count % f == 0:
+                factors.append(f)
+                count //= f
+        new = [count] if count > 1 else []
+        for f in factors:
+            at = rng.randint(0, len(new))
+            if new and rng.random() < 0.5:
+                new[min(at, len(new) - 1)] *= f
+            else:
+                new.insert(at, f)
+        if rng.random() < 0.3:
+            new.insert(rng.randint(0, len(new)), 1)
+        if new and rng.random() < 0.3:
+            new[rng.randint(0, len(new) - 1)] = -1
+        for target in (new, size, [x.numel()], size + [1], [-1] + size[2:] if rank > 1 else [-1]):
+            w.call("view", x, target)
+            if rng.random() < 0.2:
+                w.call("_unsafe_view", x, target)
+        for a in range(rank):
+            w.call("view", x, size[:a] + [-1] + size[a + 2 :])
+        w.call("view.dtype", tensor(size + [4], torch.float32, "plain"), rng.choice([torch.int32, torch.int8, torch.float64]))
+        w.call("view_as_real", tensor(size, torch.complex64))
+        w.call("view_as_complex", tensor(size + [2], torch.float32, "plain"))
+    w.call("view", torch.empty(0, 3), [3, 0])
+    w.call("view", torch.empty(0, 3), [0, 3])
+    w.call("slice.Tensor", torch.empty(4)[2:], 0, 1, 2, 1)
+
+
+def creation(w):
+    formats = [None, torch.contiguous_format, torch.preserve_format, torch.channels_last]
+    for op in ("zeros", "ones", "empty.memory_format", "rand", "randn"):
+        w.call(op, [2, 3])
+        w.call(op, [], dtype=torch.float64)
+    w.call("empty.memory_format", [2, 3, 4, 5], memory_format=torch.channels_last)
+    w.call("empty.memory_format", [2, 0, 4, 5], memory_format=torch.channels_last)
+    for value in (1, 1.0, True, 1 + 2j):
+        w.call("full", [2, 3], value)
+    w.call("full", [2, 3], 1, dtype=torch.float16)
+    for _ in range(30):
+        x = tensor(shape(), rng.choice(ANY))
+        kind = rng.choice([None, torch.float64, torch.int64])
+        for op in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"):
+            w.call(op, x, dtype=torch.float32 if op.startswith("rand") else kind, memory_format=rng.choice(formats))
+        w.call("full_like", x, 1, dtype=kind)
+        for op in ("new_zeros", "new_ones", "new_empty"):
+            w.call(op, x, [2, 3], dtype=kind)
+        w.call("new_full", x, [2, 3], 1.5, dtype=kind)
+        w.call("clone", x, memory_format=rng.choice(formats))
+        w.call("_to_copy", x, dtype=kind, memory_format=rng.choice(formats + [None, None]))
+        w.call("copy", x, tensor(broadcastable(list(x.shape))))
+        w.call("fill.Scalar", x, 1)
+        w.call("zero", x)
+        x = tensor(shape(rng.randint(2, 4)), rng.choice(ANY))
+        w.call("tril", x)
+        w.call("triu", x, 1)
+        size = shape()
+        w.call("complex", tensor(size), tensor(broadcastable(size)))
+    w.call("new_empty_strided", tensor([2]), [2, 3], [1, 2])
+    w.call("empty_strided", [2, 3], [1, 2])
+    w.call("empty_permuted", [2, 3, 4], [1, 2, 0])
+    for args in ([5], [5.5], [0], [2, 7], [2, 7.5], [1.0, 7], [2, 7, 2], [2, 8, 2], [7, 2, -1], [0.0, 1.0, 0.1], [1, 2, 0.3],
+                 [5, -5, -3]):
+        for kind in (None, torch.int64, torch.float32, torch.int32):
+            op = ["arange", "arange.start", "arange.start_step"][len(args) - 1]
+            w.call(op, *args, dtype=kind)
+    w.call("linspace", 0, 1, 5)
+    w.call("linspace", 0, 1, 5, dtype=torch.float64)
+    w.call("logspace", 0, 1, 5)
+    w.call("scalar_tensor", 1.5)
+    w.call("scalar_tensor", 1)
+    w.call("scalar_tensor", 1, dtype=torch.int64)
+    w.call("eye", 3)
+    w.call("eye.m", 3, 4, dtype=torch.int64)
+    for args in ((3, 4, 0), (4, 3, 1), (4, 4, -1), (2, 5, -3), (5, 2, 4)):
+        w.call("tril_indices", *args)
+        w.call("triu_indices", *args)
+
+
+def random_numbers(w):
+    for _ in range(25):
+        x = tensor(shape())
+        w.call("bernoulli", x)
+        w.call("bernoulli.p", x, 0.5)
+        w.call("native_dropout", x, 0.5, True)
+        w.call("native_dropout", x, 0.0, True)
+        w.call("native_dropout", x, 0.5, False)
+        w.call("randint_like", x, 5)
+        w.call("randint_like.low_dtype", x, 2, 5, dtype=torch.int64)
+        for op in ("normal_functional", "uniform", "exponential"):
+            w.call(op, x)
+    w.call("randint", 5, [2, 3])
+    w.call("randint.low", 1, 5, [2, 3], dtype=torch.int32)
+    w.call("randperm", 7)
+    w.call("multinomial", tensor([2, 5]), 3)
+    w.call("multinomial", tensor([5]), 3)
+
+
+def cut(size, dim):
+    size = list(size)
+    size[dim] = rng.randint(1, 4)
+    return size
+
+
+def indexing(w):
+    for _ in range(40):
+        rank = rng.randint(1, 5)
+        size = shape(rank)
+        dim = rng.randint(-rank, rank - 1)
+        kinds = [rng.choice(ANY) for _ in range(3)] if rng.random() < 0.3 else [torch.float32] * 3
+        layout = rng.choice([None, None, "channels_last", "plain"])
+        w.call("cat", [tensor(cut(size, dim), k, layout) for k in kinds], dim)
+        same = [tensor(size, k, layout) for k in kinds]
+        w.call("stack", same, rng.randint(-rank - 1, rank))
+        pad = [rng.randint(-1, 2) for _ in range(2 * rng.randint(0, rank))]
+        w.call("constant_pad_nd", tensor(shape(rank, 3, 5), layout=layout), pad, 0)
+        x = tensor(size, rng.choice(ANY))
+        w.call("gather", x, dim, indices([rng.randint(1, n) for n in size], 1))
+        w.call("scatter.src", x, dim, indices(size, 1), tensor(size, x.dtype))
+        w.call("scatter.value", x, dim, indices(size, 1), 1)
+        w.call("scatter_add", tensor(size), dim, indices(size, 1), tensor(size))
+        w.call("scatter_reduce.two", tensor(size), dim, indices(size, 1), tensor(size), "sum")
+        w.call("index_add", tensor(size), dim, indices([2], 1), tensor(size[:dim % rank] + [2] + size[dim % rank + 1:]))
+        w.call("index_copy", tensor(size), dim, indices([2], 1), tensor(size[:dim % rank] + [2] + size[dim % rank + 1:]))
+        w.call("index_select", x, dim, indices(rng.choice([[3], []]), 1))
+        w.call("index_fill.int_Scalar", x, dim, indices([2], 1), 1)
+        w.call("masked_scatter", tensor(size), tensor(size, torch.bool), tensor(size))
+        w.call("flip", x, [dim])
+        w.call("take", x, indices(shape(), 1))
+        w.call("repeat", x, [rng.randint(1, 3) for _ in range(rank + rng.randint(0, 1))])
+        w.call("roll", x, [rng.randint(-3, 3)], [dim])
+        w.call("roll", x, [rng.randint(-3, 3)], [])
+        if rank > 1:
+            dims = rng.sample(range(rank), 2)
+            w.call("roll", x, [1, -2], dims)
+        w.call("select_scatter", tensor(size), tensor(size[:dim % rank] + size[dim % rank + 1:]), dim, 0)
+        w.call("slice_scatter", tensor(size), tensor(size), dim)
+        if rank > 1:
+            w.call("diagonal_scatter", x, torch.diagonal(x).clone())
+        w.call("slice_backward", tensor(size), cut(size, dim)[:dim % rank] + [9] + size[dim % rank + 1:], dim, 0, size[dim], 1)
+        w.call("select_backward", tensor(size[:dim % rank] + size[dim % rank + 1:]), size, dim, 0)
+        w.call("embedding", tensor([7, 3]), indices(shape(), 7))
+        w.call("bucketize.Tensor", x, torch.arange(4.0), out_int32=rng.choice([True, False]))
+        w.call("searchsorted.Tensor", torch.arange(4.0), tensor(size))
+        w.call("isin.Tensor_Tensor", x, tensor([3], x.dtype))
+        w.call("isin.Tensor_Scalar", x, 1)
+        # Advanced indexing: tensors of shapes that broadcast, some dimensions left out.
+        common = shape(rng.randint(0, 3))
+        picks = [indices(broadcastable(common), 1) if rng.random() < 0.5 else None for _ in range(rng.randint(1, rank))]
+        if any(p is not None for p in picks):
+            w.call("index.Tensor", x, picks)
+            plain = [None if p is None else p * 0 for p in picks]
+            shape_of = x[tuple(slice(None) if p is None else p for p in plain)].shape
+            w.call("index_put", x, plain, tensor(list(shape_of), x.dtype))
+    for _ in range(8):
+        grad = tensor([2, 3, 4])
+        w.call("embedding_dense_backward", grad, indices([2, 3], 7), 7, -1, False)
+        for spatial in (1, 2, 3):
+            for batch in ([2, 3], [3]):
+                x = tensor(batch + shape(spatial, 3, 5), layout=rng.choice([None, "channels_last"]))
+                pad = [rng.randint(0, 2) for _ in range(2 * spatial)]
+                w.call(f"reflection_pad{spatial}d", x, pad)
+                w.call(f"replication_pad{spatial}d", x, pad)
+        w.call("pixel_shuffle", tensor([2, 8, 3, 4]), 2)
+        w.call("pixel_unshuffle", tensor([2, 3, 4, 6]), 2)
+        w.call("im2col", tensor([2, 3, 6, 7]), [2, 3], [1, 1], [0, 1], [1, 2])
+        w.call("col2im", tensor([2, 12, 4]), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1])
+
+
+def normalization(w):
+    for _ in range(15):
+        size = shape(rng.randint(1, 4))
+        inner = size[-rng.randint(1, len(size)):]
+        kind = rng.choice([torch.float32, torch.float32, torch.float64, torch.bfloat16])
+        weight = rng.choice([None, tensor(inner, kind, "plain")])
+        bias = rng.choice([None, tensor(inner, kind, "plain")])
+        x = tensor(size, kind)
+        w.call("native_layer_norm", x, inner, weight, bias, 1e-5)
+        if kind == torch.bfloat16:
+            w.call("native_layer_norm", x, inner, tensor(inner, torch.float32, "plain"), None, 1e-5)
+        full = tensor(inner, layout="plain")
+        out, mean, rstd = torch.native_layer_norm(tensor(size), inner, full, full, 1e-5)
+        w.call("native_layer_norm_backward", tensor(size), tensor(size), inner, mean, rstd, full, full, [True] * 3)
+        channels = rng.choice([2, 4])
+        size = [2, channels] + shape(rng.randint(0, 3))
+        x = tensor(size, kind)
+        vector = lambda: tensor([channels], kind, "plain")
+        maybe = lambda: rng.choice([None, vector()])
+        for training in (True, False):
+            w.call("native_batch_norm", x, maybe(), maybe(), vector(), vector(), training, 0.1, 1e-5)
+            w.call("_native_batch_norm_legit_functional", x, vector(), vector(), vector(), vector(), training, 0.1, 1e-5)
+        w.call("_native_batch_norm_legit.no_stats", x, vector(), vector(), True, 0.1, 1e-5)
+        w.call("_native_batch_norm_legit_no_training", x, maybe(), maybe(), vector(), vector(), 0.1, 1e-5)
+        w.call("native_batch_norm_backward", tensor(size, kind), x, vector(), vector(), vector(), vector(), vector(), True, 1e-5,
+               [True] * 3)
+        positions = x[0, 0].numel()
+        # The composed group_norm makes its operand contiguous (in some format) first.
+        dense = tensor(size, kind, rng.choice(["plain", "channels_last"]))
+        w.call("native_group_norm", dense, maybe(), maybe(), 2, channels, positions, 2, 1e-5)
+        w.call("native_group_norm_backward", dense, dense, tensor([2, 2], kind, "plain"), tensor([2, 2], kind, "plain"),
+               vector(), 2, channels, positions, 2, [True] * 3)
+        size = shape()
+        dim = rng.randint(-max(len(size), 1), max(len(size), 1) - 1)
+        x = tensor(size, kind)
+        for op in ("_softmax", "_log_softmax"):
+            w.call(op, x, dim, False)
+            w.call(op + "_backward_data", x, x, dim, kind)
+        w.call("_safe_softmax", x, dim)
+        w.call("_weight_norm_interface", tensor([3, 4]), tensor([3, 1]), 0)
+
+
+def matmul(w):
+    for _ in range(15):
+        n, k, m, b = (rng.randint(1, 4) for _ in range(4))
+        kind = rng.choice(FLOATS + [torch.int64])
+        one, two = tensor([n, k], kind), tensor([k, m], kind)
+        w.call("mm", one, two)
+        w.call("bmm", tensor([b, n, k], kind), tensor([b, k, m], kind))
+        w.call("addmm", tensor(broadcastable([n, m]), kind), one, two)
+        w.call("baddbmm", tensor(broadcastable([b, n, m]), kind), tensor([b, n, k], kind), tensor([b, k, m], kind))
+        w.call("addbmm", tensor([n, m], kind), tensor([b, n, k], kind), tensor([b, k, m], kind))
+        w.call("mv", one, tensor([k], kind))
+        w.call("addmv", tensor([n], kind), one, tensor([k], kind))
+        w.call("addr", tensor([n, m], kind), tensor([n], kind), tensor([m], kind))
+        w.call("dot", tensor([k], kind), tensor([k], kind))
+        w.call("vdot", tensor([k], kind), tensor([k], kind))
+
+
+def convolution(w):
+    for _ in range(60):
+        spatial = rng.choice([1, 2, 2, 2, 3])
+        groups = rng.choice([1, 1, 2])
+        ins, outs = groups * rng.randint(1, 3), groups * rng.randint(1, 3)
+        kind = rng.choice([torch.float32, torch.float32, torch.float32, torch.float64])
+        transposed = rng.random() < 0.3
+        kernel = [rng.randint(1, 3) for _ in range(spatial)]
+        layouts = ["plain", "plain", "channels_last", None]
+        x = tensor([rng.choice([1, 2, 17]), ins] + [rng.randint(5, 9) for _ in range(spatial)], kind, rng.choice(layouts))
+        first, second = (ins, outs // groups) if transposed else (outs, ins // groups)
+        weight = tensor([first, second] + kernel, kind, rng.choice(layouts))
+        bias = rng.choice([None, tensor([outs], kind, "plain")])
+        stride = [rng.randint(1, 2) for _ in range(spatial)]
+        padding = [rng.randint(0, 1) for _ in range(spatial)]
+        dilation = [rng.randint(1, 2) for _ in range(spatial)]
+        args = [stride, padding, dilation, transposed, [0] * spatial, groups]
+        w.call("convolution", x, weight, bias, *args)
+        try:
+            out = torch.convolution(x, weight, bias, *args)
+        except RuntimeError:
+            continue
+        w.call("convolution_backward", out, x, weight, [outs], *args, [True] * 3)
+
+
+def pooling(w):
+    layouts = ["plain", "channels_last", None]
+    for _ in range(15):
+        for batch in ([2, 3], [3], [1, 1]):
+            x = tensor(batch + [rng.randint(6, 9), rng.randint(6, 9)], layout=rng.choice(layouts))
+            y = tensor(batch + [6, 7, 8], layout=rng.choice(layouts))
+            k, s, p, ceil = rng.randint(2, 3), rng.randint(1, 3), rng.randint(0, 1), rng.choice([True, False])
+            w.call("max_pool2d_with_indices", x, [k, k], [s, s], [p, p], [1, 1], ceil)
+            w.call("max_pool3d_with_indices", y, [k], [s], [p], [1], ceil)
+            w.call("avg_pool2d", x, [k, k], rng.choice([[], [s, s]]), [p, p], ceil)
+            w.call("avg_pool3d", y, [k, k, k], [s, s, s], [p, p, p], ceil)
+            w.call("_adaptive_avg_pool2d", x, [2, 3])
+            w.call("_adaptive_avg_pool3d", y, [2, 3, 1])
+            w.call("adaptive_max_pool2d", x, [2, 3])
+            w.call("adaptive_max_pool3d", y, [2, 3, 1])
+            values, where = torch.ops.aten.max_pool2d_with_indices(x, [2, 2], [2, 2])
+            w.call("max_pool2d_with_indices_backward", torch.empty_like(values), x, [2, 2], [2, 2], [0, 0], [1, 1], False, where)
+            mean = torch.ops.aten.avg_pool2d(x, [2, 2])
+            w.call("avg_pool2d_backward", mean, x, [2, 2], [2, 2], [0, 0], False, True, None)
+            w.call("_adaptive_avg_pool2d_backward", torch.ops.aten._adaptive_avg_pool2d(x, [2, 3]), x)
+        x = tensor([2, 3, 4, 5], layout=rng.choice(layouts))
+        y = tensor([2, 3, 4, 5, 6], layout=rng.choice(layouts))
+        z = tensor([2, 3, 4])
+        for op in ("upsample_nearest", "_upsample_nearest_exact"):
+            w.call(op + "1d", z, [7])
+            w.call(op + "2d", x, [7, 6])
+            w.call(op + "3d", y, [7, 6, 5])
+        w.call("upsample_linear1d", z, [7], False)
+        for op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+            w.call(op, x, [7, 6], False)
+        w.call("upsample_trilinear3d", y, [7, 6, 5], False)
+        out = torch.ops.aten.upsample_nearest2d(x, [8, 10])
+        w.call("upsample_nearest2d_backward", out, [8, 10], [2, 3, 4, 5])
+        w.call("upsample_bilinear2d_backward", out, [8, 10], [2, 3, 4, 5], False)
+        w.call("upsample_bicubic2d_backward", out, [8, 10], [2, 3, 4, 5], False)
+        w.call("grid_sampler_2d", x, tensor([2, 6, 7, 2]), 0, 0, False)
+        w.call("grid_sampler_3d", y, tensor([2, 6, 7, 3, 3]), 0, 0, False)
+
+
+def attention(w):
+    for _ in range(12):
+        kind = rng.choice([torch.float32, torch.bfloat16, torch.float64])
+        b, h, s, t, d = (rng.randint(1, 4) for _ in range(5))
+        query, key, value = (tensor([b, h, n, d], kind, rng.choice(["plain", "permuted", "mixed"])) for n in (s, t, t))
+        mask = rng.choice([None, tensor([s, t], kind, "plain")])
+        w.call("_scaled_dot_product_flash_attention_for_cpu", query, key, value, 0.0, mask is None, attn_mask=mask)
+        out, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value)
+        w.call("_scaled_dot_product_flash_attention_for_cpu_backward", out, query, key, value, out, sums, 0.0, False)
+
+
+def loss(w):
+    for _ in range(15):
+        reduction = rng.randint(0, 2)
+        n, c = rng.randint(1, 4), rng.randint(1, 4)
+        x, target = tensor([n, c]), indices([n], c)
+        w.call("nll_loss_forward", x, target, rng.choice([None, tensor([c], layout="plain")]), reduction, -100)
+        w.call("nll_loss_forward", tensor([c]), indices([], c), None, reduction, -100)
+        w.call("nll_loss2d_forward", tensor([n, c, 2, 3]), indices([n, 2, 3], c), None, reduction, -100)
+        out, weight = torch.ops.aten.nll_loss_forward(x, target, None, reduction, -100)
+        w.call("nll_loss_backward", out, x, target, None, reduction, -100, weight)
+        size = shape()
+        other = size if rng.random() < 0.7 else broadcastable(size)
+        w.call("mse_loss", tensor(size), tensor(other), reduction)
+        w.call("smooth_l1_loss", tensor(size), tensor(other), reduction)
+        w.call("huber_loss", tensor(size), tensor(other), reduction)
+        w.call("soft_margin_loss", tensor(size), tensor(size), reduction)
+        w.call("binary_cross_entropy", tensor(size), tensor(size), rng.choice([None, tensor(size)]), reduction)
+        w.call("binary_cross_entropy_with_logits", tensor(size), tensor(size), rng.choice([None, tensor(size)]), None, reduction)
+        grad = tensor(size) if reduction == 0 else tensor([])
+        w.call("mse_loss_backward", grad, tensor(size), tensor(size), reduction)
+        w.call("smooth_l1_loss_backward", grad, tensor(size), tensor(size), reduction, 1.0)
+        w.call("huber_loss_backward", grad, tensor(size), tensor(size), reduction, 1.0)
+        w.call("binary_cross_entropy_backward", grad, tensor(size), tensor(size), None, reduction)
+
+
+FAMILIES = dict(pointwise=pointwise, comparison=comparison, reductions=reductions, views=views, creation=creation,
+                random=random_numbers, indexing=indexing, normalization=normalization, matmul=matmul,
+                convolution=convolution, pooling=pooling, attention=attention, loss=loss)
+
+if __name__ == "__main__":
+    folder = pathlib.Path(__file__).parent
+    for family in sys.argv[1:] or FAMILIES:
+        rng.seed(family)
+        torch.manual_seed(0)
+        writer = Writer()
+        FAMILIES[family](writer)
+        (folder / f"{family}.graph").write_text(writer.text())
+        print(f"{family}: {len(writer.lines)} calls of {len(writer.cases)} operators")
+        for name, why in writer.refused.items():
+            if name not in writer.cases:
+                print(f"  eager never ran {name}: {why}")
