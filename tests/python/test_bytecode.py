@@ -3,14 +3,12 @@
 import dis
 import functools
 import importlib
-import os
 import sys
 import types
 
 import pytest
 
-sys.path[:0] = [path for path in (os.environ.get("OXYFUEL_FRAME_TESTING"),) if path]
-layer = pytest.importorskip("oxyfuel_frame_testing", reason="OXYFUEL_FRAME_TESTING names the folder of the module")
+from frame_layer_module import layer
 
 MODULES = """json.decoder json.encoder collections dataclasses typing inspect functools argparse asyncio.tasks asyncio.streams
 asyncio.base_events contextlib ast re._parser re._compiler unittest.mock pathlib subprocess logging zipfile difflib
@@ -190,6 +188,23 @@ def test_specialised_code_decodes_as_compiled():
         work([1, 2, 3], [4, 5, 6])
     assert layer.decode(work.__code__.replace()) == before
     assert layer.decode(work.__code__) == before
+
+
+def test_traced_code_decodes_as_compiled():
+    def work(a):
+        return [x for x in a if x]
+    plain = layer.decode(work.__code__.replace())
+    traced = []
+    def trace(frame, event, argument):
+        if frame.f_code is work.__code__ and not traced:
+            traced.append(layer.decode(frame.f_code))
+        return trace
+    sys.settrace(trace)
+    try:
+        work([1, 2])
+    finally:
+        sys.settrace(None)
+    assert traced == [plain]
 
 
 def test_extended_arguments_are_folded():

@@ -4,7 +4,6 @@ import ctypes
 import gc
 import inspect
 import operator
-import os
 import re
 import signal
 import sys
@@ -15,11 +14,10 @@ import warnings
 
 import pytest
 
-sys.path[:0] = [path for path in (os.environ.get("OXYFUEL_FRAME_TESTING"), os.path.dirname(__file__)) if path]
-layer = pytest.importorskip("oxyfuel_frame_testing", reason="OXYFUEL_FRAME_TESTING names the folder of the module")
+import frame_corpus
+import frame_programs
+from frame_layer_module import layer
 
-import frame_corpus  # noqa: E402
-import frame_programs  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
