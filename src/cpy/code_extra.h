@@ -8,7 +8,8 @@ namespace oxy::cpy {
 // A slot in every code object. Make one per use, once, for the life of the process: CPython has 255 in all.
 class CodeExtra {
  public:
-  // `free` is called with the GIL held when a code object dies; with null if it had no value here but in another slot.
+  // `free` is called with the GIL held when a code object dies; with null if it had no value here but in
+  // another slot.
   explicit CodeExtra(void (*free)(void*));
   void* get(PyCodeObject* code) const;  // null: none
   // Frees the value it replaces. Throws std::bad_alloc.
