@@ -10,8 +10,8 @@
 namespace oxy::sched {
 
 struct Options {
-  int threads = 1;          // that the runtime will use
-  bool fuse = true;         // off: one kernel a computation (for tests)
+  int threads = 1;             // that the runtime will use
+  bool fuse = true;            // off: one kernel a computation (for tests)
   std::string* log = nullptr;  // receives the schedule's text form if set
 };
 

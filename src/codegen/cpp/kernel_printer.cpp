@@ -1,0 +1,205 @@
+#include "codegen/cpp/kernel_printer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "codegen/cpp/expression_text.h"
+#include "codegen/cpp/phase_printer.h"
+#include "codegen/cpp/prelude.h"
+
+namespace oxy::codegen::cpp {
+
+namespace {
+
+constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
+
+// As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
+int lane_count(const LoopNest& nest, const Target& target) {
+  bool small = false;
+  bool any = false;
+  for (const Array& array : nest.arrays) {
+    if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
+    any = true;
+    small = small || (item_size(array.dtype) < 8 && array.dtype != DType::Bool);
+  }
+  for (const Phase& phase : nest.phases)
+    for (const loop::Inst& inst : phase.insts)
+      small =
+          small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
+  return any && !small ? target.vector_bytes / 8 : target.vector_bytes / 4;
+}
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const LoopNest& nest, const Target& target)
+      : nest_(nest),
+        target_(target),
+        scope_{.nest = nest, .out = out_, .functions = functions_, .lanes = lane_count(nest, target)} {
+    scope_.masked_loads = target.isa == Isa::Avx512 && scope_.lanes == 16;
+  }
+
+  KernelText print() {
+    out_.open(fmt::format(
+        "extern \"C\" int {}(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, "
+        "int64_t end)",
+        kNamePlaceholder));
+    print_arrays();
+    for (size_t k = 0; k < nest_.symbols.size(); ++k) {
+      std::string name = fmt::format("n{}", k);
+      scope_.variables[nest_.symbols[k].variable_id()] = name;
+      out_.line("const int64_t {} = sizes[{}];", name, k);
+    }
+    out_.line("int error = 0, ignored = 0;");
+    out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
+    if (nest_.axis == VectorAxis::Outer)
+      print_outer_lanes();
+    else
+      print_rows();
+    out_.line("return error;");
+    out_.close();
+
+    KernelText text;
+    std::string body = prelude(functions_, scope_.lanes, target_) + "\n" + out_.text();
+    text.name = "oxy_" + to_hex(hash128(body)).substr(0, 16);
+    std::string renamed = body;
+    renamed.replace(renamed.find(kNamePlaceholder), kNamePlaceholder.size(), text.name);
+    text.source = renamed;
+    text.parameters = std::move(parameters_);
+    return text;
+  }
+
+ private:
+  void print_arrays() {
+    scope_.array_names.resize(nest_.arrays.size());
+    int inputs = 0, outputs = 0, both = 0, rows = 0;
+    int64_t scratch_offset = 0;
+    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
+      const Array& array = nest_.arrays[i];
+      std::string& name = scope_.array_names[i];
+      if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
+      if (array.kind == ArrayKind::Register) {
+        name = fmt::format("s{}", scope_.next_name++);
+        continue;
+      }
+      std::string_view type = memory_type(array.dtype);
+      if (array.kind == ArrayKind::Scratch) {
+        name = fmt::format("row{}", rows++);
+        out_.line("{0}* __restrict {1} = ({0}*)((char*)scratch + {2});", type, name, scratch_offset);
+        scratch_offset += (array.elements * bytes(array.dtype) + 63) / 64 * 64;
+        continue;
+      }
+      name = array.is_read && array.is_written ? fmt::format("inout{}", both++)
+             : array.is_written                ? fmt::format("out{}", outputs++)
+                                               : fmt::format("in{}", inputs++);
+      out_.line("{0}{1}* __restrict {2} = ({0}{1}*)buffers[{3}];", array.is_written ? "" : "const ", type,
+                name, parameters_.size());
+      parameters_.push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  void declare_registers(bool vector) {
+    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
+      const Array& array = nest_.arrays[i];
+      if (array.kind != ArrayKind::Register || scope_.array_names[i].empty()) continue;
+      out_.line("{} {}{};", vector ? vector_type(array.dtype) : scalar_type(array.dtype),
+                scope_.array_names[i], vector ? " = {}" : " = 0");
+    }
+  }
+
+  std::string expression(const Expr& e) {
+    return expression_text(
+        e, [&](const Expr& v) { return scope_.variables.at(v.variable_id()); },
+        [&](const char* function) { functions_.insert(function); });
+  }
+
+  // The first `count` outer loops as one loop over the slice.
+  void open_slice(size_t count) {
+    if (count == 1) {
+      scope_.variables[nest_.outer[0].variable.variable_id()] = "o0";
+      return out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
+    }
+    out_.open("for (int64_t o = begin; o < end; ++o)");
+    Expr inner = 1;
+    std::vector<std::string> lines(count);
+    for (size_t k = count; k-- > 0;) {
+      std::string name = fmt::format("o{}", k);
+      std::string quotient = inner == Expr(1) ? "o" : fmt::format("o / ({})", expression(inner));
+      lines[k] = k == 0 ? fmt::format("const int64_t {} = {};", name, quotient)
+                        : fmt::format("const int64_t {} = {} % {};", name, quotient,
+                                      expression(nest_.outer[k].extent));
+      scope_.variables[nest_.outer[k].variable.variable_id()] = name;
+      inner = inner * nest_.outer[k].extent;
+    }
+    for (const std::string& line : lines) out_.line("{}", line);
+  }
+
+  void print_rows() {
+    if (nest_.outer.empty())
+      out_.open("for (int64_t o = begin; o < end; ++o)");
+    else
+      open_slice(nest_.outer.size());
+    declare_registers(false);
+    for (const Phase& phase : nest_.phases) {
+      out_.open("");
+      PhasePrinter(scope_, phase).print();
+      out_.close();
+    }
+    out_.close();
+  }
+
+  void print_outer_lanes() {
+    const LoopVariable& lane = nest_.outer.back();
+    bool flat = nest_.outer.size() == 1;
+    scope_.lane_variable = lane.variable.variable_id();
+    functions_.insert("full");
+    if (!flat) open_slice(nest_.outer.size() - 1);
+    std::string name = fmt::format("o{}", nest_.outer.size() - 1);
+    std::vector<PhasePrinter> printers;
+    for (const Phase& phase : nest_.phases) printers.emplace_back(scope_, phase);
+    for (PhasePrinter& printer : printers) printer.print_uniform();
+    out_.open(fmt::format("auto step = [&](int64_t {}, auto n) __attribute__((always_inline))", name));
+    out_.line("(void)n;");
+    scope_.variables[scope_.lane_variable] = name;
+    declare_registers(true);
+    for (PhasePrinter& printer : printers) {
+      if (printers.size() > 1) out_.open("");
+      printer.print();
+      if (printers.size() > 1) out_.close();
+    }
+    out_.close("};");
+    auto extent = lane.extent.as_constant();
+    if (flat) {
+      out_.line("int64_t at = begin;");
+      out_.line("for (; at + W <= end; at += W) step(at, Full{{}});");
+      out_.line("if (at < end) step(at, end - at);");
+    } else if (extent && *extent < scope_.lanes) {
+      if (*extent > 0) out_.line("step(0, int64_t({}));", *extent);
+    } else {
+      std::string stop = expression(lane.extent);
+      out_.line("int64_t at = 0;");
+      out_.line("for (; at + W <= {}; at += W) step(at, Full{{}});", stop);
+      if (!extent)
+        out_.line("if (at < {0}) step(at, {0} - at);", stop);
+      else if (*extent % scope_.lanes != 0)
+        out_.line("step(at, int64_t({}));", *extent % scope_.lanes);
+    }
+    if (!flat) out_.close();
+  }
+
+  const LoopNest& nest_;
+  const Target& target_;
+  Writer out_;
+  std::set<std::string> functions_;
+  std::vector<int32_t> parameters_;
+  KernelScope scope_;
+};
+
+}  // namespace
+
+KernelText print_kernel(const LoopNest& nest, const Target& target) {
+  return KernelPrinter(nest, target).print();
+}
+
+}  // namespace oxy::codegen::cpp

@@ -1,0 +1,21 @@
+// A loop nest as C++ source.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/loop_nest.h"
+#include "codegen/target.h"
+
+namespace oxy::codegen::cpp {
+
+struct KernelText {
+  std::string name;                 // the extern "C" symbol, by a hash of the text
+  std::string source;               // complete
+  std::vector<int32_t> parameters;  // the nest's arrays that `buffers` points to, in order
+};
+
+// `nest` has been finished. Equal nests give equal text. Unsupported for complex numbers.
+KernelText print_kernel(const LoopNest& nest, const Target& target);
+
+}  // namespace oxy::codegen::cpp

@@ -1,0 +1,300 @@
+// Accumulators of a phase's reductions: declared before its reduction loops, combined in a fixed order after
+// them.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "codegen/cpp/phase_printer.h"
+#include "codegen/cpp/prelude.h"
+
+namespace oxy::codegen::cpp {
+
+namespace {
+
+constexpr int64_t kLaneBlock = 16384;  // elements that one set of lane accumulators sums
+constexpr int64_t kSequentialBlock = 512;
+
+bool is_arg(ReductionKind kind) {
+  return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
+}
+
+std::string identity(ReductionKind kind, DType dtype, std::set<std::string>& functions) {
+  auto splat = [&](const loop::Scalar& value) {
+    std::string function = fmt::format("splat_{}", short_name(dtype));
+    functions.insert(function);
+    return fmt::format("{}({})", function, literal(value, dtype));
+  };
+  bool lowest = kind == ReductionKind::Max || kind == ReductionKind::ArgMax;
+  switch (kind) {
+    case ReductionKind::Prod:
+      return splat({int64_t{1}});
+    case ReductionKind::All:
+      return "~i32v{}";
+    case ReductionKind::Max:
+    case ReductionKind::Min:
+    case ReductionKind::ArgMax:
+    case ReductionKind::ArgMin: {
+      if (dtype == DType::Bool) return lowest ? "i32v{}" : "~i32v{}";
+      double infinity = std::numeric_limits<double>::infinity();
+      if (is_floating(dtype)) return splat({lowest ? -infinity : infinity});
+      if (!is_signed(dtype)) return lowest ? splat({int64_t{0}}) : fmt::format("~{}{{}}", vector_type(dtype));
+      int bits = static_cast<int>(8 * item_size(dtype));
+      int64_t least = bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1));
+      return splat({lowest ? least : -(least + 1)});
+    }
+    default:
+      return fmt::format("{}{{}}", vector_type(dtype));
+  }
+}
+
+std::string combined(ReductionKind kind, DType dtype, const std::string& a, const std::string& b,
+                     std::set<std::string>& functions) {
+  std::string_view type = short_name(dtype);
+  switch (kind) {
+    case ReductionKind::Sum:
+      return fmt::format("({} + {})", a, b);
+    case ReductionKind::Prod:
+      return fmt::format("({} * {})", a, b);
+    case ReductionKind::Any:
+      return fmt::format("({} | {})", a, b);
+    case ReductionKind::All:
+      return fmt::format("({} & {})", a, b);
+    case ReductionKind::Max:
+    case ReductionKind::Min: {
+      std::string function = fmt::format("{}_{}", kind == ReductionKind::Max ? "maximum" : "minimum", type);
+      functions.insert(function);
+      return fmt::format("{}({}, {})", function, a, b);
+    }
+    default:
+      throw InternalError("a reduction that combines in its own way");
+  }
+}
+
+}  // namespace
+
+bool PhasePrinter::is_blocked() const {
+  bool sums = std::ranges::any_of(phase_.reductions, [](const Reduction& r) {
+    return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
+  });
+  auto extent = phase_.reduction.back().extent.as_constant();
+  return sums && (!extent || *extent > (along_reduction_ ? kLaneBlock : kSequentialBlock));
+}
+
+void PhasePrinter::declare_accumulators() {
+  Writer& out = scope_.out;
+  unroll_ = 1;
+  bool simple = std::ranges::none_of(phase_.reductions, [](const Reduction& r) {
+    return is_arg(r.kind) || r.kind == ReductionKind::Welford;
+  });
+  if (along_reduction_ && simple) {
+    bool heavy = false;
+    size_t work = 0;
+    for (const loop::Inst& inst : phase_.insts) {
+      work += inst.op != loop::Op::Constant;
+      heavy = heavy || (inst.op >= loop::Op::Exp && inst.op <= loop::Op::Erfc);
+    }
+    unroll_ = heavy ? 1 : work <= 6 ? 4 : work <= 14 ? 2 : 1;
+  }
+  bool totals = is_blocked() || phase_.reduction.size() > 1;
+  for (const Reduction& r : phase_.reductions) {
+    std::string name = fmt::format("a{}", scope_.next_name++);
+    accumulators_.push_back(name);
+    std::string_view type = vector_type(r.accumulate);
+    if (is_arg(r.kind)) {
+      out.line("{} {} = {};", type, name, identity(r.kind, r.accumulate, scope_.functions));
+      if (along_reduction_) scope_.functions.insert("iota");
+      out.line("i64v {}_at = {};", name, along_reduction_ ? "iota()" : "{}");
+      continue;
+    }
+    if (r.kind == ReductionKind::Welford) {
+      out.line("{} {}_count = {{}}, {}_mean = {{}}, {}_squares = {{}};", type, name, name, name);
+      continue;
+    }
+    check(r.kind != ReductionKind::OnlineSoftmax && r.kind != ReductionKind::None,
+          "a reduction of unknown kind");
+    std::string start = identity(r.kind, r.accumulate, scope_.functions);
+    std::string all = start;
+    for (int k = 1; k < unroll_; ++k) all += ", " + start;
+    out.line("{} {}[{}] = {{{}}};", type, name, unroll_, all);
+    if (totals && r.kind == ReductionKind::Sum) out.line("{} {}_total = {{}};", type, name);
+  }
+}
+
+std::string PhasePrinter::flat_position() {
+  Expr position = 0;
+  for (const LoopVariable& l : phase_.reduction) position = position * l.extent + l.variable;
+  return text(position);
+}
+
+void PhasePrinter::accumulate() {
+  Writer& out = scope_.out;
+  for (size_t i = 0; i < phase_.reductions.size(); ++i) {
+    const Reduction& r = phase_.reductions[i];
+    const std::string& name = accumulators_[i];
+    OpContext c = context(true);
+    Operand operand = this->operand(r.value);
+    if (operand.dtype != r.accumulate) {
+      bool vector = operand.vector;
+      operand = {cast_text(operand, r.accumulate, c), r.accumulate, vector, nullptr};
+    }
+    std::string value = as_vector(operand, c);
+    std::string type(short_name(r.accumulate));
+    auto masked = [&](const std::string& v, const std::string& otherwise, const std::string& suffix) {
+      if (!along_reduction_) return v;
+      scope_.functions.insert("first_lanes_" + suffix);
+      return fmt::format("first_lanes_{}({}, {}, n)", suffix, v, otherwise);
+    };
+    if (is_arg(r.kind)) {
+      scope_.functions.insert({"splat_i64", "select_i64", "select_" + type});
+      std::string position = fmt::format("splat_i64({})", flat_position());
+      if (along_reduction_) position += " + iota()";
+      std::string v = fmt::format("v{}", scope_.next_name++);
+      out.line("const {} {} = {};", vector_type(r.accumulate), v,
+               masked(value, identity(r.kind, r.accumulate, scope_.functions), type));
+      std::string better = fmt::format("({} {} {})", v, r.kind == ReductionKind::ArgMax ? ">" : "<", name);
+      if (is_floating(r.accumulate)) better += fmt::format(" | (({0} != {0}) & ({1} == {1}))", v, name);
+      if (item_size(r.accumulate) != 4 && r.accumulate != DType::Bool)
+        better = fmt::format("__builtin_convertvector({}, i32v)", better);
+      if (r.accumulate == DType::Bool)
+        better = r.kind == ReductionKind::ArgMax ? fmt::format("{} & ~{}", v, name)
+                                                 : fmt::format("~{} & {}", v, name);
+      out.line("const i32v {}_better = {};", v, better);
+      out.line("{0}_at = select_i64({1}_better, {2}, {0}_at);", name, v, position);
+      out.line("{0} = select_{1}({2}_better, {2}, {0});", name, type, v);
+      continue;
+    }
+    if (r.kind == ReductionKind::Welford) {
+      std::string one = fmt::format("splat_{}({})", type, literal({1.0}, r.accumulate));
+      scope_.functions.insert("splat_" + type);
+      scope_.functions.insert("maximum_" + type);
+      std::string v = fmt::format("v{}", scope_.next_name++);
+      std::string_view vector = vector_type(r.accumulate);
+      out.line("const {} {} = {};", vector, v, value);
+      out.line("{}_count += {};", name, masked(one, fmt::format("{}{{}}", vector), type));
+      out.line("const {0} {1}_off = {2};", vector, v,
+               masked(fmt::format("({} - {}_mean)", v, name), fmt::format("{}{{}}", vector), type));
+      out.line("{0}_mean += {1}_off / maximum_{2}({0}_count, {3});", name, v, type, one);
+      out.line("{0}_squares += {1}_off * ({2});", name, v,
+               masked(fmt::format("({} - {}_mean)", v, name), fmt::format("{}{{}}", vector), type));
+      continue;
+    }
+    std::string element = fmt::format("{}[{}]", name, along_reduction_ ? "k" : "0");
+    value = masked(value, identity(r.kind, r.accumulate, scope_.functions), type);
+    out.line("{} = {};", element, combined(r.kind, r.accumulate, element, value, scope_.functions));
+  }
+}
+
+void PhasePrinter::flush_accumulators() {
+  if (!is_blocked() && phase_.reduction.size() == 1) return;
+  for (size_t i = 0; i < phase_.reductions.size(); ++i) {
+    if (phase_.reductions[i].kind != ReductionKind::Sum) continue;
+    const std::string& name = accumulators_[i];
+    std::string sum = name + "[0]";
+    if (unroll_ == 2) sum = fmt::format("{0}[0] + {0}[1]", name);
+    if (unroll_ == 4) sum = fmt::format("({0}[0] + {0}[1]) + ({0}[2] + {0}[3])", name);
+    scope_.out.line("{}_total += {};", name, sum);
+    std::string zero;
+    for (int k = 0; k < unroll_; ++k) zero += fmt::format("{}{}[{}] = ", "", name, k);
+    scope_.out.line("{}{}{{}};", zero, vector_type(phase_.reductions[i].accumulate));
+  }
+}
+
+void PhasePrinter::reduce_lanes(size_t i) {
+  Writer& out = scope_.out;
+  const Reduction& r = phase_.reductions[i];
+  const std::string& name = accumulators_[i];
+  std::string_view scalar = scalar_type(r.accumulate);
+  if (is_arg(r.kind)) {
+    std::string_view order = r.kind == ReductionKind::ArgMax ? ">" : "<";
+    out.line("int {}_lane = 0;", name);
+    out.open("for (int l = 1; l < W; ++l)");
+    out.line("const {0} v = {1}[l], best = {1}[{1}_lane];", r.accumulate == DType::Bool ? "int32_t" : scalar,
+             name);
+    bool reversed = r.accumulate == DType::Bool;  // true is -1 in a lane
+    if (reversed) order = order == ">" ? "<" : ">";
+    std::string better = fmt::format("v {} best", order);
+    std::string equal = "v == best";
+    if (is_floating(r.accumulate)) {
+      better += " || (v != v && best == best)";
+      equal += " || (v != v && best != best)";
+    }
+    out.line("if (({0}) || (({1}) && {2}_at[l] < {2}_at[{2}_lane])) {2}_lane = l;", better, equal, name);
+    out.close();
+    results_.push_back({{fmt::format("{0}_at[{0}_lane]", name), DType::Int64, false, nullptr}});
+    return;
+  }
+  if (r.kind == ReductionKind::Welford) {
+    out.line("{0} {1}_n = {1}_count[0], {1}_m = {1}_mean[0], {1}_s = {1}_squares[0];", scalar, name);
+    out.open("for (int l = 1; l < W; ++l)");
+    out.line("if ({}_count[l] == 0) continue;", name);
+    out.line("const {0} off = {1}_mean[l] - {1}_m, n = {1}_n + {1}_count[l];", scalar, name);
+    out.line("{0}_m += off * ({0}_count[l] / n);", name);
+    out.line("{0}_s += {0}_squares[l] + off * off * ({0}_n * ({0}_count[l] / n));", name);
+    out.line("{}_n = n;", name);
+    out.close();
+    results_.push_back(
+        {{name + "_m", r.accumulate, false, nullptr}, {name + "_s", r.accumulate, false, nullptr}});
+    return;
+  }
+  throw InternalError("lanes of this reduction are combined elsewhere");
+}
+
+void PhasePrinter::print_results() {
+  for (size_t i = 0; i < phase_.reductions.size(); ++i) {
+    const Reduction& r = phase_.reductions[i];
+    const std::string& name = accumulators_[i];
+    bool special = is_arg(r.kind) || r.kind == ReductionKind::Welford;
+    if (special && along_reduction_) {
+      reduce_lanes(i);
+    } else if (is_arg(r.kind)) {
+      results_.push_back({{name + "_at", DType::Int64, true, nullptr}});
+    } else if (special) {
+      results_.push_back(
+          {{name + "_mean", r.accumulate, true, nullptr}, {name + "_squares", r.accumulate, true, nullptr}});
+    } else {
+      std::string all = name + "[0]";
+      auto both = [&](const std::string& a, const std::string& b) {
+        return combined(r.kind, r.accumulate, a, b, scope_.functions);
+      };
+      if (unroll_ == 2) all = both(name + "[0]", name + "[1]");
+      if (unroll_ == 4) all = both(both(name + "[0]", name + "[1]"), both(name + "[2]", name + "[3]"));
+      if (r.kind == ReductionKind::Sum && (is_blocked() || phase_.reduction.size() > 1))
+        all = name + "_total";
+      bool logical = r.accumulate == DType::Bool;
+      DType dtype = r.accumulate;
+      if (along_reduction_) {
+        std::string function;
+        switch (r.kind) {
+          case ReductionKind::Any:
+            function = "reduce_any";
+            break;
+          case ReductionKind::All:
+            function = "reduce_all";
+            break;
+          case ReductionKind::Max:
+            function = logical ? "reduce_any" : fmt::format("reduce_max_{}", short_name(dtype));
+            break;
+          case ReductionKind::Min:
+            function = logical ? "reduce_all" : fmt::format("reduce_min_{}", short_name(dtype));
+            break;
+          case ReductionKind::Prod:
+            function = fmt::format("reduce_prod_{}", short_name(dtype));
+            break;
+          default:
+            function = fmt::format("reduce_sum_{}", short_name(dtype));
+            break;
+        }
+        scope_.functions.insert(function);
+        all = fmt::format("{}({})", function, all);
+      }
+      std::string value = fmt::format("{}_all", name);
+      scope_.out.line("const {} {} = {};", along_reduction_ ? scalar_type(dtype) : vector_type(dtype), value,
+                      all);
+      results_.push_back({{value, dtype, !along_reduction_, nullptr}});
+    }
+    for (const ResultStore& s : r.stores)
+      store(s.array, s.offset, results_.back().at(static_cast<size_t>(s.result)), loop::StoreMode::Set);
+  }
+}
+
+}  // namespace oxy::codegen::cpp

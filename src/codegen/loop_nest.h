@@ -1,0 +1,118 @@
+// A kernel before it is text: what the scheduler makes of a fused group and every code generator prints.
+//
+//   for (outer) {                 // parallel: the launch splits this space
+//     phase; phase; ...           // each a loop nest of its own: for (loops) for (reduction) body
+//   }
+//
+// Arrays are addressed by one linear offset in elements. Values pass between phases through arrays: Register
+// (one element an iteration of `outer`), Scratch (a row of the thread's own) or Parameter (memory that others
+// see too).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "loop/program.h"
+
+namespace oxy::codegen {
+
+using loop::InstId;
+using loop::LoopVariable;
+using loop::ReductionKind;
+
+enum class ArrayKind : uint8_t { Parameter, Scratch, Register, Dead };
+
+struct Array {
+  ArrayKind kind = ArrayKind::Parameter;
+  DType dtype = DType::Float32;
+  int32_t buffer = -1;      // of the program; for Parameter
+  int64_t elements = 0;     // of a Scratch row
+  bool is_read = false;     // Parameter: by this kernel
+  bool is_written = false;  // likewise
+};
+
+struct ElementStore {
+  int32_t array = -1;
+  Expr offset;
+  InstId value = loop::kNoInst;
+  loop::StoreMode mode = loop::StoreMode::Set;
+};
+
+struct ResultStore {
+  int32_t array = -1;
+  Expr offset;     // over outer and the phase's loops
+  int result = 0;  // number of the reduction's result
+};
+
+struct Reduction {
+  ReductionKind kind = ReductionKind::Sum;
+  DType accumulate = DType::Float32;
+  InstId value = loop::kNoInst;
+  std::vector<ResultStore> stores;
+};
+
+struct Phase {
+  std::vector<LoopVariable> loops;
+  std::vector<LoopVariable> reduction;
+  // Load: `buffer` is an array and `index` names its offset. Index, BindIndex: `index` names the expression
+  // or size.
+  std::vector<loop::Inst> insts;
+  std::vector<Expr> expressions;
+  std::vector<ElementStore> stores;   // made at every iteration of loops and reduction, after the body
+  std::vector<Reduction> reductions;  // all over `reduction`
+};
+
+enum class VectorAxis : uint8_t {
+  None,   // scalar code
+  Outer,  // lanes are consecutive iterations of the last outer loop
+  Phase,  // lanes are consecutive iterations of a phase's last loop or last reduction loop (Phase by Phase)
+};
+
+struct LoopNest {
+  std::string comment;  // the operators computed, for readers
+  std::vector<LoopVariable> outer;
+  std::vector<Array> arrays;
+  std::vector<Phase> phases;
+  VectorAxis axis = VectorAxis::None;
+  bool serial = false;  // scatters add without atomics: one thread must run it all
+
+  // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.
+  std::vector<Expr> symbols;
+};
+
+// The variable of the loop at depth `position`, outermost 0, counted through outer, loops and reduction:
+// equal positions and extents give the same variable, so that offsets in equal loops compare equal.
+Expr nest_variable(int64_t position, const Expr& extent);
+int64_t variable_position(const Expr& nest_variable);
+bool is_bound_variable(int64_t id);  // of a BindIndex
+bool is_nest_variable(int64_t id);   // of a loop or bound: everything but sizes
+
+// Merges adjacent loops that every access crosses with one stride, removes dead instructions and numbers
+// symbols.
+void finish(LoopNest& nest);
+
+// Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
+Expr launch_extent(const LoopNest& nest);
+double nanoseconds_per_iteration(const LoopNest& nest);
+int64_t scratch_bytes(const LoopNest& nest);
+
+// A number near the value of e, for costs: variables count as a typical size.
+int64_t estimate(const Expr& e);
+// Bytes that element type `dtype` has in memory.
+inline int64_t bytes(DType dtype) {
+  return static_cast<int64_t>(item_size(dtype));
+}
+
+// Whether the phase's lanes run along its last reduction loop (else along its last loop), with
+// VectorAxis::Phase.
+bool lanes_along_reduction(const LoopNest& nest, const Phase& phase);
+// The multiple of the loop variable `v` in e: 0 if absent, nothing if e is not linear in it.
+std::optional<Expr> stride_of(const Expr& e, const Expr& v);
+
+// Replaces a loop variable in every offset and expression.
+void substitute(LoopNest& nest, const Expr& variable, const Expr& value);
+
+std::string print(const LoopNest& nest);
+
+}  // namespace oxy::codegen

@@ -1,0 +1,336 @@
+#include "sched/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "codegen/cpp/kernel_printer.h"
+#include "sched/dependencies.h"
+#include "sched/fusion.h"
+#include "sched/in_place.h"
+#include "sched/memory.h"
+#include "sched/nest_builder.h"
+#include "sched/split.h"
+
+namespace oxy::sched {
+
+namespace {
+
+using codegen::ArrayKind;
+using codegen::LoopNest;
+using loop::kNoBuffer;
+
+constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
+constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+// Drops the computations and pure calls that nobody needs.
+void remove_dead_steps(loop::Program& program) {
+  std::vector<bool> needed(program.buffers.size());
+  auto need = [&](const loop::BufferView& view) {
+    if (view.buffer != kNoBuffer) needed[static_cast<size_t>(view.buffer)] = true;
+  };
+  for (const loop::ProgramOutput& output : program.outputs) need(output.view);
+  for (const loop::ProgramMutation& mutation : program.mutations) need(mutation.value);
+  std::vector<loop::Step> kept;
+  for (size_t k = program.steps.size(); k-- > 0;) {
+    bool alive = false;
+    if (auto* c = std::get_if<loop::Computation>(&program.steps[k])) {
+      for (const loop::Store& store : c->stores)
+        alive = alive || (store.buffer != kNoBuffer && needed[static_cast<size_t>(store.buffer)]);
+      for (const loop::Inst& inst : c->body.insts)
+        alive = alive || (inst.op == loop::Op::BindIndex && inst.checked);  // it may raise
+      if (alive)
+        for (const loop::Inst& inst : c->body.insts)
+          if (inst.op == loop::Op::Load) needed[static_cast<size_t>(inst.buffer)] = true;
+    } else {
+      auto& call = std::get<loop::ExternCall>(program.steps[k]);
+      alive = call.outputs.empty() || (call.op && (call.op->is_random || call.op->is_mutating()));
+      for (BufferId id : call.outputs) alive = alive || (id != kNoBuffer && needed[static_cast<size_t>(id)]);
+      if (alive) for_each_view(call, need);
+    }
+    if (alive) kept.push_back(std::move(program.steps[k]));
+  }
+  std::ranges::reverse(kept);
+  program.steps = std::move(kept);
+}
+
+plan::View to_view(const loop::BufferView& view) {
+  return {view.buffer, view.sizes, view.strides, view.offset};
+}
+
+plan::CallArgument to_argument(const loop::ExternArgument& argument) {
+  return std::visit(
+      Overloaded{[](const loop::BufferView& view) -> plan::CallArgument { return to_view(view); },
+                 [](const std::vector<std::optional<loop::BufferView>>& list) -> plan::CallArgument {
+                   std::vector<std::optional<plan::View>> views;
+                   for (const auto& view : list)
+                     views.push_back(view ? std::optional(to_view(*view)) : std::nullopt);
+                   return views;
+                 },
+                 [](const auto& other) -> plan::CallArgument { return other; }},
+      argument);
+}
+
+class Scheduler {
+ public:
+  Scheduler(loop::Program program, const codegen::Target& target, const Options& options)
+      : program_(std::move(program)), target_(target), options_(options) {}
+
+  plan::Plan run() {
+    remove_dead_steps(program_);
+    std::vector<Item> items = normalise(program_);
+    Dependencies dependencies = find_dependencies(program_, items);
+    FusionOptions fusion{options_.threads, options_.fuse, target_.l2_bytes / 2};
+    groups_ = fuse(program_, items, dependencies, fusion);
+    group_of_.resize(program_.steps.size());
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (int32_t step : groups_[g].steps) group_of_[static_cast<size_t>(step)] = static_cast<int32_t>(g);
+    build_nests(items, dependencies);
+    find_lifetimes(dependencies);
+    if (options_.fuse) reuse_in_place();
+    make_buffers();
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].is_extern)
+        add_call(std::get<loop::ExternCall>(program_.steps[static_cast<size_t>(groups_[g].steps[0])]));
+      else
+        add_launch(nests_[g]);
+      add_frees(static_cast<int32_t>(g));
+    }
+    add_ends();
+    return std::move(plan_);
+  }
+
+ private:
+  void build_nests(const std::vector<Item>& items, const Dependencies& dependencies) {
+    NestOptions nest_options{target_.l1_bytes, target_.l2_bytes, target_.vector_bytes / 4};
+    nests_.resize(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].is_extern) continue;
+      auto is_needed = [&](BufferId id) {
+        const BufferUse& use = dependencies.buffers[static_cast<size_t>(id)];
+        if (use.is_kept || use.writers.size() > 1) return true;
+        return std::ranges::any_of(use.readers, [&](int32_t step) {
+          return group_of_[static_cast<size_t>(step)] != static_cast<int32_t>(g);
+        });
+      };
+      nests_[g] = build_nest(program_, items, groups_[g], is_needed, nest_options);
+      split_for_threads(nests_[g], options_.threads);
+      if (options_.log)
+        *options_.log += fmt::format("step {}: {}{}", g, print(nests_[g]), buffer_names(nests_[g]));
+    }
+  }
+
+  std::string buffer_names(const LoopNest& nest) const {
+    std::string out = " ";
+    for (size_t k = 0; k < nest.arrays.size(); ++k)
+      if (nest.arrays[k].kind == ArrayKind::Parameter &&
+          (nest.arrays[k].is_read || nest.arrays[k].is_written))
+        out += fmt::format(" array{} = {}{}", k,
+                           program_.buffers[static_cast<size_t>(nest.arrays[k].buffer)].name,
+                           nest.arrays[k].is_written ? " (written)" : "");
+    return out + "\n";
+  }
+
+  template <class Fn>
+  void for_each_buffer(size_t g, Fn fn) {  // fn(buffer, is_written)
+    if (groups_[g].is_extern) {
+      const auto& call = std::get<loop::ExternCall>(program_.steps[static_cast<size_t>(groups_[g].steps[0])]);
+      for_each_view(call, [&](const loop::BufferView& view) { fn(view.buffer, false); });
+      for (BufferId id : call.outputs)
+        if (id != kNoBuffer) fn(id, true);
+      return;
+    }
+    for (const codegen::Array& array : nests_[g].arrays)
+      if (array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
+        fn(array.buffer, array.is_written);
+  }
+
+  void find_lifetimes(const Dependencies& dependencies) {
+    first_.assign(program_.buffers.size(), -1);
+    last_.assign(program_.buffers.size(), -1);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for_each_buffer(g, [&](BufferId id, bool) {
+        auto k = static_cast<size_t>(id);
+        if (first_[k] < 0) first_[k] = static_cast<int32_t>(g);
+        last_[k] = std::max(last_[k], static_cast<int32_t>(g));
+      });
+    for (size_t k = 0; k < last_.size(); ++k)
+      if (dependencies.buffers[k].is_kept) last_[k] = kEnd;
+    storage_.resize(program_.buffers.size(), plan::Storage::Arena);
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      if (program_.buffers[k].kind == loop::BufferKind::Input) storage_[k] = plan::Storage::Input;
+      if (program_.buffers[k].kind == loop::BufferKind::Constant) storage_[k] = plan::Storage::Constant;
+    }
+    for (const loop::ProgramOutput& output : program_.outputs)
+      if (output.view.buffer != kNoBuffer && output.kind == graph::OutputKind::Value) {
+        auto& storage = storage_[static_cast<size_t>(output.view.buffer)];
+        if (storage == plan::Storage::Arena) storage = plan::Storage::Output;
+      }
+    mark_extern_owned();
+  }
+
+  // Results of calls that cannot fill given memory, or whose sizes are known only afterwards, stay with the
+  // call.
+  void mark_extern_owned() {
+    std::unordered_set<int64_t> known;
+    auto learn = [&](const Expr& e) {
+      for (const Expr& v : sym::variables(e)) known.insert(v.variable_id());
+    };
+    for (const loop::Buffer& buffer : program_.buffers) {
+      if (buffer.kind == loop::BufferKind::Intermediate) continue;
+      for (const Expr& e : buffer.sizes) learn(e);
+      for (const Expr& e : *buffer.strides) learn(e);
+      learn(buffer.offset);
+    }
+    for (const loop::Step& step : program_.steps) {
+      auto* call = std::get_if<loop::ExternCall>(&step);
+      if (!call) continue;
+      for (BufferId id : call->outputs) {
+        if (id == kNoBuffer) continue;
+        bool is_known = true;
+        for (const Expr& e : program_.buffers[static_cast<size_t>(id)].sizes)
+          for (const Expr& v : sym::variables(e)) is_known = is_known && known.contains(v.variable_id());
+        if (!call->writes_in_place || !is_known) storage_[static_cast<size_t>(id)] = plan::Storage::Extern;
+      }
+    }
+  }
+
+  void reuse_in_place() {
+    shares_.resize(program_.buffers.size());
+    for (size_t k = 0; k < shares_.size(); ++k) shares_[k] = static_cast<BufferId>(k);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].is_extern) continue;
+      auto dies = [&](BufferId id) {
+        auto k = static_cast<size_t>(id);
+        return storage_[k] == plan::Storage::Arena && last_[k] == static_cast<int32_t>(g);
+      };
+      auto is_new = [&](BufferId id) {
+        auto k = static_cast<size_t>(id);
+        return storage_[k] == plan::Storage::Arena && first_[k] == static_cast<int32_t>(g);
+      };
+      auto same_size = [&](BufferId a, BufferId b) {
+        return span_elements(program_.buffers[static_cast<size_t>(a)]) ==
+               span_elements(program_.buffers[static_cast<size_t>(b)]);
+      };
+      for (auto [input, output] : write_in_place(nests_[g], dies, is_new, same_size))
+        shares_[static_cast<size_t>(output)] = shares_[static_cast<size_t>(input)];
+    }
+  }
+
+  Expr buffer_bytes(BufferId id) const {
+    const loop::Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    return span_elements(buffer) * static_cast<int64_t>(item_size(buffer.dtype));
+  }
+
+  void make_buffers() {
+    std::vector<Interval> intervals;
+    std::unordered_map<BufferId, size_t> interval_of;  // by the buffer whose memory is shared
+    auto shared = [&](BufferId id) { return shares_.empty() ? id : shares_[static_cast<size_t>(id)]; };
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      if (storage_[k] != plan::Storage::Arena || first_[k] < 0) continue;
+      BufferId root = shared(static_cast<BufferId>(k));
+      auto [it, is_new] = interval_of.try_emplace(root, intervals.size());
+      if (is_new) intervals.push_back({buffer_bytes(static_cast<BufferId>(k)), first_[k], last_[k]});
+      Interval& interval = intervals[it->second];
+      interval.first = std::min(interval.first, first_[k]);
+      interval.last = std::max(interval.last, last_[k]);
+    }
+    ArenaPlan arena = plan_arena(intervals);
+    plan_.arena_bytes = arena.bytes;
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      const loop::Buffer& buffer = program_.buffers[k];
+      plan::Buffer out{buffer.name, buffer.dtype, buffer.device, buffer.sizes,
+                       {},          storage_[k],  buffer.source, 0};
+      out.strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
+      if (storage_[k] == plan::Storage::Arena) {
+        auto it = interval_of.find(shared(static_cast<BufferId>(k)));
+        if (first_[k] >= 0 && it != interval_of.end())
+          out.arena_offset = arena.offsets[it->second];
+        else
+          out.sizes = {0}, out.strides = {1};  // it has vanished into a kernel
+      }
+      if (buffer.kind == loop::BufferKind::Input)
+        plan_.input_count = std::max(plan_.input_count, buffer.source + 1);
+      plan_.buffers.push_back(std::move(out));
+    }
+  }
+
+  void add_call(const loop::ExternCall& call) {
+    plan::Call out;
+    out.op = call.op;
+    for (const loop::ExternArgument& argument : call.args) out.args.push_back(to_argument(argument));
+    out.outputs = call.outputs;
+    plan_.steps.emplace_back(std::move(out));
+  }
+
+  void add_launch(const LoopNest& nest) {
+    if (nest.phases.empty()) return;
+    codegen::cpp::KernelText text = codegen::cpp::print_kernel(nest, target_);
+    auto [it, is_new] = kernels_.try_emplace(text.name, static_cast<int32_t>(plan_.kernels.size()));
+    if (is_new) plan_.kernels.push_back({text.name, std::move(text.source)});
+    plan::Launch launch;
+    launch.kernel = it->second;
+    for (int32_t array : text.parameters)
+      launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
+    launch.sizes = nest.symbols;
+    launch.extent = codegen::launch_extent(nest);
+    launch.scratch_bytes = codegen::scratch_bytes(nest);
+    double grain = std::ceil(kSliceNanoseconds / codegen::nanoseconds_per_iteration(nest));
+    launch.grain = nest.serial ? std::numeric_limits<int64_t>::max() / 2
+                               : std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e15)));
+    if (nest.axis == codegen::VectorAxis::Outer && nest.outer.size() == 1 && !nest.serial)
+      launch.grain = (launch.grain + 63) / 64 * 64;
+    plan_.steps.emplace_back(std::move(launch));
+  }
+
+  void add_frees(int32_t g) {
+    std::unordered_set<BufferId> seen;
+    for_each_buffer(static_cast<size_t>(g), [&](BufferId id, bool) {
+      auto k = static_cast<size_t>(id);
+      if (storage_[k] == plan::Storage::Extern && last_[k] == g && seen.insert(id).second)
+        plan_.steps.emplace_back(plan::Free{id});
+    });
+  }
+
+  void add_ends() {
+    for (const loop::ProgramOutput& output : program_.outputs)
+      plan_.outputs.push_back({to_view(output.view), output.dtype, output.kind, output.alias});
+    for (const loop::ProgramMutation& mutation : program_.mutations) {
+      plan_.mutations.push_back({mutation.input, to_view(mutation.value)});
+      plan_.input_count = std::max(plan_.input_count, mutation.input + 1);
+    }
+  }
+
+  loop::Program program_;
+  const codegen::Target& target_;
+  const Options& options_;
+  std::vector<Group> groups_;
+  std::vector<int32_t> group_of_;
+  std::vector<LoopNest> nests_;
+  std::vector<int32_t> first_;
+  std::vector<int32_t> last_;
+  std::vector<plan::Storage> storage_;
+  std::vector<BufferId> shares_;  // by buffer: the one whose memory it takes over
+  std::unordered_map<std::string, int32_t> kernels_;
+  plan::Plan plan_;
+};
+
+}  // namespace
+
+plan::Plan schedule(loop::Program program, const codegen::Target& target, const Options& options) {
+  return Scheduler(std::move(program), target, options).run();
+}
+
+}  // namespace oxy::sched

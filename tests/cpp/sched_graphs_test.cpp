@@ -1,0 +1,204 @@
+// Graphs through lowering, scheduling, code generation and a compiler, compared with the loop interpreter.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+
+#include "loop/interpreter.h"
+#include "loop/lowering.h"
+#include "ops/registry.h"
+#include "plan_runner.h"
+#include "sched/schedule.h"
+
+using namespace oxy;
+using loop::Array;
+using oxy::testing::PlanRunner;
+
+namespace {
+
+jit::Compiler& compiler() {
+  return jit::default_compiler();
+}
+
+int64_t count(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+double rounded(double v, DType dtype) {
+  if (dtype == DType::Float32) return static_cast<float>(v);
+  if (dtype == DType::BFloat16) {
+    auto f = static_cast<float>(v);
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    bits &= 0xffff0000u;
+    std::memcpy(&f, &bits, 4);
+    return f;
+  }
+  if (dtype == DType::Float16) return std::round(v * 64) / 64;
+  return v;
+}
+
+Array random_array(const TensorMeta& meta, std::mt19937& generator) {
+  Array array{meta.dtype, {}, {}, {}};
+  for (const Expr& e : meta.sizes) array.sizes.push_back(e.constant());
+  std::normal_distribution<double> normal;
+  for (int64_t k = 0; k < count(array.sizes); ++k) {
+    if (is_floating(meta.dtype))
+      array.floats.push_back(rounded(normal(generator), meta.dtype));
+    else
+      array.ints.push_back(meta.dtype == DType::Bool ? generator() % 2
+                                                     : static_cast<int64_t>(generator() % 5));
+  }
+  return array;
+}
+
+struct Tolerance {
+  double relative = 2e-5;
+  double absolute = 2e-5;
+};
+
+struct Outcome {
+  plan::Plan plan;
+  std::string log;
+};
+
+void compare(const Array& got, const Array& expected, Tolerance tolerance, std::string_view what) {
+  REQUIRE(got.sizes == expected.sizes);
+  REQUIRE(got.dtype == expected.dtype);
+  for (size_t i = 0; i < static_cast<size_t>(count(got.sizes)); ++i) {
+    double a = got.number(i), b = expected.number(i);
+    bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                std::abs(a - b) <= tolerance.relative * std::abs(b) + tolerance.absolute;
+    if (!same) FAIL(fmt::format("{} element {} of {}: {} instead of {}", what, i, got.sizes[0], a, b));
+  }
+}
+
+// Schedules and runs the graph in several ways; every one must agree with the interpreter.
+Outcome check_graph(const std::string& text, Tolerance tolerance = {}, unsigned seed = 1) {
+  ops::intern_schemas();
+  graph::Graph graph = graph::parse(text);
+  loop::Program program = loop::lower(graph);
+  loop::verify(program);
+  std::mt19937 generator(seed);
+  std::vector<Array> inputs;
+  for (graph::ValueId id : graph.inputs) inputs.push_back(random_array(graph.meta(id), generator));
+  loop::InterpreterResult expected = loop::interpret(program, inputs);
+  Outcome outcome;
+  for (bool fuse : {true, false}) {
+    for (int threads : {1, 4}) {
+      CAPTURE(fuse);
+      CAPTURE(threads);
+      outcome.log.clear();
+      sched::Options options{.threads = threads, .fuse = fuse, .log = &outcome.log};
+      plan::Plan plan = sched::schedule(program, codegen::host_target(), options);
+      plan::verify(plan);
+      if (fuse && std::getenv("OXYFUEL_SHOW")) {
+        fmt::print("{}\n", outcome.log);
+        for (const plan::Kernel& kernel : plan.kernels) fmt::print("{}\n", kernel.source);
+      }
+      PlanRunner runner(plan, compiler().compile(plan.kernels));
+      for (size_t k = 0; k < inputs.size(); ++k) runner.set_input(inputs[k], static_cast<int32_t>(k));
+      CHECK(runner.run(threads == 1 ? 1 : 3) == 0);
+      for (size_t k = 0; k < expected.outputs.size(); ++k)
+        compare(runner.output(k), expected.outputs[k], tolerance, fmt::format("output {}", k));
+      for (size_t k = 0; k < expected.mutations.size(); ++k)
+        compare(runner.mutation(k), expected.mutations[k], tolerance, fmt::format("mutation {}", k));
+      if (fuse) outcome.plan = std::move(plan);
+    }
+  }
+  return outcome;
+}
+
+size_t launches(const Outcome& outcome) {
+  return outcome.plan.steps.size();
+}
+
+}  // namespace
+
+TEST_CASE("schedule: element-wise chains become one kernel at every size") {
+  for (int n : {0, 1, 7, 17, 1023, 70000}) {
+    CAPTURE(n);
+    auto outcome = check_graph(fmt::format(R"(graph(%0: float32[{0}], %1: float32[{0}]) {{
+  %2: float32[{0}] = aten::add.Tensor(%0, %1, alpha=2)
+  %3: float32[{0}] = aten::gelu(%2)
+  %4: float32[{0}] = aten::mul.Tensor(%3, %2)
+  return %4
+}})",
+                                           n));
+    CHECK(launches(outcome) <= 1);
+  }
+}
+
+TEST_CASE("schedule: every element type") {
+  for (const char* dtype :
+       {"float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8"}) {
+    CAPTURE(dtype);
+    bool half = std::string_view(dtype).find("16") != std::string_view::npos;
+    check_graph(fmt::format(R"(graph(%0: {0}[3, 37], %1: {0}[37]) {{
+  %2: {0}[3, 37] = aten::add.Tensor(%0, %1)
+  %3: {0}[3, 37] = aten::mul.Tensor(%2, %0)
+  %4: bool[3, 37] = aten::gt.Tensor(%3, %1)
+  %5: {0}[3, 37] = aten::where.self(%4, %3, %1)
+  return %5, %4
+}})",
+                            dtype),
+                half ? Tolerance{1e-2, 1e-2} : Tolerance{});
+  }
+}
+
+TEST_CASE("schedule: softmax and layer norm stay in a row") {
+  for (int n : {1, 7, 17, 64, 197, 768, 1023}) {
+    CAPTURE(n);
+    auto softmax = check_graph(fmt::format(R"(graph(%0: float32[5, {0}]) {{
+  %1: float32[5, {0}] = aten::_softmax(%0, -1, False)
+  return %1
+}})",
+                                           n));
+    CHECK(launches(softmax) == 1);
+    auto norm = check_graph(
+        fmt::format(R"(graph(%0: float32[5, {0}], %1: float32[5, {0}], %2: float32[{0}], %3: float32[{0}]) {{
+  %4: float32[5, {0}] = aten::add.Tensor(%0, %1)
+  %5: float32[5, {0}], %6: float32[5, 1], %7: float32[5, 1] = aten::native_layer_norm(%4, [{0}], %2, %3, 1e-05)
+  %8: float32[5, {0}] = aten::gelu(%5)
+  return %8, %4
+}})",
+                    n),
+        {1e-4, 1e-4});
+    CHECK(launches(norm) == 1);
+  }
+}
+
+TEST_CASE("schedule: reductions over rows, columns and everything") {
+  for (const char* dims : {"[0]", "[1]", "[2]", "[0, 2]", "[1, 2]", "[0, 1, 2]", "[0, 1]"}) {
+    CAPTURE(dims);
+    for (const char* sizes : {"3, 5, 70", "3, 70, 5", "70, 1, 33"}) {
+      CAPTURE(sizes);
+      std::string reduced = std::string(dims).find('0') != std::string::npos
+                                ? "1"
+                                : std::string(sizes).substr(0, std::string(sizes).find(','));
+      // keepdim sizes, worked out by hand from the text
+      std::vector<std::string> size;
+      std::string rest = sizes;
+      for (size_t at; (at = rest.find(", ")) != std::string::npos; rest = rest.substr(at + 2))
+        size.push_back(rest.substr(0, at));
+      size.push_back(rest);
+      std::string kept;
+      for (int d = 0; d < 3; ++d)
+        kept += (d ? ", " : "") + (std::string(dims).find(static_cast<char>('0' + d)) != std::string::npos
+                                       ? "1"
+                                       : size[static_cast<size_t>(d)]);
+      check_graph(fmt::format(R"(graph(%0: float32[{0}]) {{
+  %1: float32[{1}] = aten::sum.dim_IntList(%0, {2}, True, dtype=None)
+  %2: float32[{1}] = aten::amax(%0, {2}, True)
+  %3: float32[{0}] = aten::sub.Tensor(%0, %2)
+  %4: float32[{1}] = aten::mean.dim(%3, {2}, True, dtype=None)
+  return %1, %2, %4
+}})",
+                              sizes, kept, dims),
+                  {1e-4, 1e-4});
+    }
+  }
+}
