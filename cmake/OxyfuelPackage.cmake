@@ -2,7 +2,7 @@
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE NANOBIND_DIR
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 find_package(nanobind CONFIG REQUIRED PATHS ${NANOBIND_DIR})
-nanobind_add_module(_core NB_STATIC NOMINSIZE ${CMAKE_SOURCE_DIR}/src/pybind/module/core.cc)
+nanobind_add_module(_core NB_STATIC NOMINSIZE NOSTRIP ${CMAKE_SOURCE_DIR}/src/pybind/module/core.cc)
 target_link_libraries(_core PRIVATE oxyfuel_pybind oxyfuel_driver)
 target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
 set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/oxyfuel)

@@ -54,6 +54,11 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
                    (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
 }
 
+bool Evaluator::hashes_itself(PyObject* object) {
+  return !trace::is_trace_tensor(object) && !is_enum_member(object) && !PyType_Check(object) &&
+         has_python_special(object, "__hash__");
+}
+
 Ref Evaluator::special_method(PyObject* object, const char* name) {
   Ref key = interned(name);
   if (trace::is_trace_tensor(object)) return Ref::steal(PyObject_GetAttr(object, key.get()));
@@ -87,6 +92,10 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     }
     pin(getter.get());
     return call_positional(getter.get(), {Ref::borrow(object)});
+  }
+  if (std::string_view(kind->tp_name) == "functools._lru_cache_wrapper") {
+    pin(descriptor);
+    return object ? Ref::steal(PyMethod_New(descriptor, object)) : Ref::borrow(descriptor);
   }
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type)
     return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
@@ -275,7 +284,11 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
     result = generic_get_attribute(object, name);
   }
   if (result || !PyErr_ExceptionMatches(PyExc_AttributeError)) return result;
-  Ref fallback = type_lookup(type, interned("__getattr__").get());
+  Ref fallback;
+  {
+    cpy::SavedError keep;  // looking up a type clears the error
+    fallback = type_lookup(type, interned("__getattr__").get());
+  }
   if (!fallback) return {};
   PyErr_Clear();
   if (PyObject* module_class = well_known("torch.nn", "Module");

@@ -172,7 +172,7 @@ Ref hashed(Evaluator& e, const Arguments& a, const char* name, PyObject* (*make)
   Ref list = e.drain(arg(a, 0));
   if (!list) return {};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
-    if (e.has_python_special(PyList_GET_ITEM(list.get(), i), "__hash__")) e.stop("hashes an object with its own __hash__");
+    if (e.hashes_itself(PyList_GET_ITEM(list.get(), i))) e.stop("hashes an object with its own __hash__");
   return Ref::steal(make(list.get()));
 }
 
@@ -465,6 +465,20 @@ Ref power(Evaluator& e, Arguments& a) {
   e.stop("calls pow() with a modulus");
 }
 
+Ref deep_copy(Evaluator& e, Arguments& a) {
+  expect(e, a, "copy.deepcopy", 1, 1);
+  std::unordered_map<PyObject*, Ref> memo;
+  return e.deep_copy(arg(a, 0), memo);
+}
+
+// Looks at a function's parameters only.
+Ref signature(Evaluator& e, Arguments& a) {
+  expect(e, a, "inspect.signature", 1, 1);
+  PyObject* function = PyMethod_Check(arg(a, 0)) ? PyMethod_GET_FUNCTION(arg(a, 0)) : arg(a, 0);
+  if (!PyFunction_Check(function) && !PyType_Check(function)) e.stop("asks for the signature of an object");
+  return e.call_real(well_known("inspect", "signature"), a);
+}
+
 Ref compiling(Evaluator&, Arguments&) { return boolean(true); }
 Ref not_so(Evaluator&, Arguments&) { return boolean(false); }
 
@@ -540,6 +554,8 @@ constexpr Entry kTable[] = {
     {"operator", "gt", &comparison<Py_GT>},
     {"operator", "ge", &comparison<Py_GE>},
     {"operator", "getitem", &get_item},
+    {"inspect", "signature", &signature},
+    {"copy", "deepcopy", &deep_copy},
     {"torch.compiler", "is_compiling", &compiling},
     {"torch.compiler", "is_dynamo_compiling", &compiling},
     {"torch.compiler", "is_exporting", &not_so},

@@ -36,6 +36,22 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// A method of `object` itself, bound.
+bool is_object_method(PyObject* bound) {
+  if (Py_TYPE(bound) != &_PyMethodWrapper_Type) return false;
+  Ref owner = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));
+  PyErr_Clear();
+  return owner == reinterpret_cast<PyObject*>(&PyBaseObject_Type);
+}
+
+bool is_logger(PyObject* object) {
+  PyObject* logger = well_known("logging", "Logger");
+  return logger && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(logger));
+}
+
+// Logger methods that write a record and return nothing.
+constexpr std::array<std::string_view, 7> kLogging = {"debug", "info", "warning", "error", "critical", "log", "warn"};
+
 // Methods of builtin containers that change the object they belong to.
 constexpr std::array<std::string_view, 33> kMutators = {
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort", "reverse", "update", "setdefault", "add",
@@ -115,6 +131,10 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
   if (PyFunction_Check(callable)) {
     if (is_torch_function(callable)) return call_torch(callable, arguments);
+    if (!arguments.positional.empty() && is_logger(arguments.positional[0].get())) {
+      const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_name);
+      if (among(kLogging, name)) return record_call_effect(callable, std::move(arguments));
+    }
     return call_python_function(callable, std::move(arguments));
   }
   if (PyType_Check(callable)) return call_type(reinterpret_cast<PyTypeObject*>(callable), std::move(arguments));
@@ -123,6 +143,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     PyObject* self = PyCFunction_GET_SELF(callable);
     const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
     if (self && trace::is_trace_tensor(self)) return call_torch(callable, arguments);
+    if (is_pybind_function(callable)) stop(fmt::format("calls {}", describe_callable(callable)));
     if (self && !PyModule_Check(self)) return call_c_method(callable, self, name, std::move(arguments));
     if (is_pure_builtin(callable)) return call_real_plain(callable, arguments);
     stop(fmt::format("calls {}", describe_callable(callable)));
@@ -167,6 +188,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (std::string_view(type->tp_name) == "functools._lru_cache_wrapper") {
     pin(callable);
+    if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
+      return record_call_effect(callable, std::move(arguments));
     Ref wrapped = generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
     if (!wrapped) return {};
     return call(wrapped.get(), std::move(arguments));
@@ -223,7 +246,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     }
     return call_real(bound, shown);
   }
-  if (name == "__init__" && Py_TYPE(self)->tp_init == PyBaseObject_Type.tp_init) return Ref::borrow(Py_None);
+  if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
   if (name == "__eq__" || name == "__ne__") {
     if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
       return call_real(bound, arguments);
@@ -276,8 +299,10 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       for (const Ref& value : arguments.positional)
         if (has_python_special(value.get(), "__eq__")) stop("compares objects with their own __eq__ in C code");
     }
+    if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
+        hashes_itself(arguments.positional[0].get()))
+      stop("a dict key that hashes itself");
     for (Ref& value : arguments.positional) {
-      if (PyDict_Check(self) && has_python_special(value.get(), "__hash__")) stop("a dict key that hashes itself");
       if (!among(kReadsArguments, name)) continue;
       if (PyDict_Check(value.get())) value = materialize(value.get());
       else if (!guards::is_constant(value.get())) value = drain(value.get());
@@ -292,7 +317,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
 }
 
 int Evaluator::contains_item(PyObject* dict, PyObject* key) {
-  if (has_python_special(key, "__hash__")) stop("looks up a dict key that hashes itself");
+  if (hashes_itself(key)) stop("looks up a dict key that hashes itself");
   if (auto written = attribute_effect(dict, key)) return *written ? 1 : 0;
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (!value && PyErr_Occurred()) return -1;
@@ -332,6 +357,7 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
     }
     return call_real(bound, arguments);
   }
+  if (std::string_view(base->tp_name) == "functools.partial") return call_real(bound, arguments);
   if (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
       PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return call_real(bound, arguments);

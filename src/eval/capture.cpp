@@ -144,6 +144,13 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       capture_->attribute_effects.push_back(std::move(effect));
     }
   }
+  for (const auto& [callable, arguments] : call_effects_) {
+    CallEffect effect;
+    effect.callable = builder.build(callable.get());
+    for (const Ref& value : arguments.positional) effect.positional.push_back(builder.build(value.get()));
+    for (const auto& [name, value] : arguments.keywords) effect.keywords.emplace_back(name, builder.build(value.get()));
+    capture_->call_effects.push_back(std::move(effect));
+  }
   for (PyObject* output : builder.outputs())
     capture_->requires_grad = capture_->requires_grad || THPVariable_Unpack(output).requires_grad();
   capture_->recording = recorder_.finish(builder.outputs());

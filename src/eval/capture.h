@@ -16,6 +16,12 @@
 
 namespace oxy::eval {
 
+struct CallEffect {
+  Template callable;
+  std::vector<Template> positional;
+  std::vector<std::pair<cpy::Ref, Template>> keywords;
+};
+
 enum class EndKind : uint8_t {
   Return,  // the segment's only result is the frame's return value
   Break,   // results: localsplus, then stack, as they are before the instruction at `offset`
@@ -38,6 +44,7 @@ struct Capture {
   std::vector<Template> results;
   TemplateObjects objects;               // shared by results and effects
   std::vector<AttributeEffect> attribute_effects;  // replayed in order after the graph has run
+  std::vector<CallEffect> call_effects;            // then these, in order; what they raise is raised
   int64_t instructions = 0;
   bool requires_grad = false;            // a recorded output or written input takes part in autograd
   int final_grad_mode = -1;              // 0 or 1 if the segment ends in another grad mode than it began in

@@ -177,7 +177,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     return Ref::steal(PyObject_GetItem(object, key));
   }
   if (PyDict_Check(object)) {
-    if (has_python_special(key, "__hash__") || has_python_special(key, "__eq__"))
+    if (hashes_itself(key) || has_python_special(key, "__eq__"))
       stop("looks up a dict key that hashes itself");
     Ref hashed_key = PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
     if (source == kNoSource) {
@@ -248,7 +248,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
   }
   if (is_external(object)) stop("writes to a container made before the call");
-  if (has_python_special(key, "__hash__")) stop("writes a dict key that hashes itself");
+  if (hashes_itself(key)) stop("writes a dict key that hashes itself");
   return PyObject_SetItem(object, key, value) == 0;
 }
 
@@ -273,7 +273,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     return error ? -1 : found;
   }
   if (PyDict_Check(container) && source != kNoSource) {
-    if (has_python_special(item, "__hash__")) stop("looks up a dict key that hashes itself");
+    if (hashes_itself(item)) stop("looks up a dict key that hashes itself");
     if (auto written = attribute_effect(container, item)) return *written ? 1 : 0;
     PyObject* value = PyDict_GetItemWithError(container, item);
     if (!value && PyErr_Occurred()) return -1;
@@ -300,7 +300,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   }
   if (is_external(copy.get()) && !is_identity_object(copy.get()) && !guards::is_constant(copy.get()))
     stop(fmt::format("tests membership in an object of type {}", Py_TYPE(container)->tp_name));
-  if (has_python_special(item, "__hash__") || has_python_special(item, "__eq__"))
+  if (hashes_itself(item) || has_python_special(item, "__eq__"))
     stop("tests membership of an object that hashes itself");
   return PySequence_Contains(copy.get(), item);
 }
@@ -346,6 +346,60 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
     else *error = true;
   }
   return value;
+}
+
+Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo) {
+  if (auto it = memo.find(object); it != memo.end()) return it->second;
+  if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
+  if (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))) return Ref::borrow(object);
+  auto keep = [&](Ref copy) {
+    memo.emplace(object, copy);
+    keep_alive_.push_back(Ref::borrow(object));
+    return copy;
+  };
+  Ref shallow = materialize(object);
+  if (PyTuple_CheckExact(object)) {
+    Ref list = Ref::steal(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
+      PyList_Append(list.get(), deep_copy(PyTuple_GET_ITEM(shallow.get(), i), memo).get());
+    return keep(Ref::steal(PyList_AsTuple(list.get())));
+  }
+  if (PyList_CheckExact(object)) {
+    Ref copy = keep(Ref::steal(PyList_New(0)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(shallow.get()); ++i)
+      PyList_Append(copy.get(), deep_copy(PyList_GET_ITEM(shallow.get(), i), memo).get());
+    return copy;
+  }
+  auto copy_pairs = [&](PyObject* from, auto&& store) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(from, &position, &key, &value)) {
+      Ref new_key = deep_copy(key, memo), new_value = deep_copy(value, memo);
+      store(new_key.get(), new_value.get());
+    }
+  };
+  if (PyDict_CheckExact(object)) {
+    Ref copy = keep(Ref::steal(PyDict_New()));
+    copy_pairs(shallow.get(), [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
+    return copy;
+  }
+  if (PyAnySet_CheckExact(object)) return keep(Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(shallow.get())
+                                                                                   : PySet_New(shallow.get())));
+  PyTypeObject* type = Py_TYPE(object);
+  for (const char* name : {"__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__",
+                           "__getnewargs_ex__", "__new__"})
+    if (has_python_special(object, name)) stop(fmt::format("deep copies an object of type {} with its own {}", type->tp_name, name));
+  Ref dict = generic_get_attribute(object, Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) {
+    PyErr_Clear();
+    stop(fmt::format("deep copies an object of type {}", type->tp_name));
+  }
+  Ref no_args = Ref::steal(PyTuple_New(0));
+  Ref copy = keep(Ref::steal(type->tp_new(type, no_args.get(), nullptr)));
+  if (!copy) stop(fmt::format("deep copies an object of type {}", type->tp_name));
+  Ref state = materialize(dict.get());
+  copy_pairs(state.get(), [&](PyObject* key, PyObject* value) { PyObject_GenericSetAttr(copy.get(), key, value); });
+  return copy;
 }
 
 Ref Evaluator::drain(PyObject* iterable) {

@@ -25,6 +25,11 @@ std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name)
 
 bool Evaluator::has_effects(PyObject* object) const { return effect_index_.contains(object); }
 
+Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
+  call_effects_.emplace_back(Ref::borrow(callable), std::move(arguments));
+  return Ref::borrow(Py_None);
+}
+
 void Evaluator::record_global_effect(PyObject* globals, PyObject* name, PyObject* value) {
   sources_.emplace(globals, guards().pinned(globals));
   record_attribute_effect(globals, name, value);

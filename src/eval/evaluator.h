@@ -82,7 +82,7 @@ class Evaluator {
   std::unique_ptr<Capture> capture_frame(const FrameRoots& frame, int64_t stop_at);
   int64_t executed_instructions() const { return executed_; }
   // The user's lines at the moment of a Break, innermost first.
-  std::vector<std::string> stack_lines() const;
+  const std::vector<std::string>& stack_lines() const { return break_lines_; }
 
   // --- externals.cpp: objects that existed before the call
   Ref admit(PyObject* raw, SourceId source);
@@ -106,6 +106,7 @@ class Evaluator {
   int contains(PyObject* container, PyObject* item);  // -1: error set
   Ref get_iterator(PyObject* object);
   Ref iterate(PyObject* iterator, bool* error);        // null without error: exhausted
+  Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo);  // copy.deepcopy
   Ref drain(PyObject* iterable);                       // a fresh list of all its items
   Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
   bool is_fresh_builtin_container(PyObject* object) const;
@@ -126,6 +127,8 @@ class Evaluator {
   Ref special_method(PyObject* object, const char* name);
   // True if the type's special method `name` is a Python function (or other non-C object), to be evaluated.
   bool has_python_special(PyObject* object, const char* name);
+  // True if hashing or comparing the object as a dict key would run Python code of the user's.
+  bool hashes_itself(PyObject* object);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
   SourceId instance_dict_source(PyObject* object);
@@ -163,6 +166,8 @@ class Evaluator {
   // The overlay's value: nullopt if the attribute was not written; a null Ref if it was deleted.
   std::optional<Ref> attribute_effect(PyObject* object, PyObject* name) const;
   bool has_effects(PyObject* object) const;
+  // A call that only tells the outside something (a log record): made for real after the segment has run. None.
+  Ref record_call_effect(PyObject* callable, Arguments arguments);
   void record_global_effect(PyObject* globals, PyObject* name, PyObject* value);
 
  private:
@@ -184,6 +189,7 @@ class Evaluator {
     SourceId unread = guards::kNoSource;
   };
   void finish(const std::vector<Result>& results, EndKind end, int32_t offset);
+  std::string line_text(const Frame& frame) const;
   int32_t location(graph::Graph& graph);
   int32_t input_for(PyObject* trace);
 
@@ -193,6 +199,7 @@ class Evaluator {
   Frame* frame_ = nullptr;
   Frame* outermost_ = nullptr;
   int depth_ = 0;
+  std::vector<std::string> break_lines_;
   int64_t executed_ = 0;
   int64_t total_executed_ = 0;
   int64_t stop_at_ = -1;
@@ -208,6 +215,7 @@ class Evaluator {
   using Overlay = std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
   std::vector<std::pair<Ref, Overlay>> attribute_effects_;
   std::unordered_map<PyObject*, size_t> effect_index_;
+  std::vector<std::pair<Ref, Arguments>> call_effects_;
   std::unordered_map<std::string, int32_t> locations_;
 };
 

@@ -1,6 +1,7 @@
 // The main loop: one canonical instruction after the other; families live in step_*.cpp.
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "eval/evaluator.h"
 #include "eval/stack.h"
 
@@ -41,9 +42,9 @@ Flow Evaluator::run(Frame& frame) {
       e.frame_ = &f;
       ++e.depth_;
     }
-    // A Break keeps the frames linked, so that its report can name the user's lines.
     ~Link() {
-      if (std::uncaught_exceptions() == 0) evaluator.frame_ = frame.back;
+      if (std::uncaught_exceptions() > 0) evaluator.break_lines_.push_back(evaluator.line_text(frame));
+      evaluator.frame_ = frame.back;
       --evaluator.depth_;
     }
   } link(*this, frame);
@@ -56,7 +57,7 @@ Flow Evaluator::run(Frame& frame) {
   while (true) {
     frame.current = frame.next;
     const Instruction& instruction = instructions[frame.current];
-    if (outermost) {
+    if (outermost && !instruction.continues) {
       if (executed_ == stop_at_) return Flow::Yielded;
       ++executed_;
     }
@@ -69,6 +70,8 @@ Flow Evaluator::run(Frame& frame) {
       case Flow::Jumped:
         break;
       case Flow::Raised:
+        check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
+                                                       bytecode::name(instruction.op), line_text(frame)));
         if (!unwind(frame)) return Flow::Raised;
         break;
       case Flow::Returned:
@@ -294,14 +297,10 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
   }
 }
 
-std::vector<std::string> Evaluator::stack_lines() const {
-  std::vector<std::string> lines;
-  for (const Frame* f = frame_; f; f = f->back) {
-    const char* file = PyUnicode_AsUTF8(f->pycode()->co_filename);
-    const char* name = PyUnicode_AsUTF8(f->pycode()->co_name);
-    lines.push_back(fmt::format("{}:{} in {}", file ? file : "?", f->instruction().line, name ? name : "?"));
-  }
-  return lines;
+std::string Evaluator::line_text(const Frame& frame) const {
+  const char* file = PyUnicode_AsUTF8(frame.pycode()->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame.pycode()->co_name);
+  return fmt::format("{}:{} in {}", file ? file : "?", frame.instruction().line, name ? name : "?");
 }
 
 int32_t Evaluator::location(graph::Graph& graph) {

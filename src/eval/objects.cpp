@@ -86,6 +86,11 @@ bool is_builtin_iterator(PyObject* object) {
   return std::find(kNames.begin(), kNames.end(), Py_TYPE(object)->tp_name) != kNames.end();
 }
 
+bool is_pybind_function(PyObject* function) {
+  PyObject* self = PyCFunction_GET_SELF(function);
+  return self && std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11_");
+}
+
 bool is_torch_tensor_type(PyTypeObject* type) {
   auto* object = reinterpret_cast<PyObject*>(type);
   return object == THPVariableClass || object == well_known("torch.nn", "Parameter") ||
@@ -101,7 +106,7 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 40> kQueries = {
+constexpr std::array<std::string_view, 41> kQueries = {
     "is_grad_enabled", "_get_tracing_state", "_is_tracing", "is_inference_mode_enabled", "is_autocast_enabled",
     "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
     "get_default_dtype", "_set_grad_enabled", "_get_cudnn_enabled", "_get_mkldnn_enabled", "_get_flash_sdp_enabled",
@@ -111,7 +116,7 @@ constexpr std::array<std::string_view, 40> kQueries = {
     "_get_nested_int", "_is_any_autocast_enabled", "is_any_autocast_enabled", "_get_deterministic_algorithms",
     "_get_deterministic_algorithms_warn_only", "_get_deterministic_fill_uninitialized_memory", "_debug_only_display_vmap_fallback_warnings",
     "get_num_threads", "get_num_interop_threads", "_is_torch_function_mode_enabled", "_is_autocast_available",
-    "_get_accelerator", "_get_float32_matmul_precision", "_is_flash_attention_available"};
+    "_get_accelerator", "_log_api_usage_once", "_get_float32_matmul_precision", "_is_flash_attention_available"};
 
 constexpr std::array<std::string_view, 6> kOperatorModules = {"torch._C._nn",     "torch._C._linalg", "torch._C._fft",
                                                               "torch._C._special", "torch._C._sparse", "torch._C._nested"};
@@ -130,22 +135,15 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
 
 bool is_torch_function(PyObject* callable) {
   if (PyCFunction_Check(callable)) {
-    PyObject* self = PyCFunction_GET_SELF(callable);
-    if (!self) return false;
-    if (THPVariable_Check(self)) return true;
-    if (PyType_Check(self))
-      return std::string_view(reinterpret_cast<PyTypeObject*>(self)->tp_name).starts_with("torch._C._VariableFunctions");
-    if (PyModule_Check(self)) {
-      const char* name = PyModule_GetName(self);
-      if (!name) {
-        PyErr_Clear();
-        return false;
-      }
-      const std::string_view module = name;
-      if (among(kOperatorModules, module)) return true;
-      return module == "torch._C" && among(kQueries, std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
-    }
-    return false;
+    auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+    PyObject* self = function->m_self;  // also of static methods, as torch.relu is one
+    if (self && THPVariable_Check(self)) return true;
+    if (self && PyType_Check(self))
+      return std::string_view(reinterpret_cast<PyTypeObject*>(self)->tp_name).find("_VariableFunctions") !=
+             std::string_view::npos;
+    const std::string_view module = text(function->m_module);
+    if (among(kOperatorModules, module)) return true;
+    return (module == "torch._C" || module == "torch") && among(kQueries, std::string_view(function->m_ml->ml_name));
   }
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type)
     return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), PyDescr_TYPE(callable)) &&

@@ -22,6 +22,7 @@ inline bool is_python_function(PyObject* object) { return PyFunction_Check(objec
 // torch: builtin functions and methods that are operators or pure queries, and Python functions of torch.nn.functional
 // and its kin, which run for real on trace tensors.
 bool is_torch_function(PyObject* callable);
+bool is_pybind_function(PyObject* function);  // a C++ function bound by pybind11
 bool is_torch_tensor_type(PyTypeObject* type);  // Tensor, Parameter, Buffer: subclasses without behaviour of their own
 
 // A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module is not

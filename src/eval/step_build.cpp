@@ -63,7 +63,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       std::vector<Ref> items = take(count);
       Ref result = Ref::steal(PySet_New(nullptr));
       for (Ref& item : items) {
-        if (has_python_special(item.get(), "__hash__")) stop("hashes an object with its own __hash__");
+        if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
         if (PySet_Add(result.get(), item.get()) < 0) return Flow::Raised;
       }
       return push(std::move(result));
@@ -100,7 +100,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::SetAdd: {
       Ref item = pop(frame);
-      if (has_python_special(item.get(), "__hash__")) stop("hashes an object with its own __hash__");
+      if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
       return PySet_Add(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
     }
     case Op::MapAdd: {

@@ -10,7 +10,7 @@ using bytecode::Instruction;
 using bytecode::Op;
 
 bool Evaluator::unwind(Frame& frame) {
-  const int32_t offset = frame.instruction().offset;
+  const int32_t offset = frame.instruction().at;
   for (const bytecode::ExceptionEntry& entry : frame.code->exception_table) {
     if (offset < entry.begin || offset >= entry.end) continue;
     frame.stack.resize(static_cast<size_t>(entry.depth));

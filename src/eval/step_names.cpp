@@ -35,8 +35,13 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     return Flow::Next;
   };
   switch (in.op) {
-    case Op::LoadGlobal:
-      return push(load_global(frame, name_at(frame, in.arg)));
+    case Op::LoadGlobal: {
+      Ref value = load_global(frame, name_at(frame, in.arg));
+      if (!value) return Flow::Raised;
+      if (in.arg2) push_callable(frame, std::move(value));
+      else stack.push_back(std::move(value));
+      return Flow::Next;
+    }
     case Op::StoreGlobal: {
       Ref value = pop(frame);
       record_global_effect(frame.globals.get(), name_at(frame, in.arg), value.get());
