@@ -150,7 +150,7 @@ Expr index_variable(int64_t family, int64_t position, const Expr& extent) {
                                                 : 'd';
   int64_t high = extent.range().high;
   if (high < sym::kMaxInt) high = std::max<int64_t>(high - 1, 0);
-  return Expr::variable(fmt::format("{}{}", letter, position), family + position, {0, high});
+  return Expr::variable(fmt::format("{}{}", letter, position), family + position, {0, high}, extent);
 }
 
 Value BodyBuilder::append(Inst inst) {

@@ -102,6 +102,13 @@ Expr Expr::variable(std::string name, int64_t id, Range range) {
   return make_node(Kind::Variable, {}, std::move(name), id, range);
 }
 
+Expr Expr::variable(std::string name, int64_t id, Range range, Expr limit) {
+  Expr result = make_node(Kind::Variable, {}, std::move(name), id, range);
+  if (!limit.is_constant())
+    const_cast<Node*>(Node::of(result))->limit = std::move(limit);  // nobody else has it yet
+  return result;
+}
+
 Kind Expr::kind() const {
   return is_constant() ? Kind::Constant : Node::of(*this)->kind;
 }

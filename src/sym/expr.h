@@ -44,6 +44,8 @@ class Expr {
 
   // A variable named `name` with values in `range`. Variables of equal id are the same variable.
   static Expr variable(std::string name, int64_t id, Range range);
+  // The same, known to be less than `limit`: the index of a loop whose extent is not a number.
+  static Expr variable(std::string name, int64_t id, Range range, Expr limit);
 
   Kind kind() const;
   bool is_constant() const;

@@ -21,6 +21,7 @@ class Node {
   std::vector<Expr> operands;
   std::string name;
   int64_t id = 0;
+  std::optional<Expr> limit;  // of a variable that is less than it
 
   static const Node* of(const Expr& e) { return reinterpret_cast<const Node*>(e.bits_); }
   static bool same_bits(const Expr& a, const Expr& b) { return a.bits_ == b.bits_; }

@@ -19,6 +19,32 @@ void collect(const Expr& e, std::vector<Expr>& out) {
   for (const Expr& operand : e.operands()) collect(operand, out);
 }
 
+// e with every variable of known limit, where e grows with it, at its largest; nothing if there is none.
+std::optional<Expr> largest(const Expr& e) {
+  std::vector<Expr> list;
+  bool changed = false;
+  for (const Expr& term : terms(e)) {
+    Monomial m = monomial(term);
+    size_t limited = m.factors.size();
+    bool grows = m.coefficient > 0;
+    for (size_t i = 0; i < m.factors.size(); ++i) {
+      grows &= m.factors[i].range().low >= 0;
+      if (m.factors[i].kind() == Kind::Variable && Node::of(m.factors[i])->limit) limited = i;
+    }
+    if (!grows || limited == m.factors.size()) {
+      list.push_back(term);
+      continue;
+    }
+    std::vector<Expr> others(m.factors.begin(), m.factors.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(limited));
+    Expr replaced = make_term(m.coefficient, others) * (*Node::of(m.factors[limited])->limit - 1);
+    for (const Expr& t : terms(replaced)) list.push_back(t);
+    changed = true;
+  }
+  if (!changed) return std::nullopt;
+  return sum_of(std::move(list));
+}
+
 }  // namespace
 
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(int64_t)>& replacement) {
@@ -139,7 +165,10 @@ bool known_equal(const Expr& a, const Expr& b) {
 bool known_less(const Expr& a, const Expr& b) {
   if (a.range().high < b.range().low) return true;
   if (a.range().low >= b.range().high) return false;
-  return !a.is_constant() && !b.is_constant() && (b - a).range().low > 0;
+  if (a.is_constant() || b.is_constant()) return false;
+  if ((b - a).range().low > 0) return true;
+  auto bound = largest(a);
+  return bound && (b - *bound).range().low > 0;
 }
 
 bool known_less_equal(const Expr& a, const Expr& b) {

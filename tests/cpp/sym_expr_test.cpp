@@ -55,6 +55,19 @@ TEST_CASE("sym: division by ranges and divisibility") {
   CHECK_THROWS_AS(floordiv(i, 0), InternalError);
 }
 
+TEST_CASE("sym: indices below a symbolic limit") {
+  Expr s = var("s", 1, 2, 100), u = var("u", 2, 2, 50);
+  Expr i = var("i", 3, 0, 9);
+  Expr j = Expr::variable("j", 4, {0, 99}, s), k = Expr::variable("k", 5, {0, 49}, u);
+  CHECK(floordiv(s * i + j, s) == i);
+  CHECK(mod(s * i + j, s) == j);
+  CHECK(floordiv(s * u * i + u * j + k, s * u) == i);
+  CHECK(floordiv(u * j + k, u) == j);
+  CHECK(mod(floordiv(s * u * i + u * j + k, u), s) == j);
+  CHECK_FALSE(known_less(j, u));
+  CHECK_FALSE(known_less(j + 1, s));
+}
+
 TEST_CASE("sym: minimum, maximum and comparison by ranges") {
   Expr i = var("i", 1, 0, 9), s = var("s", 2, 10, 100);
   CHECK(min(i, s) == i);
