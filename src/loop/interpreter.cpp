@@ -257,7 +257,7 @@ class Interpreter {
                                              : static_cast<uint64_t>(n.i);
     if (to == DType::Float32) return {std::bit_cast<float>(static_cast<uint32_t>(bits)), 0};
     if (to == DType::Float64) return {std::bit_cast<double>(bits), 0};
-    return {0, wrap_integer(static_cast<int64_t>(bits), to)};
+    return rounded({0, static_cast<int64_t>(bits)}, to);
   }
 
   std::vector<Number> run_body(const Body& body) {
