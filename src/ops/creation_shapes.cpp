@@ -179,7 +179,7 @@ Metas copy(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta* const operands[] = {&self, &context.tensor(1)};
   if (broadcast(context, operands) != self.sizes) not_covered(context, "a source of another shape");
-  return {dense_like(context, self, self.dtype)};
+  return {strided_like(context, self)};
 }
 
 Metas triangle(const ShapeContext& context) {

@@ -294,6 +294,13 @@ TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType
   return out;
 }
 
+TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta) {
+  bool overlaps = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    overlaps |= is_zero(meta.strides[d]) && !is_one(meta.sizes[d]);
+  return overlaps && !is_non_overlapping_and_dense(meta) ? dense_like(context, meta, meta.dtype) : meta;
+}
+
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype,
                        MemoryFormat format) {
   if (format == MemoryFormat::Preserve) return dense_like(context, meta, dtype);

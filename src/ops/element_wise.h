@@ -53,6 +53,9 @@ TensorMeta element_wise_like(const ShapeContext& context, size_t layout_of,
 TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes);
 // A new tensor of the shape of `meta` in the memory order of `meta`, without gaps (torch.empty_like).
 TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType dtype);
+// A copy with the very strides and storage offset, except that elements which lie upon each other are spread
+// out.
+TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta);
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype, MemoryFormat format);
 // What Tensor.suggest_memory_format() says: never Preserve.
 MemoryFormat suggested_format(const TensorMeta& meta);

@@ -144,11 +144,7 @@ Metas masked_scatter(const ShapeContext& context) {
 }
 
 Metas strided_like_first(const ShapeContext& context) {
-  const TensorMeta& self = context.tensor(0);
-  bool overlaps = false;
-  for (size_t d = 0; d < self.sizes.size(); ++d)
-    overlaps |= self.strides[d] == Expr(0) && !(self.sizes[d] == Expr(1));
-  return {overlaps && !is_non_overlapping_and_dense(self) ? dense_like(context, self, self.dtype) : self};
+  return {strided_like(context, context.tensor(0))};
 }
 
 Metas index(const ShapeContext& context) {
