@@ -1,7 +1,6 @@
 #include "ops/normalization_lowerings.h"
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "loop/view.h"
@@ -173,25 +172,6 @@ void batch_norm(LoweringContext& context, const Node& node) {
 
 void batch_norm_no_training(LoweringContext& context, const Node& node) {
   batch_norm_with(context, node, 3, 4, real(node, 6));
-}
-
-void rms_norm(LoweringContext& context, const Node& node) {
-  Tensor x = context.operand(node, 0);
-  require_floating(node, x);
-  context.realise_unless_cheap(x);
-  DType type = compute_dtype(x.dtype);
-  double eps = x.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
-  if (!is_none(node, 3)) eps = real(node, 3);
-  std::vector<int64_t> dims = trailing(x.rank(), expressions(node, 1).size());
-  Expr count = 1;
-  for (int64_t d : dims) count = count * x.sizes[static_cast<size_t>(d)];
-  Tensor squares = context.reduce(ReductionKind::Sum, x, dims, true, type, [](Value v) { return v * v; })[0];
-  Tensor rstd = rstd_of(context, squares, count, eps);
-  set_statistic(context, node, 1, rstd);
-  Affine affine{.inputs = {x, rstd}};
-  affine.add(context, node, 2, node.args.size(), [](const Tensor& t) { return t; });
-  finish(context, node, std::move(affine), 1, [](Values v) { return v[0] * v[1]; });
 }
 
 namespace {

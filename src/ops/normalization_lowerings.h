@@ -13,7 +13,6 @@ void group_norm(LoweringContext& context, const graph::Node& node);  // native_g
 void batch_norm(LoweringContext& context,
                 const graph::Node& node);  // native_batch_norm with training == false
 void batch_norm_no_training(LoweringContext& context, const graph::Node& node);
-void rms_norm(LoweringContext& context, const graph::Node& node);  // _fused_rms_norm
 void softmax(LoweringContext& context, const graph::Node& node);
 void log_softmax(LoweringContext& context, const graph::Node& node);
 void safe_softmax(LoweringContext& context, const graph::Node& node);  // 0 where all of a row is -inf

@@ -579,7 +579,8 @@ Family pointwise_operators() {
       {.name = "aten::leaky_relu_backward",
        .schema = "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool "
                  "self_is_result) -> Tensor",
-       .shape = shapes::gradient_of_saved},
+       .shape = shapes::gradient_of_saved,
+       .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::leaky_relu_backward, 3)},
       {.name = "aten::elu_backward",
        .schema = "aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "
                  "bool is_result, Tensor self_or_result) -> Tensor",

@@ -296,18 +296,6 @@ void glu(LoweringContext& context, const Node& node) {
                                    [](BodyBuilder&, Values v) { return v[0] * sigmoid(v[1]); }, 4));
 }
 
-void isfinite(LoweringContext& context, const Node& node) {
-  constexpr size_t kOperands[] = {0};
-  elementwise(
-      context, node, kOperands, compute_dtype(context.operand(node, 0).dtype),
-      [](Values v) {
-        BodyBuilder& b = *v[0].builder;
-        if (!is_floating(v[0].dtype)) return b.constant(loop::Scalar{true}, DType::Bool);
-        return !(b.unary(Op::IsNan, v[0]) | b.unary(Op::IsInf, v[0]));
-      },
-      3);
-}
-
 void to_copy(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   const TensorMeta& out = context.output_meta(node);

@@ -39,7 +39,6 @@ void masked_fill(LoweringContext& context, const graph::Node& node);
 void log_sigmoid(LoweringContext& context, const graph::Node& node);  // log_sigmoid_forward
 void prelu(LoweringContext& context, const graph::Node& node);
 void glu(LoweringContext& context, const graph::Node& node);
-void isfinite(LoweringContext& context, const graph::Node& node);
 void to_copy(LoweringContext& context,
              const graph::Node& node);  // also prims-like casts: argument 0 to the result's type
 void clone(LoweringContext& context, const graph::Node& node);
