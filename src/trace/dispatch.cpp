@@ -122,12 +122,22 @@ bool makes_inference_tensor(const OperatorInfo& info, std::span<const c10::IValu
   return true;
 }
 
+// A factory's result must not depend on the default element type of the moment when the graph runs.
+void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& args,
+                       const ResultMetadata& metadata) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (info.schema->arguments[i].kind == ArgumentKind::DType &&
+        std::holds_alternative<graph::None>(args[i]) && !metadata.tensors.empty() && metadata.tensors[0])
+      args[i] = metadata.tensors[0]->dtype;
+}
+
 void record(Session& session, const OperatorInfo& info, Stack* stack) {
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   if (info.schema->is_mutating()) check_written_arguments(info, call);
   std::vector<graph::Argument> args = graph_arguments(session, info, call);
   ResultMetadata metadata = result_metadata(session, info, args, call);
   const size_t returns = info.schema->returns.size();
+  if (!info.has_tensor_argument) fix_default_dtype(info, args, metadata);
 
   // Where a written argument is returned, its own metadata hold.
   if (info.schema->is_mutating()) {

@@ -35,6 +35,17 @@ struct HiddenWrite {
 constexpr auto kHiddenWrites =
     std::to_array<HiddenWrite>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
 
+// Functional counterparts whose names do not follow from the operator's.
+struct Counterpart {
+  std::string_view name;
+  std::string_view functional;
+};
+constexpr auto kCounterparts = std::to_array<Counterpart>({
+    {"aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_functional"},
+    {"aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional"},
+    {"aten::normal_", "aten::normal_functional"},
+});
+
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -54,7 +65,9 @@ const OperatorSchema* find_counterpart(const OperatorSchema& op) {
     if (handle && takes_the_same_arguments(*runtime::schema_of(*handle), op))
       return runtime::schema_of(*handle);
   }
-  const std::string base = functional_base_name(op);
+  std::string base = functional_base_name(op);
+  for (const auto& [name, functional] : kCounterparts)
+    if (op.name == name) base = functional;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (name.name != base) continue;
     const auto handle = c10::Dispatcher::singleton().findSchema(name);

@@ -1,6 +1,6 @@
 #include "trace/trace_tensor.h"
 
-#include <fmt/format.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
@@ -47,6 +47,8 @@ void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {
 }
 
 bool TraceTensor::has_storage() const {
+  // The autograd engine asks whether it may add a gradient in place; everybody else goes on to read the data.
+  if (torch::autograd::get_current_graph_task_id() != -1) return false;
   refuse_data();
 }
 const c10::Storage& TraceTensor::storage() const {

@@ -19,7 +19,8 @@ class TraceTensor final : public c10::TensorImpl {
   // After an operator that changes an argument's metadata in place (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 
-  // Every access to data ends in one of these: CannotTrace.
+  // Every access to data ends in one of these: CannotTrace (inside the autograd engine, where has_storage()
+  // is false, PyTorch's own RuntimeError).
   bool has_storage() const override;
   const c10::Storage& storage() const override;
 
