@@ -77,7 +77,7 @@ Family comparison_operators() {
        .lower = lowerings::test(loop::Op::IsNan)},
       {.name = "aten::isinf",
        .schema = "aten::isinf(Tensor self) -> Tensor",
-       .shape = shapes::unary_to_bool,
+       .shape = shapes::is_infinite,
        .lower = lowerings::test(loop::Op::IsInf)},
       {.name = "aten::signbit",
        .schema = "aten::signbit(Tensor self) -> Tensor",

@@ -33,10 +33,10 @@ Family loss_operators() {
        .shape = shapes::element_loss},
       {.name = "aten::huber_loss",
        .schema = "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-       .shape = shapes::element_loss},
+       .shape = shapes::huber_loss},
       {.name = "aten::soft_margin_loss",
        .schema = "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-       .shape = shapes::element_loss},
+       .shape = shapes::soft_margin_loss},
       {.name = "aten::binary_cross_entropy",
        .schema = "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int "
                  "reduction=1) -> Tensor",

@@ -47,6 +47,29 @@ Metas element_loss(const ShapeContext& context) {
   return {scalar_of(out)};
 }
 
+Metas huber_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
+  if (out.dtype != self.dtype) not_covered(context, "a target of another type");
+  if (integer(context, 2) != kNoReduction) return {scalar_of(out)};
+  return {out.sizes == self.sizes ? dense_like(context, self, self.dtype) : out};
+}
+
+Metas soft_margin_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  if (self.sizes != target.sizes || self.dtype != target.dtype)
+    not_covered(context, "a target of another shape or type");
+  if (integer(context, 2) != kNoReduction) return {scalar_of(self)};
+  const TensorMeta* const negation[] = {&target};  // self * -target is computed first, the rest in place
+  const TensorMeta negated = element_wise_layout(context, negation);
+  const TensorMeta* const operands[] = {&self, &negated};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = self.dtype;
+  out.device = self.device;
+  return {out};
+}
+
 Metas weighted_element_loss(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (self.sizes != context.tensor(1).sizes || context.tensor(1).dtype != self.dtype)
@@ -57,7 +80,6 @@ Metas weighted_element_loss(const ShapeContext& context) {
 
 Metas logits_loss(const ShapeContext& context) {
   // Computed as (1 - target) * self - ..., written to the first factor.
-  static const TensorMeta number;
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& target = context.tensor(1);
   if (self.sizes != target.sizes || self.dtype != target.dtype)
@@ -67,11 +89,7 @@ Metas logits_loss(const ShapeContext& context) {
         weight != nullptr && weight->dtype != self.dtype)
       not_covered(context, "a weight of another type");
   if (integer(context, 4) != kNoReduction) return {scalar_of(self)};
-  const TensorMeta* const operands[] = {&number, &target};
-  TensorMeta out = element_wise_layout(context, operands);
-  out.dtype = self.dtype;
-  out.device = self.device;
-  return {out};
+  return {dense_like(context, target, self.dtype)};
 }
 
 Metas element_loss_backward(const ShapeContext& context) {

@@ -8,7 +8,9 @@ namespace oxy::ops::shapes {
 Metas nll_loss(const ShapeContext& context);  // (self, target, weight, reduction, ignore_index)
 Metas nll_loss_2d(const ShapeContext& context);
 Metas nll_loss_backward(const ShapeContext& context);  // (grad_output, self, ...)
-Metas element_loss(const ShapeContext& context);  // (self, target, reduction, ...): mse, smooth_l1, huber
+Metas element_loss(const ShapeContext& context);       // (self, target, reduction, ...): mse, smooth_l1
+Metas huber_loss(const ShapeContext& context);
+Metas soft_margin_loss(const ShapeContext& context);
 Metas weighted_element_loss(
     const ShapeContext& context);                // binary_cross_entropy(self, target, weight, reduction)
 Metas logits_loss(const ShapeContext& context);  // binary_cross_entropy_with_logits(self, target, weight,

@@ -33,6 +33,12 @@ Metas unary_to_bool(const ShapeContext& context) {
   return {element_wise(context, {0}, ResultType::Bool)};
 }
 
+Metas is_infinite(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (is_floating(self.dtype) || is_complex(self.dtype)) return unary_to_bool(context);
+  return {dense_like(context, self, DType::Bool)};  // nothing is computed
+}
+
 Metas unary_floating(const ShapeContext& context) {
   TensorMeta out = element_wise(context, {0}, ResultType::Promoted);
   return {refuse(context, out, !is_floating(out.dtype))};
@@ -52,7 +58,6 @@ Metas log_sigmoid(const ShapeContext& context) {
 Metas angle_conversion(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   TensorMeta out = dense_like(context, self, is_floating(self.dtype) ? self.dtype : context.default_dtype());
-  if (is_floating(self.dtype)) out = element_wise(context, {0}, ResultType::Promoted);
   return {refuse(context, out, is_complex(self.dtype))};
 }
 
@@ -149,6 +154,18 @@ Metas rounded_division(const ShapeContext& context) {
 Metas power(const ShapeContext& context) {
   TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
   return {out};
+}
+
+Metas number_to_power(const ShapeContext& context) {
+  Promotion promotion(context.default_dtype());
+  promotion.add_number(context.arg(0));
+  promotion.add_tensor(context.tensor(1));
+  return {contiguous_meta(promotion.result(), context.tensor(1).device, context.tensor(1).sizes)};
+}
+
+Metas binary_of_one_type(const ShapeContext& context) {
+  TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
+  return {refuse(context, out, context.tensor(0).dtype != context.tensor(1).dtype)};
 }
 
 Metas power_of_number(const ShapeContext& context) {

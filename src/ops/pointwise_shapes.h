@@ -10,6 +10,7 @@ Metas unary(const ShapeContext& context);             // keeps the type
 Metas unary_number(const ShapeContext& context);      // keeps the type, no Bool
 Metas unary_to_float(const ShapeContext& context);    // integers and Bool become the default dtype
 Metas unary_to_bool(const ShapeContext& context);     // tests each element
+Metas is_infinite(const ShapeContext& context);       // isinf
 Metas unary_floating(const ShapeContext& context);    // real floating types only
 Metas absolute(const ShapeContext& context);          // complex becomes its real type
 Metas fresh_preserving(const ShapeContext& context);  // keeps type and memory order whatever the operator
@@ -33,7 +34,9 @@ Metas add_or_sub(const ShapeContext& context);        // minding the type of alp
 Metas reversed_sub(const ShapeContext& context);      // rsub: the operands are 1 and 0
 Metas rounded_division(const ShapeContext& context);  // div.Tensor_mode: argument 2 is the mode
 Metas power(const ShapeContext& context);
-Metas power_of_number(const ShapeContext& context);  // pow.Tensor_Scalar
+Metas number_to_power(const ShapeContext& context);     // pow.Scalar
+Metas binary_of_one_type(const ShapeContext& context);  // heaviside
+Metas power_of_number(const ShapeContext& context);     // pow.Tensor_Scalar
 
 // Three or more.
 Metas ternary(const ShapeContext& context);        // operands 0, 1 and 2

@@ -4,9 +4,9 @@ Every node of FAMILY.graph is one call; the metadata of its results are eager's.
 after adding an operator, with the names of the families to write again (all by default).
 """
 
+import argparse
 import pathlib
 import random
-import sys
 
 import torch
 
@@ -694,13 +694,17 @@ FAMILIES = dict(pointwise=pointwise, comparison=comparison, reductions=reduction
                 convolution=convolution, pooling=pooling, attention=attention, loss=loss)
 
 if __name__ == "__main__":
-    folder = pathlib.Path(__file__).parent
-    for family in sys.argv[1:] or FAMILIES:
-        rng.seed(family)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*", default=list(FAMILIES))
+    parser.add_argument("--seed", type=int, default=0, help="another one draws other calls")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    options = parser.parse_args()
+    for family in options.families:
+        rng.seed(f"{family}{options.seed or ''}")
         torch.manual_seed(0)
         writer = Writer()
         FAMILIES[family](writer)
-        (folder / f"{family}.graph").write_text(writer.text())
+        (options.folder / f"{family}.graph").write_text(writer.text())
         print(f"{family}: {len(writer.lines)} calls of {len(writer.cases)} operators")
         for name, why in writer.refused.items():
             if name not in writer.cases:
