@@ -202,3 +202,67 @@ TEST_CASE("schedule: reductions over rows, columns and everything") {
     }
   }
 }
+
+TEST_CASE("schedule: index loads, argmax, windows and transposes") {
+  check_graph(R"(graph(%0: float32[5, 33], %1: int64[4, 3], %2: float32[3, 33]) {
+  %3: float32[4, 3, 33] = aten::embedding(%0, %1)
+  %4: float32[4, 3, 33] = aten::add.Tensor(%3, %2)
+  return %4
+})");
+  for (const char* shape : {"4, 50", "50, 4"})
+    for (int dim : {0, 1}) {
+      CAPTURE(shape);
+      CAPTURE(dim);
+      std::string kept = (shape[0] == '4') == (dim == 0) ? "50" : "4";
+      check_graph(fmt::format(R"(graph(%0: float32[{}]) {{
+  %1: int64[{}] = aten::argmax(%0, {}, False)
+  return %1
+}})",
+                              shape, kept, dim));
+    }
+  check_graph(R"(graph(%0: float32[2, 5, 9, 11]) {
+  %1: float32[2, 5, 5, 6], %2: int64[2, 5, 5, 6] = aten::max_pool2d_with_indices(%0, [3, 3], [2, 2], [1, 1], [1, 1], False)
+  return %1
+})");
+  check_graph(R"(graph(%0: float32[2, 20, 9, 11]{strides=[1980, 1, 220, 20]}) {
+  %1: float32[2, 20, 9, 11]{strides=[1980, 1, 220, 20]} = aten::relu(%0)
+  %2: float32[2, 20, 1, 1]{strides=[20, 1, 20, 20]} = aten::mean.dim(%1, [2, 3], True, dtype=None)
+  %3: float32[2, 20, 9, 11]{strides=[1980, 1, 220, 20]} = aten::mul.Tensor(%1, %2)
+  return %3
+})");
+  check_graph(R"(graph(%0: float32[2, 20, 9, 35]) {
+  %1: float32[2, 9, 35, 20]{strides=[6300, 35, 1, 315]} = aten::permute(%0, [0, 2, 3, 1])
+  %2: float32[2, 9, 35, 20] = aten::clone(%1, memory_format=contiguous)
+  %3: float32[2, 9, 35, 20] = aten::mul.Tensor(%2, 2)
+  return %3
+})");
+  check_graph(R"(graph(%0: float32[2, 3, 8, 16]) {
+  %1: float32[2, 8, 3, 16]{strides=[384, 16, 128, 1]} = aten::permute(%0, [0, 2, 1, 3])
+  %2: float32[2, 8, 48] = aten::_unsafe_view(%1, [2, 8, 48])
+  %3: float32[2, 8, 48] = aten::add.Tensor(%2, 1)
+  return %3
+})");
+}
+
+TEST_CASE("schedule: concatenation, padding and losses") {
+  check_graph(R"(graph(%0: float32[3, 5], %1: float32[3, 17], %2: float32[3, 2]) {
+  %3: float32[3, 24] = aten::cat([%0, %1, %2], 1)
+  %4: float32[3, 24] = aten::tanh(%3)
+  return %4
+})");
+  check_graph(R"(graph(%0: float32[3, 5, 19]) {
+  %1: float32[3, 8, 24] = aten::constant_pad_nd(%0, [2, 3, 1, 2], 0.5)
+  %2: float32[3, 8, 24] = aten::exp(%1)
+  return %2
+})");
+  check_graph(R"(graph(%0: float32[6, 50], %1: int64[6]) {
+  %2: float32[6, 50] = aten::_log_softmax(%0, 1, False)
+  %3: float32[], %4: float32[] = aten::nll_loss_forward(%2, %1, None, 1, -100)
+  return %3
+})");
+  check_graph(R"(graph(%0: float32[6, 50], %1: int64[6, 4]) {
+  %2: float32[6, 4] = aten::gather(%0, 1, %1)
+  %3: float32[6, 50] = aten::scatter_add(%0, 1, %1, %2)
+  return %3
+})");
+}

@@ -454,7 +454,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
      R"(static inline f32v log10_f32(f32v x) {
   LogReduced a = log_reduced_f32(x);
   f32v y = a.f * a.f * log_tail_f32(a.f);
-  f32v r = fma_f32(y, f32v{} + 0x1.bcb7b2p-2f, a.e * -0x1.d9ebp-19f);
+  f32v r = fma_f32(y, f32v{} + 0x1.bcb7b2p-2f, a.e * 4.605038981195214e-6f);
   r = fma_f32(a.f, f32v{} + 0x1.bcb7b2p-2f, r);
   return log_special_f32(x, fma_f32(a.e, f32v{} + 0x1.344p-2f, r));
 }
@@ -466,7 +466,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   lost = u > 0x1p24f ? f32v{} : lost;
   f32v r = log_f32(u) + lost / u;
   f32v small = (u32v)x << 1 < 0x66000000u ? x : r;  // below 2^-25
-  return u == 0.0f ? r - __builtin_inff() : u == __builtin_inff() ? u : small;
+  return u == 0.0f ? f32v{} - __builtin_inff() : u == __builtin_inff() ? u : small;
 }
 )"},
     {"sigmoid_f32", "exp_f32",
@@ -480,7 +480,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   p = fma_f32(s, p, f32v{} - 0.3333328366279602f);
   f32v small = fma_f32(p * s, x, x);
   f32v large = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
-  return a < 0.625f ? small : copysign_f32(large, x);
+  return copysign_f32(a < 0.625f ? small : large, x);
 }
 )"},
     {"erf_f32", "exp_f32 abs_f32 copysign_f32",
@@ -500,8 +500,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   q = fma_f32(a, q, f32v{} - 0.6336272954940796f);
   q = fma_f32(a, q, f32v{} - 1.1293970346450806f);
   q = fma_f32(a, q, f32v{} + 1.533838512841612e-4f);
-  f32v large = copysign_f32(1.0f - exp_f32(q), x);
-  return a < 0.92f ? small : large;
+  return copysign_f32(a < 0.92f ? small : 1.0f - exp_f32(q), x);
 }
 )"},
     {"sin_cos_f32", "round_f64 fma_f64",
@@ -516,7 +515,7 @@ static inline f64v sin_poly_f64(f64v r, f64v s) {
   f64v p = fma_f64(s, f64v{} + 2.7182366011402337e-6, f64v{} - 1.9839327433146536e-4);
   p = fma_f64(s, p, f64v{} + 8.333329111337662e-3);
   p = fma_f64(s, p, f64v{} - 0.1666666716337204);
-  return fma_f64(p * s, r, r);
+  return r * fma_f64(p, s, f64v{} + 1.0);
 }
 static inline f64v cos_poly_f64(f64v s) {
   f64v p = fma_f64(s, f64v{} + 2.4437727915938012e-5, f64v{} - 1.388736185617745e-3);
@@ -544,7 +543,8 @@ static inline f32v sin_cos_f32(f32v x, int64_t shift) {
   return any ? far_sin_cos_f32(x, r, shift != 0) : r;
 }
 )"},
-    {"sin_f32", "sin_cos_f32", "static inline f32v sin_f32(f32v x) { return sin_cos_f32(x, 0); }\n"},
+    {"sin_f32", "sin_cos_f32",
+     "static inline f32v sin_f32(f32v x) { return x == 0.0f ? x : sin_cos_f32(x, 0); }\n"},
     {"cos_f32", "sin_cos_f32", "static inline f32v cos_f32(f32v x) { return sin_cos_f32(x, 1); }\n"},
 
     // --- float64 mathematics, and what is rare in float32: the C library
