@@ -23,14 +23,27 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, c
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
   const graph::Graph& graph = capture_->recording.graph;
   if (graph.nodes.empty() && graph.outputs.empty()) return;
-  graph_ = compile(std::move(capture_->recording), {}, options, name);
+  std::vector<at::Tensor> weights;
+  if (options.freezing && options.backend == Backend::Native && !at::GradMode::is_enabled()) {
+    weights = inputs();
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!capture_->guards.is_module_state(capture_->inputs[i])) weights[i] = at::Tensor();
+  }
+  graph_ = compile(std::move(capture_->recording), weights, options, name);
+}
+
+std::vector<at::Tensor> Entry::inputs() const {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(capture_->inputs.size());
+  for (guards::SourceId source : capture_->inputs) tensors.push_back(THPVariable_Unpack(capture_->guards.value(source)));
+  return tensors;
 }
 
 bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
   return state == state_ && capture_->guards.check(roots);
 }
 
-bool Entry::valid() { return true; }
+bool Entry::valid() { return !graph_ || graph_->valid(inputs()); }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
   if (!(state == state_)) return state_.difference(state) + " changed";
@@ -39,9 +52,7 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
 
 std::optional<std::vector<Ref>> Entry::run() {
   ++runs;
-  std::vector<at::Tensor> inputs;
-  inputs.reserve(capture_->inputs.size());
-  for (guards::SourceId source : capture_->inputs) inputs.push_back(THPVariable_Unpack(capture_->guards.value(source)));
+  const std::vector<at::Tensor> tensors_in = inputs();
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals) externals.push_back(Ref::borrow(capture_->guards.value(source)));
@@ -50,7 +61,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (graph_) {
     std::vector<at::Tensor> tensors;
     try {
-      tensors = graph_->run(inputs);
+      tensors = graph_->run(tensors_in);
     } catch (const runtime::IndexOutOfRange&) {
       return std::nullopt;
     } catch (const std::exception& error) {

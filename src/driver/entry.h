@@ -23,12 +23,12 @@ class Entry {
 
   // True if the guards hold for these roots; then run() may be called before any other Python code runs.
   bool matches(std::span<PyObject* const> roots, const GlobalState& state);
+  // After matches(): false once the graph has to be compiled again because a frozen weight changed.
+  bool valid();
   // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of range, an
   // operator that raises): nothing has changed then, and the segment is to be run in eager. A Python error may be
   // set only by replaying attribute writes.
   std::optional<std::vector<cpy::Ref>> run();
-  // False once the graph has to be compiled again because a frozen weight changed.
-  bool valid();
 
   const eval::Capture& capture() const { return *capture_; }
   eval::Capture& capture() { return *capture_; }
@@ -36,6 +36,9 @@ class Entry {
   int64_t runs = 0;
 
  private:
+  // The graph inputs that matches() found.
+  std::vector<at::Tensor> inputs() const;
+
   std::unique_ptr<eval::Capture> capture_;
   GlobalState state_;
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded

@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "codegen/target.h"
+#include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "jit/jit.h"
 #include "loop/lowering.h"
-#include "passes/pipeline.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 #include "sched/schedule.h"
@@ -38,12 +38,37 @@ class InterpretedGraph : public CompiledGraph {
 
 class NativeGraph : public CompiledGraph {
  public:
-  explicit NativeGraph(std::unique_ptr<runtime::Executable> executable) : executable_(std::move(executable)) {}
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override { return executable_->run(inputs); }
-  bool valid(std::span<const at::Tensor>) override { return true; }
+  // `inputs[i]`: the captured input that is the executable's input i.
+  NativeGraph(std::unique_ptr<runtime::Executable> executable, std::vector<int32_t> inputs,
+              std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights)
+      : executable_(std::move(executable)), inputs_(std::move(inputs)), weights_(std::move(weights)) {
+    for (size_t i = 0; i < inputs_.size(); ++i) takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
+  }
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs);
+    std::vector<at::Tensor> taken;
+    taken.reserve(inputs_.size());
+    for (int32_t i : inputs_) taken.push_back(inputs[static_cast<size_t>(i)]);
+    return executable_->run(taken);
+  }
+
+  bool valid(std::span<const at::Tensor> inputs) override {
+    bool unchanged = true;
+    for (const auto& [input, weight] : weights_) {
+      const at::Tensor& tensor = inputs[static_cast<size_t>(input)];
+      if (weight.unchanged(tensor)) continue;
+      runtime::note_thaw(tensor);
+      unchanged = false;
+    }
+    return unchanged;
+  }
 
  private:
   std::unique_ptr<runtime::Executable> executable_;
+  std::vector<int32_t> inputs_;
+  std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;
+  bool takes_all_ = true;
 };
 
 void show(Channel channel, const char* stage, const Dump& dump, const std::function<std::string()>& text) {
@@ -86,17 +111,18 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     graph = trace::functionalise(recording.graph);
     if (strict()) graph::verify(graph, true);
   }
+  FrozenGraph frozen;
   {
     Span span("passes");
-    passes::Options pass_options;
-    graph = passes::run_passes(std::move(graph), pass_options, &dump);
+    frozen = optimise(std::move(graph), std::move(recording.constants), weights, &dump);
+    if (strict()) graph::verify(frozen.graph, true);
   }
-  show(Channel::Graph, "graph", dump, [&] { return graph::print(graph); });
+  show(Channel::Graph, "graph", dump, [&] { return graph::print(frozen.graph); });
 
   loop::Program program;
   {
     Span span("lower");
-    program = loop::lower(graph);
+    program = loop::lower(frozen.graph);
     if (strict()) loop::verify(program);
   }
   show(Channel::Loops, "loops", dump, [&] { return loop::print(program); });
@@ -127,9 +153,10 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   }
   Span span("prepare");
   auto executable =
-      std::make_unique<runtime::Executable>(std::move(plan), std::move(library), std::move(recording.constants));
+      std::make_unique<runtime::Executable>(std::move(plan), std::move(library), std::move(frozen.constants));
   m.arena_bytes += executable->arena_bytes();
-  return std::make_unique<NativeGraph>(std::move(executable));
+  m.packed_bytes += frozen.constant_bytes;
+  return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs), std::move(frozen.weights));
 }
 
 }  // namespace oxy::driver

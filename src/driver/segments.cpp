@@ -83,6 +83,11 @@ class Runner : public hook::SegmentRunner {
     for (const Ref& entry : state.stack) roots.push_back(entry.get());
     for (size_t i = 0; i < segment.entries.size(); ++i) {
       if (segment.globals[i] != state.globals || !segment.entries[i]->matches(roots, global_state)) continue;
+      if (!segment.entries[i]->valid()) {
+        segment.entries.erase(segment.entries.begin() + static_cast<std::ptrdiff_t>(i));
+        segment.globals.erase(segment.globals.begin() + static_cast<std::ptrdiff_t>(i));
+        break;
+      }
       return finish(*segment.entries[i], state);
     }
     return compile(data, segment, state, roots, global_state);
@@ -117,7 +122,7 @@ class Runner : public hook::SegmentRunner {
       segment.hand_over = true;
       warn(fmt::format("oxyfuel: a region of {} was compiled {} times and runs in eager from now on; the last reason: {}",
                        PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
-                       segment.entries.back()->explain_failure(roots, global_state)));
+                       segment.entries.empty() ? "a weight changed" : segment.entries.back()->explain_failure(roots, global_state)));
       return hand_over;
     }
     if (!segment.entries.empty()) {

@@ -108,6 +108,15 @@ void GuardSet::require_type_lookup(PyTypeObject* type, PyObject* name, PyObject*
 
 void GuardSet::mark_stable(SourceId root) { nodes_[static_cast<size_t>(root)].stable = true; }
 
+bool GuardSet::is_module_state(SourceId source) const {
+  const Node& node = nodes_[static_cast<size_t>(source)];
+  if (!node.stable || node.source.kind != SourceKind::DictItem) return false;
+  const Source& group = nodes_[static_cast<size_t>(node.source.base)].source;
+  if (group.kind != SourceKind::DictItem || !PyUnicode_Check(group.key.get())) return false;
+  return PyUnicode_CompareWithASCIIString(group.key.get(), "_parameters") == 0 ||
+         PyUnicode_CompareWithASCIIString(group.key.get(), "_buffers") == 0;
+}
+
 bool GuardSet::holds(const Check& check, PyObject* value) const {
   PyObject* object = check.object.get();
   if (check.kind == CheckKind::Unbound) return value == nullptr;

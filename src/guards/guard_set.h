@@ -64,6 +64,9 @@ class GuardSet {
 
   // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is stable.
   void mark_stable(SourceId root);
+  // A parameter or buffer of a module that is the same at every call.
+  bool is_module_state(SourceId source) const;
+
   // No more additions: prepares the fast path. `roots` are those of the call that was captured.
   void freeze(std::span<PyObject* const> roots);
 

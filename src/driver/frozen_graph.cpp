@@ -1,0 +1,174 @@
+#include "driver/frozen_graph.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "passes/freeze_inputs.h"
+#include "passes/pipeline.h"
+#include "runtime/interpreter.h"
+#include "runtime/packing.h"
+
+namespace oxy::driver {
+namespace {
+
+std::vector<int64_t> integers(const graph::Argument& argument) {
+  std::vector<int64_t> result;
+  for (const Expr& value : std::get<std::vector<Expr>>(argument)) result.push_back(value.constant());
+  return result;
+}
+
+std::vector<int64_t> integers(const std::vector<Expr>& values) {
+  std::vector<int64_t> result;
+  for (const Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
+// Runs the constant part of a graph on the frozen tensors, once, and keeps what the rest reads.
+class ConstantEvaluator {
+ public:
+  ConstantEvaluator(std::vector<at::Tensor>& constants, size_t frozen_first, size_t frozen_count)
+      : constants_(constants), first_(frozen_first), count_(frozen_count) {}
+
+  std::optional<std::vector<int32_t>> operator()(const graph::Graph& part) {
+    at::NoGradGuard no_grad;
+    std::vector<at::Tensor> values(part.values.size());
+    for (const graph::Constant& constant : part.constants) {
+      const auto handle = static_cast<size_t>(constant.handle);
+      values[static_cast<size_t>(constant.value)] = constants_[handle];
+      if (handle >= first_ && handle < first_ + count_) used_.insert(handle);
+    }
+    auto value_of = [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; };
+    std::set<graph::ValueId> packed;
+    for (const graph::Node& node : part.nodes) {
+      if (node.op->name == "oxyfuel::pack_linear" || node.op->name == "oxyfuel::pack_convolution") {
+        const at::Tensor weight = value_of(std::get<graph::ValueRef>(node.args[0]).id).contiguous();
+        at::Tensor result;
+        if (node.op->name == "oxyfuel::pack_linear") {
+          runtime::LinearShape shape;
+          shape.rows = std::get<Expr>(node.args[1]).constant();
+          shape.inputs = weight.size(1);
+          shape.outputs = weight.size(0);
+          result = runtime::pack_linear(weight, shape);
+        } else {
+          const std::vector<int64_t> input = integers(node.args[1]), stride = integers(node.args[2]),
+                                     padding = integers(node.args[3]), dilation = integers(node.args[4]);
+          const std::vector<int64_t> size = weight.sizes().vec();
+          runtime::ConvolutionShape shape{input, size, stride, padding, dilation, std::get<Expr>(node.args[5]).constant()};
+          result = runtime::pack_convolution(weight, shape);
+        }
+        values[static_cast<size_t>(node.outputs[0])] = result;
+        packed.insert(node.outputs[0]);
+        continue;
+      }
+      std::vector<at::Tensor> results = runtime::run_node(node, value_of);
+      for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
+        values[static_cast<size_t>(node.outputs[i])] = results[i];
+    }
+    std::vector<int32_t> handles;
+    for (const graph::Output& output : part.outputs) {
+      at::Tensor tensor = value_of(output.value);
+      if (!packed.contains(output.value)) {
+        const TensorMeta& meta = part.meta(output.value);
+        const std::vector<int64_t> strides = integers(meta.strides);
+        at::Tensor exact = at::empty_strided(tensor.sizes(), strides, tensor.options());
+        tensor = exact.copy_(tensor);
+      }
+      bytes_ += runtime::tensor_bytes(tensor);
+      handles.push_back(static_cast<int32_t>(constants_.size()));
+      constants_.push_back(std::move(tensor));
+    }
+    return handles;
+  }
+
+  const std::set<size_t>& used() const { return used_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<at::Tensor>& constants_;
+  size_t first_;
+  size_t count_;
+  std::set<size_t> used_;
+  int64_t bytes_ = 0;
+};
+
+bool convolution_pays(const passes::ConvolutionSite& site) {
+  if (site.weight.dtype != DType::Float32 || site.input.device.kind != Device::Kind::Cpu) return false;
+  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  return runtime::should_pack(runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups},
+                              site.owns_weight)
+      .pack;
+}
+
+bool linear_pays(const passes::LinearSite& site) {
+  if (site.dtype != DType::Float32 || site.device.kind != Device::Kind::Cpu || !site.rows.is_constant()) return false;
+  return runtime::should_pack(runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features},
+                              site.owns_weight)
+      .pack;
+}
+
+}  // namespace
+
+FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
+                     const Dump* dump) {
+  FrozenGraph result;
+  result.constants = std::move(constants);
+  std::vector<int32_t> handles(graph.inputs.size(), -1);
+  const size_t first = result.constants.size();
+  std::vector<std::pair<int32_t, runtime::FrozenTensor>> frozen;
+  {
+    Span span("freeze");
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (!weights[i].defined()) continue;
+      runtime::FreezeAttempt attempt = runtime::try_freeze(weights[i]);
+      if (!attempt.frozen) {
+        log(Channel::Graph, "input {} is not frozen: {}", i, attempt.reason);
+        continue;
+      }
+      handles[i] = static_cast<int32_t>(result.constants.size());
+      result.constants.push_back(attempt.frozen->contents());
+      frozen.emplace_back(static_cast<int32_t>(i), std::move(*attempt.frozen));
+    }
+  }
+  result.inputs.resize(graph.inputs.size());
+  std::iota(result.inputs.begin(), result.inputs.end(), 0);
+  passes::Options options;
+  ConstantEvaluator evaluator(result.constants, first, frozen.size());
+  if (!frozen.empty()) {
+    passes::FrozenGraph with_constants = passes::freeze_inputs(graph, handles);
+    graph = std::move(with_constants.graph);
+    result.inputs = std::move(with_constants.kept);
+    options.linear.pays = linear_pays;
+    options.linear.fuses = [](std::string_view activation, bool with_residual) {
+      return runtime::has_packed_activation(activation, with_residual) && (!with_residual || activation == "none");
+    };
+    options.convolution.pays = convolution_pays;
+    options.convolution.fuses = [](std::string_view activation, bool with_residual) {
+      return runtime::has_packed_activation(activation, with_residual);
+    };
+    options.prefers_channels_last = convolution_pays;
+    options.evaluate_constants = [&](const graph::Graph& part) { return evaluator(part); };
+  }
+  result.graph = passes::run_passes(std::move(graph), options, dump);
+  result.constant_bytes = evaluator.bytes();
+
+  // A weight that is read as it is need not be frozen: it goes back to being an input.
+  std::erase_if(result.graph.constants, [&](const graph::Constant& constant) {
+    const auto handle = static_cast<size_t>(constant.handle);
+    if (handle < first || handle >= first + frozen.size()) return false;
+    result.graph.inputs.push_back(constant.value);
+    result.inputs.push_back(frozen[handle - first].first);
+    return true;
+  });
+  for (size_t i = 0; i < frozen.size(); ++i) {
+    if (evaluator.used().contains(first + i)) result.weights.push_back(std::move(frozen[i]));
+    result.constants[first + i] = at::Tensor();
+  }
+  return result;
+}
+
+}  // namespace oxy::driver

@@ -1,0 +1,29 @@
+// Automatic freezing: weights that nobody writes to are folded and packed; what is only read stays an input.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "base/dump.h"
+#include "graph/graph.h"
+#include "runtime/freeze.h"
+
+namespace oxy::driver {
+
+struct FrozenGraph {
+  graph::Graph graph;                  // optimised
+  std::vector<int32_t> inputs;         // for each input of `graph`, its number among the captured inputs
+  std::vector<at::Tensor> constants;   // by handle
+  // The weights that constants of the graph were computed from: captured input number and barrier.
+  std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights;
+  int64_t constant_bytes = 0;          // of copies that folding and packing made
+};
+
+// Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined otherwise;
+// with no weights this is the plain pipeline of passes. `constants` are those of the recording.
+FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
+                     const Dump* dump);
+
+}  // namespace oxy::driver
