@@ -197,6 +197,11 @@ class Functionaliser {
     return kNoValue;
   }
 
+  ValueId without_identities(ValueId recorded) {
+    while (entry(recorded).parent != kNoValue && entry(recorded).view < 0) recorded = entry(recorded).parent;
+    return recorded;
+  }
+
   void add_views(int32_t n) {
     const Node& node = in_.nodes[static_cast<size_t>(n)];
     const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
@@ -204,9 +209,14 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
     const ValueId root = entry(base).root;
     // as_strided addresses the whole storage, whatever view it is called on.
-    const ValueId parent = node.op->name == kAsStrided ? root : base;
-    for (size_t i = 0; i < node.outputs.size(); ++i)
-      entry(node.outputs[i]) = {.root = root, .parent = parent, .view = n, .output = i};
+    const ValueId parent = node.op->name == kAsStrided ? root : without_identities(base);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      Entry& view = entry(node.outputs[i]);
+      view = {.root = root, .parent = parent, .view = n, .output = i};
+      // The same memory as an ancestor: chains stay as long as they have distinct views.
+      for (ValueId id = parent; id != kNoValue; id = entry(id).parent)
+        if (in_.meta(id) == in_.meta(node.outputs[i])) view = {.root = root, .parent = id};
+    }
   }
 
   // --- writes
@@ -295,7 +305,7 @@ class Functionaliser {
       if (!node.op->returns[r].is_written) continue;
       const ValueId argument = aliased_argument(node, node.op->returns[r].alias_set);
       check(argument != kNoValue, "a written result names its argument");
-      entry(node.outputs[r]) = {.root = entry(argument).root, .parent = argument};
+      entry(node.outputs[r]) = {.root = entry(argument).root, .parent = without_identities(argument)};
     }
   }
 

@@ -123,6 +123,15 @@ void find_rule(OperatorInfo& info) {
   if (entry != nullptr && entry->shape) info.rule = entry;
 }
 
+// PyTorch decomposes it on the CPU as well: where a kernel of its own exists, that one is eager's.
+bool is_decomposed(const c10::OperatorHandle& op) {
+  using Key = c10::DispatchKey;
+  return op.hasKernelForDispatchKey(Key::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(Key::CPU) &&
+         !op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
+         !op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
+}
+
 OperatorInfo describe(const c10::OperatorHandle& op) {
   OperatorInfo info{.handle = op};
   for (const c10::Argument& argument : op.schema().arguments()) {
@@ -133,8 +142,7 @@ OperatorInfo describe(const c10::OperatorHandle& op) {
   }
   for (const c10::Argument& result : op.schema().returns())
     info.returns_tensor |= result.type()->str().find("Tensor") != std::string::npos;
-  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-      !contains(kSwapsStorage, std::string_view(op.schema().name()))) {
+  if (is_decomposed(op) && !contains(kSwapsStorage, std::string_view(op.schema().name()))) {
     info.treatment = Treatment::Decompose;
     return info;
   }
