@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -37,11 +38,16 @@ class ConstantEvaluator {
   std::optional<std::vector<int32_t>> operator()(const graph::Graph& part) {
     at::NoGradGuard no_grad;
     std::vector<at::Tensor> values(part.values.size());
+    std::map<graph::ValueId, size_t> handle_of;
     for (const graph::Constant& constant : part.constants) {
       const auto handle = static_cast<size_t>(constant.handle);
       values[static_cast<size_t>(constant.value)] = constants_[handle];
-      if (handle >= first_ && handle < first_ + count_) used_.insert(handle);
+      if (handle >= first_ && handle < first_ + count_) handle_of[constant.value] = handle;
     }
+    for (const graph::Node& node : part.nodes)
+      graph::for_each_input(node, [&](graph::ValueId id) {
+        if (auto it = handle_of.find(id); it != handle_of.end()) used_.insert(it->second);
+      });
     auto value_of = [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; };
     std::set<graph::ValueId> packed;
     for (const graph::Node& node : part.nodes) {
@@ -156,17 +162,17 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std:
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();
 
-  // A weight that is read as it is need not be frozen: it goes back to being an input.
+  // A weight that is only read as it is need not be frozen: it goes back to being an input.
   std::erase_if(result.graph.constants, [&](const graph::Constant& constant) {
     const auto handle = static_cast<size_t>(constant.handle);
-    if (handle < first || handle >= first + frozen.size()) return false;
+    if (handle < first || handle >= first + frozen.size() || evaluator.used().contains(handle)) return false;
     result.graph.inputs.push_back(constant.value);
     result.inputs.push_back(frozen[handle - first].first);
     return true;
   });
   for (size_t i = 0; i < frozen.size(); ++i) {
     if (evaluator.used().contains(first + i)) result.weights.push_back(std::move(frozen[i]));
-    result.constants[first + i] = at::Tensor();
+    else result.constants[first + i] = at::Tensor();
   }
   return result;
 }

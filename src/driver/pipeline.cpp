@@ -58,6 +58,7 @@ class NativeGraph : public CompiledGraph {
     for (const auto& [input, weight] : weights_) {
       const at::Tensor& tensor = inputs[static_cast<size_t>(input)];
       if (weight.unchanged(tensor)) continue;
+      log(Channel::Recompiles, "input {} of {} was written to", input, inputs.size());
       runtime::note_thaw(tensor);
       unchanged = false;
     }

@@ -60,8 +60,8 @@ READS = {
     "linear": lambda p: F.linear(p, p),
     "sum": lambda p: (p * 2).sum(),
     "layer_norm": lambda p: F.layer_norm(p, (64,), p[0], p[1]),
-    "conv2d": lambda p: F.conv2d(p.view(1, 64, 8, 8), p.view(64, 64, 1, 1)),
-    "conv2d large": lambda p: F.conv2d(p.view(1, 1, 64, 64), p.view(64, 1, 8, 8)),
+    "conv2d 1x1": lambda p: F.conv2d(torch.ones(1, 64, 8, 8), p.view(64, 64, 1, 1)),
+    "conv2d": lambda p: F.conv2d(torch.ones(1, 1, 64, 64), p.view(64, 1, 8, 8)),
     "bmm": lambda p: torch.bmm(p[None], p[None]),
     "embedding": lambda p: F.embedding(torch.tensor([1]), p),
     "attention": lambda p: F.scaled_dot_product_attention(p[None, None], p[None, None], p[None, None]),
@@ -94,6 +94,32 @@ def test_reads_leave_it_frozen(weight, read):
     with torch.no_grad():
         read(weight)
     assert frozen.unchanged(weight)
+
+
+@pytest.mark.parametrize("operator", ["mm", "addmm", "convolution 1x1", "convolution"])
+def test_our_own_calls_leave_inputs_frozen(operator):
+    x, w, b = torch.randn(256, 128), torch.nn.Parameter(torch.randn(128, 128)), torch.randn(128)
+    plan = rt.Plan(2, 0)
+    if operator in ("mm", "addmm"):
+        a, weight = strided(plan, x, "input", 0), strided(plan, w, "input", 1)
+        out = plan.buffer("float32", [256, 128], [128, 1], "output", -1, 0)
+        t = plan.window(weight, [128, 128], [1, 128], 0)
+        if operator == "mm":
+            plan.call("aten::mm", [plan.view(a), t], [out])
+        else:
+            plan.call("aten::addmm", [plan.view(strided(plan, b, "constant", 0)), plan.view(a), t, 1, 1], [out])
+    else:
+        kernel = 1 if operator == "convolution 1x1" else 4
+        x, w = torch.randn(1, 128, 16, 16), torch.nn.Parameter(torch.randn(64, 128, kernel, kernel))
+        a, weight = strided(plan, x, "input", 0), strided(plan, w, "input", 1)
+        size = 17 - kernel
+        out = plan.buffer("float32", [1, 64, size, size], [64 * size**2, size**2, size, 1], "output", -1, 0)
+        plan.call("aten::convolution", [plan.view(a), plan.view(weight), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1], [out])
+    plan.output(plan.view(out), "value", -1)
+    frozen = rt.freeze(w)
+    with torch.no_grad():
+        plan.executable([b]).run([x, w])
+    assert frozen.unchanged(w)
 
 
 def test_a_second_write_and_a_second_freeze(weight):
