@@ -1,5 +1,6 @@
 // The table of comparisons and tests.
 #include "ops/families.h"
+#include "ops/pointwise_decompositions.h"
 #include "ops/pointwise_lowerings.h"
 #include "ops/pointwise_shapes.h"
 
@@ -84,10 +85,12 @@ Family comparison_operators() {
        .shape = shapes::unary_to_bool},
       {.name = "aten::isposinf",
        .schema = "aten::isposinf(Tensor self) -> Tensor",
-       .shape = shapes::unary_to_bool},
+       .shape = shapes::unary_to_bool,
+       .decompose = composed(decompositions::is_positive_infinity)},
       {.name = "aten::isneginf",
        .schema = "aten::isneginf(Tensor self) -> Tensor",
-       .shape = shapes::unary_to_bool},
+       .shape = shapes::unary_to_bool,
+       .decompose = composed(decompositions::is_negative_infinity)},
   };
   return table;
 }

@@ -1,5 +1,6 @@
 // The table of operators that move elements.
 #include "ops/families.h"
+#include "ops/indexing_decompositions.h"
 #include "ops/indexing_lowerings.h"
 #include "ops/indexing_shapes.h"
 #include "ops/view_lowerings.h"
@@ -118,6 +119,7 @@ Family indexing_operators() {
        .schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool "
                  "accumulate=False, bool unsafe=False) -> Tensor",
        .shape = shapes::dense_like_first,
+       .decompose = composed(decompositions::index_put),
        .lower = lowerings::index_put},
       {.name = "aten::index.Tensor",
        .schema = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
@@ -166,7 +168,8 @@ Family indexing_operators() {
       {.name = "aten::isin.Tensor_Scalar",
        .schema = "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
                  "assume_unique=False, bool invert=False) -> Tensor",
-       .shape = shapes::is_in},
+       .shape = shapes::is_in,
+       .decompose = composed(decompositions::is_in_number)},
       {.name = "aten::isin.Scalar_Tensor",
        .schema = "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
                  "assume_unique=False, bool invert=False) -> Tensor",
@@ -174,21 +177,25 @@ Family indexing_operators() {
       {.name = "aten::slice_backward",
        .schema = "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
                  "SymInt end, SymInt step) -> Tensor",
-       .shape = shapes::zeros_of_input},
+       .shape = shapes::zeros_of_input,
+       .decompose = composed(decompositions::slice_backward)},
       {.name = "aten::select_backward",
        .schema =
            "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-       .shape = shapes::zeros_of_input},
+       .shape = shapes::zeros_of_input,
+       .decompose = composed(decompositions::select_backward)},
       {.name = "aten::diagonal_backward",
        .schema = "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
                  "int dim2) -> Tensor",
        .shape = shapes::zeros_of_input},
       {.name = "aten::pixel_shuffle",
        .schema = "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-       .shape = shapes::pixel_shuffle},
+       .shape = shapes::pixel_shuffle,
+       .decompose = composed(decompositions::pixel_shuffle)},
       {.name = "aten::pixel_unshuffle",
        .schema = "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-       .shape = shapes::pixel_unshuffle},
+       .shape = shapes::pixel_unshuffle,
+       .decompose = composed(decompositions::pixel_unshuffle)},
       {.name = "aten::im2col",
        .schema = "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "
                  "stride) -> Tensor",

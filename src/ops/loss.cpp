@@ -1,5 +1,6 @@
 // The table of losses.
 #include "ops/families.h"
+#include "ops/loss_decompositions.h"
 #include "ops/loss_lowerings.h"
 #include "ops/loss_shapes.h"
 
@@ -19,7 +20,8 @@ Family loss_operators() {
       {.name = "aten::nll_loss_backward",
        .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
                  "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-       .shape = shapes::nll_loss_backward},
+       .shape = shapes::nll_loss_backward,
+       .decompose = composed(decompositions::nll_loss_backward)},
       {.name = "aten::nll_loss2d_backward",
        .schema = "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
                  "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
@@ -30,25 +32,31 @@ Family loss_operators() {
        .lower = lowerings::mse_loss},
       {.name = "aten::smooth_l1_loss",
        .schema = "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-       .shape = shapes::element_loss},
+       .shape = shapes::element_loss,
+       .decompose = composed(decompositions::smooth_l1_loss)},
       {.name = "aten::huber_loss",
        .schema = "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-       .shape = shapes::huber_loss},
+       .shape = shapes::huber_loss,
+       .decompose = composed(decompositions::huber_loss)},
       {.name = "aten::soft_margin_loss",
        .schema = "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-       .shape = shapes::soft_margin_loss},
+       .shape = shapes::soft_margin_loss,
+       .decompose = composed(decompositions::soft_margin_loss)},
       {.name = "aten::binary_cross_entropy",
        .schema = "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int "
                  "reduction=1) -> Tensor",
-       .shape = shapes::weighted_element_loss},
+       .shape = shapes::weighted_element_loss,
+       .decompose = composed(decompositions::binary_cross_entropy)},
       {.name = "aten::binary_cross_entropy_with_logits",
        .schema = "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
                  "Tensor? pos_weight=None, int reduction=1) -> Tensor",
-       .shape = shapes::logits_loss},
+       .shape = shapes::logits_loss,
+       .decompose = composed(decompositions::binary_cross_entropy_with_logits)},
       {.name = "aten::mse_loss_backward",
        .schema =
            "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-       .shape = shapes::element_loss_backward},
+       .shape = shapes::element_loss_backward,
+       .decompose = composed(decompositions::mse_loss_backward)},
       {.name = "aten::smooth_l1_loss_backward",
        .schema = "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
                  "reduction, float beta) -> Tensor",

@@ -1,5 +1,6 @@
 // The table of matrix products.
 #include "ops/families.h"
+#include "ops/matmul_decompositions.h"
 #include "ops/matmul_shapes.h"
 
 namespace oxy::ops {
@@ -15,11 +16,13 @@ Family matmul_operators() {
       {.name = "aten::_addmm_activation",
        .schema = "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
                  "alpha=1, bool use_gelu=False) -> Tensor",
-       .shape = shapes::addmm},
+       .shape = shapes::addmm,
+       .decompose = composed(decompositions::addmm_activation)},
       {.name = "aten::baddbmm",
        .schema = "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
                  "-> Tensor",
-       .shape = shapes::baddbmm},
+       .shape = shapes::baddbmm,
+       .decompose = composed(decompositions::baddbmm)},
       {.name = "aten::addbmm",
        .schema = "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
                  "-> Tensor",
@@ -32,7 +35,8 @@ Family matmul_operators() {
       {.name = "aten::addr",
        .schema =
            "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-       .shape = shapes::addr},
+       .shape = shapes::addr,
+       .decompose = composed(decompositions::addr)},
       {.name = "aten::dot",
        .schema = "aten::dot(Tensor self, Tensor tensor) -> Tensor",
        .shape = shapes::dot},

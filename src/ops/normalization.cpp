@@ -1,5 +1,6 @@
 // The table of normalisations and softmax.
 #include "ops/families.h"
+#include "ops/normalization_decompositions.h"
 #include "ops/normalization_lowerings.h"
 #include "ops/normalization_shapes.h"
 
@@ -16,7 +17,8 @@ Family normalization_operators() {
        .schema = "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
                  "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, "
                  "Tensor, Tensor)",
-       .shape = shapes::layer_norm_backward},
+       .shape = shapes::layer_norm_backward,
+       .decompose = composed(decompositions::layer_norm_backward)},
       {.name = "aten::native_batch_norm",
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -72,11 +74,13 @@ Family normalization_operators() {
       {.name = "aten::_softmax_backward_data",
        .schema = "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
                  "input_dtype) -> Tensor",
-       .shape = shapes::softmax_backward},
+       .shape = shapes::softmax_backward,
+       .decompose = composed(decompositions::softmax_backward)},
       {.name = "aten::_log_softmax_backward_data",
        .schema = "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
                  "input_dtype) -> Tensor",
-       .shape = shapes::softmax_backward},
+       .shape = shapes::softmax_backward,
+       .decompose = composed(decompositions::log_softmax_backward)},
       {.name = "aten::_weight_norm_interface",
        .schema = "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
        .shape = shapes::weight_norm},

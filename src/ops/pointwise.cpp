@@ -1,5 +1,6 @@
 // The table of element-wise arithmetic and activations.
 #include "ops/families.h"
+#include "ops/pointwise_decompositions.h"
 #include "ops/pointwise_lowerings.h"
 #include "ops/pointwise_shapes.h"
 
@@ -580,6 +581,7 @@ Family pointwise_operators() {
        .schema = "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool "
                  "self_is_result) -> Tensor",
        .shape = shapes::gradient_of_saved,
+       .decompose = composed(decompositions::leaky_relu_backward),
        .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::leaky_relu_backward, 3)},
       {.name = "aten::elu_backward",
        .schema = "aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "

@@ -2,6 +2,7 @@
 #include "ops/creation_shapes.h"
 #include "ops/families.h"
 #include "ops/pointwise_shapes.h"
+#include "ops/random_decompositions.h"
 #include "ops/random_shapes.h"
 
 namespace oxy::ops {
@@ -64,6 +65,7 @@ Family random_operators() {
       {.name = "aten::native_dropout",
        .schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
        .shape = shapes::dropout,
+       .decompose = composed(decompositions::dropout),
        .is_random = true},
       {.name = "aten::multinomial",
        .schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "

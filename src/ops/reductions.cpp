@@ -1,6 +1,7 @@
 // The table of reductions, scans and sorts.
 #include "ops/families.h"
 #include "ops/reduction_lowerings.h"
+#include "ops/reductions_decompositions.h"
 #include "ops/reductions_shapes.h"
 
 namespace oxy::ops {
@@ -28,7 +29,8 @@ Family reduction_operators() {
       {.name = "aten::nansum",
        .schema = "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
                  "-> Tensor",
-       .shape = shapes::sum},
+       .shape = shapes::sum,
+       .decompose = composed(decompositions::nansum)},
       {.name = "aten::mean",
        .schema = "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
        .shape = shapes::mean,
@@ -76,7 +78,8 @@ Family reduction_operators() {
       {.name = "aten::aminmax",
        .schema =
            "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-       .shape = shapes::both_extrema},
+       .shape = shapes::both_extrema,
+       .decompose = composed(decompositions::both_extrema)},
       {.name = "aten::argmax",
        .schema = "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
        .shape = shapes::arg_extremum,
@@ -111,10 +114,12 @@ Family reduction_operators() {
        .lower = lowerings::all},
       {.name = "aten::count_nonzero",
        .schema = "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
-       .shape = shapes::count_nonzero},
+       .shape = shapes::count_nonzero,
+       .decompose = composed(decompositions::count_nonzero)},
       {.name = "aten::count_nonzero.dim_IntList",
        .schema = "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-       .shape = shapes::count_nonzero},
+       .shape = shapes::count_nonzero,
+       .decompose = composed(decompositions::count_nonzero)},
       {.name = "aten::var.correction",
        .schema = "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
                  "keepdim=False) -> Tensor",
@@ -141,10 +146,12 @@ Family reduction_operators() {
        .lower = lowerings::logsumexp},
       {.name = "aten::norm.Scalar",
        .schema = "aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-       .shape = shapes::norm},
+       .shape = shapes::norm,
+       .decompose = composed(decompositions::norm)},
       {.name = "aten::norm.ScalarOpt_dim",
        .schema = "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-       .shape = shapes::norm},
+       .shape = shapes::norm,
+       .decompose = composed(decompositions::norm)},
       {.name = "aten::norm.ScalarOpt_dim_dtype",
        .schema = "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
                  "ScalarType dtype) -> Tensor",

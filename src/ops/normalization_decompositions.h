@@ -1,0 +1,12 @@
+// Decompositions of softmax and normalisation gradients.
+#pragma once
+
+#include "ops/composer.h"
+
+namespace oxy::ops::decompositions {
+
+std::vector<graph::ValueRef> softmax_backward(Composer& c);
+std::vector<graph::ValueRef> log_softmax_backward(Composer& c);
+std::vector<graph::ValueRef> layer_norm_backward(Composer& c);
+
+}  // namespace oxy::ops::decompositions

@@ -1,0 +1,12 @@
+// Decompositions of element-wise operators.
+#pragma once
+
+#include "ops/composer.h"
+
+namespace oxy::ops::decompositions {
+
+std::vector<graph::ValueRef> leaky_relu_backward(Composer& c);  // of the input, not of the result
+std::vector<graph::ValueRef> is_positive_infinity(Composer& c);
+std::vector<graph::ValueRef> is_negative_infinity(Composer& c);
+
+}  // namespace oxy::ops::decompositions
