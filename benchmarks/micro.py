@@ -172,7 +172,8 @@ def compile_time():
     return result
 
 
-FIGURES = {"idle": idle_hook, "call": call_overhead, "guards": guards, "chains": compile_time}
+# torch.compile, the peer of the call overhead, patches nn.Module for the whole process: it comes last.
+FIGURES = {"idle": idle_hook, "guards": guards, "chains": compile_time, "call": call_overhead}
 
 
 def main():

@@ -101,7 +101,7 @@ def disable(fn=None, *, reason=None):
 
     @functools.wraps(fn)
     def disabled(*args, **kwargs):
-        return fn(*args, **kwargs)
+        return _core.call_disabled(fn, *args, **kwargs)
 
     return disabled
 

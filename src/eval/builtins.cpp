@@ -484,6 +484,7 @@ Ref not_so(Evaluator&, Arguments&) { return boolean(false); }
 
 Ref print_text(Evaluator& e, Arguments&) { e.stop("calls print()"); }
 Ref graph_break(Evaluator& e, Arguments&) { e.stop("calls oxyfuel.graph_break()"); }
+Ref disabled(Evaluator& e, Arguments&) { e.stop("calls a function that oxyfuel.disable() keeps in eager"); }
 Ref identity_of(Evaluator& e, Arguments&) { e.stop("calls id()"); }
 
 struct Entry {
@@ -565,6 +566,7 @@ constexpr Entry kTable[] = {
     {"torch.jit", "is_scripting", &not_so},
     {"oxyfuel", "is_compiling", &compiling},
     {"oxyfuel", "graph_break", &graph_break},
+    {"oxyfuel._core", "call_disabled", &disabled},
 };
 
 template <size_t N>
@@ -580,7 +582,7 @@ constexpr std::array<std::string_view, 22> kNotInlined = {
     "torch._dynamo",  "torch._inductor",  "torch._functorch", "torch._higher_order_ops", "torch._subclasses",
     "torch._library", "torch._ops",       "torch.fx",         "torch.jit",               "torch.autograd.function",
     "torch.autograd.graph", "torch.utils.data", "torch.distributed", "torch.random",    "torch.utils.checkpoint",
-    "torch.serialization",  "logging",    "warnings",         "threading",              "oxyfuel", "torch.library", "torch.utils._pytree"};
+    "torch.serialization",  "logging",    "warnings",         "threading",              "oxyfuel._api", "torch.library", "torch.utils._pytree"};
 
 }  // namespace
 
@@ -592,7 +594,9 @@ BuiltinHandler find_builtin(PyObject* callable) {
     return all_entries;
   }();
   if (auto it = table.find(callable); it != table.end()) return it->second;
-  if (!missing.empty() && (PyFunction_Check(callable) || PyCFunction_Check(callable) || PyType_Check(callable))) {
+  const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) || PyType_Check(callable) ||
+                          std::string_view(Py_TYPE(callable)->tp_name) == "nanobind.nb_func";
+  if (!missing.empty() && may_be_one) {
     // An entry whose module was not loaded so far may be what is asked for.
     std::erase_if(missing, [](const Entry* entry) {
       PyObject* object = well_known(entry->module, entry->name);

@@ -194,6 +194,12 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (!wrapped) return {};
     return call(wrapped.get(), std::move(arguments));
   }
+  if (std::string_view(type->tp_name) == "oxyfuel.CompiledFunction") {
+    pin(callable);
+    Ref wrapped = Ref::steal(PyObject_GetAttrString(callable, "__wrapped__"));
+    if (!wrapped) return {};
+    return call(pin(wrapped.get()).get(), std::move(arguments));
+  }
   if (has_python_special(callable, "__call__")) {
     Ref method = special_method(callable, "__call__");
     return method ? call(method.get(), std::move(arguments)) : Ref();

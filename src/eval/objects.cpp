@@ -61,6 +61,8 @@ bool is_identity_object(PyObject* object) {
          type == &PyStaticMethod_Type || type == &PyFrozenSet_Type || type == &_PyWeakref_RefType ||
          is_enum_member(object) ||
          std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
+         std::string_view(type->tp_name) == "oxyfuel.CompiledFunction" ||
+         std::string_view(type->tp_name) == "nanobind.nb_func" ||
          std::string_view(type->tp_name) == "torch._C._TensorMeta" ||
          std::string_view(type->tp_name).starts_with("typing.") ||
          std::string_view(type->tp_name) == "types.GenericAlias" || std::string_view(type->tp_name) == "types.UnionType";

@@ -10,8 +10,7 @@ Family attention_operators() {
        .schema = "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, "
                  "float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "
                  "(Tensor output, Tensor logsumexp)",
-       .shape = shapes::flash_attention,
-       .is_random = true},
+       .shape = shapes::flash_attention},
       {.name = "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
        .schema =
            "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "

@@ -320,7 +320,10 @@ MemoryFormat suggested_format(const TensorMeta& meta) {
   const auto rank = static_cast<size_t>(meta.rank());
   const auto lies_outside = [&](size_t d) {
     if (is_zero(meta.sizes[d])) return false;
-    if (!sym::known_less_equal(least, meta.strides[d])) return false;
+    const Expr& stride = meta.strides[d];
+    const bool in_order = least.is_constant() && stride.is_constant() ? least.constant() <= stride.constant()
+                                                                      : sym::known_less_equal(least, stride);
+    if (!in_order) return false;
     // A batch of single values: every order of strides fits, and plain wins.
     if (d == 0 && least == meta.strides[1]) return false;
     least = is_one(meta.sizes[d]) ? meta.strides[d] : meta.strides[d] * meta.sizes[d];

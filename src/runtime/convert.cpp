@@ -223,7 +223,9 @@ const OperatorSchema* schema_of(const c10::OperatorHandle& op) {
   }
   const OperatorSchema* schema = nullptr;
   try {
-    const bool is_random = op.hasTag(at::Tag::nondeterministic_seeded);
+    // Torch tags attention for its dropout, which the CPU's fused kernel does not have.
+    const bool is_random = op.hasTag(at::Tag::nondeterministic_seeded) &&
+                           op.schema().name() != "aten::_scaled_dot_product_flash_attention_for_cpu";
     schema = intern_schema(c10::toString(op.schema()), is_random);
   } catch (const UserError& error) {
     throw Unsupported(fmt::format("the schema of {}: {}", op.schema().name(), error.what()));

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/COW.h>
 
 namespace oxy::runtime {
 
@@ -20,6 +21,18 @@ at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t fir
 
 at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec) {
   return tensor_over(base.storage(), spec, base.storage_offset());
+}
+
+at::Tensor for_reading(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  if (!c10::impl::cow::is_cow_data_ptr(storage.data_ptr())) return tensor;
+  c10::DataPtr borrowed(const_cast<void*>(storage.data()), c10::Device(c10::DeviceType::CPU));
+  c10::Storage alias(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), storage.nbytes(), std::move(borrowed), /*allocator=*/nullptr,
+      /*resizable=*/false));
+  return tensor_over(std::move(alias),
+                     {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec(), 0},
+                     tensor.storage_offset());
 }
 
 at::Tensor empty_tensor(const TensorSpec& spec) {

@@ -24,6 +24,9 @@ struct TensorSpec {
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
 // A tensor that shares the storage of `base`; spec.offset counts from the first element of base.
 at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
+// A tensor of the same elements for an operator that asks for a mutable pointer but only reads: over
+// copy-on-write storage it borrows the memory, so that the storage stays shared. Valid while `tensor` is.
+at::Tensor for_reading(const at::Tensor& tensor);
 // Uninitialised, on the CPU, with exactly these strides.
 at::Tensor empty_tensor(const TensorSpec& spec);
 // True if the tensor has these sizes, and these strides wherever they matter.

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/metrics.h"
+#include "hook/hook.h"
 #include "pybind/callable_type.h"
 
 namespace nb = nanobind;
@@ -82,6 +83,10 @@ NB_MODULE(_core, m) {
     if (!compiled) throw nb::type_error("describe() takes a CompiledFunction");
     return compiled->describe();
   });
+  m.def("call_disabled", [](nb::handle function, nb::args args, nb::kwargs kwargs) {
+    oxy::hook::HookPause pause;
+    return function(*args, **kwargs);
+  }, "Calls a function; no frame below it is captured.");
   m.def("metrics", &metrics, "What was compiled since the last reset.");
   m.def("reset", [] {
     oxy::driver::reset_all();

@@ -70,13 +70,13 @@ Invoke onednn_product(Product p, Slot addend, std::optional<TensorSpec> broadcas
                       double alpha) {
   if (!broadcast_addend)
     return [p](at::Tensor* tensors) {
-      at::native::mkldnn_matmul(tensors[p.a], tensors[p.b], target(tensors, p.result, p.spec), 0.0f, 1.0f);
+      onednn_matmul(tensors[p.a], tensors[p.b], target(tensors, p.result, p.spec), 0.0f);
     };
   return [p, addend, spec = *broadcast_addend, beta = static_cast<float>(beta),
           alpha = static_cast<float>(alpha)](at::Tensor* tensors) {
     at::Tensor& result = target(tensors, p.result, p.spec);
     result.copy_(view_of(tensors[addend], spec));
-    at::native::mkldnn_matmul(tensors[p.a], tensors[p.b], result, beta, alpha);
+    onednn_matmul(tensors[p.a], tensors[p.b], result, beta, alpha);
   };
 }
 
@@ -92,6 +92,9 @@ bool onednn_fits(const CallSite& site, const Product& p) {
   for (const Slot slot : {p.a, p.b})
     if (site.spec(slot).dtype != c10::kFloat) return false;
   const TensorSpec& a = site.spec(p.a);
+  // A matrix-vector product is bound by memory, and oneDNN's corrupts the heap (PyTorch 2.13).
+  for (const size_t d : {p.spec.sizes.size() - 2, p.spec.sizes.size() - 1})
+    if (p.spec.sizes[d] == 1) return false;
   return p.spec.dtype == c10::kFloat && onednn_pays(p.spec.element_count(), a.sizes.back());
 }
 
@@ -136,8 +139,9 @@ bool onednn_pays(int64_t result_elements, int64_t inner) {
   return inner > 0 && result_elements * inner >= kOneDnnLeastWork;
 }
 
-void onednn_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& result, float beta) {
-  at::native::mkldnn_matmul(a, b, result, beta, 1.0f);
+void onednn_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& result, float beta,
+                   float alpha) {
+  at::native::mkldnn_matmul(for_reading(a), for_reading(b), result, beta, alpha);
 }
 
 Invoke prepare_mm(const CallSite& site) {

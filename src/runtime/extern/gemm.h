@@ -10,8 +10,9 @@ namespace oxy::runtime {
 // True if oneDNN beats MKL on this machine for a float32 product of `result_elements` sums of `inner` terms.
 bool onednn_pays(int64_t result_elements, int64_t inner);
 
-// result = a @ b + beta * result on oneDNN: two or three dimensions, float32, result contiguous. Only where
-// onednn_pays().
-void onednn_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& result, float beta);
+// result = alpha * a @ b + beta * result on oneDNN: two or three dimensions, float32, result contiguous. Only
+// where onednn_pays().
+void onednn_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& result, float beta,
+                   float alpha = 1);
 
 }  // namespace oxy::runtime
