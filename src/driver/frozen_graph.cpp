@@ -81,8 +81,10 @@ class ConstantEvaluator {
       if (!packed.contains(output.value)) {
         const TensorMeta& meta = part.meta(output.value);
         const std::vector<int64_t> strides = integers(meta.strides);
-        at::Tensor exact = at::empty_strided(tensor.sizes(), strides, tensor.options());
-        tensor = exact.copy_(tensor);
+        if (tensor.strides() != at::IntArrayRef(strides)) {
+          at::Tensor exact = at::empty_strided(tensor.sizes(), strides, tensor.options());
+          tensor = exact.copy_(tensor);
+        }
       }
       bytes_ += runtime::tensor_bytes(tensor);
       handles.push_back(static_cast<int32_t>(constants_.size()));

@@ -154,6 +154,8 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   for (PyObject* output : builder.outputs())
     capture_->requires_grad = capture_->requires_grad || THPVariable_Unpack(output).requires_grad();
   capture_->recording = recorder_.finish(builder.outputs());
+  if (!capture_->recording.foreign_constants.empty())
+    stop("uses a tensor that is reached past the captured code", "pass it as an argument or keep it in an attribute");
 }
 
 }  // namespace oxy::eval
