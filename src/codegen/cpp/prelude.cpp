@@ -342,8 +342,9 @@ std::string_view vector_type(DType dtype) {
 std::string prelude(const std::set<std::string>& functions, int lanes, const Target& target) {
   Writer writer{lanes, target, {}, {}, {}};
   for (const std::string& function : functions) writer.add(function);
+  // A kernel without partial vectors leaves their overloads unused.
   std::string out =
-      "typedef __INT8_TYPE__ int8_t;\ntypedef __INT16_TYPE__ int16_t;\ntypedef __INT32_TYPE__ int32_t;\n"
+      "#pragma GCC diagnostic ignored \"-Wunused-function\"\ntypedef __INT8_TYPE__ int8_t;\ntypedef __INT16_TYPE__ int16_t;\ntypedef __INT32_TYPE__ int32_t;\n"
       "typedef __INT64_TYPE__ int64_t;\ntypedef __UINT8_TYPE__ uint8_t;\ntypedef __UINT16_TYPE__ uint16_t;\n"
       "typedef __UINT32_TYPE__ uint32_t;\ntypedef __UINT64_TYPE__ uint64_t;\n";
   out += fmt::format("enum : int {{ W = {} }};\n", lanes);

@@ -342,9 +342,10 @@ static inline Reduced exp_reduced_f32(f32v x) {
   f32v r = fma_f32(n, f32v{} - 0x1.62e400p-1f, x);
   return {fma_f32(n, f32v{} - 0x1.7f7d1cp-20f, r), (i32v)t - 0x4b400000};
 }
-static inline f32v power_of_two_f32(i32v n) { return (f32v)((n + 127) << 23); }
 )"},
-    {"exp_f32", "exp_reduced_f32",
+    {"power_of_two_f32", "",
+     "static inline f32v power_of_two_f32(i32v n) { return (f32v)((n + 127) << 23); }\n"},
+    {"exp_f32", "exp_reduced_f32 power_of_two_f32",
      R"(static inline f32v exp_f32(f32v x) {
   x = x > 89.0f ? f32v{} + 89.0f : x;
   x = x < -104.0f ? f32v{} - 104.0f : x;
@@ -358,7 +359,7 @@ static inline f32v power_of_two_f32(i32v n) { return (f32v)((n + 127) << 23); }
   return p * power_of_two_f32(half) * power_of_two_f32(a.n - half);
 }
 )"},
-    {"exp_f32", "exp_reduced_f32",
+    {"exp_f32", "fma_f32",
      R"(static inline f32v exp_f32(f32v x) {
   x = x > 89.0f ? f32v{} + 89.0f : x;
   x = x < -104.0f ? f32v{} - 104.0f : x;
@@ -374,7 +375,7 @@ static inline f32v power_of_two_f32(i32v n) { return (f32v)((n + 127) << 23); }
 }
 )",
      16, true, Isa::Avx512},
-    {"exp2_f32", "fma_f32 exp_reduced_f32",
+    {"exp2_f32", "fma_f32 power_of_two_f32",
      R"(static inline f32v exp2_f32(f32v x) {
   x = x > 130.0f ? f32v{} + 130.0f : x;
   x = x < -152.0f ? f32v{} - 152.0f : x;
@@ -389,7 +390,7 @@ static inline f32v power_of_two_f32(i32v n) { return (f32v)((n + 127) << 23); }
   return p * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 )"},
-    {"expm1_f32", "exp_reduced_f32",
+    {"expm1_f32", "exp_reduced_f32 power_of_two_f32",
      R"(static inline f32v expm1_f32(f32v x) {
   f32v y = x > 89.0f ? f32v{} + 89.0f : x;
   y = y < -20.0f ? f32v{} - 20.0f : y;
@@ -471,7 +472,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
 )"},
     {"sigmoid_f32", "exp_f32",
      "static inline f32v sigmoid_f32(f32v x) { return 1.0f / (1.0f + exp_f32(-x)); }\n"},
-    {"tanh_f32", "exp_f32 abs_f32 copysign_f32",
+    {"tanh_f32", "fma_f32 exp_f32 abs_f32 copysign_f32",
      R"(static inline f32v tanh_f32(f32v x) {
   f32v a = abs_f32(x), s = x * x;
   f32v p = fma_f32(s, f32v{} - 5.717036779969931e-3f, f32v{} + 2.0650578662753105e-2f);
@@ -483,7 +484,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   return copysign_f32(a < 0.625f ? small : large, x);
 }
 )"},
-    {"erf_f32", "exp_f32 abs_f32 copysign_f32",
+    {"erf_f32", "fma_f32 exp_f32 abs_f32 copysign_f32",
      R"(static inline f32v erf_f32(f32v x) {
   f32v a = abs_f32(x), s = x * x;
   f32v p = fma_f32(s, f32v{} - 5.862079560756683e-4f, f32v{} + 4.967506043612957e-3f);
