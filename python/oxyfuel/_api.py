@@ -10,7 +10,7 @@ from oxyfuel._module import compile_module
 
 _BACKENDS = ("native", "eager")
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8)}
+_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8), "packing_budget": (float, 0.25)}
 
 
 class Unsupported(RuntimeError):
@@ -27,7 +27,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         dynamic: ``None`` or ``False``: sizes are constants of a compilation. ``True`` is not supported yet.
         backend: ``"native"`` (fused kernels) or ``"eager"`` (the captured graph, operator by operator).
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
-        options: ``{"freezing": bool, "fuse": bool, "recompile_limit": int}``.
+        options: ``freezing`` (bool), ``packing_budget`` (float: bytes that copies of frozen weights may take, as a
+            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int).
         disable: return ``model`` as it is.
 
     Raises:
@@ -71,6 +72,8 @@ def _settings(options):
         if name not in _OPTIONS:
             raise ValueError(f"unknown option {name!r}; the options are {', '.join(map(repr, _OPTIONS))}")
         expected = _OPTIONS[name][0]
+        if expected is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
         settings[name] = value

@@ -116,10 +116,10 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
       entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
       break;
     }
-    Entry& entry = *whole.entry;
+    const std::shared_ptr<Entry> entry = whole.entry;
     if (i != 0) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
                             entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    auto results = entry.run();
+    auto results = entry->run();
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
     if (PyErr_Occurred()) return nullptr;
@@ -202,7 +202,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     whole.kwnames = Ref::borrow(kwnames);
     whole.positional = positional;
     entries_.insert(entries_.begin(), std::move(whole));
-    auto results = entries_.front().entry->run();
+    const std::shared_ptr<Entry> made = entries_.front().entry;
+    auto results = made->run();
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
     if (PyErr_Occurred()) return nullptr;

@@ -38,7 +38,7 @@ class CompiledCallable {
 
  private:
   struct WholeEntry {
-    std::unique_ptr<Entry> entry;
+    std::shared_ptr<Entry> entry;  // shared: a call may be inside it when it is dropped
     cpy::Ref kwnames;
     size_t positional = 0;
   };

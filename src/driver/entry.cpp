@@ -1,13 +1,17 @@
 #include "driver/entry.h"
 
 #include <ATen/core/grad_mode.h>
+#include <pybind11/gil.h>
 #include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/metrics.h"
 #include "runtime/executable.h"
+#include "trace/functionalise.h"
 
 namespace oxy::driver {
 
@@ -23,6 +27,10 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, c
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
   const graph::Graph& graph = capture_->recording.graph;
   if (graph.nodes.empty() && graph.outputs.empty()) return;
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& n) { return n.op->is_mutating(); })) {
+    for (const graph::Mutation& mutation : trace::functionalise(graph).mutations) written_.push_back(mutation.input);
+    if (writes_shared_memory()) throw Unsupported("an argument that is written to shares memory with another one");
+  }
   std::vector<at::Tensor> weights;
   if (options.freezing && options.backend == Backend::Native && !at::GradMode::is_enabled()) {
     weights = inputs();
@@ -40,14 +48,27 @@ std::vector<at::Tensor> Entry::inputs() const {
 }
 
 bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
-  return state == state_ && capture_->guards.check(roots);
+  return state == state_ && capture_->guards.check(roots) && !writes_shared_memory();
+}
+
+bool Entry::writes_shared_memory() const {
+  for (int32_t w : written_) {
+    const auto tensor = [&](size_t i) -> const at::Tensor& {
+      return THPVariable_Unpack(capture_->guards.value(capture_->inputs[i]));
+    };
+    const auto& storage = tensor(static_cast<size_t>(w)).storage();
+    for (size_t i = 0; i < capture_->inputs.size(); ++i)
+      if (i != static_cast<size_t>(w) && tensor(i).storage().is_alias_of(storage)) return true;
+  }
+  return false;
 }
 
 bool Entry::valid() { return !graph_ || graph_->valid(inputs()); }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
   if (!(state == state_)) return state_.difference(state) + " changed";
-  return capture_->guards.explain_failure(roots);
+  std::string reason = capture_->guards.explain_failure(roots);
+  return reason.empty() && writes_shared_memory() ? "an argument that is written to shares memory with another one" : reason;
 }
 
 std::optional<std::vector<Ref>> Entry::run() {
@@ -61,6 +82,8 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (graph_) {
     std::vector<at::Tensor> tensors;
     try {
+      std::optional<pybind11::gil_scoped_release> without_gil;
+      if (graph_->is_long()) without_gil.emplace();
       tensors = graph_->run(tensors_in);
     } catch (const runtime::IndexOutOfRange&) {
       return std::nullopt;

@@ -38,9 +38,12 @@ class Entry {
  private:
   // The graph inputs that matches() found.
   std::vector<at::Tensor> inputs() const;
+  // True if an input that the graph writes to shares memory with another input.
+  bool writes_shared_memory() const;
 
   std::unique_ptr<eval::Capture> capture_;
   GlobalState state_;
+  std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
 };
 

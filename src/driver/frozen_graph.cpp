@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -119,19 +120,94 @@ bool linear_pays(const passes::LinearSite& site) {
       .pack;
 }
 
+// Which handles the copies that `part` asks for come from, and how many bytes each copy takes.
+struct Copy {
+  int64_t bytes = 0;
+  std::set<int32_t> handles;
+};
+
+std::vector<Copy> copies_of(const graph::Graph& part) {
+  std::vector<std::set<int32_t>> sources(part.values.size());
+  for (const graph::Constant& constant : part.constants)
+    sources[static_cast<size_t>(constant.value)].insert(constant.handle);
+  for (const graph::Node& node : part.nodes) {
+    std::set<int32_t> all;
+    graph::for_each_input(node, [&](graph::ValueId id) {
+      const auto& from = sources[static_cast<size_t>(id)];
+      all.insert(from.begin(), from.end());
+    });
+    for (graph::ValueId id : node.outputs)
+      if (id != graph::kNoValue) sources[static_cast<size_t>(id)] = all;
+  }
+  std::vector<Copy> copies;
+  for (const graph::Output& output : part.outputs) {
+    const TensorMeta& meta = part.meta(output.value);
+    copies.push_back({element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype)),
+                      sources[static_cast<size_t>(output.value)]});
+  }
+  return copies;
+}
+
+passes::Options freezing_options(passes::EvaluateConstants evaluate) {
+  passes::Options options;
+  options.linear.pays = linear_pays;
+  options.linear.fuses = [](std::string_view activation, bool with_residual) {
+    return runtime::has_packed_activation(activation, with_residual) && (!with_residual || activation == "none");
+  };
+  options.convolution.pays = convolution_pays;
+  options.convolution.fuses = [](std::string_view activation, bool with_residual) {
+    return runtime::has_packed_activation(activation, with_residual);
+  };
+  options.prefers_channels_last = convolution_pays;
+  options.evaluate_constants = std::move(evaluate);
+  return options;
+}
+
+// The inputs whose freezing leads to copies that fit the budget, by a rehearsal of the passes without any data.
+std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights, double copy_budget) {
+  std::vector<int32_t> handles(graph.inputs.size(), -1);
+  int64_t total = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!weights[i].defined()) continue;
+    handles[i] = static_cast<int32_t>(i);
+    total += static_cast<int64_t>(weights[i].nbytes());
+  }
+  graph::Graph rehearsed = graph;
+  // The recording's own constants are no weights: their handles must not be taken for inputs.
+  for (graph::Constant& constant : rehearsed.constants) constant.handle = -1;
+  std::vector<Copy> copies;
+  passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
+                     freezing_options([&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
+                       copies = copies_of(part);
+                       return std::nullopt;
+                     }),
+                     nullptr);
+  std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.bytes < b.bytes; });
+  std::vector<bool> chosen(weights.size(), false);
+  auto left = static_cast<int64_t>(copy_budget * static_cast<double>(total));
+  for (const Copy& copy : copies) {
+    if (copy.bytes > left) break;
+    left -= copy.bytes;
+    for (int32_t input : copy.handles)
+      if (input >= 0) chosen[static_cast<size_t>(input)] = true;
+  }
+  return chosen;
+}
+
 }  // namespace
 
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
-                     const Dump* dump) {
+                     double copy_budget, const Dump* dump) {
   FrozenGraph result;
   result.constants = std::move(constants);
   std::vector<int32_t> handles(graph.inputs.size(), -1);
   const size_t first = result.constants.size();
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> frozen;
-  {
+  if (!weights.empty()) {
     Span span("freeze");
+    const std::vector<bool> chosen = choose_weights(graph, weights, copy_budget);
     for (size_t i = 0; i < weights.size(); ++i) {
-      if (!weights[i].defined()) continue;
+      if (!chosen[i]) continue;
       runtime::FreezeAttempt attempt = runtime::try_freeze(weights[i]);
       if (!attempt.frozen) {
         log(Channel::Graph, "input {} is not frozen: {}", i, attempt.reason);
@@ -150,16 +226,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std:
     passes::FrozenGraph with_constants = passes::freeze_inputs(graph, handles);
     graph = std::move(with_constants.graph);
     result.inputs = std::move(with_constants.kept);
-    options.linear.pays = linear_pays;
-    options.linear.fuses = [](std::string_view activation, bool with_residual) {
-      return runtime::has_packed_activation(activation, with_residual) && (!with_residual || activation == "none");
-    };
-    options.convolution.pays = convolution_pays;
-    options.convolution.fuses = [](std::string_view activation, bool with_residual) {
-      return runtime::has_packed_activation(activation, with_residual);
-    };
-    options.prefers_channels_last = convolution_pays;
-    options.evaluate_constants = [&](const graph::Graph& part) { return evaluator(part); };
+    options = freezing_options([&](const graph::Graph& part) { return evaluator(part); });
   }
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();

@@ -21,9 +21,14 @@ struct FrozenGraph {
   int64_t constant_bytes = 0;          // of copies that folding and packing made
 };
 
+// The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where weights are
+// large and batches small.
+inline constexpr double kDefaultCopyBudget = 0.25;
+
 // Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined otherwise;
-// with no weights this is the plain pipeline of passes. `constants` are those of the recording.
+// with no weights this is the plain pipeline of passes. `constants` are those of the recording. Copies of weights stay
+// within `copy_budget` times the bytes of `weights`: the smallest ones are made first.
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
-                     const Dump* dump);
+                     double copy_budget, const Dump* dump);
 
 }  // namespace oxy::driver

@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/config.h"
 #include "base/dump.h"
 #include "base/error.h"
@@ -29,12 +31,16 @@ class InterpretedGraph : public CompiledGraph {
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     return runtime::interpret(graph_, inputs, constants_);
   }
+  bool is_long() const override { return false; }
   bool valid(std::span<const at::Tensor>) override { return true; }
 
  private:
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
 };
+
+// Steps of a plan from which on giving up the GIL (0.1 us) is lost in the noise.
+constexpr size_t kLongPlan = 8;
 
 class NativeGraph : public CompiledGraph {
  public:
@@ -52,6 +58,8 @@ class NativeGraph : public CompiledGraph {
     for (int32_t i : inputs_) taken.push_back(inputs[static_cast<size_t>(i)]);
     return executable_->run(taken);
   }
+
+  bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
 
   bool valid(std::span<const at::Tensor> inputs) override {
     bool unchanged = true;
@@ -103,8 +111,13 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   const Dump dump(name);
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
 
-  if (options.backend == Backend::Eager)
+  if (options.backend == Backend::Eager) {
+    // Writes last: a run that fails has changed nothing.
+    const auto& nodes = recording.graph.nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.op->is_mutating(); }))
+      recording.graph = trace::functionalise(recording.graph);
     return std::make_unique<InterpretedGraph>(std::move(recording.graph), std::move(recording.constants));
+  }
 
   graph::Graph graph;
   {
@@ -115,7 +128,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   FrozenGraph frozen;
   {
     Span span("passes");
-    frozen = optimise(std::move(graph), std::move(recording.constants), weights, &dump);
+    frozen = optimise(std::move(graph), std::move(recording.constants), weights, options.copy_budget, &dump);
     if (strict()) graph::verify(frozen.graph, true);
   }
   show(Channel::Graph, "graph", dump, [&] { return graph::print(frozen.graph); });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/frozen_graph.h"
 #include "trace/recorder.h"
 
 namespace oxy::driver {
@@ -20,6 +21,7 @@ enum class Backend : uint8_t {
 struct CompileOptions {
   Backend backend = Backend::Native;
   bool freezing = true;
+  double copy_budget = kDefaultCopyBudget;
   bool fuse = true;
 };
 
@@ -30,6 +32,8 @@ class CompiledGraph {
   // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the caller
   // can see has changed then.
   virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
+  // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
+  virtual bool is_long() const = 0;
   // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
   virtual bool valid(std::span<const at::Tensor> inputs) = 0;
 };

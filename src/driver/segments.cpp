@@ -24,7 +24,7 @@ namespace {
 using cpy::Ref;
 
 struct Segment {
-  std::vector<std::unique_ptr<Entry>> entries;
+  std::vector<std::shared_ptr<Entry>> entries;  // shared: a call may be inside one when it is dropped
   std::vector<PyObject*> globals;  // of each entry (borrowed: the entry's guards pin them)
   bool breaks_at_once = false;     // its first instruction cannot be captured
   bool hand_over = false;
@@ -88,7 +88,7 @@ class Runner : public hook::SegmentRunner {
         segment.globals.erase(segment.globals.begin() + static_cast<std::ptrdiff_t>(i));
         break;
       }
-      return finish(*segment.entries[i], state);
+      return finish(segment.entries[i], state);
     }
     return compile(data, segment, state, roots, global_state);
   }
@@ -96,10 +96,10 @@ class Runner : public hook::SegmentRunner {
   void reset() { codes_.clear(); }
 
  private:
-  hook::SegmentEnd finish(Entry& entry, hook::FrameState& state) {
-    auto results = entry.run();
+  hook::SegmentEnd finish(std::shared_ptr<Entry> entry, hook::FrameState& state) {
+    auto results = entry->run();
     if (!results) return {hook::EndKind::HandOver, state.offset};
-    const eval::Capture& capture = entry.capture();
+    const eval::Capture& capture = entry->capture();
     if (PyErr_Occurred()) return {hook::EndKind::Raise, capture.offset};
     if (capture.end == eval::EndKind::Return) {
       state.stack.clear();
@@ -170,7 +170,7 @@ class Runner : public hook::SegmentRunner {
         throw InternalError("the guards of a new capture fail: " + entry->explain_failure(roots, global_state));
       segment.entries.push_back(std::move(entry));
       segment.globals.push_back(state.globals);
-      return finish(*segment.entries.back(), state);
+      return finish(segment.entries.back(), state);
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {

@@ -106,7 +106,8 @@ Choice choose(const Graph& graph, const FoldOptions& options) {
       has_evaluated_readers = has_evaluated_readers || is_evaluated[index];
       if (!is_read[index]) continue;
       has_readers = true;
-      fits = fits && stored_bytes(graph, node, graph.meta(id)) <=
+      // A view costs nothing at a call, and a constant has to be watched.
+      fits = fits && !is_view_like(*node.op) && stored_bytes(graph, node, graph.meta(id)) <=
                          std::max(analysis.bytes[index], options.growth_bytes);
     }
     choice.is_folded[i] = fits;

@@ -18,12 +18,13 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, bool fullgraph, bool freezing, bool fuse,
-                   int recompile_limit) {
+                   int recompile_limit, double packing_budget) {
   oxy::driver::CallableOptions options;
   options.compile.backend =
       backend == "eager" ? oxy::driver::Backend::Eager : oxy::driver::Backend::Native;
   options.compile.freezing = freezing;
   options.compile.fuse = fuse;
+  options.compile.copy_budget = packing_budget;
   options.fullgraph = fullgraph;
   options.recompile_limit = recompile_limit;
   PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
@@ -76,7 +77,7 @@ NB_MODULE(_core, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
-  m.def("compile", &compile, "target"_a, "backend"_a, "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a,
+  m.def("compile", &compile, "target"_a, "backend"_a, "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a, "packing_budget"_a,
         "A CompiledFunction for any callable.");
   m.def("describe", [](nb::handle callable) {
     auto* compiled = oxy::pybind::unwrap_callable(callable.ptr());
