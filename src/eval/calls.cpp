@@ -526,20 +526,59 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
   return true;
 }
 
+void Evaluator::pin_function(PyObject* function) {
+  if (is_fresh_function(function)) return;
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  pin(function);
+  guards().require(guards().derived(SourceKind::FunctionCode, source_of(function)), guards::CheckKind::Identity,
+                   object->func_code);
+  for (Py_ssize_t i = 0; object->func_closure && i < PyTuple_GET_SIZE(object->func_closure); ++i) {
+    PyObject* cell = PyTuple_GET_ITEM(object->func_closure, i);
+    if (!sources_.contains(cell)) {
+      sources_.emplace(cell, guards().pinned(cell));
+      keep_alive_.push_back(Ref::borrow(cell));
+    }
+  }
+}
+
+Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
+                                std::span<const SourceId> sources, PyObject* kwnames) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  const size_t positional = values.size() - keyword_count;
+  const auto positional_slots = static_cast<size_t>(code->co_argcount);
+  const size_t named = positional_slots + static_cast<size_t>(code->co_kwonlyargcount);
+  std::vector<SourceId> unread(static_cast<size_t>(code->co_nlocalsplus), kNoSource);
+  Arguments arguments;
+  if (self) arguments.positional.push_back(std::move(self));
+  for (size_t i = 0; i < positional; ++i) {
+    const size_t slot = arguments.positional.size();
+    if (slot < positional_slots) unread[slot] = sources[i];
+    arguments.positional.push_back(slot < positional_slots ? Ref::borrow(values[i]) : admit(values[i], sources[i]));
+  }
+  for (size_t i = 0; i < keyword_count; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
+    const size_t from = positional + i;
+    size_t slot = static_cast<size_t>(code->co_posonlyargcount);
+    while (slot < named &&
+           PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(slot)), name) != 0)
+      ++slot;
+    if (slot < named) unread[slot] = sources[from];
+    arguments.keywords.emplace_back(Ref::borrow(name),
+                                    slot < named ? Ref::borrow(values[from]) : admit(values[from], sources[from]));
+  }
+  pin_function(function);
+  Frame frame;
+  if (!bind_arguments(function, std::move(arguments), frame)) return {};
+  frame.unread = std::move(unread);
+  return run_to_return(frame);
+}
+
 Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
   if (const char* reason = refusal_to_inline(function)) stop(fmt::format("calls {}: {}", describe_callable(function), reason));
-  if (!is_fresh_function(function)) {
-    pin(function);
-    for (Py_ssize_t i = 0; object->func_closure && i < PyTuple_GET_SIZE(object->func_closure); ++i) {
-      PyObject* cell = PyTuple_GET_ITEM(object->func_closure, i);
-      if (!sources_.contains(cell)) {
-        sources_.emplace(cell, guards().pinned(cell));
-        keep_alive_.push_back(Ref::borrow(cell));
-      }
-    }
-  }
+  pin_function(function);
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) stop("calls a coroutine function");
   if (code->co_flags & CO_GENERATOR) {
     auto data = std::make_unique<GeneratorData>();

@@ -6,12 +6,16 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/template_builder.h"
 
 namespace oxy::eval {
+
+using guards::SourceKind;
+
 namespace {
 
 // The thread state that evaluated code may change; put back when capture ends.
@@ -38,6 +42,14 @@ std::string raised_text() {
                                    utf8 ? utf8 : "");
   PyErr_Clear();
   return result;
+}
+
+// A function that call() would inline.
+bool runs_its_own_code(PyObject* callable) {
+  if (!PyFunction_Check(callable) || find_builtin(callable) || is_torch_function(callable) || refusal_to_inline(callable))
+    return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
+  return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
 }
 
 }  // namespace
@@ -67,15 +79,27 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
     }
     return fmt::format("args[{}]", i);
   };
-  for (size_t i = 0; i < positional; ++i)
-    arguments.positional.push_back(admit(roots[i + 1], guards().root(static_cast<int32_t>(i + 1), label(i))));
-  for (size_t i = 0; i < keyword_count; ++i) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
-    const size_t root = 1 + positional + i;
-    arguments.keywords.emplace_back(Ref::borrow(name),
-                                    admit(roots[root], guards().root(static_cast<int32_t>(root), PyUnicode_AsUTF8(name))));
+  std::vector<SourceId> sources;
+  for (size_t i = 0; i < positional; ++i) sources.push_back(guards().root(static_cast<int32_t>(i + 1), label(i)));
+  for (size_t i = 0; i < keyword_count; ++i)
+    sources.push_back(guards().root(static_cast<int32_t>(1 + positional + i),
+                                    PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)))));
+  const std::span<PyObject* const> values = roots.subspan(1);
+  Ref result;
+  if (runs_its_own_code(named)) {
+    Ref self;
+    if (skip) {
+      admit(named, guards().derived(SourceKind::MethodFunction, callable_source));
+      self = admit(PyMethod_GET_SELF(callable), guards().derived(SourceKind::MethodSelf, callable_source));
+    }
+    result = call_with_unread(named, std::move(self), values, sources, kwnames);
+  } else {
+    for (size_t i = 0; i < positional; ++i) arguments.positional.push_back(admit(values[i], sources[i]));
+    for (size_t i = positional; i < values.size(); ++i)
+      arguments.keywords.emplace_back(Ref::borrow(PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i - positional))),
+                                      admit(values[i], sources[i]));
+    result = call(function.get(), std::move(arguments));
   }
-  Ref result = call(function.get(), std::move(arguments));
   if (!result) stop(raised_text());
   if (at::GradMode::is_enabled() != state.grad_mode()) capture_->final_grad_mode = at::GradMode::is_enabled();
   finish({{std::move(result)}}, EndKind::Return, -1);
@@ -121,6 +145,7 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
 }
 
 void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t offset) {
+  guard_identities();
   TemplateBuilder builder(*this, *capture_);
   capture_->end = end;
   capture_->offset = offset;

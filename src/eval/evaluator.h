@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -47,7 +48,7 @@ struct Frame {
   Ref globals;
   Ref builtins;
   std::vector<Ref> locals;  // localsplus; null: unbound
-  // Only in the outermost frame of a segment: the source of a local that was not read so far (it is not admitted
+  // Only in the outermost frame: the source of a local that was not read so far (it is not admitted
   // yet, so nothing is guarded of it), kNoSource for the others.
   std::vector<SourceId> unread;
   std::vector<Ref> stack;   // null entries are pushed NULLs
@@ -88,6 +89,7 @@ class Evaluator {
   Ref admit(PyObject* raw, SourceId source);
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
+  void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
   void admit_presence(SourceId source);         // the location holds something, whatever it is
   Ref pin(PyObject* raw);                       // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
@@ -137,6 +139,11 @@ class Evaluator {
   Ref call(PyObject* callable, Arguments arguments);
   Ref call_positional(PyObject* callable, std::vector<Ref> positional);
   Ref call_python_function(PyObject* function, Arguments arguments);
+  void pin_function(PyObject* function);  // guards its code and reaches its closure, unless it is a fresh one
+  // Evaluates the function on objects that are admitted only when they are read. `self`: an admitted first argument,
+  // or null; the last len(kwnames) of the values are given by keyword.
+  Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values, std::span<const SourceId> sources,
+                       PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
@@ -190,6 +197,7 @@ class Evaluator {
   };
   void finish(const std::vector<Result>& results, EndKind end, int32_t offset);
   std::string line_text(const Frame& frame) const;
+  void guard_identities();
   int32_t location(graph::Graph& graph);
   int32_t input_for(PyObject* trace);
 

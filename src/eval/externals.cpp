@@ -91,6 +91,31 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   return keep(raw);
 }
 
+void Evaluator::compare_identity(PyObject* left, PyObject* right) {
+  // The same object: admit() has required that already. Tensors: guard_identities() does.
+  if (left == right || trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) return;
+  const SourceId a = source_of(left), b = source_of(right);
+  if (a == kNoSource || b == kNoSource || is_identity_object(left) || is_identity_object(right)) return;
+  if (Py_TYPE(left) == Py_TYPE(right)) guards().require_distinct({a, b});
+}
+
+// Tensors that were different ones when captured must be; so must objects that were written and others that could
+// be the same.
+void Evaluator::guard_identities() {
+  std::vector<SourceId> tensors;
+  std::unordered_map<PyTypeObject*, std::vector<SourceId>> written;
+  for (const auto& [object, overlay] : attribute_effects_) written.try_emplace(Py_TYPE(object.get()));
+  for (const auto& [object, source] : sources_) {
+    if (trace::is_trace_tensor(object)) {
+      tensors.push_back(source);
+    } else if (auto it = written.find(Py_TYPE(object)); it != written.end()) {
+      it->second.push_back(source);
+    }
+  }
+  guards().require_distinct(std::move(tensors));
+  for (auto& [type, sources] : written) guards().require_distinct(std::move(sources));
+}
+
 void Evaluator::admit_presence(SourceId source) { guards().require(source, CheckKind::Present, nullptr); }
 
 void Evaluator::guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found) {

@@ -168,6 +168,7 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     }
     case Op::IsOp: {
       Ref right = pop(frame), left = pop(frame);
+      compare_identity(left.get(), right.get());
       stack.push_back(Ref::borrow((left == right) != (in.arg != 0) ? Py_True : Py_False));
       return Flow::Next;
     }

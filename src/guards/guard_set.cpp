@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cpy/dict.h"
 #include "cpy/type.h"
@@ -76,6 +78,12 @@ SourceId GuardSet::derived(SourceKind kind, SourceId base, PyObject* key, int32_
 }
 
 void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number) {
+  // Nodes are read in order: the later of two compares itself with the earlier.
+  if (kind == CheckKind::Same && number > source) {
+    const SourceId later = static_cast<SourceId>(number);
+    number = source;
+    source = later;
+  }
   Node& node = nodes_[static_cast<size_t>(source)];
   for (int32_t i : node.checks) {
     const Check& c = checks_[static_cast<size_t>(i)];
@@ -104,6 +112,28 @@ void GuardSet::require_type_lookup(PyTypeObject* type, PyObject* name, PyObject*
   for (const auto& [n, f] : lookup->names)
     if (n == name) return;
   lookup->names.emplace_back(cpy::Ref::borrow(name), cpy::Ref::borrow(found));
+}
+
+void GuardSet::require_distinct(std::vector<SourceId> sources) {
+  if (sources.size() > 1) distinct_.push_back({std::move(sources), {}, {}});
+}
+
+bool GuardSet::all_distinct(const DistinctGroup& group) const {
+  std::vector<PyObject*> values;
+  values.reserve(group.sources.size());
+  for (SourceId id : group.sources) values.push_back(value(id));
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) == values.end();
+}
+
+bool GuardSet::varying_distinct(const DistinctGroup& group) const {
+  for (size_t i = 0; i < group.varying.size(); ++i) {
+    PyObject* object = value(group.varying[i]);
+    if (std::binary_search(group.stable.begin(), group.stable.end(), object)) return false;
+    for (size_t j = 0; j < i; ++j)
+      if (value(group.varying[j]) == object) return false;
+  }
+  return true;
 }
 
 void GuardSet::mark_stable(SourceId root) { nodes_[static_cast<size_t>(root)].stable = true; }
@@ -141,8 +171,6 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
              tensors_[static_cast<size_t>(check.number)].matches(THPVariable_Unpack(value));
     case CheckKind::Same:
       return value == nodes_[static_cast<size_t>(check.number)].value;
-    case CheckKind::NotSame:
-      return value != nodes_[static_cast<size_t>(check.number)].value;
     case CheckKind::Present:
       return true;
     case CheckKind::Unbound:
@@ -180,12 +208,21 @@ bool GuardSet::check_all(std::span<PyObject* const> roots) {
     if (!check_type_lookup(lookup)) return false;
   for (size_t i = 0; i < nodes_.size(); ++i)
     if (!check_node(static_cast<SourceId>(i), roots)) return false;
-  return true;
+  return std::all_of(distinct_.begin(), distinct_.end(), [&](const DistinctGroup& group) { return all_distinct(group); });
 }
 
 void GuardSet::build_fast() {
   fast_.clear();
   varying_.clear();
+  for (DistinctGroup& group : distinct_) {
+    group.stable.clear();
+    group.varying.clear();
+    for (SourceId id : group.sources) {
+      if (nodes_[static_cast<size_t>(id)].stable) group.stable.push_back(value(id));
+      else group.varying.push_back(id);
+    }
+    std::sort(group.stable.begin(), group.stable.end());
+  }
   dict_children_.assign(nodes_.size(), {});
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Source& source = nodes_[i].source;
@@ -300,7 +337,8 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
       if (check_fast()) {
         for (SourceId id : varying_)
           if (!check_node(id, roots)) return false;
-        return true;
+        return std::all_of(distinct_.begin(), distinct_.end(),
+                           [&](const DistinctGroup& group) { return varying_distinct(group); });
       }
     }
     fast_valid_ = false;
@@ -345,6 +383,8 @@ std::string GuardSet::describe(SourceId id) const {
       return fmt::format("{}[{}]", base, source.index);
     case SourceKind::CellContents:
       return base + ".cell_contents";
+    case SourceKind::FunctionCode:
+      return base + ".__code__";
     case SourceKind::FunctionDefaults:
       return base + ".__defaults__";
     case SourceKind::FunctionKwDefaults:
@@ -408,22 +448,25 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
         case CheckKind::Absent:
           return fmt::format("{} now has {}", where, show(check.object.get()));
         case CheckKind::Same:
-        case CheckKind::NotSame:
-          return fmt::format("{} {} {}", where, check.kind == CheckKind::Same ? "is no longer" : "is now",
-                             describe(static_cast<SourceId>(check.number)));
+          return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
         default:
           return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
       }
     }
     return fmt::format("{} can no longer be reached", describe(id));
   }
+  for (const DistinctGroup& group : distinct_)
+    for (size_t i = 0; i < group.sources.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (value(group.sources[i]) == value(group.sources[j]))
+          return fmt::format("{} is now {}", describe(group.sources[i]), describe(group.sources[j]));
   return "";
 }
 
 std::vector<std::string> GuardSet::describe_all() const {
   std::vector<std::string> lines;
   static constexpr const char* kNames[] = {"is", "type is", "==", "len ==", "keys are", "lacks", "set ==", "tensor",
-                                           "is", "is not", "unbound", "present"};
+                                           "is", "unbound", "present"};
   for (const Check& check : checks_) {
     const std::string where = describe(check.source);
     switch (check.kind) {
@@ -439,7 +482,6 @@ std::vector<std::string> GuardSet::describe_all() const {
         lines.push_back(fmt::format("len({}) == {}", where, check.number));
         break;
       case CheckKind::Same:
-      case CheckKind::NotSame:
         lines.push_back(fmt::format("{} {} {}", where, kNames[static_cast<size_t>(check.kind)],
                                     describe(static_cast<SourceId>(check.number))));
         break;
@@ -448,6 +490,8 @@ std::vector<std::string> GuardSet::describe_all() const {
                                     check.object ? show(check.object.get()) : ""));
     }
   }
+  for (const DistinctGroup& group : distinct_)
+    lines.push_back(fmt::format("{} objects are different ones", group.sources.size()));
   for (const TypeLookup& lookup : type_lookups_)
     lines.push_back(fmt::format("{}: {} attributes unchanged", show(lookup.type.get()), lookup.names.size()));
   return lines;

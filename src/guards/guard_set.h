@@ -32,8 +32,7 @@ enum class CheckKind : uint8_t {
   Absent,      // the dict has no key `object`
   SetEqual,    // a set of constants equal to the frozenset `object`
   Tensor,      // fits tensor guard `number`
-  Same,        // is the same object as source `number`
-  NotSame,     // is not the same object as source `number`
+  Same,        // is the same object as source `number`, which was added before this one
   Unbound,     // the location holds nothing
   Present,     // the location holds something
 };
@@ -61,6 +60,9 @@ class GuardSet {
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
   // Looking `name` up in the type's method resolution order gives `found` (null: nothing).
   void require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
+
+  // The objects that these sources hold are all different ones (sources of objects that differ now).
+  void require_distinct(std::vector<SourceId> sources);
 
   // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is stable.
   void mark_stable(SourceId root);
@@ -101,7 +103,16 @@ class GuardSet {
     uint64_t expected;
   };
 
+  struct DistinctGroup {
+    std::vector<SourceId> sources;
+    // For the fast path: the stable members' objects, sorted, and the other members.
+    std::vector<PyObject*> stable;
+    std::vector<SourceId> varying;
+  };
+
   SourceId find_or_add(Source source);
+  bool all_distinct(const DistinctGroup& group) const;
+  bool varying_distinct(const DistinctGroup& group) const;
   bool holds(const Check& check, PyObject* value) const;
   bool check_node(SourceId id, std::span<PyObject* const> roots);
   bool check_all(std::span<PyObject* const> roots);
@@ -115,6 +126,7 @@ class GuardSet {
   std::vector<Check> checks_;
   std::vector<TensorGuard> tensors_;
   std::vector<TypeLookup> type_lookups_;
+  std::vector<DistinctGroup> distinct_;
   std::vector<FastCheck> fast_;
   std::vector<SourceId> varying_;
   std::vector<std::vector<SourceId>> dict_children_;  // by node

@@ -23,6 +23,8 @@ PyObject* read(const Source& source, PyObject* base) {
       return PyTuple_GET_ITEM(base, source.index);
     case SourceKind::CellContents:
       return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
+    case SourceKind::FunctionCode:
+      return PyFunction_Check(base) ? PyFunction_GET_CODE(base) : nullptr;
     case SourceKind::FunctionDefaults:
       return PyFunction_Check(base) ? PyFunction_GET_DEFAULTS(base) : nullptr;
     case SourceKind::FunctionKwDefaults:

@@ -24,6 +24,7 @@ enum class SourceKind : uint8_t {
   ListItem,          // base[index], base a list
   TupleItem,         // base[index], base a tuple (or a subclass of it)
   CellContents,      // what the cell holds
+  FunctionCode,      // base.__code__
   FunctionDefaults,  // base.__defaults__
   FunctionKwDefaults,
   MethodFunction,    // base.__func__

@@ -70,11 +70,9 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
   std::vector<at::Tensor> values(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     values.at(static_cast<size_t>(graph.inputs[i])) = inputs[i].detach();
-  const bool mutates = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                   [](const graph::Node& node) { return node.op->is_mutating(); });
   for (const graph::Constant& constant : graph.constants) {
-    const at::Tensor& tensor = constants[static_cast<size_t>(constant.handle)];
-    values.at(static_cast<size_t>(constant.value)) = mutates ? tensor.clone() : tensor;
+    // A copy: a node or whoever gets the outputs may write to it.
+    values.at(static_cast<size_t>(constant.value)) = constants[static_cast<size_t>(constant.handle)].clone();
   }
   const auto dead = dead_after(graph);
   const auto value = [&](graph::ValueId id) { return values.at(static_cast<size_t>(id)); };
