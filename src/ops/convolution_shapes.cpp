@@ -106,10 +106,10 @@ Metas convolution_backward(const ShapeContext& context) {
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
     not_covered(context, "gradients that are left out");
   Metas out = in_format_of_convolution(context, input, weight, 9, {input, weight});
-  // The plain implementation leaves a weight alone that is in both formats at once.
+  // To the plain implementation a weight that is in both formats at once is contiguous.
   if (weight.rank() > 3 && is_contiguous(weight) && is_channels_last(weight) &&
       !runs_in_onednn(context, input, weight, 9))
-    out[1].strides = weight.strides;
+    out[1].strides = contiguous_strides(weight.sizes);
   out.push_back(contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]}));
   return out;
 }

@@ -176,6 +176,46 @@ Family creation_operators() {
       {.name = "aten::polar",
        .schema = "aten::polar(Tensor abs, Tensor angle) -> Tensor",
        .shape = shapes::complex_of_parts},
+      {.name = "aten::hann_window",
+       .schema = "aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::hann_window.periodic",
+       .schema = "aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::hamming_window",
+       .schema = "aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::hamming_window.periodic",
+       .schema = "aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::blackman_window",
+       .schema = "aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::blackman_window.periodic",
+       .schema = "aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? "
+                 "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::bartlett_window",
+       .schema = "aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::bartlett_window.periodic",
+       .schema = "aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? "
+                 "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::kaiser_window",
+       .schema = "aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, "
+                 "Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
+      {.name = "aten::kaiser_window.periodic",
+       .schema = "aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::window},
   };
   return table;
 }

@@ -201,4 +201,8 @@ Metas complex_of_parts(const ShapeContext& context) {
   return {out};
 }
 
+Metas window(const ShapeContext& context) {
+  return {fresh(context, options(context), context.default_dtype(), {}, {expression(context, 0)})};
+}
+
 }  // namespace oxy::ops::shapes

@@ -24,4 +24,6 @@ Metas triangle(const ShapeContext& context);  // tril, triu: contiguous, of self
 Metas fill(const ShapeContext& context);      // (self, value): self, copied
 Metas complex_of_parts(const ShapeContext& context);  // complex, polar
 
+Metas window(const ShapeContext& context);  // hann_window and kin: (window_length, ...)
+
 }  // namespace oxy::ops::shapes

@@ -204,6 +204,12 @@ Family indexing_operators() {
        .schema = "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "
                  "int[2] padding, int[2] stride) -> Tensor",
        .shape = shapes::columns_to_patches},
+      {.name = "aten::diag_embed",
+       .schema = "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+       .shape = shapes::diag_embed},
+      {.name = "aten::rot90",
+       .schema = "aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+       .shape = shapes::rot90},
   };
   return table;
 }

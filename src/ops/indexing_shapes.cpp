@@ -1,6 +1,7 @@
 #include "ops/indexing_shapes.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/element_wise.h"
 #include "ops/views_shapes.h"
@@ -381,6 +382,35 @@ Metas columns_to_patches(const ShapeContext& context) {
   sizes.push_back(list(context, 1)[0]);
   sizes.push_back(list(context, 1)[1]);
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+}
+
+Metas diag_embed(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t offset = integer(context, 1);
+  const int64_t dim1 = dim_argument(context, 2, self.rank() + 1);
+  const int64_t dim2 = dim_argument(context, 3, self.rank() + 1);
+  if (self.rank() == 0 || dim1 == dim2) not_covered(context, "a diagonal needs two dimensions");
+  const Expr side = self.sizes.back() + std::abs(offset);
+  std::vector<Expr> sizes(self.sizes.begin(), self.sizes.end() - 1);
+  sizes.insert(sizes.begin() + std::min(dim1, dim2), side);
+  sizes.insert(sizes.begin() + std::max(dim1, dim2), side);
+  return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+}
+
+Metas rot90(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t turns = ((integer(context, 1) % 4) + 4) % 4;
+  const std::vector<int64_t> dims = integers(context, 2);
+  if (dims.size() != 2 || self.rank() < 2) not_covered(context, "not two dimensions");
+  if (turns == 0) return {contiguous_meta(self.dtype, self.device, self.sizes)};
+  TensorMeta out = dense_like(context, self, self.dtype);
+  if (turns != 2) {  // a flip, seen transposed
+    const auto a = static_cast<size_t>(wrap_dim(context, dims[0], self.rank()));
+    const auto b = static_cast<size_t>(wrap_dim(context, dims[1], self.rank()));
+    std::swap(out.sizes[a], out.sizes[b]);
+    std::swap(out.strides[a], out.strides[b]);
+  }
+  return {out};
 }
 
 }  // namespace oxy::ops::shapes

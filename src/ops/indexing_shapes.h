@@ -33,4 +33,7 @@ Metas pixel_unshuffle(const ShapeContext& context);
 Metas patches_to_columns(const ShapeContext& context);  // im2col
 Metas columns_to_patches(const ShapeContext& context);  // col2im
 
+Metas diag_embed(const ShapeContext& context);
+Metas rot90(const ShapeContext& context);
+
 }  // namespace oxy::ops::shapes

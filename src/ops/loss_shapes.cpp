@@ -61,9 +61,7 @@ Metas soft_margin_loss(const ShapeContext& context) {
   if (self.sizes != target.sizes || self.dtype != target.dtype)
     not_covered(context, "a target of another shape or type");
   if (integer(context, 2) != kNoReduction) return {scalar_of(self)};
-  const TensorMeta* const negation[] = {&self};  // -self * target is computed first, the rest in place
-  const TensorMeta negated = element_wise_layout(context, negation);
-  const TensorMeta* const operands[] = {&negated, &target};
+  const TensorMeta* const operands[] = {&self};  // -self is computed first, the rest in place
   TensorMeta out = element_wise_layout(context, operands);
   out.dtype = self.dtype;
   out.device = self.device;

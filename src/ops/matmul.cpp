@@ -43,6 +43,12 @@ Family matmul_operators() {
       {.name = "aten::vdot",
        .schema = "aten::vdot(Tensor self, Tensor other) -> Tensor",
        .shape = shapes::dot},
+      {.name = "aten::mm.dtype",
+       .schema = "aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+       .shape = shapes::mm_to_type},
+      {.name = "aten::bmm.dtype",
+       .schema = "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+       .shape = shapes::bmm_to_type},
   };
   return table;
 }

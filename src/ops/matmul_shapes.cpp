@@ -107,4 +107,16 @@ Metas dot(const ShapeContext& context) {
   return {contiguous_meta(a.dtype, a.device, {})};
 }
 
+Metas mm_to_type(const ShapeContext& context) {
+  TensorMeta out = mm(context)[0];
+  out.dtype = optional_dtype(context, 2).value_or(out.dtype);
+  return {out};
+}
+
+Metas bmm_to_type(const ShapeContext& context) {
+  TensorMeta out = bmm(context)[0];
+  out.dtype = optional_dtype(context, 2).value_or(out.dtype);
+  return {out};
+}
+
 }  // namespace oxy::ops::shapes

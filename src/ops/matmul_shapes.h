@@ -15,4 +15,8 @@ Metas addmv(const ShapeContext& context);
 Metas addr(const ShapeContext& context);
 Metas dot(const ShapeContext& context);
 
+// The overloads of mm, bmm, addmm and baddbmm that name the type of the result.
+Metas mm_to_type(const ShapeContext& context);
+Metas bmm_to_type(const ShapeContext& context);
+
 }  // namespace oxy::ops::shapes

@@ -611,6 +611,22 @@ Family pointwise_operators() {
       {.name = "aten::log_sigmoid_backward",
        .schema = "aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
        .shape = shapes::gradient},
+      {.name = "aten::angle", .schema = "aten::angle(Tensor self) -> Tensor", .shape = shapes::angle},
+      {.name = "aten::bitwise_and.Scalar_Tensor",
+       .schema = "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       .shape = shapes::binary_integral},
+      {.name = "aten::bitwise_or.Scalar_Tensor",
+       .schema = "aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       .shape = shapes::binary_integral},
+      {.name = "aten::bitwise_xor.Scalar_Tensor",
+       .schema = "aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       .shape = shapes::binary_integral},
+      {.name = "aten::bitwise_left_shift.Scalar_Tensor",
+       .schema = "aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       .shape = shapes::binary_integral},
+      {.name = "aten::bitwise_right_shift.Scalar_Tensor",
+       .schema = "aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       .shape = shapes::binary_integral},
   };
   return table;
 }

@@ -277,4 +277,10 @@ Metas gradient_of_saved(const ShapeContext& context) {
   return {gradient_of(context, 1, 0)};
 }
 
+Metas angle(const ShapeContext& context) {
+  TensorMeta out = element_wise(context, {0}, ResultType::PromotedToFloat);
+  if (is_complex(out.dtype)) out.dtype = out.dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
+  return {out};
+}
+
 }  // namespace oxy::ops::shapes

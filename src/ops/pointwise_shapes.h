@@ -51,4 +51,6 @@ Metas prelu(const ShapeContext& context);
 Metas gradient_of_saved(const ShapeContext& context);  // the same where the saved tensor decides the layout
 Metas gradient(const ShapeContext& context);           // of the incoming gradient and one saved tensor
 
+Metas angle(const ShapeContext& context);  // real for complex numbers
+
 }  // namespace oxy::ops::shapes

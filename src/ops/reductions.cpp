@@ -207,6 +207,13 @@ Family reduction_operators() {
       {.name = "aten::_euclidean_dist",
        .schema = "aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
        .shape = shapes::distance_matrix},
+      {.name = "aten::trace", .schema = "aten::trace(Tensor self) -> Tensor", .shape = shapes::trace},
+      {.name = "aten::_is_all_true",
+       .schema = "aten::_is_all_true(Tensor self) -> Tensor",
+       .shape = shapes::truth},
+      {.name = "aten::_is_any_true",
+       .schema = "aten::_is_any_true(Tensor self) -> Tensor",
+       .shape = shapes::truth},
   };
   return table;
 }

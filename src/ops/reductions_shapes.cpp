@@ -201,4 +201,15 @@ Metas distance_matrix(const ShapeContext& context) {
   return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
 }
 
+Metas trace(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() != 2) not_covered(context, "a tensor that is no matrix");
+  return {reduced_wholly(self, is_whole(self.dtype) ? DType::Int64 : self.dtype)};
+}
+
+Metas truth(const ShapeContext& context) {
+  if (context.tensor(0).dtype != DType::Bool) not_covered(context, "an operand of this type");
+  return {reduced_wholly(context.tensor(0), DType::Bool)};
+}
+
 }  // namespace oxy::ops::shapes

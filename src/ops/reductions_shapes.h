@@ -27,4 +27,7 @@ Metas sort(const ShapeContext& context);             // (self, dim, descending)
 Metas top_k(const ShapeContext& context);            // (self, k, dim, largest, sorted)
 Metas distance_matrix(const ShapeContext& context);  // _cdist_forward(x1, x2, p, mode)
 
+Metas trace(const ShapeContext& context);
+Metas truth(const ShapeContext& context);  // _is_all_true, _is_any_true
+
 }  // namespace oxy::ops::shapes

@@ -181,6 +181,10 @@ def pointwise(w):
         for _ in range(6):
             w.call(op, tensor(shape(), rng.choice(ANY)))
     w.call("abs", tensor([2, 3], torch.complex64))
+    w.call("angle", tensor([2, 3], torch.complex64))
+    for _ in range(6):
+        w.call("angle", tensor(shape(), rng.choice(ANY)))
+        w.call("bitwise_and.Scalar_Tensor", 3, tensor(shape(), rng.choice(INTS)))
     for op in UNARY_FLOAT.split():
         for _ in range(4):
             w.call(op, tensor(shape(), rng.choice(ANY)))
@@ -324,6 +328,8 @@ def reductions(w):
         w.call("kthvalue", tensor(size, real), 1, dim, keep)
         w.call("topk", tensor(size, rng.choice(NUMBERS)), 1, dim)
         w.call("_cdist_forward", tensor([2, 3, 4]), tensor(rng.choice([[5, 4], [2, 5, 4], [3, 2, 5, 4]])), 2.0, None)
+        w.call("trace", tensor([3, 4], number))
+        w.call("_is_all_true", tensor(size, torch.bool))
     w.call("linalg_vector_norm", tensor([2, 3], torch.complex64), 2)
     w.call("sum", tensor([0, 3]))
 
@@ -427,6 +433,9 @@ def creation(w):
         for kind in (None, torch.int64, torch.float32, torch.int32):
             op = ["arange", "arange.start", "arange.start_step"][len(args) - 1]
             w.call(op, *args, dtype=kind)
+    for window in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+        w.call(f"{window}_window", 5)
+        w.call(f"{window}_window.periodic", 5, False, dtype=torch.float64)
     w.call("linspace", 0, 1, 5)
     w.call("linspace", 0, 1, 5, dtype=torch.float64)
     w.call("logspace", 0, 1, 5)
@@ -489,6 +498,9 @@ def indexing(w):
         w.call("index_fill.int_Scalar", x, dim, indices([2], 1), 1)
         w.call("masked_scatter", tensor(size), tensor(size, torch.bool), tensor(size))
         w.call("flip", x, [dim])
+        if rank > 1:
+            w.call("rot90", x, rng.randint(-1, 4), rng.sample(range(-rank, 0), 2))
+            w.call("diag_embed", x, rng.randint(-1, 2), -2, rng.choice([-1, 0]))
         w.call("take", x, indices(shape(), 1))
         w.call("repeat", x, [rng.randint(1, 3) for _ in range(rank + rng.randint(0, 1))])
         w.call("roll", x, [rng.randint(-3, 3)], [dim])
