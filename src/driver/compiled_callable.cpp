@@ -67,7 +67,7 @@ CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& opti
 CompiledCallable::~CompiledCallable() { live_callables().erase(this); }
 
 void CompiledCallable::reset() {
-  entries_.clear();
+  auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
   has_breaks_ = gave_up_ = false;
   compiles_ = 0;
 }

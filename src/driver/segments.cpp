@@ -62,7 +62,8 @@ class Runner : public hook::SegmentRunner {
  public:
   bool wants(PyCodeObject* code, PyObject*) override {
     auto [it, inserted] = codes_.try_emplace(code);
-    CodeData& data = it->second;
+    if (inserted) it->second = std::make_shared<CodeData>();
+    CodeData& data = *it->second;
     if (inserted) {
       data.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
       data.wanted = is_user_code(code);
@@ -71,7 +72,10 @@ class Runner : public hook::SegmentRunner {
   }
 
   hook::SegmentEnd run(hook::FrameState& state) override {
-    CodeData& data = codes_[state.code];
+    auto known = codes_.find(state.code);
+    if (known == codes_.end()) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
+    const std::shared_ptr<CodeData> hold = known->second;  // a reset may come while Python code runs
+    CodeData& data = *hold;
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
     if (segment.hand_over) return {hook::EndKind::HandOver, state.offset};
     if (segment.breaks_at_once) return {hook::EndKind::Break, state.offset};
@@ -93,7 +97,10 @@ class Runner : public hook::SegmentRunner {
     return compile(data, segment, state, roots, global_state);
   }
 
-  void reset() { codes_.clear(); }
+  void reset() {
+    // Dropping entries may run Python code, which may come back here.
+    auto forgotten = std::exchange(codes_, {});
+  }
 
  private:
   hook::SegmentEnd finish(std::shared_ptr<Entry> entry, hook::FrameState& state) {
@@ -187,7 +194,7 @@ class Runner : public hook::SegmentRunner {
     return hand_over;
   }
 
-  std::unordered_map<PyCodeObject*, CodeData> codes_;
+  std::unordered_map<PyCodeObject*, std::shared_ptr<CodeData>> codes_;
 };
 
 // Never destroyed: it holds Python objects, and the interpreter is gone when statics die.
