@@ -106,10 +106,11 @@ Metas convolution_backward(const ShapeContext& context) {
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
     not_covered(context, "gradients that are left out");
   Metas out = in_format_of_convolution(context, input, weight, 9, {input, weight});
-  // To the plain implementation a weight that is in both formats at once is contiguous.
-  if (weight.rank() > 3 && is_contiguous(weight) && is_channels_last(weight) &&
+  // The plain implementation leaves a weight alone that is in both formats at once.
+  const bool channels_last = out[1].strides != contiguous_strides(weight.sizes);
+  if (channels_last && weight.rank() == 4 && is_contiguous(weight) && is_channels_last(weight) &&
       !runs_in_onednn(context, input, weight, 9))
-    out[1].strides = contiguous_strides(weight.sizes);
+    out[1].strides = weight.strides;
   out.push_back(contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]}));
   return out;
 }

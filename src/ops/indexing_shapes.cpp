@@ -173,7 +173,7 @@ Metas index(const ShapeContext& context) {
   if (!adjacent) before = 0;  // indexed dimensions that are apart come first in the result
 
   // The operands as the element-wise machinery sees them: the tensor with stride 0 along the indices, then
-  // each index with the tensor's other dimensions appended as size 1.
+  // each index with the tensor's other dimensions around it as size 1.
   TensorMeta source = self;
   source.sizes.clear();
   source.strides.clear();
@@ -204,7 +204,8 @@ Metas index(const ShapeContext& context) {
       const bool stretched = absent || !(meta->sizes[d - missing] == shape[d]);
       w.strides.push_back(stretched ? Expr(0) : meta->strides[d - missing]);
     }
-    std::vector<Expr> sizes = w.sizes;
+    std::vector<Expr> sizes(before, Expr(1));
+    sizes.insert(sizes.end(), w.sizes.begin(), w.sizes.end());
     sizes.insert(sizes.end(), after, Expr(1));
     w.strides = view_strides(w, sizes).value_or(contiguous_strides(sizes));
     w.sizes = std::move(sizes);

@@ -278,9 +278,10 @@ Metas gradient_of_saved(const ShapeContext& context) {
 }
 
 Metas angle(const ShapeContext& context) {
-  TensorMeta out = element_wise(context, {0}, ResultType::PromotedToFloat);
-  if (is_complex(out.dtype)) out.dtype = out.dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
-  return {out};
+  const TensorMeta& self = context.tensor(0);
+  if (!is_complex(self.dtype)) return unary_to_float(context);
+  const DType dtype = self.dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
+  return {contiguous_meta(dtype, self.device, self.sizes)};
 }
 
 }  // namespace oxy::ops::shapes

@@ -586,7 +586,7 @@ def normalization(w):
 
 def matmul(w):
     for _ in range(15):
-        n, k, m, b = (rng.randint(1, 4) for _ in range(4))
+        n, k, m, b = (rng.randint(1, 5) for _ in range(4))
         kind = rng.choice(FLOATS + [torch.int64])
         one, two = tensor([n, k], kind), tensor([k, m], kind)
         w.call("mm", one, two)
@@ -666,10 +666,11 @@ def pooling(w):
 
 
 def attention(w):
-    for _ in range(12):
+    for _ in range(30):
         kind = rng.choice([torch.float32, torch.bfloat16, torch.float64])
-        b, h, s, t, d = (rng.randint(1, 4) for _ in range(5))
-        query, key, value = (tensor([b, h, n, d], kind, rng.choice(["plain", "permuted", "mixed"])) for n in (s, t, t))
+        b, h, s, t, d = (rng.randint(1, 5) for _ in range(5))
+        layout = rng.choice(["plain", "permuted", "mixed"])
+        query, key, value = (tensor([b, h, n, d], kind, layout) for n in (s, t, t))
         mask = rng.choice([None, tensor([s, t], kind, "plain")])
         w.call("_scaled_dot_product_flash_attention_for_cpu", query, key, value, 0.0, mask is None, attn_mask=mask)
         out, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value)
