@@ -174,7 +174,7 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
   }
   graph::Graph rehearsed = graph;
   // The recording's own constants are no weights: their handles must not be taken for inputs.
-  for (graph::Constant& constant : rehearsed.constants) constant.handle = -1;
+  for (graph::Constant& constant : rehearsed.constants) constant.handle += static_cast<int32_t>(weights.size());
   std::vector<Copy> copies;
   passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
                      freezing_options([&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
@@ -189,7 +189,7 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
     if (copy.bytes > left) break;
     left -= copy.bytes;
     for (int32_t input : copy.handles)
-      if (input >= 0) chosen[static_cast<size_t>(input)] = true;
+      if (static_cast<size_t>(input) < weights.size()) chosen[static_cast<size_t>(input)] = true;
   }
   return chosen;
 }
