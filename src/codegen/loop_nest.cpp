@@ -274,6 +274,16 @@ std::optional<Expr> stride_of(const Expr& e, const Expr& v) {
   return std::move(linear->first);
 }
 
+bool is_transposed(const LoopNest& nest, const Phase& phase, const Inst& load) {
+  if (load.op != Op::Load || load.operands[0] != kNoInst || nest.outer.size() < 2) return false;
+  const Array& array = nest.arrays[static_cast<size_t>(load.buffer)];
+  if (array.kind != ArrayKind::Parameter || array.dtype != DType::Float32) return false;
+  const Expr& offset = phase.expressions[static_cast<size_t>(load.index)];
+  auto along = stride_of(offset, nest.outer.back().variable);
+  auto across = stride_of(offset, nest.outer[nest.outer.size() - 2].variable);
+  return along && across && *across == Expr(1) && !(*along == Expr(0)) && !(*along == Expr(1));
+}
+
 bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
   if (phase.reduction.empty() || nest.axis != VectorAxis::Phase) return false;
   if (phase.loops.empty()) return true;
@@ -325,8 +335,9 @@ void substitute(LoopNest& nest, const Expr& variable, const Expr& value) {
 Expr launch_extent(const LoopNest& nest) {
   Expr extent = 1;
   bool row_lanes = nest.axis == VectorAxis::Outer && nest.outer.size() > 1;
-  for (size_t k = 0; k < nest.outer.size() - (row_lanes ? 1 : 0) && k < nest.outer.size(); ++k)
-    extent = extent * nest.outer[k].extent;
+  size_t count = nest.outer.size() - (nest.tiled ? 2 : row_lanes ? 1 : 0);
+  for (size_t k = 0; k < count; ++k) extent = extent * nest.outer[k].extent;
+  if (nest.tiled) extent = extent * sym::ceildiv(nest.outer[count].extent, kTileSide);
   return extent;
 }
 
@@ -334,7 +345,10 @@ double nanoseconds_per_iteration(const LoopNest& nest) {
   double total = 0;
   for (const Phase& phase : nest.phases) total += phase_nanoseconds(nest, phase);
   if (nest.axis == VectorAxis::Outer) {
-    if (nest.outer.size() > 1)
+    if (nest.tiled)
+      total *= static_cast<double>(estimate(nest.outer.back().extent)) *
+               static_cast<double>(std::min(estimate(nest.outer[nest.outer.size() - 2].extent), kTileSide));
+    else if (nest.outer.size() > 1)
       total = (total - static_cast<double>(nest.phases.size())) *
               static_cast<double>(estimate(nest.outer.back().extent));
     else

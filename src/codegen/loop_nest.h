@@ -75,6 +75,9 @@ struct LoopNest {
   std::vector<Array> arrays;
   std::vector<Phase> phases;
   VectorAxis axis = VectorAxis::None;
+  // With VectorAxis::Outer: some load runs along the last outer loop but one where lanes run along the last.
+  // Both are walked in square tiles, and such loads are transposed in registers.
+  bool tiled = false;
   bool serial = false;  // scatters add without atomics: one thread must run it all
 
   // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.
@@ -91,6 +94,14 @@ bool is_nest_variable(int64_t id);   // of a loop or bound: everything but sizes
 // Merges adjacent loops that every access crosses with one stride, removes dead instructions and numbers
 // symbols.
 void finish(LoopNest& nest);
+
+// Rows of a tile that one iteration of a tiled nest's launch walks. No fewer than any target's lanes of four
+// bytes.
+inline constexpr int64_t kTileSide = 64;
+
+// Whether lanes run along `load`'s other loop: its stride is 1 along the last outer loop but one, not along
+// the last.
+bool is_transposed(const LoopNest& nest, const Phase& phase, const loop::Inst& load);
 
 // Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
 Expr launch_extent(const LoopNest& nest);

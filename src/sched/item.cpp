@@ -18,6 +18,7 @@ using loop::Inst;
 using loop::LoopVariable;
 using loop::Op;
 
+constexpr double kStoreWeight = 1.2;                   // scattered stores cost more than scattered loads
 constexpr int64_t kSplitVariables = int64_t{1} << 46;  // halves of split loops, before they get positions
 
 // A computation while it is normalised: expressions still over its own variables.
@@ -110,16 +111,17 @@ std::vector<Access> known_accesses(const loop::Program& program, const Computati
   std::vector<Access> accesses;
   std::vector<LoopVariable> all = draft.loops;
   all.insert(all.end(), draft.reduction.begin(), draft.reduction.end());
-  auto add = [&](loop::BufferId id, const std::vector<Expr>& index) {
+  auto add = [&](loop::BufferId id, const std::vector<Expr>& index, double factor) {
     const loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
     if (!buffer.strides) return;
     Expr offset = linear_offset(index, *buffer.strides);
-    accesses.push_back({offset, size_estimate(all, offset) * static_cast<double>(item_size(buffer.dtype))});
+    accesses.push_back(
+        {offset, factor * size_estimate(all, offset) * static_cast<double>(item_size(buffer.dtype))});
   };
   for (const Inst& inst : c.body.insts)
-    if (inst.op == Op::Load) add(inst.buffer, draft.indices[static_cast<size_t>(inst.index)]);
+    if (inst.op == Op::Load) add(inst.buffer, draft.indices[static_cast<size_t>(inst.index)], 1);
   for (size_t k = 0; k < c.stores.size(); ++k)
-    if (c.stores[k].buffer != loop::kNoBuffer) add(c.stores[k].buffer, draft.stores[k]);
+    if (c.stores[k].buffer != loop::kNoBuffer) add(c.stores[k].buffer, draft.stores[k], kStoreWeight);
   return accesses;
 }
 

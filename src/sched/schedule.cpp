@@ -16,6 +16,7 @@
 #include "sched/memory.h"
 #include "sched/nest_builder.h"
 #include "sched/split.h"
+#include "sched/tile.h"
 
 namespace oxy::sched {
 
@@ -126,6 +127,7 @@ class Scheduler {
         });
       };
       nests_[g] = build_nest(program_, items, groups_[g], is_needed, nest_options);
+      tile_transposes(nests_[g]);
       split_for_threads(nests_[g], options_.threads);
       if (options_.log)
         *options_.log += fmt::format("step {}: {}{}", g, print(nests_[g]), buffer_names(nests_[g]));

@@ -17,7 +17,9 @@ int64_t chunk_of(int64_t n, int64_t least) {
 }  // namespace
 
 void split_for_threads(codegen::LoopNest& nest, int threads) {
-  if (threads < 2 || nest.serial || nest.axis != codegen::VectorAxis::Outer || nest.outer.size() < 2) return;
+  if (threads < 2 || nest.serial || nest.tiled || nest.axis != codegen::VectorAxis::Outer ||
+      nest.outer.size() < 2)
+    return;
   int64_t slices = codegen::estimate(codegen::launch_extent(nest));
   auto extent = nest.outer.back().extent.as_constant();
   if (!extent || slices >= kSlicesPerThread * threads) return;

@@ -13,10 +13,41 @@ namespace oxy::codegen::cpp {
 
 namespace {
 
+constexpr int kColumnVectors = 8;
 constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
+
+// Sums of columns read a few lines of every row: wide steps keep more of them in flight.
+bool sums_columns(const LoopNest& nest, const Target& target) {
+  int64_t wide = kColumnVectors * target.vector_bytes / 4;
+  if (nest.axis != VectorAxis::Outer || codegen::estimate(nest.outer.back().extent) < wide) return false;
+  bool reduces = false;
+  size_t work = 0;
+  const Expr& lane = nest.outer.back().variable;
+  for (const Phase& phase : nest.phases) {
+    for (const Reduction& r : phase.reductions) {
+      reduces = true;
+      bool simple =
+          r.kind == ReductionKind::Sum || r.kind == ReductionKind::Max || r.kind == ReductionKind::Min;
+      if (!simple || r.accumulate != DType::Float32) return false;
+    }
+    for (const loop::Inst& inst : phase.insts) {
+      work += inst.op != loop::Op::Constant;
+      if (inst.op == loop::Op::BindIndex || (inst.op >= loop::Op::Exp && inst.op <= loop::Op::Erfc))
+        return false;
+      if (inst.op != loop::Op::Load) continue;
+      auto stride = stride_of(phase.expressions[static_cast<size_t>(inst.index)], lane);
+      if (!stride || !(*stride == Expr(0) || *stride == Expr(1)) || inst.operands[0] != loop::kNoInst)
+        return false;
+    }
+  }
+  for (const Array& array : nest.arrays)
+    if (array.kind != ArrayKind::Dead && array.dtype != DType::Float32) return false;
+  return reduces && work <= 12;
+}
 
 // As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
 int lane_count(const LoopNest& nest, const Target& target) {
+  if (sums_columns(nest, target)) return kColumnVectors * target.vector_bytes / 4;
   bool small = false;
   bool any = false;
   for (const Array& array : nest.arrays) {
@@ -53,7 +84,9 @@ class KernelPrinter {
     }
     out_.line("int error = 0, ignored = 0;");
     out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
-    if (nest_.axis == VectorAxis::Outer)
+    if (nest_.tiled)
+      print_tiles();
+    else if (nest_.axis == VectorAxis::Outer)
       print_outer_lanes();
     else
       print_rows();
@@ -114,23 +147,23 @@ class KernelPrinter {
         [&](const char* function) { functions_.insert(function); });
   }
 
-  // The first `count` outer loops as one loop over the slice.
-  void open_slice(size_t count) {
-    if (count == 1) {
-      scope_.variables[nest_.outer[0].variable.variable_id()] = "o0";
+  // These loops as one loop over the slice.
+  void open_slice(const std::vector<LoopVariable>& loops) {
+    if (loops.size() == 1) {
+      scope_.variables[loops[0].variable.variable_id()] = "o0";
       return out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
     }
     out_.open("for (int64_t o = begin; o < end; ++o)");
     Expr inner = 1;
-    std::vector<std::string> lines(count);
-    for (size_t k = count; k-- > 0;) {
+    std::vector<std::string> lines(loops.size());
+    for (size_t k = loops.size(); k-- > 0;) {
       std::string name = fmt::format("o{}", k);
       std::string quotient = inner == Expr(1) ? "o" : fmt::format("o / ({})", expression(inner));
-      lines[k] = k == 0 ? fmt::format("const int64_t {} = {};", name, quotient)
-                        : fmt::format("const int64_t {} = {} % {};", name, quotient,
-                                      expression(nest_.outer[k].extent));
-      scope_.variables[nest_.outer[k].variable.variable_id()] = name;
-      inner = inner * nest_.outer[k].extent;
+      lines[k] =
+          k == 0 ? fmt::format("const int64_t {} = {};", name, quotient)
+                 : fmt::format("const int64_t {} = {} % {};", name, quotient, expression(loops[k].extent));
+      scope_.variables[loops[k].variable.variable_id()] = name;
+      inner = inner * loops[k].extent;
     }
     for (const std::string& line : lines) out_.line("{}", line);
   }
@@ -139,11 +172,53 @@ class KernelPrinter {
     if (nest_.outer.empty())
       out_.open("for (int64_t o = begin; o < end; ++o)");
     else
-      open_slice(nest_.outer.size());
+      open_slice(nest_.outer);
     declare_registers(false);
     for (const Phase& phase : nest_.phases) {
       out_.open("");
       PhasePrinter(scope_, phase).print();
+      out_.close();
+    }
+    out_.close();
+  }
+
+  // Walks the last two outer loops in tiles of W rows by W lanes.
+  void print_tiles() {
+    const LoopVariable& lane = nest_.outer.back();
+    const LoopVariable& row = nest_.outer[nest_.outer.size() - 2];
+    std::vector<LoopVariable> sliced(nest_.outer.begin(), nest_.outer.end() - 2);
+    sliced.push_back({row.variable, sym::ceildiv(row.extent, codegen::kTileSide)});
+    open_slice(sliced);
+    functions_.insert({"full", "least"});
+    std::string name = fmt::format("o{}", sliced.size());
+    std::string end = expression(row.extent);
+    out_.line("const int64_t stop = least(({} + 1) * {}, {});",
+              scope_.variables.at(row.variable.variable_id()), codegen::kTileSide, end);
+    out_.line("const int64_t start = {} * {};", scope_.variables.at(row.variable.variable_id()),
+              codegen::kTileSide);
+    scope_.lane_variable = lane.variable.variable_id();
+    PhasePrinter printer(scope_, nest_.phases[0]);
+    out_.open(
+        fmt::format("auto step = [&](int64_t {}, int64_t row, auto n) __attribute__((always_inline))", name));
+    out_.line("(void)n;");
+    out_.line("const int64_t rows = least(W, stop - row);");
+    scope_.variables[scope_.lane_variable] = name;
+    printer.print_tiles("row", "rows");
+    out_.open("for (int64_t j = 0; j < rows; ++j)");
+    scope_.variables[row.variable.variable_id()] = "(row + j)";
+    declare_registers(true);
+    printer.print_tile_row("j");
+    out_.close();
+    out_.close("};");
+    std::string width = expression(lane.extent);
+    std::string rows = "for (int64_t row = start; row < stop; row += W)";
+    out_.line("int64_t at = 0;");
+    out_.open(fmt::format("for (; at + W <= {}; at += W)", width));
+    out_.line("{} step(at, row, Full{{}});", rows);
+    out_.close();
+    if (auto e = lane.extent.as_constant(); !e || *e % scope_.lanes != 0) {
+      out_.open(fmt::format("if (at < {0})", width));
+      out_.line("{} step(at, row, {} - at);", rows, width);
       out_.close();
     }
     out_.close();
@@ -154,7 +229,7 @@ class KernelPrinter {
     bool flat = nest_.outer.size() == 1;
     scope_.lane_variable = lane.variable.variable_id();
     functions_.insert("full");
-    if (!flat) open_slice(nest_.outer.size() - 1);
+    if (!flat) open_slice({nest_.outer.begin(), nest_.outer.end() - 1});
     std::string name = fmt::format("o{}", nest_.outer.size() - 1);
     std::vector<PhasePrinter> printers;
     for (const Phase& phase : nest_.phases) printers.emplace_back(scope_, phase);

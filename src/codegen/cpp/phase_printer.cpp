@@ -317,7 +317,9 @@ void PhasePrinter::print_inst(size_t i) {
   if (inst.op == Op::BindIndex) return print_bind(i);
   bool vector = varying_[i];
   std::string expression;
-  if (inst.op == Op::Load) {
+  if (auto tile = tiles_.find(i); tile != tiles_.end()) {
+    expression = fmt::format("{}[{}]", tile->second, row_in_tile_);
+  } else if (inst.op == Op::Load) {
     expression = inst.operands[0] == kNoInst ? load_text(inst, vector)
                                              : masked_load_text(inst, vector, operand(inst.operands[0]));
     DType held = scope_.nest.arrays[static_cast<size_t>(inst.buffer)].dtype;
@@ -351,6 +353,30 @@ void PhasePrinter::print_inst(size_t i) {
 
 void PhasePrinter::print_uniform() {
   print_insts(-1);
+}
+
+void PhasePrinter::print_tiles(const std::string& row, const std::string& rows) {
+  const LoopNest& nest = scope_.nest;
+  const Expr& row_variable = nest.outer[nest.outer.size() - 2].variable;
+  scope_.variables[row_variable.variable_id()] = row;
+  for (size_t i = 0; i < phase_.insts.size(); ++i) {
+    const Inst& inst = phase_.insts[i];
+    if (!is_transposed(nest, phase_, inst)) continue;
+    scope_.functions.insert("load_tile_f32");
+    std::string name = fmt::format("tile{}", scope_.next_name++);
+    const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+    scope_.out.line("f32v {}[W];", name);
+    scope_.out.line("load_tile_f32({}, {}, {}, {}, n);", name,
+                    pointer_text(scope_.array_names[static_cast<size_t>(inst.buffer)], text(offset)),
+                    text(*stride_of(offset, nest.outer.back().variable)), rows);
+    tiles_[i] = name;
+  }
+}
+
+void PhasePrinter::print_tile_row(const std::string& row_in_tile) {
+  row_in_tile_ = row_in_tile;
+  print_uniform();
+  print();
 }
 
 // --- loops

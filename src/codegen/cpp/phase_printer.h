@@ -35,6 +35,10 @@ class PhasePrinter {
   // lane loop.
   void print_uniform();
   void print();
+  // Loads the tiles of transposed loads (codegen::is_transposed) for the lanes at the lane variable and the
+  // rows from `row` on, `rows` of them; then the body for one row, whose variable has been given a name.
+  void print_tiles(const std::string& row, const std::string& rows);
+  void print_tile_row(const std::string& row_in_tile);
 
  private:
   struct Accumulator;
@@ -76,6 +80,8 @@ class PhasePrinter {
   std::vector<bool> varying_;
   std::vector<int> depths_;  // -1: before an outer lane loop
   std::vector<std::string> names_;
+  std::map<size_t, std::string> tiles_;  // by instruction: its tile
+  std::string row_in_tile_;
   std::vector<std::string> accumulators_;
   std::vector<std::vector<Operand>> results_;
 };

@@ -237,6 +237,29 @@ std::string expand_rotations(std::string text, int lanes) {
   return text.substr(0, at) + lines + text.substr(end + 2);
 }
 
+// Swaps ever smaller blocks of the square matrix r[W] of W lanes.
+std::string transpose_text(int lanes) {
+  std::string functions;
+  std::string calls;
+  for (int half = lanes / 2; half >= 1; half /= 2) {
+    std::string low, high;
+    for (int l = 0; l < lanes; ++l) {
+      low += fmt::format(", {}", l & half ? lanes + l - half : l);
+      high += fmt::format(", {}", l & half ? lanes + l : l + half);
+    }
+    functions += fmt::format(
+        "static inline void swap_blocks_{}(f32v& a, f32v& b) {{\n  f32v c = __builtin_shufflevector(a, "
+        "b{});\n"
+        "  b = __builtin_shufflevector(a, b{});\n  a = c;\n}}\n",
+        half, low, high);
+    calls += " ";
+    for (int i = 0; i < lanes; ++i)
+      if (!(i & half)) calls += fmt::format(" swap_blocks_{}(r[{}], r[{}]);", half, i, i + half);
+    calls += "\n";
+  }
+  return fmt::format("{}static inline void transpose_f32(f32v* r) {{\n{}}}\n", functions, calls);
+}
+
 std::string mask_of_width(DType dtype) {
   switch (item_size(dtype)) {
     case 4:
@@ -254,13 +277,7 @@ struct Writer {
   int lanes;
   const Target& target;
   std::set<std::string> done;
-  std::set<std::string> vectors;
   std::string text;
-
-  void note_vectors(std::string_view body) {
-    for (const TypeNames& type : kTypes)
-      if (body.find(type.vector) != std::string_view::npos) vectors.insert(std::string(type.vector));
-  }
 
   void add_all(std::string_view needs, std::string_view type) {
     while (!needs.empty()) {
@@ -278,8 +295,8 @@ struct Writer {
         best = &snippet;
     if (!best) return false;
     add_all(best->needs, "");
-    note_vectors(best->text);
-    text += expand_rotations(std::string(best->text), lanes);
+    text +=
+        best->text == "TRANSPOSE" ? transpose_text(lanes) : expand_rotations(std::string(best->text), lanes);
     return true;
   }
 
@@ -297,7 +314,6 @@ struct Writer {
         body = replaced_word(body, "V", kTypes[k].vector);
         body = replaced_word(body, "S", kTypes[k].scalar);
         body = replaced(body, "MASK(m)", mask_of_width(dtype));
-        note_vectors(body);
         text += expand_rotations(body, lanes);
         return true;
       }
@@ -340,11 +356,12 @@ std::string_view vector_type(DType dtype) {
 }
 
 std::string prelude(const std::set<std::string>& functions, int lanes, const Target& target) {
-  Writer writer{lanes, target, {}, {}, {}};
+  Writer writer{lanes, target, {}, {}};
   for (const std::string& function : functions) writer.add(function);
   // A kernel without partial vectors leaves their overloads unused.
   std::string out =
-      "#pragma GCC diagnostic ignored \"-Wunused-function\"\ntypedef __INT8_TYPE__ int8_t;\ntypedef __INT16_TYPE__ int16_t;\ntypedef __INT32_TYPE__ int32_t;\n"
+      "#pragma GCC diagnostic ignored \"-Wunused-function\"\ntypedef __INT8_TYPE__ int8_t;\ntypedef "
+      "__INT16_TYPE__ int16_t;\ntypedef __INT32_TYPE__ int32_t;\n"
       "typedef __INT64_TYPE__ int64_t;\ntypedef __UINT8_TYPE__ uint8_t;\ntypedef __UINT16_TYPE__ uint16_t;\n"
       "typedef __UINT32_TYPE__ uint32_t;\ntypedef __UINT64_TYPE__ uint64_t;\n";
   out += fmt::format("enum : int {{ W = {} }};\n", lanes);

@@ -1,0 +1,53 @@
+#include "sched/tile.h"
+
+#include <algorithm>
+
+namespace oxy::sched {
+
+namespace {
+
+using codegen::LoopNest;
+using codegen::LoopVariable;
+
+constexpr int64_t kLeastSide = 8;
+
+// The outer loop along which most of the loads run that lanes cross with a stride.
+std::optional<size_t> row_loop(const LoopNest& nest) {
+  const codegen::Phase& phase = nest.phases[0];
+  std::vector<int> votes(nest.outer.size());
+  for (const loop::Inst& inst : phase.insts) {
+    if (inst.op != loop::Op::Load || inst.operands[0] != loop::kNoInst) continue;
+    if (nest.arrays[static_cast<size_t>(inst.buffer)].dtype != DType::Float32) continue;
+    const Expr& offset = phase.expressions[static_cast<size_t>(inst.index)];
+    auto along = codegen::stride_of(offset, nest.outer.back().variable);
+    if (!along || *along == Expr(0) || *along == Expr(1)) continue;
+    for (size_t k = 0; k + 1 < nest.outer.size(); ++k) {
+      auto stride = codegen::stride_of(offset, nest.outer[k].variable);
+      if (stride && *stride == Expr(1)) ++votes[k];
+    }
+  }
+  auto best = std::ranges::max_element(votes);
+  if (*best == 0) return std::nullopt;
+  return static_cast<size_t>(best - votes.begin());
+}
+
+}  // namespace
+
+void tile_transposes(LoopNest& nest) {
+  if (nest.axis != codegen::VectorAxis::Outer || nest.outer.size() < 2 || nest.phases.size() != 1 ||
+      nest.serial)
+    return;
+  const codegen::Phase& phase = nest.phases[0];
+  if (!phase.loops.empty() || !phase.reduction.empty()) return;
+  auto row = row_loop(nest);
+  if (!row) return;
+  if (codegen::estimate(nest.outer[*row].extent) < kLeastSide ||
+      codegen::estimate(nest.outer.back().extent) < kLeastSide)
+    return;
+  LoopVariable moved = nest.outer[*row];
+  nest.outer.erase(nest.outer.begin() + static_cast<std::ptrdiff_t>(*row));
+  nest.outer.insert(nest.outer.end() - 1, moved);
+  nest.tiled = true;
+}
+
+}  // namespace oxy::sched
