@@ -5,5 +5,7 @@ find_package(nanobind CONFIG REQUIRED PATHS ${NANOBIND_DIR})
 nanobind_add_module(_core NB_STATIC NOMINSIZE NOSTRIP ${CMAKE_SOURCE_DIR}/src/pybind/module/core.cc)
 target_link_libraries(_core PRIVATE oxyfuel_pybind oxyfuel_driver)
 target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
-set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/oxyfuel)
+if(NOT SKBUILD)  # for development the extension lies beside the Python files
+  set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/oxyfuel)
+endif()
 install(TARGETS _core LIBRARY DESTINATION oxyfuel)
