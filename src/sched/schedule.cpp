@@ -16,6 +16,7 @@
 #include "sched/memory.h"
 #include "sched/nest_builder.h"
 #include "sched/split.h"
+#include "sched/split_reductions.h"
 #include "sched/tile.h"
 
 namespace oxy::sched {
@@ -91,6 +92,7 @@ class Scheduler {
 
   plan::Plan run() {
     remove_dead_steps(program_);
+    split_long_reductions(program_);
     std::vector<Item> items = normalise(program_);
     Dependencies dependencies = find_dependencies(program_, items);
     FusionOptions fusion{options_.threads, options_.fuse, target_.l2_bytes / 2};

@@ -155,3 +155,16 @@ TEST_CASE("schedule: concatenation, padding and losses") {
   return %3
 })");
 }
+
+TEST_CASE("schedule: long reductions to few results are split") {
+  auto outcome = check_graph(R"(graph(%0: float32[3, 512, 257]) {
+  %1: float32[] = aten::sum(%0, dtype=None)
+  %2: float32[3] = aten::amax(%0, [1, 2], False)
+  %3: float32[] = aten::mean(%0, dtype=None)
+  return %1, %2, %3
+})",
+                             {1e-4, 1e-2});
+  int64_t widest = 0;
+  for (const plan::Step& step : outcome.plan.steps) widest = std::max(widest, std::get<plan::Launch>(step).extent.constant());
+  CHECK(widest >= 64);
+}
