@@ -1,6 +1,8 @@
 """The public functions: they check their arguments and hand over to the compiler."""
 
+import copyreg
 import functools
+import sys
 
 import torch
 
@@ -55,11 +57,30 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         return model
     if isinstance(model, torch.nn.Module):
         return compile_module(model, settings)
-    compiled = _core.compile(model, **settings)
-    for name in functools.WRAPPER_ASSIGNMENTS:
-        if hasattr(model, name):
-            setattr(compiled, name, getattr(model, name))
+    compiled = _compile_callable(model, settings)
     return compiled
+
+
+def _compile_callable(target, settings):
+    compiled = _core.compile(target, **settings)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(target, name):
+            setattr(compiled, name, getattr(target, name))
+    compiled._oxyfuel_settings = settings
+    return compiled
+
+
+def _reduce_callable(compiled):
+    # The name that a decorated function is found by; otherwise what it was made from.
+    found = sys.modules.get(getattr(compiled, "__module__", None))
+    for name in getattr(compiled, "__qualname__", "<locals>").split("."):
+        found = getattr(found, name, None)
+    if found is compiled:
+        return compiled.__qualname__
+    return _compile_callable, (compiled.__wrapped__, compiled._oxyfuel_settings)
+
+
+copyreg.pickle(_core.CompiledFunction, _reduce_callable)
 
 
 def _settings(options):
@@ -76,6 +97,8 @@ def _settings(options):
             value = float(value)
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
+        if name == "recompile_limit" and value < 1:
+            raise ValueError(f"option 'recompile_limit' must be at least 1, not {value}")
         settings[name] = value
     return settings
 

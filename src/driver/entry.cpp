@@ -124,6 +124,7 @@ std::optional<std::vector<Ref>> Entry::run() {
     Ref done = Ref::steal(PyObject_Call(callable.get(), args.get(), keywords.get()));
     if (!done) break;
   }
+  if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
   if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
   return results;
 }

@@ -1,5 +1,6 @@
 #include "driver/pipeline.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -27,9 +28,20 @@ namespace {
 class InterpretedGraph : public CompiledGraph {
  public:
   InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
-      : graph_(std::move(graph)), constants_(std::move(constants)) {}
+      : graph_(std::move(graph)), constants_(std::move(constants)) {
+    for (const graph::Node& node : graph_.nodes) is_random_ = is_random_ || node.op->is_random;
+  }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
-    return runtime::interpret(graph_, inputs, constants_);
+    if (!is_random_) return runtime::interpret(graph_, inputs, constants_);
+    // A run that fails is made again in eager: it must draw the same numbers.
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const at::Tensor before = generator.get_state();
+    try {
+      return runtime::interpret(graph_, inputs, constants_);
+    } catch (...) {
+      generator.set_state(before);
+      throw;
+    }
   }
   bool is_long() const override { return false; }
   bool valid(std::span<const at::Tensor>) override { return true; }
@@ -37,6 +49,7 @@ class InterpretedGraph : public CompiledGraph {
  private:
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
+  bool is_random_ = false;
 };
 
 // Steps of a plan from which on giving up the GIL (0.1 us) is lost in the noise.

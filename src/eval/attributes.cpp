@@ -20,22 +20,50 @@ using guards::SourceKind;
 
 namespace {
 
-Ref interned(const char* name) { return Ref::steal(PyUnicode_InternFromString(name)); }
+Ref interned(const char* name) {
+  return Ref::steal(PyUnicode_InternFromString(name));
+}
 
 Ref attribute_error(PyObject* object, PyObject* name) {
   PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(object)->tp_name, name);
   return {};
 }
 
-bool name_is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+bool name_is(PyObject* name, const char* text) {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 30> kUntraceable = {
-    "grad", "grad_fn", "_grad", "_base", "_version", "data_ptr", "storage", "untyped_storage", "_typed_storage",
-    "_backward_hooks", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "backward",
-    "requires_grad_", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "__dlpack__", "__array__",
-    "_cdata", "__reduce_ex__", "__reduce__", "__setstate__", "_post_accumulate_grad_hooks", "__deepcopy__", "storage_offset_",
-    "_make_subclass"};
+constexpr std::array<std::string_view, 30> kUntraceable = {"grad",
+                                                           "grad_fn",
+                                                           "_grad",
+                                                           "_base",
+                                                           "_version",
+                                                           "data_ptr",
+                                                           "storage",
+                                                           "untyped_storage",
+                                                           "_typed_storage",
+                                                           "_backward_hooks",
+                                                           "register_hook",
+                                                           "register_post_accumulate_grad_hook",
+                                                           "retain_grad",
+                                                           "backward",
+                                                           "requires_grad_",
+                                                           "set_",
+                                                           "resize_",
+                                                           "resize_as_",
+                                                           "share_memory_",
+                                                           "pin_memory",
+                                                           "__dlpack__",
+                                                           "__array__",
+                                                           "_cdata",
+                                                           "__reduce_ex__",
+                                                           "__reduce__",
+                                                           "__setstate__",
+                                                           "_post_accumulate_grad_hooks",
+                                                           "__deepcopy__",
+                                                           "storage_offset_",
+                                                           "_make_subclass"};
 
 }  // namespace
 
@@ -49,9 +77,10 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
   Ref found = type_lookup(type, interned(name).get());
-  return found && (PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
-                   Py_TYPE(found.get()) == &PyStaticMethod_Type ||
-                   (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
+  return found &&
+         (PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
+          Py_TYPE(found.get()) == &PyStaticMethod_Type ||
+          (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
 }
 
 bool Evaluator::hashes_itself(PyObject* object) {
@@ -80,7 +109,8 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     Ref pinned = pin(function.get());
     if (kind == &PyStaticMethod_Type) return pinned;
     pin(reinterpret_cast<PyObject*>(type));
-    if (PyFunction_Check(function.get())) return Ref::steal(PyMethod_New(function.get(), reinterpret_cast<PyObject*>(type)));
+    if (PyFunction_Check(function.get()))
+      return Ref::steal(PyMethod_New(function.get(), reinterpret_cast<PyObject*>(type)));
     return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
   }
   if (kind == &PyProperty_Type) {
@@ -92,6 +122,14 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     }
     pin(getter.get());
     return call_positional(getter.get(), {Ref::borrow(object)});
+  }
+  if (std::string_view(kind->tp_name) == "_collections._tuplegetter") {
+    // A field of a named tuple: its state is the index.
+    pin(descriptor);
+    if (!object) return Ref::borrow(descriptor);
+    Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
+    if (!parts) return {};
+    return get_item(object, PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0));
   }
   if (std::string_view(kind->tp_name) == "functools._lru_cache_wrapper") {
     pin(descriptor);
@@ -210,7 +248,8 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
 Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   if (trace::is_trace_tensor(object)) {
     const char* utf8 = PyUnicode_AsUTF8(name);
-    if (utf8 && std::find(kUntraceable.begin(), kUntraceable.end(), std::string_view(utf8)) != kUntraceable.end())
+    if (utf8 &&
+        std::find(kUntraceable.begin(), kUntraceable.end(), std::string_view(utf8)) != kUntraceable.end())
       stop(fmt::format("uses .{} of a tensor", utf8));
     if (_PyType_Lookup(Py_TYPE(object), name))
       return torch_result(*this, [&] { return Ref::steal(PyObject_GetAttr(object, name)); });
@@ -227,7 +266,8 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   if (PyModule_Check(object)) {
     PyObject* dict = PyModule_GetDict(object);
     const SourceId source = guards().pinned(dict);
-    if (PyObject* value = PyDict_GetItemWithError(dict, name)) return admit(value, guards().dict_item(source, name));
+    if (PyObject* value = PyDict_GetItemWithError(dict, name))
+      return admit(value, guards().dict_item(source, name));
     guards().require(source, CheckKind::Absent, name);
     Ref value = Ref::steal(PyObject_GetAttr(object, name));
     return value ? pin(value.get()) : Ref();
@@ -252,11 +292,13 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   if (PyMethod_Check(object)) {
     const SourceId source = source_of(object);
     if (name_is(name, "__func__"))
-      return source == kNoSource ? Ref::borrow(PyMethod_GET_FUNCTION(object))
-                                 : admit(PyMethod_GET_FUNCTION(object), guards().derived(SourceKind::MethodFunction, source));
+      return source == kNoSource
+                 ? Ref::borrow(PyMethod_GET_FUNCTION(object))
+                 : admit(PyMethod_GET_FUNCTION(object), guards().derived(SourceKind::MethodFunction, source));
     if (name_is(name, "__self__"))
-      return source == kNoSource ? Ref::borrow(PyMethod_GET_SELF(object))
-                                 : admit(PyMethod_GET_SELF(object), guards().derived(SourceKind::MethodSelf, source));
+      return source == kNoSource
+                 ? Ref::borrow(PyMethod_GET_SELF(object))
+                 : admit(PyMethod_GET_SELF(object), guards().derived(SourceKind::MethodSelf, source));
     return get_attribute(PyMethod_GET_FUNCTION(object), name);
   }
   if (PyFunction_Check(object)) {
@@ -273,7 +315,8 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!is_external(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return Ref::steal(PyObject_GetAttr(object, name));
-  if (PyCFunction_Check(object) || is_builtin_iterator(object)) return Ref::steal(PyObject_GetAttr(object, name));
+  if (PyCFunction_Check(object) || is_builtin_iterator(object))
+    return Ref::steal(PyObject_GetAttr(object, name));
 
   Ref result;
   Ref getattribute = type_lookup(type, interned("__getattribute__").get());
@@ -292,7 +335,8 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   if (!fallback) return {};
   PyErr_Clear();
   if (PyObject* module_class = well_known("torch.nn", "Module");
-      module_class && fallback == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), interned("__getattr__").get())) {
+      module_class && fallback == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
+                                                 interned("__getattr__").get())) {
     for (const char* group : {"_parameters", "_buffers", "_modules"}) {
       Ref dict = generic_get_attribute(object, interned(group).get());
       if (!dict) {
@@ -330,7 +374,8 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       return static_cast<bool>(call_positional(setter.get(), std::move(args)));
     }
     if (is_external(object)) {
-      if (kind != &PyMemberDescr_Type) stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
+      if (kind != &PyMemberDescr_Type)
+        stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
       record_attribute_effect(object, name, value);
       return true;
     }
@@ -364,7 +409,8 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
 }
 
 bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value) {
-  if (trace::is_trace_tensor(object)) stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
+  if (trace::is_trace_tensor(object))
+    stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
   if (PyType_Check(object)) stop("sets an attribute of a class");
   if (PyModule_Check(object)) {
     pin(object);
@@ -380,13 +426,19 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
     if (module_class && setter == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
                                                  interned(value ? "__setattr__" : "__delattr__").get())) {
       if (!is_external(object)) return PyObject_SetAttr(object, name, value) == 0;
-      const bool special = value && (THPVariable_Check(value) ||
-                                     PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(module_class)));
-      if (special) stop("assigns a tensor or a module to an attribute of a module");
+      const bool special =
+          value &&
+          (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(well_known("torch.nn", "Parameter"))) ||
+           PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(module_class)));
+      if (special) stop("assigns a parameter or a module to an attribute of a module");
       for (const char* group : {"_parameters", "_buffers", "_modules"}) {
         Ref dict = generic_get_attribute(object, interned(group).get());
         const int found = dict ? contains(dict.get(), name) : 0;
-        if (found) stop("replaces a parameter, buffer or submodule");
+        if (found > 0) {
+          if (value && get_item(dict.get(), name) == value)
+            return true;  // `self.count += 1` puts back what was there
+          stop("replaces a parameter, buffer or submodule");
+        }
         PyErr_Clear();
       }
       return generic_set_attribute(object, name, value);

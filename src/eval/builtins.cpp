@@ -15,13 +15,20 @@
 namespace oxy::eval {
 namespace {
 
-Ref none() { return Ref::borrow(Py_None); }
-Ref boolean(bool value) { return Ref::borrow(value ? Py_True : Py_False); }
+Ref none() {
+  return Ref::borrow(Py_None);
+}
+Ref boolean(bool value) {
+  return Ref::borrow(value ? Py_True : Py_False);
+}
 
-PyObject* arg(const Arguments& a, size_t i) { return a.positional[i].get(); }
+PyObject* arg(const Arguments& a, size_t i) {
+  return a.positional[i].get();
+}
 
 // Checks the number of positional arguments as the real function would, or gives up.
-void expect(Evaluator& e, const Arguments& a, const char* name, size_t low, size_t high, bool keywords = false) {
+void expect(Evaluator& e, const Arguments& a, const char* name, size_t low, size_t high,
+            bool keywords = false) {
   if (a.positional.size() < low || a.positional.size() > high || (!keywords && !a.keywords.empty()))
     e.stop(fmt::format("calls {}() with unusual arguments", name));
 }
@@ -35,11 +42,13 @@ Ref keyword(const Arguments& a, const char* name) {
 Ref length(Evaluator& e, Arguments& a) {
   expect(e, a, "len", 1, 1);
   PyObject* object = arg(a, 0);
-  if (trace::is_trace_tensor(object)) return torch_result(e, [&] {
-    const Py_ssize_t size = PyObject_Size(object);
-    return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
-  });
-  if (e.has_python_special(object, "__len__")) return e.call_positional(e.special_method(object, "__len__").get(), {});
+  if (trace::is_trace_tensor(object))
+    return torch_result(e, [&] {
+      const Py_ssize_t size = PyObject_Size(object);
+      return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
+    });
+  if (e.has_python_special(object, "__len__"))
+    return e.call_positional(e.special_method(object, "__len__").get(), {});
   const SourceId source = e.source_of(object);
   if (source != guards::kNoSource) {
     if (!(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
@@ -127,7 +136,8 @@ Ref make_super(Evaluator& e, Arguments& a) {
     PyObject* names = frame.pycode()->co_localsplusnames;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
       const Ref& local = frame.locals[static_cast<size_t>(i)];
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && local && PyCell_Check(local.get()))
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && local &&
+          PyCell_Check(local.get()))
         type = Ref::borrow(PyCell_GET(local.get()));
     }
     self = e.first_local(frame);
@@ -135,7 +145,8 @@ Ref make_super(Evaluator& e, Arguments& a) {
   }
   if (!type || !self) e.stop("super() outside of a method");
   e.pin(type.get());
-  return Ref::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), type.get(), self.get(), nullptr));
+  return Ref::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), type.get(),
+                                                 self.get(), nullptr));
 }
 
 Ref make_iterator(Evaluator& e, Arguments& a) {
@@ -176,8 +187,12 @@ Ref hashed(Evaluator& e, const Arguments& a, const char* name, PyObject* (*make)
   return Ref::steal(make(list.get()));
 }
 
-Ref make_set(Evaluator& e, Arguments& a) { return hashed(e, a, "set", &PySet_New); }
-Ref make_frozenset(Evaluator& e, Arguments& a) { return hashed(e, a, "frozenset", &PyFrozenSet_New); }
+Ref make_set(Evaluator& e, Arguments& a) {
+  return hashed(e, a, "set", &PySet_New);
+}
+Ref make_frozenset(Evaluator& e, Arguments& a) {
+  return hashed(e, a, "frozenset", &PyFrozenSet_New);
+}
 
 Ref make_dict(Evaluator& e, Arguments& a) {
   expect(e, a, "dict", 0, 1, true);
@@ -222,16 +237,22 @@ Ref number(Evaluator& e, const Arguments& a, const char* name, const char* speci
   expect(e, a, name, 0, 2, true);
   if (!a.positional.empty()) {
     PyObject* value = arg(a, 0);
-    if (e.has_python_special(value, special)) return e.call_positional(e.special_method(value, special).get(), {});
+    if (e.has_python_special(value, special))
+      return e.call_positional(e.special_method(value, special).get(), {});
     if (trace::is_trace_tensor(value))
       return torch_result(e, [&] { return e.call_real(reinterpret_cast<PyObject*>(type), a); });
-    if (!guards::is_constant(value)) e.stop(fmt::format("{}() of an object of type {}", name, Py_TYPE(value)->tp_name));
+    if (!guards::is_constant(value))
+      e.stop(fmt::format("{}() of an object of type {}", name, Py_TYPE(value)->tp_name));
   }
   return e.call_real(reinterpret_cast<PyObject*>(type), a);
 }
 
-Ref make_int(Evaluator& e, Arguments& a) { return number(e, a, "int", "__int__", &PyLong_Type); }
-Ref make_float(Evaluator& e, Arguments& a) { return number(e, a, "float", "__float__", &PyFloat_Type); }
+Ref make_int(Evaluator& e, Arguments& a) {
+  return number(e, a, "int", "__int__", &PyLong_Type);
+}
+Ref make_float(Evaluator& e, Arguments& a) {
+  return number(e, a, "float", "__float__", &PyFloat_Type);
+}
 
 Ref make_str(Evaluator& e, Arguments& a) {
   expect(e, a, "str", 0, 1);
@@ -278,8 +299,12 @@ Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
   return best;
 }
 
-Ref minimum(Evaluator& e, Arguments& a) { return extreme(e, a, false); }
-Ref maximum(Evaluator& e, Arguments& a) { return extreme(e, a, true); }
+Ref minimum(Evaluator& e, Arguments& a) {
+  return extreme(e, a, false);
+}
+Ref maximum(Evaluator& e, Arguments& a) {
+  return extreme(e, a, true);
+}
 
 Ref sum(Evaluator& e, Arguments& a) {
   expect(e, a, "sum", 1, 2, true);
@@ -309,12 +334,18 @@ Ref quantified(Evaluator& e, Arguments& a, bool stop_at) {
   }
 }
 
-Ref any(Evaluator& e, Arguments& a) { return quantified(e, a, true); }
-Ref all(Evaluator& e, Arguments& a) { return quantified(e, a, false); }
+Ref any(Evaluator& e, Arguments& a) {
+  return quantified(e, a, true);
+}
+Ref all(Evaluator& e, Arguments& a) {
+  return quantified(e, a, false);
+}
 
 // An iterator over the object that C code may advance.
 Ref c_iterator(Evaluator& e, PyObject* object) {
   Ref iterator = e.get_iterator(object);
+  if (iterator && e.is_external(iterator.get()))
+    e.stop("advances an iterator made before the captured region");
   if (!iterator || is_builtin_iterator(iterator.get())) return iterator;
   Ref items = e.drain(iterator.get());
   return items ? Ref::steal(PyObject_GetIter(items.get())) : Ref();
@@ -328,8 +359,12 @@ Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, size_t iterab
   return e.call_real(reinterpret_cast<PyObject*>(type), a);
 }
 
-Ref make_zip(Evaluator& e, Arguments& a) { return over_iterators(e, a, &PyZip_Type, a.positional.size()); }
-Ref make_enumerate(Evaluator& e, Arguments& a) { return over_iterators(e, a, &PyEnum_Type, 1); }
+Ref make_zip(Evaluator& e, Arguments& a) {
+  return over_iterators(e, a, &PyZip_Type, a.positional.size());
+}
+Ref make_enumerate(Evaluator& e, Arguments& a) {
+  return over_iterators(e, a, &PyEnum_Type, 1);
+}
 
 Ref make_reversed(Evaluator& e, Arguments& a) {
   expect(e, a, "reversed", 1, 1);
@@ -361,6 +396,49 @@ def reduce_(function, iterable, *initial):
         value = function(value, item)
     return value
 
+def accumulate_(iterable, function=None, *, initial=None):
+    iterator = iter(iterable)
+    total = initial
+    if initial is None:
+        for total in iterator:
+            break
+        else:
+            return
+    yield total
+    for item in iterator:
+        total = total + item if function is None else function(total, item)
+        yield total
+
+def pairwise_(iterable):
+    iterator = iter(iterable)
+    for first in iterator:
+        break
+    else:
+        return
+    for second in iterator:
+        yield first, second
+        first = second
+
+def takewhile_(predicate, iterable):
+    for item in iterable:
+        if not predicate(item):
+            return
+        yield item
+
+def dropwhile_(predicate, iterable):
+    iterator = iter(iterable)
+    for item in iterator:
+        if not predicate(item):
+            yield item
+            break
+    for item in iterator:
+        yield item
+
+def filterfalse_(predicate, iterable):
+    for item in iterable:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
 def starmap_(function, iterable):
     for items in iterable:
         yield function(*items)
@@ -383,10 +461,33 @@ Ref call_prelude(Evaluator& e, Arguments& a, const char* name) {
   return e.call(function.get(), std::move(a));
 }
 
-Ref make_map(Evaluator& e, Arguments& a) { return call_prelude(e, a, "map_"); }
-Ref make_filter(Evaluator& e, Arguments& a) { return call_prelude(e, a, "filter_"); }
-Ref reduce(Evaluator& e, Arguments& a) { return call_prelude(e, a, "reduce_"); }
-Ref starmap(Evaluator& e, Arguments& a) { return call_prelude(e, a, "starmap_"); }
+Ref make_map(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "map_");
+}
+Ref make_filter(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "filter_");
+}
+Ref reduce(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "reduce_");
+}
+Ref starmap(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "starmap_");
+}
+Ref accumulate(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "accumulate_");
+}
+Ref pairwise(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "pairwise_");
+}
+Ref take_while(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "takewhile_");
+}
+Ref drop_while(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "dropwhile_");
+}
+Ref filter_false(Evaluator& e, Arguments& a) {
+  return call_prelude(e, a, "filterfalse_");
+}
 
 Ref sorted(Evaluator& e, Arguments& a) {
   expect(e, a, "sorted", 1, 1, true);
@@ -455,7 +556,8 @@ Ref get_item(Evaluator& e, Arguments& a) {
 Ref absolute(Evaluator& e, Arguments& a) {
   expect(e, a, "abs", 1, 1);
   PyObject* value = arg(a, 0);
-  if (e.has_python_special(value, "__abs__")) return e.call_positional(e.special_method(value, "__abs__").get(), {});
+  if (e.has_python_special(value, "__abs__"))
+    return e.call_positional(e.special_method(value, "__abs__").get(), {});
   return torch_result(e, [&] { return Ref::steal(PyNumber_Absolute(value)); });
 }
 
@@ -479,13 +581,25 @@ Ref signature(Evaluator& e, Arguments& a) {
   return e.call_real(well_known("inspect", "signature"), a);
 }
 
-Ref compiling(Evaluator&, Arguments&) { return boolean(true); }
-Ref not_so(Evaluator&, Arguments&) { return boolean(false); }
+Ref compiling(Evaluator&, Arguments&) {
+  return boolean(true);
+}
+Ref not_so(Evaluator&, Arguments&) {
+  return boolean(false);
+}
 
-Ref print_text(Evaluator& e, Arguments&) { e.stop("calls print()"); }
-Ref graph_break(Evaluator& e, Arguments&) { e.stop("calls oxyfuel.graph_break()"); }
-Ref disabled(Evaluator& e, Arguments&) { e.stop("calls a function that oxyfuel.disable() keeps in eager"); }
-Ref identity_of(Evaluator& e, Arguments&) { e.stop("calls id()"); }
+Ref print_text(Evaluator& e, Arguments&) {
+  e.stop("calls print()");
+}
+Ref graph_break(Evaluator& e, Arguments&) {
+  e.stop("calls oxyfuel.graph_break()");
+}
+Ref disabled(Evaluator& e, Arguments&) {
+  e.stop("calls a function that oxyfuel.disable() keeps in eager");
+}
+Ref identity_of(Evaluator& e, Arguments&) {
+  e.stop("calls id()");
+}
 
 struct Entry {
   const char* module;
@@ -537,6 +651,11 @@ constexpr Entry kTable[] = {
     {"builtins", "id", &identity_of},
     {"functools", "reduce", &reduce},
     {"itertools", "starmap", &starmap},
+    {"itertools", "accumulate", &accumulate},
+    {"itertools", "pairwise", &pairwise},
+    {"itertools", "takewhile", &take_while},
+    {"itertools", "dropwhile", &drop_while},
+    {"itertools", "filterfalse", &filter_false},
     {"operator", "add", &binary_operator<BinaryKind::Add>},
     {"operator", "sub", &binary_operator<BinaryKind::Subtract>},
     {"operator", "mul", &binary_operator<BinaryKind::Multiply>},
@@ -578,11 +697,28 @@ bool module_among(const std::array<std::string_view, N>& prefixes, std::string_v
 }
 
 // Modules whose functions do what a compiler must not look into: they are called as they are.
-constexpr std::array<std::string_view, 22> kNotInlined = {
-    "torch._dynamo",  "torch._inductor",  "torch._functorch", "torch._higher_order_ops", "torch._subclasses",
-    "torch._library", "torch._ops",       "torch.fx",         "torch.jit",               "torch.autograd.function",
-    "torch.autograd.graph", "torch.utils.data", "torch.distributed", "torch.random",    "torch.utils.checkpoint",
-    "torch.serialization",  "logging",    "warnings",         "threading",              "oxyfuel._api", "torch.library", "torch.utils._pytree"};
+constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
+                                                          "torch._inductor",
+                                                          "torch._functorch",
+                                                          "torch._higher_order_ops",
+                                                          "torch._subclasses",
+                                                          "torch._library",
+                                                          "torch._ops",
+                                                          "torch.fx",
+                                                          "torch.jit",
+                                                          "torch.autograd.function",
+                                                          "torch.autograd.graph",
+                                                          "torch.utils.data",
+                                                          "torch.distributed",
+                                                          "torch.random",
+                                                          "torch.utils.checkpoint",
+                                                          "torch.serialization",
+                                                          "logging",
+                                                          "warnings",
+                                                          "threading",
+                                                          "oxyfuel._api",
+                                                          "torch.library",
+                                                          "torch.utils._pytree"};
 
 }  // namespace
 
@@ -594,7 +730,8 @@ BuiltinHandler find_builtin(PyObject* callable) {
     return all_entries;
   }();
   if (auto it = table.find(callable); it != table.end()) return it->second;
-  const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) || PyType_Check(callable) ||
+  const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) ||
+                          PyType_Check(callable) ||
                           std::string_view(Py_TYPE(callable)->tp_name) == "nanobind.nb_func";
   if (!missing.empty() && may_be_one) {
     // An entry whose module was not loaded so far may be what is asked for.
@@ -609,8 +746,10 @@ BuiltinHandler find_builtin(PyObject* callable) {
 }
 
 bool is_pure_builtin(PyObject* function) {
-  static constexpr std::array<std::string_view, 6> kModules = {"math", "cmath", "_operator", "_stat", "itertools", "_bisect"};
-  static constexpr std::array<std::string_view, 8> kBuiltins = {"round", "divmod", "chr", "ord", "bin", "hex", "oct", "ascii"};
+  static constexpr std::array<std::string_view, 6> kModules = {"math",  "cmath",     "_operator",
+                                                               "_stat", "itertools", "_bisect"};
+  static constexpr std::array<std::string_view, 8> kBuiltins = {"round", "divmod", "chr", "ord",
+                                                                "bin",   "hex",    "oct", "ascii"};
   PyObject* self = PyCFunction_GET_SELF(function);
   if (!self || !PyModule_Check(self)) return false;
   const char* module = PyModule_GetName(self);
@@ -620,16 +759,33 @@ bool is_pure_builtin(PyObject* function) {
   }
   if (std::find(kModules.begin(), kModules.end(), module) != kModules.end()) return true;
   return std::string_view(module) == "builtins" &&
-         std::find(kBuiltins.begin(), kBuiltins.end(), reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name) !=
-             kBuiltins.end();
+         std::find(kBuiltins.begin(), kBuiltins.end(),
+                   reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name) != kBuiltins.end();
 }
 
 bool is_pure_type(PyTypeObject* type) {
-  static constexpr std::array<std::string_view, 22> kNames = {
-      "range", "slice", "complex", "bytes", "bytearray", "torch.Size", "torch.device", "torch.finfo", "torch.iinfo", "property",
-      "staticmethod", "classmethod", "itertools.chain", "itertools.repeat", "itertools.product", "itertools.islice",
-      "itertools.count", "datetime.timedelta", "operator.itemgetter", "operator.attrgetter", "collections.deque",
-      "torch._C._InferenceMode"};
+  static constexpr std::array<std::string_view, 22> kNames = {"range",
+                                                              "slice",
+                                                              "complex",
+                                                              "bytes",
+                                                              "bytearray",
+                                                              "torch.Size",
+                                                              "torch.device",
+                                                              "torch.finfo",
+                                                              "torch.iinfo",
+                                                              "property",
+                                                              "staticmethod",
+                                                              "classmethod",
+                                                              "itertools.chain",
+                                                              "itertools.repeat",
+                                                              "itertools.product",
+                                                              "itertools.islice",
+                                                              "itertools.count",
+                                                              "datetime.timedelta",
+                                                              "operator.itemgetter",
+                                                              "operator.attrgetter",
+                                                              "collections.deque",
+                                                              "torch._C._InferenceMode"};
   return std::find(kNames.begin(), kNames.end(), type->tp_name) != kNames.end();
 }
 

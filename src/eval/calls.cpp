@@ -50,20 +50,67 @@ bool is_logger(PyObject* object) {
 }
 
 // Logger methods that write a record and return nothing.
-constexpr std::array<std::string_view, 7> kLogging = {"debug", "info", "warning", "error", "critical", "log", "warn"};
+constexpr std::array<std::string_view, 7> kLogging = {"debug",    "info", "warning", "error",
+                                                      "critical", "log",  "warn"};
 
 // Methods of builtin containers that change the object they belong to.
-constexpr std::array<std::string_view, 33> kMutators = {
-    "append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort", "reverse", "update", "setdefault", "add",
-    "discard", "__setitem__", "__delitem__", "__init__", "__iadd__", "__imul__", "__ior__", "__iand__", "__isub__", "__ixor__",
-    "difference_update", "intersection_update", "symmetric_difference_update", "appendleft", "extendleft", "popleft", "rotate",
-    "move_to_end", "__setattr__", "__delattr__", "__setstate__"};
+constexpr std::array<std::string_view, 33> kMutators = {"append",
+                                                        "extend",
+                                                        "insert",
+                                                        "pop",
+                                                        "popitem",
+                                                        "remove",
+                                                        "clear",
+                                                        "sort",
+                                                        "reverse",
+                                                        "update",
+                                                        "setdefault",
+                                                        "add",
+                                                        "discard",
+                                                        "__setitem__",
+                                                        "__delitem__",
+                                                        "__init__",
+                                                        "__iadd__",
+                                                        "__imul__",
+                                                        "__ior__",
+                                                        "__iand__",
+                                                        "__isub__",
+                                                        "__ixor__",
+                                                        "difference_update",
+                                                        "intersection_update",
+                                                        "symmetric_difference_update",
+                                                        "appendleft",
+                                                        "extendleft",
+                                                        "popleft",
+                                                        "rotate",
+                                                        "move_to_end",
+                                                        "__setattr__",
+                                                        "__delattr__",
+                                                        "__setstate__"};
 
 // Methods that only look at the items of their arguments: those may be external containers or generators.
-constexpr std::array<std::string_view, 22> kReadsArguments = {
-    "extend", "update", "join", "union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset",
-    "isdisjoint", "fromkeys", "difference_update", "intersection_update", "symmetric_difference_update", "extendleft",
-    "__init__", "__add__", "__iadd__", "__or__", "__ior__", "format", "format_map"};
+constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
+                                                              "update",
+                                                              "join",
+                                                              "union",
+                                                              "intersection",
+                                                              "difference",
+                                                              "symmetric_difference",
+                                                              "issubset",
+                                                              "issuperset",
+                                                              "isdisjoint",
+                                                              "fromkeys",
+                                                              "difference_update",
+                                                              "intersection_update",
+                                                              "symmetric_difference_update",
+                                                              "extendleft",
+                                                              "__init__",
+                                                              "__add__",
+                                                              "__iadd__",
+                                                              "__or__",
+                                                              "__ior__",
+                                                              "format",
+                                                              "format_map"};
 
 }  // namespace
 
@@ -77,7 +124,8 @@ void stop_on_torch_error(const Evaluator& evaluator) {
   if (const size_t line_end = message.find('\n'); line_end != std::string::npos) message.resize(line_end);
   if (type == trace::trace_error()) evaluator.stop(message);
   evaluator.stop(fmt::format("torch raises {}: {}",
-                             type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an error", message));
+                             type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an error",
+                             message));
 }
 
 Ref Evaluator::call_positional(PyObject* callable, std::vector<Ref> positional) {
@@ -100,14 +148,16 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
     }
   }
   return Ref::steal(PyObject_Vectorcall(callable, values.data() + 1,
-                                        arguments.positional.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
+                                        arguments.positional.size() | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                        names.get()));
 }
 
 Ref Evaluator::call_real_plain(PyObject* callable, const Arguments& arguments) {
   Arguments shown;
   const std::string what = describe_callable(callable);
   for (const Ref& value : arguments.positional) shown.positional.push_back(plain(value.get(), what.c_str()));
-  for (const auto& [name, value] : arguments.keywords) shown.keywords.emplace_back(name, plain(value.get(), what.c_str()));
+  for (const auto& [name, value] : arguments.keywords)
+    shown.keywords.emplace_back(name, plain(value.get(), what.c_str()));
   return call_real(callable, shown);
 }
 
@@ -121,14 +171,31 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     const SourceId source = source_of(callable);
     PyObject* function = PyMethod_GET_FUNCTION(callable);
     PyObject* self = PyMethod_GET_SELF(callable);
-    Ref admitted_function = source == kNoSource ? Ref::borrow(function)
-                                                : admit(function, guards().derived(SourceKind::MethodFunction, source));
-    Ref admitted_self =
-        source == kNoSource ? Ref::borrow(self) : admit(self, guards().derived(SourceKind::MethodSelf, source));
+    Ref admitted_function = source == kNoSource
+                                ? Ref::borrow(function)
+                                : admit(function, guards().derived(SourceKind::MethodFunction, source));
+    Ref admitted_self = source == kNoSource ? Ref::borrow(self)
+                                            : admit(self, guards().derived(SourceKind::MethodSelf, source));
     arguments.positional.insert(arguments.positional.begin(), std::move(admitted_self));
     return call(admitted_function.get(), std::move(arguments));
   }
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
+  if (is_external(callable)) {
+    // A bound method of C made before the call: what it belongs to was made before the call as well.
+    if (PyCFunction_Check(callable)) {
+      PyObject* self = PyCFunction_GET_SELF(callable);
+      if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
+        Ref admitted = admit(self, guards().derived(SourceKind::MethodSelf, source_of(callable)));
+        if (trace::is_trace_tensor(admitted.get())) {
+          Ref bound = Ref::steal(PyObject_GetAttrString(
+              admitted.get(), reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+          return bound ? call_torch(bound.get(), arguments) : Ref();
+        }
+      }
+    }
+    if (Py_TYPE(callable) == &_PyMethodWrapper_Type)
+      stop("calls a bound special method made before the call");
+  }
   if (PyFunction_Check(callable)) {
     if (is_torch_function(callable)) return call_torch(callable, arguments);
     if (!arguments.positional.empty() && is_logger(arguments.positional[0].get())) {
@@ -137,7 +204,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     }
     return call_python_function(callable, std::move(arguments));
   }
-  if (PyType_Check(callable)) return call_type(reinterpret_cast<PyTypeObject*>(callable), std::move(arguments));
+  if (PyType_Check(callable))
+    return call_type(reinterpret_cast<PyTypeObject*>(callable), std::move(arguments));
   if (is_torch_function(callable)) return call_torch(callable, arguments);
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
@@ -153,7 +221,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (arguments.positional.empty()) stop(fmt::format("calls {} without self", describe_callable(callable)));
     Ref self = std::move(arguments.positional.front());
     arguments.positional.erase(arguments.positional.begin());
-    Ref bound = Ref::steal(type->tp_descr_get(callable, self.get(), reinterpret_cast<PyObject*>(Py_TYPE(self.get()))));
+    Ref bound = Ref::steal(
+        type->tp_descr_get(callable, self.get(), reinterpret_cast<PyObject*>(Py_TYPE(self.get()))));
     if (!bound) return {};
     const char* name = PyUnicode_AsUTF8(PyDescr_NAME(callable));
     return call_c_method(bound.get(), self.get(), name ? name : "", std::move(arguments));
@@ -179,8 +248,9 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
     while (PyDict_Next(dict.get(), &position, &key, &value)) {
-      const bool given = std::any_of(arguments.keywords.begin(), arguments.keywords.end(),
-                                     [&](const auto& k) { return PyUnicode_Compare(k.first.get(), key) == 0; });
+      const bool given =
+          std::any_of(arguments.keywords.begin(), arguments.keywords.end(),
+                      [&](const auto& k) { return PyUnicode_Compare(k.first.get(), key) == 0; });
       if (!given) all.keywords.emplace_back(Ref::borrow(key), Ref::borrow(value));
     }
     for (auto& keyword : arguments.keywords) all.keywords.push_back(std::move(keyword));
@@ -190,7 +260,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     pin(callable);
     if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
       return record_call_effect(callable, std::move(arguments));
-    Ref wrapped = generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
+    Ref wrapped =
+        generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
     if (!wrapped) return {};
     return call(wrapped.get(), std::move(arguments));
   }
@@ -218,8 +289,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (name == "__getattribute__" && arguments.positional.size() == 1)
     return generic_get_attribute(self, arguments.positional[0].get());
   if (name == "__setattr__" && arguments.positional.size() == 2)
-    return generic_set_attribute(self, arguments.positional[0].get(), arguments.positional[1].get()) ? Ref::borrow(Py_None)
-                                                                                                     : Ref();
+    return generic_set_attribute(self, arguments.positional[0].get(), arguments.positional[1].get())
+               ? Ref::borrow(Py_None)
+               : Ref();
   if (name == "__delattr__" && arguments.positional.size() == 1)
     return generic_set_attribute(self, arguments.positional[0].get(), nullptr) ? Ref::borrow(Py_None) : Ref();
   if (PyMethod_Check(self) || PyFunction_Check(self)) {
@@ -227,8 +299,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   }
   if (PyType_Check(self)) {
     if (name == "__call__") return call(self, std::move(arguments));
-    if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" || name == "__subclasscheck__" ||
-        name == "fromkeys" || name == "maketrans" || name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
+    if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
+        name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
+        name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
       return call_real_plain(bound, arguments);
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
   }
@@ -257,14 +330,16 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
       return call_real(bound, arguments);
   }
-  if (name == "__hash__" || name == "__repr__" || name == "__str__" || name == "__format__" || name == "__sizeof__" ||
-      name == "__dir__")
+  if (name == "__hash__" || name == "__repr__" || name == "__str__" || name == "__format__" ||
+      name == "__sizeof__" || name == "__dir__")
     stop(fmt::format("calls {} of an object of type {}", name, Py_TYPE(self)->tp_name));
   if (name == "__enter__" || name == "__exit__") {
-    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) return call_real_plain(bound, arguments);
+    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C."))
+      return call_real_plain(bound, arguments);
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
-  const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) || PyAnySet_Check(self) ||
+  const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) ||
+                         PyAnySet_Check(self) ||
                          reinterpret_cast<PyObject*>(Py_TYPE(self)) == well_known("collections", "deque");
   if (external) {
     if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
@@ -293,7 +368,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       if (!method) return {};
       return call_c_method(method.get(), copy.get(), name, std::move(arguments));
     }
-    if (among(kMutators, name)) stop(fmt::format("changes a {} made before the call", Py_TYPE(self)->tp_name));
+    if (among(kMutators, name))
+      stop(fmt::format("changes a {} made before the call", Py_TYPE(self)->tp_name));
     if ((Py_TYPE(self) == &PyDictProxy_Type)) stop("reads a mapping proxy");
     stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
   }
@@ -303,19 +379,23 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if (name == "sort" && !arguments.keywords.empty()) stop("sorts in place with a key");
     if (name == "index" || name == "count" || name == "remove" || name == "__contains__") {
       for (const Ref& value : arguments.positional)
-        if (has_python_special(value.get(), "__eq__")) stop("compares objects with their own __eq__ in C code");
+        if (has_python_special(value.get(), "__eq__"))
+          stop("compares objects with their own __eq__ in C code");
     }
     if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
         hashes_itself(arguments.positional[0].get()))
       stop("a dict key that hashes itself");
     for (Ref& value : arguments.positional) {
       if (!among(kReadsArguments, name)) continue;
-      if (PyDict_Check(value.get())) value = materialize(value.get());
-      else if (!guards::is_constant(value.get())) value = drain(value.get());
+      if (PyDict_Check(value.get()))
+        value = materialize(value.get());
+      else if (!guards::is_constant(value.get()))
+        value = drain(value.get());
       if (!value) return {};
     }
     Ref result = call_real(bound, arguments);
-    if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(*this);
+    if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(trace::trace_error()))
+      stop_on_torch_error(*this);
     return result;
   }
   if (std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) return call_torch(bound, arguments);
@@ -344,7 +424,8 @@ bool Evaluator::set_external_item(PyObject* dict, PyObject* key, PyObject* value
 
 // `type.__new__` of a C type, with the class as first argument.
 Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
-  if (arguments.positional.empty() || !PyType_Check(arguments.positional[0].get())) return call_real(bound, arguments);
+  if (arguments.positional.empty() || !PyType_Check(arguments.positional[0].get()))
+    return call_real(bound, arguments);
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
     Arguments only_class;
@@ -412,7 +493,8 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
     Ref result = call(init.get(), std::move(arguments));
     if (!result) return {};
     if (result != Py_None) {
-      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
+      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                   Py_TYPE(result.get())->tp_name);
       return {};
     }
     return object;
@@ -458,10 +540,12 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
     const size_t extra = given > positional_count ? given - positional_count : 0;
     Ref rest = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(extra)));
     for (size_t i = 0; i < extra; ++i)
-      PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i), arguments.positional[positional_count + i].new_reference());
+      PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i),
+                       arguments.positional[positional_count + i].new_reference());
     frame.locals[next_slot++] = std::move(rest);
   } else if (given > positional_count) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zu positional arguments but %zu were given", name, positional_count, given);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zu positional arguments but %zu were given", name,
+                 positional_count, given);
     return false;
   }
   Ref extra_keywords;
@@ -499,10 +583,11 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
       if (frame.locals[i]) continue;
       const auto k = static_cast<Py_ssize_t>(i - (positional_count - count));
       PyObject* value = PyTuple_GET_ITEM(object->func_defaults, k);
-      frame.locals[i] = source == kNoSource
-                            ? Ref::borrow(value)
-                            : admit(value, guards().tuple_item(guards().derived(SourceKind::FunctionDefaults, source),
-                                                               static_cast<int32_t>(k)));
+      frame.locals[i] =
+          source == kNoSource
+              ? Ref::borrow(value)
+              : admit(value, guards().tuple_item(guards().derived(SourceKind::FunctionDefaults, source),
+                                                 static_cast<int32_t>(k)));
     }
   }
   if (object->func_kwdefaults) {
@@ -511,10 +596,11 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
       PyObject* parameter = PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i));
       PyObject* value = PyDict_GetItemWithError(object->func_kwdefaults, parameter);
       if (!value) continue;
-      frame.locals[i] = source == kNoSource
-                            ? Ref::borrow(value)
-                            : admit(value, guards().dict_item(guards().derived(SourceKind::FunctionKwDefaults, source),
-                                                              parameter));
+      frame.locals[i] =
+          source == kNoSource
+              ? Ref::borrow(value)
+              : admit(value, guards().dict_item(guards().derived(SourceKind::FunctionKwDefaults, source),
+                                                parameter));
     }
   }
   for (size_t i = 0; i < named; ++i) {
@@ -530,8 +616,8 @@ void Evaluator::pin_function(PyObject* function) {
   if (is_fresh_function(function)) return;
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   pin(function);
-  guards().require(guards().derived(SourceKind::FunctionCode, source_of(function)), guards::CheckKind::Identity,
-                   object->func_code);
+  guards().require(guards().derived(SourceKind::FunctionCode, source_of(function)),
+                   guards::CheckKind::Identity, object->func_code);
   for (Py_ssize_t i = 0; object->func_closure && i < PyTuple_GET_SIZE(object->func_closure); ++i) {
     PyObject* cell = PyTuple_GET_ITEM(object->func_closure, i);
     if (!sources_.contains(cell)) {
@@ -554,18 +640,20 @@ Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject
   for (size_t i = 0; i < positional; ++i) {
     const size_t slot = arguments.positional.size();
     if (slot < positional_slots) unread[slot] = sources[i];
-    arguments.positional.push_back(slot < positional_slots ? Ref::borrow(values[i]) : admit(values[i], sources[i]));
+    arguments.positional.push_back(slot < positional_slots ? Ref::borrow(values[i])
+                                                           : admit(values[i], sources[i]));
   }
   for (size_t i = 0; i < keyword_count; ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
     const size_t from = positional + i;
     size_t slot = static_cast<size_t>(code->co_posonlyargcount);
     while (slot < named &&
-           PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(slot)), name) != 0)
+           PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(slot)),
+                             name) != 0)
       ++slot;
     if (slot < named) unread[slot] = sources[from];
-    arguments.keywords.emplace_back(Ref::borrow(name),
-                                    slot < named ? Ref::borrow(values[from]) : admit(values[from], sources[from]));
+    arguments.keywords.emplace_back(
+        Ref::borrow(name), slot < named ? Ref::borrow(values[from]) : admit(values[from], sources[from]));
   }
   pin_function(function);
   Frame frame;
@@ -577,7 +665,8 @@ Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject
 Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
-  if (const char* reason = refusal_to_inline(function)) stop(fmt::format("calls {}: {}", describe_callable(function), reason));
+  if (const char* reason = refusal_to_inline(function))
+    stop(fmt::format("calls {}: {}", describe_callable(function), reason));
   pin_function(function);
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) stop("calls a coroutine function");
   if (code->co_flags & CO_GENERATOR) {

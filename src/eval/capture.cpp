@@ -27,6 +27,7 @@ class ThreadState {
     PyErr_SetHandledException(handled_ && handled_ != Py_None ? handled_.get() : nullptr);
   }
   bool grad_mode() const { return grad_mode_; }
+  const Ref& handled() const { return handled_; }
 
  private:
   bool grad_mode_;
@@ -38,15 +39,16 @@ std::string raised_text() {
   PyErr_Fetch(type.out(), value.out(), traceback.out());
   Ref text = value ? Ref::steal(PyObject_Str(value.get())) : Ref();
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  std::string result = fmt::format("raises {}: {}", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "?",
-                                   utf8 ? utf8 : "");
+  std::string result = fmt::format(
+      "raises {}: {}", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "?", utf8 ? utf8 : "");
   PyErr_Clear();
   return result;
 }
 
 // A function that call() would inline.
 bool runs_its_own_code(PyObject* callable) {
-  if (!PyFunction_Check(callable) || find_builtin(callable) || is_torch_function(callable) || refusal_to_inline(callable))
+  if (!PyFunction_Check(callable) || find_builtin(callable) || is_torch_function(callable) ||
+      refusal_to_inline(callable))
     return false;
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
@@ -54,7 +56,8 @@ bool runs_its_own_code(PyObject* callable) {
 
 }  // namespace
 
-Evaluator::Evaluator(const CaptureOptions& options) : options_(options), capture_(std::make_unique<Capture>()) {
+Evaluator::Evaluator(const CaptureOptions& options)
+    : options_(options), capture_(std::make_unique<Capture>()) {
   recorder_.set_location([this](graph::Graph& graph) { return location(graph); });
 }
 
@@ -62,6 +65,7 @@ Evaluator::~Evaluator() = default;
 
 std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
   ThreadState state;
+  handled_before_ = state.handled();
   PyObject* callable = roots[0];
   const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   const size_t positional = roots.size() - 1 - keyword_count;
@@ -75,12 +79,14 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
     if (PyFunction_Check(named)) {
       auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(named));
       if (i + skip < static_cast<size_t>(code->co_argcount))
-        return PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i + skip)));
+        return PyUnicode_AsUTF8(
+            PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i + skip)));
     }
     return fmt::format("args[{}]", i);
   };
   std::vector<SourceId> sources;
-  for (size_t i = 0; i < positional; ++i) sources.push_back(guards().root(static_cast<int32_t>(i + 1), label(i)));
+  for (size_t i = 0; i < positional; ++i)
+    sources.push_back(guards().root(static_cast<int32_t>(i + 1), label(i)));
   for (size_t i = 0; i < keyword_count; ++i)
     sources.push_back(guards().root(static_cast<int32_t>(1 + positional + i),
                                     PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)))));
@@ -96,8 +102,9 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
   } else {
     for (size_t i = 0; i < positional; ++i) arguments.positional.push_back(admit(values[i], sources[i]));
     for (size_t i = positional; i < values.size(); ++i)
-      arguments.keywords.emplace_back(Ref::borrow(PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i - positional))),
-                                      admit(values[i], sources[i]));
+      arguments.keywords.emplace_back(
+          Ref::borrow(PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i - positional))),
+          admit(values[i], sources[i]));
     result = call(function.get(), std::move(arguments));
   }
   if (!result) stop(raised_text());
@@ -108,6 +115,7 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
 
 std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64_t stop_at) {
   ThreadState state;
+  handled_before_ = state.handled();
   stop_at_ = stop_at;
   Frame frame;
   frame.code_object = Ref::borrow(reinterpret_cast<PyObject*>(roots.code));
@@ -123,7 +131,8 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
     frame.locals.push_back(Ref::borrow(local));
   }
   for (PyObject* entry : roots.stack) {
-    const SourceId source = guards().root(index, fmt::format("stack[{}]", index - static_cast<int32_t>(roots.locals.size())));
+    const SourceId source =
+        guards().root(index, fmt::format("stack[{}]", index - static_cast<int32_t>(roots.locals.size())));
     ++index;
     if (!entry) guards().require(source, guards::CheckKind::Unbound, nullptr);
     frame.stack.push_back(entry ? admit(entry, source) : Ref());
@@ -139,6 +148,14 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
     for (size_t i = 0; i < frame.locals.size(); ++i) results.push_back({frame.locals[i], frame.unread[i]});
     for (Ref& entry : frame.stack) results.push_back({std::move(entry)});
   }
+  Ref handled = Ref::steal(PyErr_GetHandledException());
+  if (handled != state.handled()) {
+    // The outer exception, which is what a handler's end goes back to, lies on the stack.
+    if (handled && handled != Py_None && !is_external(handled.get()))
+      stop("ends inside an exception handler");
+    capture_->changes_handled = true;
+    handled_after_ = std::move(handled);
+  }
   finish(results, flow == Flow::Returned ? EndKind::Return : EndKind::Break, frame.instruction().offset);
   outermost_ = nullptr;
   return std::move(capture_);
@@ -151,15 +168,20 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   capture_->offset = offset;
   capture_->instructions = total_executed_;
   for (const Result& result : results)
-    capture_->results.push_back(result.value && result.unread != guards::kNoSource ? builder.external(result.unread)
-                                                                                   : builder.build(result.value.get()));
+    capture_->results.push_back(result.value && result.unread != guards::kNoSource
+                                    ? builder.external(result.unread)
+                                    : builder.build(result.value.get()));
+  if (handled_after_ && handled_after_ != Py_None) capture_->handled = builder.build(handled_after_.get());
   for (const auto& [object, overlay] : attribute_effects_) {
     for (const auto& [name, value] : overlay) {
       PyObject* current = nullptr;
-      if (PyDict_Check(object.get())) current = PyDict_GetItemWithError(object.get(), name.get());
-      else if (PyCell_Check(object.get())) current = PyCell_GET(object.get());
+      if (PyDict_Check(object.get()))
+        current = PyDict_GetItemWithError(object.get(), name.get());
+      else if (PyCell_Check(object.get()))
+        current = PyCell_GET(object.get());
       auto same = external_of_.find(value.get());
-      const bool unchanged = current == value.get() || (same != external_of_.end() && same->second == current);
+      const bool unchanged =
+          current == value.get() || (same != external_of_.end() && same->second == current);
       if (unchanged && (PyDict_Check(object.get()) || PyCell_Check(object.get()))) continue;
       AttributeEffect effect;
       effect.object = builder.build(object.get());
@@ -173,14 +195,16 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
     CallEffect effect;
     effect.callable = builder.build(callable.get());
     for (const Ref& value : arguments.positional) effect.positional.push_back(builder.build(value.get()));
-    for (const auto& [name, value] : arguments.keywords) effect.keywords.emplace_back(name, builder.build(value.get()));
+    for (const auto& [name, value] : arguments.keywords)
+      effect.keywords.emplace_back(name, builder.build(value.get()));
     capture_->call_effects.push_back(std::move(effect));
   }
   for (PyObject* output : builder.outputs())
     capture_->requires_grad = capture_->requires_grad || THPVariable_Unpack(output).requires_grad();
   capture_->recording = recorder_.finish(builder.outputs());
   if (!capture_->recording.foreign_constants.empty())
-    stop("uses a tensor that is reached past the captured code", "pass it as an argument or keep it in an attribute");
+    stop("uses a tensor that is reached past the captured code",
+         "pass it as an argument or keep it in an attribute");
 }
 
 }  // namespace oxy::eval

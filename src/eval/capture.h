@@ -1,5 +1,5 @@
-// What capturing a segment gives: a recording, the guards under which it is valid, and how to rebuild the Python
-// values that come out of it.
+// What capturing a segment gives: a recording, the guards under which it is valid, and how to rebuild the
+// Python values that come out of it.
 #pragma once
 
 #include <Python.h>
@@ -40,15 +40,17 @@ struct Capture {
   std::vector<guards::SourceId> inputs;     // the source of each graph input
   std::vector<guards::SourceId> externals;  // objects that the templates refer to
   EndKind end = EndKind::Return;
-  int32_t offset = -1;                   // code units
+  int32_t offset = -1;  // code units
   std::vector<Template> results;
-  TemplateObjects objects;               // shared by results and effects
+  TemplateObjects objects;                         // shared by results and effects
   std::vector<AttributeEffect> attribute_effects;  // replayed in order after the graph has run
   std::vector<CallEffect> call_effects;            // then these, in order; what they raise is raised
   int64_t instructions = 0;
-  bool requires_grad = false;            // a recorded output or written input takes part in autograd
-  int final_grad_mode = -1;              // 0 or 1 if the segment ends in another grad mode than it began in
-  std::vector<std::string> inlined;      // code objects, for explain()
+  bool requires_grad = false;    // a recorded output or written input takes part in autograd
+  bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
+  Template handled;              // (Null: none)
+  int final_grad_mode = -1;      // 0 or 1 if the segment ends in another grad mode than it began in
+  std::vector<std::string> inlined;  // code objects, for explain()
 };
 
 struct CaptureOptions {

@@ -27,14 +27,15 @@ Ref key_tuple(PyObject* dict) {
 }  // namespace
 
 bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
-  return !is_external(object) && (PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) ||
-                                  PyAnySet_Check(object) ||
-                                  Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(well_known("collections", "deque")));
+  return !is_external(object) &&
+         (PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
+          Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(well_known("collections", "deque")));
 }
 
 Ref Evaluator::materialize(PyObject* object) {
   const SourceId source = trace::is_trace_tensor(object) ? kNoSource : source_of(object);
-  if (source == kNoSource || !(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
+  if (source == kNoSource ||
+      !(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
     return Ref::borrow(object);
   if (has_effects(object)) stop("reads all of a container that it has written to");
   Ref copy;
@@ -42,8 +43,9 @@ Ref Evaluator::materialize(PyObject* object) {
     guards().require(source, CheckKind::Length, nullptr, PyTuple_GET_SIZE(object));
     copy = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      PyTuple_SET_ITEM(copy.get(), i,
-                       admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
+      PyTuple_SET_ITEM(
+          copy.get(), i,
+          admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
   } else if (PyList_Check(object)) {
     guards().require(source, CheckKind::Length, nullptr, PyList_GET_SIZE(object));
     copy = Ref::steal(PyList_New(0));
@@ -106,9 +108,12 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
   }
   if (PyAnySet_Check(object)) return materialize(object);
   if (is_generator(object)) return drain(object);
+  if (is_builtin_iterator(object) && is_external(object))
+    stop("advances an iterator made before the captured region");
   if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
-  if (!is_external(object) && (PyExceptionInstance_Check(object) || PyByteArray_Check(object) || PyMemoryView_Check(object) ||
-                               PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)))
+  if (!is_external(object) &&
+      (PyExceptionInstance_Check(object) || PyByteArray_Check(object) || PyMemoryView_Check(object) ||
+       PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)))
     return Ref::borrow(object);
   stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
 }
@@ -206,7 +211,8 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     } else if (PyErr_Occurred()) {
       return {};
     } else {
-      if (!PyDict_CheckExact(object) && Py_TYPE(object) != &PyODict_Type) stop("a missing key of a dict subclass");
+      if (!PyDict_CheckExact(object) && Py_TYPE(object) != &PyODict_Type)
+        stop("a missing key of a dict subclass");
       guards().require(source, CheckKind::Absent, hashed_key.get());
     }
     PyErr_SetObject(PyExc_KeyError, key);
@@ -220,7 +226,8 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
       if (index < 0 || index >= size) guards().require(source, CheckKind::Length, nullptr, size);
       if (index < 0) index += size;
       if (index < 0 || index >= size) {
-        PyErr_SetString(PyExc_IndexError, PyList_Check(object) ? "list index out of range" : "tuple index out of range");
+        PyErr_SetString(PyExc_IndexError,
+                        PyList_Check(object) ? "list index out of range" : "tuple index out of range");
         return {};
       }
       const auto i = static_cast<int32_t>(index);
@@ -262,7 +269,8 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
 }
 
 int Evaluator::contains(PyObject* container, PyObject* item) {
-  if (trace::is_trace_tensor(container)) stop("tests whether a tensor contains a value", "the answer depends on data");
+  if (trace::is_trace_tensor(container))
+    stop("tests whether a tensor contains a value", "the answer depends on data");
   const SourceId source = source_of(container);
   if (has_python_special(container, "__contains__")) {
     Ref method = special_method(container, "__contains__");
@@ -277,8 +285,10 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     if (auto written = attribute_effect(container, item)) return *written ? 1 : 0;
     PyObject* value = PyDict_GetItemWithError(container, item);
     if (!value && PyErr_Occurred()) return -1;
-    if (value) admit_presence(guards().dict_item(source, item));
-    else guards().require(source, CheckKind::Absent, item);
+    if (value)
+      admit_presence(guards().dict_item(source, item));
+    else
+      guards().require(source, CheckKind::Absent, item);
     return value != nullptr;
   }
   Ref copy = materialize(container);
@@ -314,8 +324,8 @@ Ref Evaluator::get_iterator(PyObject* object) {
     return method ? call_positional(method.get(), {}) : Ref();
   }
   Ref copy = materialize(object);
-  if (is_external(copy.get()) && !guards::is_constant(copy.get()) && !PyRange_Check(copy.get()) && !PyType_Check(copy.get()) &&
-      !is_value_object(copy.get()))
+  if (is_external(copy.get()) && !guards::is_constant(copy.get()) && !PyRange_Check(copy.get()) &&
+      !PyType_Check(copy.get()) && !is_value_object(copy.get()))
     stop(fmt::format("iterates over an object of type {}", Py_TYPE(object)->tp_name));
   if (!Py_TYPE(copy.get())->tp_iter && has_python_special(object, "__getitem__"))
     stop("iterates over an object by its __getitem__");
@@ -329,12 +339,15 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
     Ref method = special_method(iterator, "__next__");
     Ref value = method ? call_positional(method.get(), {}) : Ref();
     if (value) return value;
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
-    else *error = true;
+    if (PyErr_ExceptionMatches(PyExc_StopIteration))
+      PyErr_Clear();
+    else
+      *error = true;
     return {};
   }
   if (is_external(iterator)) stop("advances an iterator made before the captured region");
-  if (!is_builtin_iterator(iterator)) stop(fmt::format("iterates with an object of type {}", Py_TYPE(iterator)->tp_name));
+  if (!is_builtin_iterator(iterator))
+    stop(fmt::format("iterates with an object of type {}", Py_TYPE(iterator)->tp_name));
   if (!Py_TYPE(iterator)->tp_iternext) {
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", Py_TYPE(iterator)->tp_name);
     *error = true;
@@ -342,8 +355,10 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
   }
   Ref value = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
   if (!value && PyErr_Occurred()) {
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
-    else *error = true;
+    if (PyErr_ExceptionMatches(PyExc_StopIteration))
+      PyErr_Clear();
+    else
+      *error = true;
   }
   return value;
 }
@@ -351,7 +366,8 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
 Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo) {
   if (auto it = memo.find(object); it != memo.end()) return it->second;
   if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
-  if (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))) return Ref::borrow(object);
+  if (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object)))
+    return Ref::borrow(object);
   auto keep = [&](Ref copy) {
     memo.emplace(object, copy);
     keep_alive_.push_back(Ref::borrow(object));
@@ -380,15 +396,18 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   };
   if (PyDict_CheckExact(object)) {
     Ref copy = keep(Ref::steal(PyDict_New()));
-    copy_pairs(shallow.get(), [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
+    copy_pairs(shallow.get(),
+               [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
     return copy;
   }
-  if (PyAnySet_CheckExact(object)) return keep(Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(shallow.get())
-                                                                                   : PySet_New(shallow.get())));
+  if (PyAnySet_CheckExact(object))
+    return keep(
+        Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(shallow.get()) : PySet_New(shallow.get())));
   PyTypeObject* type = Py_TYPE(object);
-  for (const char* name : {"__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__",
-                           "__getnewargs_ex__", "__new__"})
-    if (has_python_special(object, name)) stop(fmt::format("deep copies an object of type {} with its own {}", type->tp_name, name));
+  for (const char* name : {"__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__",
+                           "__getnewargs__", "__getnewargs_ex__", "__new__"})
+    if (has_python_special(object, name))
+      stop(fmt::format("deep copies an object of type {} with its own {}", type->tp_name, name));
   Ref dict = generic_get_attribute(object, Ref::steal(PyUnicode_InternFromString("__dict__")).get());
   if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) {
     PyErr_Clear();
@@ -398,7 +417,8 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   Ref copy = keep(Ref::steal(type->tp_new(type, no_args.get(), nullptr)));
   if (!copy) stop(fmt::format("deep copies an object of type {}", type->tp_name));
   Ref state = materialize(dict.get());
-  copy_pairs(state.get(), [&](PyObject* key, PyObject* value) { PyObject_GenericSetAttr(copy.get(), key, value); });
+  copy_pairs(state.get(),
+             [&](PyObject* key, PyObject* value) { PyObject_GenericSetAttr(copy.get(), key, value); });
   return copy;
 }
 

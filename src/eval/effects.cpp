@@ -23,7 +23,9 @@ std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name)
   return std::nullopt;
 }
 
-bool Evaluator::has_effects(PyObject* object) const { return effect_index_.contains(object); }
+bool Evaluator::has_effects(PyObject* object) const {
+  return effect_index_.contains(object);
+}
 
 Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
   call_effects_.emplace_back(Ref::borrow(callable), std::move(arguments));

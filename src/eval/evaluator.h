@@ -1,14 +1,18 @@
-// The symbolic evaluator: runs a function's bytecode on real Python objects, with trace tensors in place of tensors.
+// The symbolic evaluator: runs a function's bytecode on real Python objects, with trace tensors in place of
+// tensors.
 //
 // Every value is a real PyObject. Three kinds are told apart:
 //   - constants and immutable objects of C types: used as they are;
-//   - external objects, which existed before the call: registered in `sources_` when they are first read, so that
-//     what is read of them is guarded. They are never written: attribute writes go to an overlay and are replayed
-//     after the segment has run. External tensors never appear: `admit` puts their trace tensor in their place;
-//   - fresh objects, made while evaluating: changed for real, and rebuilt from a template at every run (template.h).
-// C functions run for real when they are known to read only what they are given; Python functions are inlined.
-// Whatever is not understood throws Break: the segment then ends before the instruction of the outermost frame that
-// was being evaluated.
+//   - external objects, which existed before the call: registered in `sources_` when they are first read, so
+//   that
+//     what is read of them is guarded. They are never written: attribute writes go to an overlay and are
+//     replayed after the segment has run. External tensors never appear: `admit` puts their trace tensor in
+//     their place;
+//   - fresh objects, made while evaluating: changed for real, and rebuilt from a template at every run
+//   (template.h).
+// C functions run for real when they are known to read only what they are given; Python functions are
+// inlined. Whatever is not understood throws Break: the segment then ends before the instruction of the
+// outermost frame that was being evaluated.
 #pragma once
 
 #include <Python.h>
@@ -51,8 +55,8 @@ struct Frame {
   // Only in the outermost frame: the source of a local that was not read so far (it is not admitted
   // yet, so nothing is guarded of it), kNoSource for the others.
   std::vector<SourceId> unread;
-  std::vector<Ref> stack;   // null entries are pushed NULLs
-  size_t next = 0;          // index of the next instruction
+  std::vector<Ref> stack;  // null entries are pushed NULLs
+  size_t next = 0;         // index of the next instruction
   size_t current = 0;
   Frame* back = nullptr;
 
@@ -74,12 +78,13 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // Captures `callable(*roots[1:], **kwnames...)` whole: root 0 is the callable, the rest its arguments, the last
-  // len(kwnames) of them by keyword. Throws Break if it cannot be captured whole.
+  // Captures `callable(*roots[1:], **kwnames...)` whole: root 0 is the callable, the rest its arguments, the
+  // last len(kwnames) of them by keyword. Throws Break if it cannot be captured whole.
   std::unique_ptr<Capture> capture_call(std::span<PyObject* const> roots, PyObject* kwnames);
-  // Captures from the middle of a frame (roots: its localsplus, then its stack) up to its return or up to a break.
-  // `stop_at`: end before the stop_at-th instruction of the frame (a break known from an earlier try); -1: none.
-  // On Break, executed_instructions() says how many instructions of the frame came before the breaking one.
+  // Captures from the middle of a frame (roots: its localsplus, then its stack) up to its return or up to a
+  // break. `stop_at`: end before the stop_at-th instruction of the frame (a break known from an earlier try);
+  // -1: none. On Break, executed_instructions() says how many instructions of the frame came before the
+  // breaking one.
   std::unique_ptr<Capture> capture_frame(const FrameRoots& frame, int64_t stop_at);
   int64_t executed_instructions() const { return executed_; }
   // The user's lines at the moment of a Break, innermost first.
@@ -90,13 +95,13 @@ class Evaluator {
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
   void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
-  void admit_presence(SourceId source);         // the location holds something, whatever it is
-  Ref pin(PyObject* raw);                       // admits an object reached by identity alone
+  void admit_presence(SourceId source);                    // the location holds something, whatever it is
+  Ref pin(PyObject* raw);                                  // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
 
   // --- containers.cpp
-  // A fresh shallow copy, items admitted, of an external list, tuple, dict or set (guards its length or keys);
-  // anything else unchanged.
+  // A fresh shallow copy, items admitted, of an external list, tuple, dict or set (guards its length or
+  // keys); anything else unchanged.
   Ref materialize(PyObject* object);
   // `object` with every external container below it materialised: safe to hand to C code that looks inside.
   // Throws Break if something below it cannot be shown to C code.
@@ -107,9 +112,9 @@ class Evaluator {
   bool delete_item(PyObject* object, PyObject* key);
   int contains(PyObject* container, PyObject* item);  // -1: error set
   Ref get_iterator(PyObject* object);
-  Ref iterate(PyObject* iterator, bool* error);        // null without error: exhausted
+  Ref iterate(PyObject* iterator, bool* error);                               // null without error: exhausted
   Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo);  // copy.deepcopy
-  Ref drain(PyObject* iterable);                       // a fresh list of all its items
+  Ref drain(PyObject* iterable);                                              // a fresh list of all its items
   Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
   bool is_fresh_builtin_container(PyObject* object) const;
 
@@ -122,7 +127,7 @@ class Evaluator {
 
   // --- attributes.cpp
   Ref get_attribute(PyObject* object, PyObject* name);
-  Ref generic_get_attribute(PyObject* object, PyObject* name);  // object.__getattribute__
+  Ref generic_get_attribute(PyObject* object, PyObject* name);            // object.__getattribute__
   bool set_attribute(PyObject* object, PyObject* name, PyObject* value);  // value null: delete
   bool generic_set_attribute(PyObject* object, PyObject* name, PyObject* value);
   // A special method, looked up on the type: bound, or null without an exception if there is none.
@@ -140,10 +145,10 @@ class Evaluator {
   Ref call_positional(PyObject* callable, std::vector<Ref> positional);
   Ref call_python_function(PyObject* function, Arguments arguments);
   void pin_function(PyObject* function);  // guards its code and reaches its closure, unless it is a fresh one
-  // Evaluates the function on objects that are admitted only when they are read. `self`: an admitted first argument,
-  // or null; the last len(kwnames) of the values are given by keyword.
-  Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values, std::span<const SourceId> sources,
-                       PyObject* kwnames);
+  // Evaluates the function on objects that are admitted only when they are read. `self`: an admitted first
+  // argument, or null; the last len(kwnames) of the values are given by keyword.
+  Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
+                       std::span<const SourceId> sources, PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
@@ -151,8 +156,8 @@ class Evaluator {
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
   Ref call_c_new(PyObject* bound, Arguments arguments);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
-  int contains_item(PyObject* dict, PyObject* key);   // an external dict: -1 error, guards the key's absence
-  Ref get_item_c(PyObject* dict, PyObject* key);      // an external dict that has the key
+  int contains_item(PyObject* dict, PyObject* key);  // an external dict: -1 error, guards the key's absence
+  Ref get_item_c(PyObject* dict, PyObject* key);     // an external dict that has the key
   bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.contains(function); }
   bool bind_arguments(PyObject* function, Arguments arguments, Frame& frame);
@@ -173,7 +178,8 @@ class Evaluator {
   // The overlay's value: nullopt if the attribute was not written; a null Ref if it was deleted.
   std::optional<Ref> attribute_effect(PyObject* object, PyObject* name) const;
   bool has_effects(PyObject* object) const;
-  // A call that only tells the outside something (a log record): made for real after the segment has run. None.
+  // A call that only tells the outside something (a log record): made for real after the segment has run.
+  // None.
   Ref record_call_effect(PyObject* callable, Arguments arguments);
   void record_global_effect(PyObject* globals, PyObject* name, PyObject* value);
 
@@ -188,7 +194,7 @@ class Evaluator {
   Flow step_match(Frame& frame, const bytecode::Instruction& instruction);
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
-  Ref& local(Frame& frame, int32_t index);        // admits it if it was not read before
+  Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
   struct Result {
@@ -214,13 +220,17 @@ class Evaluator {
 
   std::unordered_map<PyObject*, SourceId> sources_;
   std::unordered_map<SourceId, Ref> admitted_;
-  std::unordered_map<PyObject*, Ref> trace_of_;            // external tensor → its trace tensor
-  std::unordered_map<PyObject*, PyObject*> external_of_;   // the other way
-  std::unordered_map<PyObject*, Ref> copies_;              // fresh copy made by materialize → external container
+  std::unordered_map<PyObject*, Ref> trace_of_;           // external tensor → its trace tensor
+  std::unordered_map<PyObject*, PyObject*> external_of_;  // the other way
+  std::unordered_map<PyObject*, Ref> copies_;  // fresh copy made by materialize → external container
   std::vector<Ref> keep_alive_;
-  std::unordered_set<PyObject*> fresh_functions_;          // made while evaluating; kept alive
+  std::unordered_set<PyObject*> raised_;           // exceptions that were caught while evaluating; kept alive
+  Ref handled_before_;                             // the exception that was being handled at the start
+  Ref handled_after_;                              // and at the end of a segment, if it is another one
+  std::unordered_set<PyObject*> fresh_functions_;  // made while evaluating; kept alive
 
-  using Overlay = std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
+  using Overlay =
+      std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
   std::vector<std::pair<Ref, Overlay>> attribute_effects_;
   std::unordered_map<PyObject*, size_t> effect_index_;
   std::vector<std::pair<Ref, Arguments>> call_effects_;

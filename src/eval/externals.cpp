@@ -61,8 +61,10 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   }
   if (auto it = sources_.find(raw); it != sources_.end()) {
     if (it->second != source) {
-      if (is_identity_object(raw)) guards().require(source, CheckKind::Identity, raw);
-      else guards().require(source, CheckKind::Same, nullptr, it->second);
+      if (is_identity_object(raw))
+        guards().require(source, CheckKind::Identity, raw);
+      else
+        guards().require(source, CheckKind::Same, nullptr, it->second);
     }
     return keep(raw);
   }
@@ -84,8 +86,10 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
         copy.reset();
         break;
       }
-    if (copy) guards().require(source, CheckKind::SetEqual, copy.get());
-    else guards().require(source, CheckKind::Identity, raw);
+    if (copy)
+      guards().require(source, CheckKind::SetEqual, copy.get());
+    else
+      guards().require(source, CheckKind::Identity, raw);
   }
   sources_.emplace(raw, source);
   return keep(raw);
@@ -99,8 +103,8 @@ void Evaluator::compare_identity(PyObject* left, PyObject* right) {
   if (Py_TYPE(left) == Py_TYPE(right)) guards().require_distinct({a, b});
 }
 
-// Tensors that were different ones when captured must be; so must objects that were written and others that could
-// be the same.
+// Tensors that were different ones when captured must be; so must objects that were written and others that
+// could be the same.
 void Evaluator::guard_identities() {
   std::vector<SourceId> tensors;
   std::unordered_map<PyTypeObject*, std::vector<SourceId>> written;
@@ -116,7 +120,9 @@ void Evaluator::guard_identities() {
   for (auto& [type, sources] : written) guards().require_distinct(std::move(sources));
 }
 
-void Evaluator::admit_presence(SourceId source) { guards().require(source, CheckKind::Present, nullptr); }
+void Evaluator::admit_presence(SourceId source) {
+  guards().require(source, CheckKind::Present, nullptr);
+}
 
 void Evaluator::guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found) {
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) guards().require_type_lookup(type, name, found);

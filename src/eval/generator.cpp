@@ -7,8 +7,7 @@ namespace oxy::eval {
 namespace {
 
 struct GeneratorObject {
-  PyObject_HEAD
-  GeneratorData* data;
+  PyObject_HEAD GeneratorData* data;
 };
 
 void deallocate(PyObject* self) {
@@ -39,9 +38,13 @@ Ref make_generator(std::unique_ptr<GeneratorData> data) {
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 
-bool is_generator(PyObject* object) { return Py_TYPE(object) == generator_type(); }
+bool is_generator(PyObject* object) {
+  return Py_TYPE(object) == generator_type();
+}
 
-GeneratorData& generator_data(PyObject* object) { return *reinterpret_cast<GeneratorObject*>(object)->data; }
+GeneratorData& generator_data(PyObject* object) {
+  return *reinterpret_cast<GeneratorObject*>(object)->data;
+}
 
 Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   Ref hold = Ref::borrow(generator);

@@ -10,7 +10,9 @@ namespace oxy::eval {
 using bytecode::Instruction;
 using bytecode::Op;
 
-void Evaluator::stop(std::string reason, std::string hint) const { throw Break{std::move(reason), std::move(hint)}; }
+void Evaluator::stop(std::string reason, std::string hint) const {
+  throw Break{std::move(reason), std::move(hint)};
+}
 
 bool Evaluator::jump(Frame& frame, int32_t target) {
   frame.next = static_cast<size_t>(target);
@@ -21,8 +23,10 @@ Ref& Evaluator::local(Frame& frame, int32_t index) {
   const auto i = static_cast<size_t>(index);
   if (!frame.unread.empty() && frame.unread[i] != guards::kNoSource) {
     const SourceId source = std::exchange(frame.unread[i], guards::kNoSource);
-    if (frame.locals[i]) frame.locals[i] = admit(frame.locals[i].get(), source);
-    else guards().require(source, guards::CheckKind::Unbound, nullptr);
+    if (frame.locals[i])
+      frame.locals[i] = admit(frame.locals[i].get(), source);
+    else
+      guards().require(source, guards::CheckKind::Unbound, nullptr);
   }
   return frame.locals[i];
 }
@@ -72,6 +76,12 @@ Flow Evaluator::run(Frame& frame) {
       case Flow::Raised:
         check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
                                                        bytecode::name(instruction.op), line_text(frame)));
+        // An exception that reaches the segment's own frame is left to CPython: its traceback has to name
+        // this frame.
+        if (outermost) {
+          PyErr_Clear();
+          stop("an exception is raised here");
+        }
         if (!unwind(frame)) return Flow::Raised;
         break;
       case Flow::Returned:
@@ -120,7 +130,8 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     case Op::LoadFast: {
       const Ref& value = local(frame, in.arg);
       if (!value) {
-        PyErr_Format(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value",
+        PyErr_Format(PyExc_UnboundLocalError,
+                     "cannot access local variable '%U' where it is not associated with a value",
                      PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg));
         return Flow::Raised;
       }
@@ -138,7 +149,8 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       return Flow::Next;
     case Op::BinaryOp: {
       Ref right = pop(frame), left = pop(frame);
-      return pushed(frame, binary(static_cast<bytecode::BinaryKind>(in.arg), in.arg2 != 0, left.get(), right.get()));
+      return pushed(frame,
+                    binary(static_cast<bytecode::BinaryKind>(in.arg), in.arg2 != 0, left.get(), right.get()));
     }
     case Op::UnaryNegative:
     case Op::UnaryInvert:
@@ -273,25 +285,71 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       Ref value = pop(frame);
       return pushed(frame, format(value.get(), in.arg, spec.get()));
     }
-    case Op::LoadGlobal: case Op::LoadName: case Op::StoreName: case Op::DeleteName: case Op::StoreGlobal:
-    case Op::DeleteGlobal: case Op::MakeCell: case Op::CopyFreeVars: case Op::LoadClosure: case Op::LoadDeref:
-    case Op::StoreDeref: case Op::DeleteDeref: case Op::LoadClassDeref: case Op::LoadSuperAttr:
-    case Op::LoadSuperMethod: case Op::ImportName: case Op::ImportFrom: case Op::LoadAssertionError:
+    case Op::LoadGlobal:
+    case Op::LoadName:
+    case Op::StoreName:
+    case Op::DeleteName:
+    case Op::StoreGlobal:
+    case Op::DeleteGlobal:
+    case Op::MakeCell:
+    case Op::CopyFreeVars:
+    case Op::LoadClosure:
+    case Op::LoadDeref:
+    case Op::StoreDeref:
+    case Op::DeleteDeref:
+    case Op::LoadClassDeref:
+    case Op::LoadSuperAttr:
+    case Op::LoadSuperMethod:
+    case Op::ImportName:
+    case Op::ImportFrom:
+    case Op::LoadAssertionError:
       return step_names(frame, in);
-    case Op::BuildTuple: case Op::BuildList: case Op::BuildSet: case Op::BuildMap: case Op::BuildConstKeyMap:
-    case Op::BuildString: case Op::BuildSlice: case Op::ListExtend: case Op::SetUpdate: case Op::DictUpdate:
-    case Op::DictMerge: case Op::ListAppend: case Op::SetAdd: case Op::MapAdd: case Op::ListToTuple:
-    case Op::UnpackSequence: case Op::UnpackEx:
+    case Op::BuildTuple:
+    case Op::BuildList:
+    case Op::BuildSet:
+    case Op::BuildMap:
+    case Op::BuildConstKeyMap:
+    case Op::BuildString:
+    case Op::BuildSlice:
+    case Op::ListExtend:
+    case Op::SetUpdate:
+    case Op::DictUpdate:
+    case Op::DictMerge:
+    case Op::ListAppend:
+    case Op::SetAdd:
+    case Op::MapAdd:
+    case Op::ListToTuple:
+    case Op::UnpackSequence:
+    case Op::UnpackEx:
       return step_build(frame, in);
-    case Op::Call: case Op::CallFunctionEx: case Op::MakeFunction: case Op::SetFunctionAttribute:
+    case Op::Call:
+    case Op::CallFunctionEx:
+    case Op::MakeFunction:
+    case Op::SetFunctionAttribute:
       return step_call(frame, in);
-    case Op::RaiseVarargs: case Op::Reraise: case Op::PushExcInfo: case Op::PopExcept: case Op::CheckExcMatch:
-    case Op::BeforeWith: case Op::WithExceptStart:
+    case Op::RaiseVarargs:
+    case Op::Reraise:
+    case Op::PushExcInfo:
+    case Op::PopExcept:
+    case Op::CheckExcMatch:
+    case Op::BeforeWith:
+    case Op::WithExceptStart:
       return step_exception(frame, in);
-    case Op::ReturnGenerator: case Op::YieldValue: case Op::Send: case Op::GetYieldFromIter: case Op::EndSend:
-    case Op::Resume: case Op::EndFor: case Op::CleanupThrow: case Op::StopIterationError:
+    case Op::ReturnGenerator:
+    case Op::YieldValue:
+    case Op::Send:
+    case Op::GetYieldFromIter:
+    case Op::EndSend:
+    case Op::Resume:
+    case Op::EndFor:
+    case Op::CleanupThrow:
+    case Op::StopIterationError:
       return step_generator(frame, in);
-    case Op::GetLen: case Op::MatchMapping: case Op::MatchSequence: case Op::MatchKeys: case Op::MatchClass:
+    case Op::GetLen:
+    case Op::MatchMapping:
+    case Op::MatchSequence:
+    case Op::MatchKeys:
+    case Op::MatchClass:
       return step_match(frame, in);
     default:
       stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));

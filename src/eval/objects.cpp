@@ -43,29 +43,30 @@ bool is_enum_member(PyObject* object) {
 bool is_value_object(PyObject* object) {
   if (guards::is_constant(object)) return true;
   if (PySlice_Check(object) || PyRange_Check(object)) return true;
-  if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object))
+  if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
+      THPMemoryFormat_Check(object))
     return true;
   return THPSize_Check(object) || is_enum_member(object);
 }
 
 bool is_identity_object(PyObject* object) {
-  if (PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyModule_Check(object) ||
-      PyCode_Check(object) || PySlice_Check(object) || PyRange_Check(object))
+  if (PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) ||
+      PyModule_Check(object) || PyCode_Check(object) || PySlice_Check(object) || PyRange_Check(object))
     return true;
-  if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-      THPSize_Check(object))
+  if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
+      THPMemoryFormat_Check(object) || THPSize_Check(object))
     return true;
   PyTypeObject* type = Py_TYPE(object);
   return type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type ||
          type == &PyMemberDescr_Type || type == &PyProperty_Type || type == &PyClassMethod_Type ||
          type == &PyStaticMethod_Type || type == &PyFrozenSet_Type || type == &_PyWeakref_RefType ||
-         is_enum_member(object) ||
-         std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
+         is_enum_member(object) || std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
          std::string_view(type->tp_name) == "oxyfuel.CompiledFunction" ||
          std::string_view(type->tp_name) == "nanobind.nb_func" ||
          std::string_view(type->tp_name) == "torch._C._TensorMeta" ||
          std::string_view(type->tp_name).starts_with("typing.") ||
-         std::string_view(type->tp_name) == "types.GenericAlias" || std::string_view(type->tp_name) == "types.UnionType";
+         std::string_view(type->tp_name) == "types.GenericAlias" ||
+         std::string_view(type->tp_name) == "types.UnionType";
 }
 
 bool is_dict_like(PyObject* object) {
@@ -75,16 +76,35 @@ bool is_dict_like(PyObject* object) {
 }
 
 bool is_builtin_container(PyObject* object) {
-  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) || is_dict_like(object);
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) ||
+         is_dict_like(object);
 }
 
 bool is_builtin_iterator(PyObject* object) {
-  static constexpr std::array<std::string_view, 24> kNames = {
-      "list_iterator", "tuple_iterator", "range_iterator", "longrange_iterator", "str_iterator", "str_ascii_iterator",
-      "dict_keyiterator", "dict_valueiterator", "dict_itemiterator", "dict_reversekeyiterator",
-      "dict_reversevalueiterator", "dict_reverseitemiterator", "set_iterator", "list_reverseiterator", "bytes_iterator",
-      "reversed", "enumerate", "zip", "odict_iterator", "itertools.chain", "itertools.repeat", "itertools.count",
-      "itertools.product", "itertools.islice"};
+  static constexpr std::array<std::string_view, 24> kNames = {"list_iterator",
+                                                              "tuple_iterator",
+                                                              "range_iterator",
+                                                              "longrange_iterator",
+                                                              "str_iterator",
+                                                              "str_ascii_iterator",
+                                                              "dict_keyiterator",
+                                                              "dict_valueiterator",
+                                                              "dict_itemiterator",
+                                                              "dict_reversekeyiterator",
+                                                              "dict_reversevalueiterator",
+                                                              "dict_reverseitemiterator",
+                                                              "set_iterator",
+                                                              "list_reverseiterator",
+                                                              "bytes_iterator",
+                                                              "reversed",
+                                                              "enumerate",
+                                                              "zip",
+                                                              "odict_iterator",
+                                                              "itertools.chain",
+                                                              "itertools.repeat",
+                                                              "itertools.count",
+                                                              "itertools.product",
+                                                              "itertools.islice"};
   return std::find(kNames.begin(), kNames.end(), Py_TYPE(object)->tp_name) != kNames.end();
 }
 
@@ -108,25 +128,56 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 41> kQueries = {
-    "is_grad_enabled", "_get_tracing_state", "_is_tracing", "is_inference_mode_enabled", "is_autocast_enabled",
-    "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
-    "get_default_dtype", "_set_grad_enabled", "_get_cudnn_enabled", "_get_mkldnn_enabled", "_get_flash_sdp_enabled",
-    "_get_math_sdp_enabled", "_get_mem_efficient_sdp_enabled", "_get_cudnn_sdp_enabled", "_has_torch_function",
-    "_has_torch_function_unary", "_has_torch_function_variadic", "_is_torch_function_enabled", "is_anomaly_enabled",
-    "_len_torch_function_stack", "_len_torch_dispatch_stack", "_is_functorch_wrapped_tensor", "_functorch_level",
-    "_get_nested_int", "_is_any_autocast_enabled", "is_any_autocast_enabled", "_get_deterministic_algorithms",
-    "_get_deterministic_algorithms_warn_only", "_get_deterministic_fill_uninitialized_memory", "_debug_only_display_vmap_fallback_warnings",
-    "get_num_threads", "get_num_interop_threads", "_is_torch_function_mode_enabled", "_is_autocast_available",
-    "_get_accelerator", "_log_api_usage_once", "_get_float32_matmul_precision", "_is_flash_attention_available"};
+constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
+                                                       "_get_tracing_state",
+                                                       "_is_tracing",
+                                                       "is_inference_mode_enabled",
+                                                       "is_autocast_enabled",
+                                                       "is_autocast_cpu_enabled",
+                                                       "get_autocast_dtype",
+                                                       "get_autocast_cpu_dtype",
+                                                       "is_autocast_cache_enabled",
+                                                       "get_default_dtype",
+                                                       "_set_grad_enabled",
+                                                       "_get_cudnn_enabled",
+                                                       "_get_mkldnn_enabled",
+                                                       "_get_flash_sdp_enabled",
+                                                       "_get_math_sdp_enabled",
+                                                       "_get_mem_efficient_sdp_enabled",
+                                                       "_get_cudnn_sdp_enabled",
+                                                       "_has_torch_function",
+                                                       "_has_torch_function_unary",
+                                                       "_has_torch_function_variadic",
+                                                       "_is_torch_function_enabled",
+                                                       "is_anomaly_enabled",
+                                                       "_len_torch_function_stack",
+                                                       "_len_torch_dispatch_stack",
+                                                       "_is_functorch_wrapped_tensor",
+                                                       "_functorch_level",
+                                                       "_get_nested_int",
+                                                       "_is_any_autocast_enabled",
+                                                       "is_any_autocast_enabled",
+                                                       "_get_deterministic_algorithms",
+                                                       "_get_deterministic_algorithms_warn_only",
+                                                       "_get_deterministic_fill_uninitialized_memory",
+                                                       "_debug_only_display_vmap_fallback_warnings",
+                                                       "get_num_threads",
+                                                       "get_num_interop_threads",
+                                                       "_is_torch_function_mode_enabled",
+                                                       "_is_autocast_available",
+                                                       "_get_accelerator",
+                                                       "_log_api_usage_once",
+                                                       "_get_float32_matmul_precision",
+                                                       "_is_flash_attention_available"};
 
-constexpr std::array<std::string_view, 6> kOperatorModules = {"torch._C._nn",     "torch._C._linalg", "torch._C._fft",
-                                                              "torch._C._special", "torch._C._sparse", "torch._C._nested"};
+constexpr std::array<std::string_view, 6> kOperatorModules = {"torch._C._nn",     "torch._C._linalg",
+                                                              "torch._C._fft",    "torch._C._special",
+                                                              "torch._C._sparse", "torch._C._nested"};
 
 // Python modules of torch whose functions only call operators on what they are given.
 constexpr std::array<std::string_view, 8> kRealModules = {
-    "torch.nn.functional", "torch.functional", "torch._VF", "torch._tensor", "torch.overrides", "torch._jit_internal",
-    "torch.special", "torch.linalg"};
+    "torch.nn.functional", "torch.functional",    "torch._VF",     "torch._tensor",
+    "torch.overrides",     "torch._jit_internal", "torch.special", "torch.linalg"};
 
 template <size_t N>
 bool among(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -145,7 +196,8 @@ bool is_torch_function(PyObject* callable) {
              std::string_view::npos;
     const std::string_view module = text(function->m_module);
     if (among(kOperatorModules, module)) return true;
-    return (module == "torch._C" || module == "torch") && among(kQueries, std::string_view(function->m_ml->ml_name));
+    return (module == "torch._C" || module == "torch") &&
+           among(kQueries, std::string_view(function->m_ml->ml_name));
   }
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type)
     return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), PyDescr_TYPE(callable)) &&

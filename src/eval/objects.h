@@ -5,11 +5,12 @@
 
 namespace oxy::eval {
 
-// Immutable objects of C types that are themselves at every run: guarded by identity when they come from outside,
-// free to be shown to any C code: types, functions and modules of C or Python, code, dtypes, devices, ranges ...
+// Immutable objects of C types that are themselves at every run: guarded by identity when they come from
+// outside, free to be shown to any C code: types, functions and modules of C or Python, code, dtypes,
+// devices, ranges ...
 bool is_identity_object(PyObject* object);
-// Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of ints,
-// slices and ranges of constants, dtypes, devices.
+// Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of
+// ints, slices and ranges of constants, dtypes, devices.
 bool is_value_object(PyObject* object);
 bool is_enum_member(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
@@ -17,16 +18,19 @@ bool is_builtin_container(PyObject* object);
 bool is_dict_like(PyObject* object);  // dict, OrderedDict, defaultdict: exact types
 bool is_builtin_iterator(PyObject* object);
 // A function object that only the interpreter can run.
-inline bool is_python_function(PyObject* object) { return PyFunction_Check(object); }
+inline bool is_python_function(PyObject* object) {
+  return PyFunction_Check(object);
+}
 
-// torch: builtin functions and methods that are operators or pure queries, and Python functions of torch.nn.functional
-// and its kin, which run for real on trace tensors.
+// torch: builtin functions and methods that are operators or pure queries, and Python functions of
+// torch.nn.functional and its kin, which run for real on trace tensors.
 bool is_torch_function(PyObject* callable);
 bool is_pybind_function(PyObject* function);  // a C++ function bound by pybind11
-bool is_torch_tensor_type(PyTypeObject* type);  // Tensor, Parameter, Buffer: subclasses without behaviour of their own
+bool is_torch_tensor_type(
+    PyTypeObject* type);  // Tensor, Parameter, Buffer: subclasses without behaviour of their own
 
-// A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module is not
-// loaded. Looked up once.
+// A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module
+// is not loaded. Looked up once.
 PyObject* well_known(const char* module, const char* name);
 
 }  // namespace oxy::eval

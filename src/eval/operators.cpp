@@ -21,8 +21,12 @@ struct BinaryEntry {
   PyObject* (*run_in_place)(PyObject*, PyObject*);
 };
 
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
+PyObject* power(PyObject* a, PyObject* b) {
+  return PyNumber_Power(a, b, Py_None);
+}
+PyObject* in_place_power(PyObject* a, PyObject* b) {
+  return PyNumber_InPlacePower(a, b, Py_None);
+}
 
 // In the order of BinaryKind.
 constexpr BinaryEntry kBinary[] = {
@@ -60,7 +64,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     Ref method = special_method(self, name);
     return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
   };
-  const bool reflected_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left)) &&
+  const bool reflected_first = Py_TYPE(left) != Py_TYPE(right) &&
+                               PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left)) &&
                                has_python_special(right, entry.reflected);
   if (in_place) {
     Ref result = try_method(left, entry.in_place, right);
@@ -122,7 +127,8 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
   }
   if (is_builtin_container(left) && is_builtin_container(right)) {
     Ref a = materialize(left), b = materialize(right);
-    const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) || (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
+    const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
+                           (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
     if (sequences && (operation == Py_EQ || operation == Py_NE)) {
       const Py_ssize_t size = PySequence_Fast_GET_SIZE(a.get());
       bool equal = size == PySequence_Fast_GET_SIZE(b.get());
@@ -145,7 +151,9 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
 Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   using bytecode::Op;
   const char* name = op == Op::UnaryNegative ? "__neg__" : op == Op::UnaryInvert ? "__invert__" : "__pos__";
-  auto run = op == Op::UnaryNegative ? &PyNumber_Negative : op == Op::UnaryInvert ? &PyNumber_Invert : &PyNumber_Positive;
+  auto run = op == Op::UnaryNegative ? &PyNumber_Negative
+             : op == Op::UnaryInvert ? &PyNumber_Invert
+                                     : &PyNumber_Positive;
   if (trace::is_trace_tensor(operand)) return torch_result(*this, [&] { return Ref::steal(run(operand)); });
   if (has_python_special(operand, name)) {
     Ref method = special_method(operand, name);
@@ -167,7 +175,8 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
   }
   if (is_builtin_container(value)) {
     Ref copy = plain(value, "repr");
-    return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(copy.get()) : PyObject_Str(copy.get())); });
+    return torch_result(
+        *this, [&] { return Ref::steal(repr ? PyObject_Repr(copy.get()) : PyObject_Str(copy.get())); });
   }
   stop(fmt::format("the text of an object of type {}", Py_TYPE(value)->tp_name));
 }

@@ -1,4 +1,5 @@
-// The evaluation stack in the physical layout of the running CPython, so that it can be handed over at any moment.
+// The evaluation stack in the physical layout of the running CPython, so that it can be handed over at any
+// moment.
 #pragma once
 
 #include <Python.h>
@@ -27,6 +28,8 @@ inline void push_callable(Frame& frame, Ref callable) {
   }
 }
 
-inline PyObject* name_at(Frame& frame, int32_t index) { return PyTuple_GET_ITEM(frame.pycode()->co_names, index); }
+inline PyObject* name_at(Frame& frame, int32_t index) {
+  return PyTuple_GET_ITEM(frame.pycode()->co_names, index);
+}
 
 }  // namespace oxy::eval

@@ -9,13 +9,15 @@ namespace oxy::eval {
 using bytecode::Instruction;
 using bytecode::Op;
 
-Ref Evaluator::unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items) {
+Ref Evaluator::unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred,
+                      std::vector<Ref>* items) {
   Ref list = drain(sequence);
   if (!list) return {};
   const Py_ssize_t count = PyList_GET_SIZE(list.get());
   if (count < before + after) {
     if (starred)
-      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %zd, got %zd)", before + after, count);
+      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %zd, got %zd)",
+                   before + after, count);
     else
       PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %zd, got %zd)", before, count);
     return {};
@@ -27,7 +29,8 @@ Ref Evaluator::unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, b
   for (Py_ssize_t i = 0; i < before; ++i) items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
   if (starred) {
     items->push_back(Ref::steal(PyList_GetSlice(list.get(), before, count - after)));
-    for (Py_ssize_t i = count - after; i < count; ++i) items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
+    for (Py_ssize_t i = count - after; i < count; ++i)
+      items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
   }
   return list;
 }
@@ -46,7 +49,12 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     stack.resize(stack.size() - n);
     return items;
   };
-  auto container = [&]() { return stack[stack.size() - count].get(); };
+  // The container that the instruction adds to.
+  auto container = [&]() {
+    PyObject* object = stack[stack.size() - count].get();
+    if (is_external(object)) stop("adds to a container made before the captured region");
+    return object;
+  };
   switch (in.op) {
     case Op::BuildTuple:
     case Op::BuildList: {
@@ -54,8 +62,10 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       const bool tuple = in.op == Op::BuildTuple;
       Ref result = Ref::steal(tuple ? PyTuple_New(in.arg) : PyList_New(in.arg));
       for (size_t i = 0; i < count; ++i) {
-        if (tuple) PyTuple_SET_ITEM(result.get(), i, items[i].release());
-        else PyList_SET_ITEM(result.get(), i, items[i].release());
+        if (tuple)
+          PyTuple_SET_ITEM(result.get(), i, items[i].release());
+        else
+          PyList_SET_ITEM(result.get(), i, items[i].release());
       }
       return push(std::move(result));
     }
@@ -80,7 +90,8 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       std::vector<Ref> items = take(count);
       Ref result = Ref::steal(PyDict_New());
       for (size_t i = 0; i < count; ++i)
-        if (PyDict_SetItem(result.get(), PyTuple_GET_ITEM(keys.get(), i), items[i].get()) < 0) return Flow::Raised;
+        if (PyDict_SetItem(result.get(), PyTuple_GET_ITEM(keys.get(), i), items[i].get()) < 0)
+          return Flow::Raised;
       return push(std::move(result));
     }
     case Op::BuildString: {
@@ -92,7 +103,8 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::BuildSlice: {
       std::vector<Ref> items = take(count);
-      return push(Ref::steal(PySlice_New(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr)));
+      return push(
+          Ref::steal(PySlice_New(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr)));
     }
     case Op::ListAppend: {
       Ref item = pop(frame);
@@ -112,8 +124,9 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       Ref items = drain(iterable.get());
       if (!items) return Flow::Raised;
       PyObject* list = container();
-      return PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items.get()) == 0 ? Flow::Next
-                                                                                                   : Flow::Raised;
+      return PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items.get()) == 0
+                 ? Flow::Next
+                 : Flow::Raised;
     }
     case Op::SetUpdate: {
       Ref iterable = pop(frame);

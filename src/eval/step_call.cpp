@@ -19,8 +19,10 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
   switch (in.op) {
     case Op::Call: {
       Ref names;
-      if (in.arg2 == -2) names = pop(frame);
-      else if (in.arg2 >= 0) names = Ref::borrow(PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg2));
+      if (in.arg2 == -2)
+        names = pop(frame);
+      else if (in.arg2 >= 0)
+        names = Ref::borrow(PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg2));
       const size_t keyword_count = names ? static_cast<size_t>(PyTuple_GET_SIZE(names.get())) : 0;
       const auto count = static_cast<size_t>(in.arg);
       const size_t base = stack.size() - count - 2;
@@ -44,7 +46,8 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
           arguments.positional.push_back(std::move(value));
         else
           arguments.keywords.emplace_back(
-              Ref::borrow(PyTuple_GET_ITEM(names.get(), static_cast<Py_ssize_t>(i - (count - keyword_count)))),
+              Ref::borrow(
+                  PyTuple_GET_ITEM(names.get(), static_cast<Py_ssize_t>(i - (count - keyword_count)))),
               std::move(value));
       }
       stack.resize(base);
@@ -155,7 +158,8 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
       std::vector<Ref> values;
       Ref match_args;
       if (in.arg > 0) {
-        const bool self_match = PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type.get()), _Py_TPFLAGS_MATCH_SELF);
+        const bool self_match =
+            PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type.get()), _Py_TPFLAGS_MATCH_SELF);
         if (self_match) {
           if (in.arg > 1) {
             PyErr_Format(PyExc_TypeError, "%s() accepts 1 positional sub-pattern (%d given)",
@@ -166,7 +170,8 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
         } else {
           Ref key = Ref::steal(PyUnicode_InternFromString("__match_args__"));
           match_args = get_attribute(type.get(), key.get());
-          if (!match_args || !PyTuple_CheckExact(match_args.get()) || PyTuple_GET_SIZE(match_args.get()) < in.arg)
+          if (!match_args || !PyTuple_CheckExact(match_args.get()) ||
+              PyTuple_GET_SIZE(match_args.get()) < in.arg)
             stop("matches positional sub-patterns without __match_args__");
         }
       }
@@ -178,7 +183,8 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
       };
       bool missing = false;
       if (match_args)
-        for (Py_ssize_t i = 0; i < in.arg && !missing; ++i) missing = !add(PyTuple_GET_ITEM(match_args.get(), i));
+        for (Py_ssize_t i = 0; i < in.arg && !missing; ++i)
+          missing = !add(PyTuple_GET_ITEM(match_args.get(), i));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()) && !missing; ++i)
         missing = !add(PyTuple_GET_ITEM(names.get(), i));
       if (missing) {

@@ -21,6 +21,7 @@ bool Evaluator::unwind(Frame& frame) {
     if (traceback && value) PyException_SetTraceback(value, traceback);
     Py_XDECREF(type);
     Py_XDECREF(traceback);
+    if (value && raised_.insert(value).second) keep_alive_.push_back(Ref::borrow(value));
     frame.stack.push_back(Ref::steal(value));
     frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(entry.target)]);
     return true;
@@ -38,6 +39,7 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
         PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
         return Flow::Raised;
       }
+      if (exception == handled_before_) stop("raises again an exception caught before the captured region");
       auto instance = [&](Ref& e) {
         if (PyExceptionClass_Check(e.get())) e = call_positional(e.get(), {});
         return static_cast<bool>(e);
@@ -57,8 +59,8 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
     }
     case Op::Reraise: {
       Ref exception = pop(frame);
-      PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))), exception.new_reference(),
-                    PyException_GetTraceback(exception.get()));
+      PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))),
+                    exception.new_reference(), PyException_GetTraceback(exception.get()));
       return Flow::Raised;
     }
     case Op::PushExcInfo: {
@@ -77,7 +79,8 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
     case Op::CheckExcMatch: {
       Ref classes = pop(frame);
       PyObject* exception = stack.back().get();
-      stack.push_back(Ref::borrow(PyErr_GivenExceptionMatches(exception, classes.get()) ? Py_True : Py_False));
+      stack.push_back(
+          Ref::borrow(PyErr_GivenExceptionMatches(exception, classes.get()) ? Py_True : Py_False));
       return Flow::Next;
     }
     case Op::BeforeWith: {

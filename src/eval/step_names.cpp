@@ -16,7 +16,8 @@ Ref Evaluator::load_global(Frame& frame, PyObject* name) {
     if (*written) return *written;
   } else {
     const SourceId source = guards().pinned(globals);
-    if (PyObject* value = PyDict_GetItemWithError(globals, name)) return admit(value, guards().dict_item(source, name));
+    if (PyObject* value = PyDict_GetItemWithError(globals, name))
+      return admit(value, guards().dict_item(source, name));
     guards().require(source, CheckKind::Absent, name);
   }
   PyObject* builtins = frame.builtins.get();
@@ -38,8 +39,10 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     case Op::LoadGlobal: {
       Ref value = load_global(frame, name_at(frame, in.arg));
       if (!value) return Flow::Raised;
-      if (in.arg2) push_callable(frame, std::move(value));
-      else stack.push_back(std::move(value));
+      if (in.arg2)
+        push_callable(frame, std::move(value));
+      else
+        stack.push_back(std::move(value));
       return Flow::Next;
     }
     case Op::StoreGlobal: {
@@ -73,15 +76,18 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       } else if (PyCell_GET(cell)) {
         return push(Ref::borrow(PyCell_GET(cell)));
       }
-      PyErr_Format(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope",
-                   name);
+      PyErr_Format(
+          PyExc_NameError,
+          "cannot access free variable '%U' where it is not associated with a value in enclosing scope",
+          name);
       return Flow::Raised;
     }
     case Op::StoreDeref: {
       Ref value = pop(frame);
       PyObject* cell = variable().get();
       if (is_external(cell)) {
-        record_attribute_effect(cell, PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg), value.get());
+        record_attribute_effect(cell, PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg),
+                                value.get());
       } else {
         PyCell_Set(cell, value.get());
       }
@@ -95,12 +101,15 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     case Op::LoadSuperMethod: {
       Ref self = pop(frame), type = pop(frame), global_super = pop(frame);
       if (global_super != reinterpret_cast<PyObject*>(&PySuper_Type)) stop("super was replaced");
-      Ref super_object = Ref::steal(PyObject_CallFunctionObjArgs(global_super.get(), type.get(), self.get(), nullptr));
+      Ref super_object =
+          Ref::steal(PyObject_CallFunctionObjArgs(global_super.get(), type.get(), self.get(), nullptr));
       if (!super_object) return Flow::Raised;
       Ref value = get_attribute(super_object.get(), name_at(frame, in.arg));
       if (!value) return Flow::Raised;
-      if (in.op == Op::LoadSuperMethod) push_callable(frame, std::move(value));
-      else stack.push_back(std::move(value));
+      if (in.op == Op::LoadSuperMethod)
+        push_callable(frame, std::move(value));
+      else
+        stack.push_back(std::move(value));
       return Flow::Next;
     }
     case Op::ImportName: {
@@ -121,10 +130,11 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       Ref loaded = Ref::steal(PyImport_GetModule(full.get()));
       if (!loaded) {
         PyErr_Clear();
-        stop(fmt::format("imports module {}", PyUnicode_AsUTF8(full.get())), "import it before the compiled function runs");
+        stop(fmt::format("imports module {}", PyUnicode_AsUTF8(full.get())),
+             "import it before the compiled function runs");
       }
-      Ref module = Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals.get(), nullptr, from_list.get(),
-                                                               static_cast<int>(depth)));
+      Ref module = Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals.get(), nullptr,
+                                                               from_list.get(), static_cast<int>(depth)));
       if (!module) return Flow::Raised;
       return push(pin(module.get()));
     }

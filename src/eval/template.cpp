@@ -84,7 +84,8 @@ Ref Rebuilder::make(size_t index) {
       if (object && t.items.size() > 2) {
         Ref state = build(t.items[2]);
         Ref name = Ref::steal(PyUnicode_FromString("__setstate__"));
-        Ref done = state ? Ref::steal(PyObject_CallMethodOneArg(object.get(), name.get(), state.get())) : Ref();
+        Ref done =
+            state ? Ref::steal(PyObject_CallMethodOneArg(object.get(), name.get(), state.get())) : Ref();
         if (!done) return {};
       }
       filled = true;
@@ -159,9 +160,11 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
       }
       return true;
     case ObjectKind::Dict:
-      return fill_pairs(0, [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
+      return fill_pairs(0,
+                        [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
     case ObjectKind::DefaultDict:
-      return fill_pairs(1, [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
+      return fill_pairs(1,
+                        [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
     case ObjectKind::Cell:
       if (t.items.empty()) return true;
       if (Ref value = build(t.items[0])) return PyCell_Set(object, value.get()) == 0;
@@ -184,12 +187,14 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           if (_PySet_Update(object, contents.get()) < 0) return false;
         }
       }
-      return fill_pairs(0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
+      return fill_pairs(
+          0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
     }
     case ObjectKind::Function: {
       auto* function = reinterpret_cast<PyFunctionObject*>(object);
-      PyObject** fields[] = {&function->func_defaults, &function->func_kwdefaults, &function->func_closure,
-                             &function->func_annotations, &function->func_name, &function->func_qualname,
+      PyObject** fields[] = {&function->func_defaults, &function->func_kwdefaults,
+                             &function->func_closure,  &function->func_annotations,
+                             &function->func_name,     &function->func_qualname,
                              &function->func_dict};
       for (size_t i = 0; i < std::size(fields); ++i) {
         const Template& item = t.items[i + 2];

@@ -26,16 +26,22 @@ struct Template {
 };
 
 enum class ObjectKind : uint8_t {
-  Tuple, List, Dict, Set, FrozenSet, Slice,
-  TupleSubclass,   // `type`, items
-  Instance,        // `type`: made by `type.__new__` of its C base; items: key, value pairs of its __dict__; `contents`:
-                   // for a subclass of list, dict, OrderedDict or set, the object that holds what it contains
-  Cell,            // items: contents, or none
-  Function,        // items: code, globals, defaults, kwdefaults, closure, annotations, name, qualname, __dict__
-  Method,          // items: function, self
-  Exception,       // `type`, contents: args tuple; items: key, value pairs of its __dict__
-  DefaultDict,     // items: factory, key, value pairs
-  Reduced,         // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
+  Tuple,
+  List,
+  Dict,
+  Set,
+  FrozenSet,
+  Slice,
+  TupleSubclass,  // `type`, items
+  Instance,       // `type`: made by `type.__new__` of its C base; items: key, value pairs of its __dict__;
+             // `contents`: for a subclass of list, dict, OrderedDict or set, the object that holds what it
+             // contains
+  Cell,         // items: contents, or none
+  Function,     // items: code, globals, defaults, kwdefaults, closure, annotations, name, qualname, __dict__
+  Method,       // items: function, self
+  Exception,    // `type`, contents: args tuple; items: key, value pairs of its __dict__
+  DefaultDict,  // items: factory, key, value pairs
+  Reduced,      // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
 };
 
 struct ObjectTemplate {
@@ -45,13 +51,15 @@ struct ObjectTemplate {
   Template contents;
 };
 
-// Objects in an order in which each is made before it is used by those that cannot be made without it (tuples).
+// Objects in an order in which each is made before it is used by those that cannot be made without it
+// (tuples).
 using TemplateObjects = std::vector<ObjectTemplate>;
 
 // Rebuilds the objects of one run. References shared in the template are shared in the result.
 class Rebuilder {
  public:
-  Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals, std::span<const cpy::Ref> outputs)
+  Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals,
+            std::span<const cpy::Ref> outputs)
       : objects_(objects), externals_(externals), outputs_(outputs), made_(objects.size()) {}
   // A new reference; null with an exception set on failure. Null without one for TemplateKind::Null.
   cpy::Ref build(const Template& t);

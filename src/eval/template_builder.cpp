@@ -16,7 +16,9 @@ Template TemplateBuilder::external(SourceId source) {
   return {TemplateKind::External, it->second, {}};
 }
 
-Template TemplateBuilder::constant(PyObject* object) { return {TemplateKind::Constant, -1, Ref::borrow(object)}; }
+Template TemplateBuilder::constant(PyObject* object) {
+  return {TemplateKind::Constant, -1, Ref::borrow(object)};
+}
 
 int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* type) {
   const auto index = static_cast<int32_t>(capture_.objects.size());
@@ -46,8 +48,9 @@ Template TemplateBuilder::build(PyObject* object) {
     const int32_t index = reserve(object, ObjectKind::Function);
     auto* function = reinterpret_cast<PyFunctionObject*>(object);
     std::vector<Template> items = {constant(function->func_code), constant(function->func_globals)};
-    for (PyObject* field : {function->func_defaults, function->func_kwdefaults, function->func_closure,
-                            function->func_annotations, function->func_name, function->func_qualname, function->func_dict})
+    for (PyObject* field :
+         {function->func_defaults, function->func_kwdefaults, function->func_closure,
+          function->func_annotations, function->func_name, function->func_qualname, function->func_dict})
       items.push_back(build(field));
     capture_.objects[static_cast<size_t>(index)].items = std::move(items);
     return {TemplateKind::Object, index, {}};
@@ -68,10 +71,12 @@ Template TemplateBuilder::build(PyObject* object) {
     PyObject* self = PyCFunction_GET_SELF(object);
     if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
       // A bound method of a fresh object: getattr(self, name).
-      if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+      if (auto it = objects_.find(object); it != objects_.end())
+        return {TemplateKind::Object, it->second, {}};
       const int32_t index = reserve(object, ObjectKind::Reduced);
       Ref getattr = Ref::borrow(well_known("builtins", "getattr"));
-      Ref name = Ref::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
+      Ref name =
+          Ref::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
       Ref args = Ref::steal(PyTuple_Pack(2, self, name.get()));
       keep_alive_.push_back(args);
       std::vector<Template> items = {constant(getattr.get()), build(args.get())};
@@ -138,14 +143,17 @@ Template TemplateBuilder::build(PyObject* object) {
 
 Template TemplateBuilder::reduced(PyObject* object) {
   Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 || PyTuple_GET_SIZE(parts.get()) > 3) {
+  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 ||
+      PyTuple_GET_SIZE(parts.get()) > 3) {
     PyErr_Clear();
-    evaluator_.stop(fmt::format("an iterator of type {} outlives the captured region", Py_TYPE(object)->tp_name));
+    evaluator_.stop(
+        fmt::format("an iterator of type {} outlives the captured region", Py_TYPE(object)->tp_name));
   }
   keep_alive_.push_back(parts);
   const int32_t index = reserve(object, ObjectKind::Reduced);
   std::vector<Template> items;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)
+    items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));
   if (items.size() == 3 && PyTuple_GET_ITEM(parts.get(), 2) == Py_None) items.pop_back();
   capture_.objects[static_cast<size_t>(index)].items = std::move(items);
   return {TemplateKind::Object, index, {}};
@@ -156,8 +164,11 @@ Template TemplateBuilder::instance(PyObject* object) {
   PyTypeObject* base = type;
   while (base->tp_base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
   const bool exception = PyExceptionInstance_Check(object);
-  const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type ||
-                     base == &PySet_Type;
+  // It has a traceback and a context that belong to one run.
+  if (exception && evaluator_.raised_.contains(object))
+    evaluator_.stop("an exception that was raised outlives the captured region");
+  const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type ||
+                     base == &PyList_Type || base == &PySet_Type;
   if (!exception && (!known || (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && base != &PyODict_Type)))
     evaluator_.stop(fmt::format("an object of type {} outlives the captured region", type->tp_name));
   const int32_t index = reserve(object, exception ? ObjectKind::Exception : ObjectKind::Instance,

@@ -7,7 +7,8 @@
 
 namespace oxy::eval {
 
-// Describes the values that are alive at the end of a segment. Throws Break for an object that cannot be made again.
+// Describes the values that are alive at the end of a segment. Throws Break for an object that cannot be made
+// again.
 class TemplateBuilder {
  public:
   TemplateBuilder(Evaluator& evaluator, Capture& capture) : evaluator_(evaluator), capture_(capture) {}

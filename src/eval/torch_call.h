@@ -6,8 +6,8 @@ namespace oxy::eval {
 
 [[noreturn]] void stop_on_torch_error(const Evaluator& evaluator);
 
-// Runs `call`, which may reach torch with trace tensors. Its exceptions end the segment here: the instruction then
-// runs in eager, which raises the user's exception in its own words, or finds that there is none.
+// Runs `call`, which may reach torch with trace tensors. Its exceptions end the segment here: the instruction
+// then runs in eager, which raises the user's exception in its own words, or finds that there is none.
 template <class Call>
 Ref torch_result(const Evaluator& evaluator, Call&& call) {
   Ref result = call();

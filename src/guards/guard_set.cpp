@@ -64,8 +64,12 @@ SourceId GuardSet::pinned(PyObject* object) {
   return find_or_add(Source{SourceKind::Pinned, kNoSource, -1, cpy::Ref::borrow(object)});
 }
 
-SourceId GuardSet::instance_dict(SourceId base) { return derived(SourceKind::InstanceDict, base); }
-SourceId GuardSet::dict_item(SourceId base, PyObject* key) { return derived(SourceKind::DictItem, base, key); }
+SourceId GuardSet::instance_dict(SourceId base) {
+  return derived(SourceKind::InstanceDict, base);
+}
+SourceId GuardSet::dict_item(SourceId base, PyObject* key) {
+  return derived(SourceKind::DictItem, base, key);
+}
 SourceId GuardSet::list_item(SourceId base, int32_t index) {
   return derived(SourceKind::ListItem, base, nullptr, index);
 }
@@ -87,7 +91,8 @@ void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_
   Node& node = nodes_[static_cast<size_t>(source)];
   for (int32_t i : node.checks) {
     const Check& c = checks_[static_cast<size_t>(i)];
-    if (c.kind == kind && c.number == number && (c.object == object || same_constant(c.object.get(), object))) return;
+    if (c.kind == kind && c.number == number && (c.object == object || same_constant(c.object.get(), object)))
+      return;
   }
   node.checks.push_back(static_cast<int32_t>(checks_.size()));
   checks_.push_back(Check{source, kind, cpy::Ref::borrow(object), number});
@@ -136,7 +141,9 @@ bool GuardSet::varying_distinct(const DistinctGroup& group) const {
   return true;
 }
 
-void GuardSet::mark_stable(SourceId root) { nodes_[static_cast<size_t>(root)].stable = true; }
+void GuardSet::mark_stable(SourceId root) {
+  nodes_[static_cast<size_t>(root)].stable = true;
+}
 
 bool GuardSet::is_module_state(SourceId source) const {
   const Node& node = nodes_[static_cast<size_t>(source)];
@@ -208,7 +215,8 @@ bool GuardSet::check_all(std::span<PyObject* const> roots) {
     if (!check_type_lookup(lookup)) return false;
   for (size_t i = 0; i < nodes_.size(); ++i)
     if (!check_node(static_cast<SourceId>(i), roots)) return false;
-  return std::all_of(distinct_.begin(), distinct_.end(), [&](const DistinctGroup& group) { return all_distinct(group); });
+  return std::all_of(distinct_.begin(), distinct_.end(),
+                     [&](const DistinctGroup& group) { return all_distinct(group); });
 }
 
 void GuardSet::build_fast() {
@@ -218,8 +226,10 @@ void GuardSet::build_fast() {
     group.stable.clear();
     group.varying.clear();
     for (SourceId id : group.sources) {
-      if (nodes_[static_cast<size_t>(id)].stable) group.stable.push_back(value(id));
-      else group.varying.push_back(id);
+      if (nodes_[static_cast<size_t>(id)].stable)
+        group.stable.push_back(value(id));
+      else
+        group.varying.push_back(id);
     }
     std::sort(group.stable.begin(), group.stable.end());
   }
@@ -255,13 +265,15 @@ void GuardSet::build_fast() {
         case CheckKind::Type:
           // A constant's or a container's type cannot be assigned to; an instance's can.
           if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE))
-            fast_.push_back({FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
+            fast_.push_back(
+                {FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
           break;
         case CheckKind::Tensor:
           fast_.push_back({FastKind::Tensor, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::Length:
-          if (PyDict_Check(node.value)) versioned = true;
+          if (PyDict_Check(node.value))
+            versioned = true;
           else if (!PyTuple_Check(node.value))
             fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
           break;
@@ -368,7 +380,8 @@ std::string GuardSet::describe(SourceId id) const {
       return label ? label : "?";
     }
     case SourceKind::Pinned:
-      if (PyObject* module_name = PyModule_Check(source.key.get()) ? PyModule_GetNameObject(source.key.get()) : nullptr) {
+      if (PyObject* module_name =
+              PyModule_Check(source.key.get()) ? PyModule_GetNameObject(source.key.get()) : nullptr) {
         std::string name = PyUnicode_AsUTF8(module_name);
         Py_DECREF(module_name);
         return name;
@@ -465,8 +478,8 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
 
 std::vector<std::string> GuardSet::describe_all() const {
   std::vector<std::string> lines;
-  static constexpr const char* kNames[] = {"is", "type is", "==", "len ==", "keys are", "lacks", "set ==", "tensor",
-                                           "is", "unbound", "present"};
+  static constexpr const char* kNames[] = {"is",     "type is", "==", "len ==",  "keys are", "lacks",
+                                           "set ==", "tensor",  "is", "unbound", "present"};
   for (const Check& check : checks_) {
     const std::string where = describe(check.source);
     switch (check.kind) {

@@ -1,9 +1,10 @@
 // Guards: what must still hold for a captured segment to be valid (bet 6).
 //
-// A GuardSet is built while capturing: every read of something that existed before the call becomes a source node,
-// every property that capture relied on becomes a check on it. Nodes are created parents first, so that a check is
-// one pass over a flat array. Values under roots that never change (the compiled module, globals) are checked by
-// versions and pointers alone while nothing moved; only what differs from call to call is read anew.
+// A GuardSet is built while capturing: every read of something that existed before the call becomes a source
+// node, every property that capture relied on becomes a check on it. Nodes are created parents first, so that
+// a check is one pass over a flat array. Values under roots that never change (the compiled module, globals)
+// are checked by versions and pointers alone while nothing moved; only what differs from call to call is read
+// anew.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,18 +24,18 @@
 namespace oxy::guards {
 
 enum class CheckKind : uint8_t {
-  Identity,    // the value is `object`
-  Type,        // type(value) is `object`
-  Equal,       // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0 and
-               // NaN by their bits)
-  Length,      // len of a list, tuple, dict or set is `number`
-  DictKeys,    // the keys, in order, are those of the tuple `object`
-  Absent,      // the dict has no key `object`
-  SetEqual,    // a set of constants equal to the frozenset `object`
-  Tensor,      // fits tensor guard `number`
-  Same,        // is the same object as source `number`, which was added before this one
-  Unbound,     // the location holds nothing
-  Present,     // the location holds something
+  Identity,  // the value is `object`
+  Type,      // type(value) is `object`
+  Equal,  // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
+          // and NaN by their bits)
+  Length,    // len of a list, tuple, dict or set is `number`
+  DictKeys,  // the keys, in order, are those of the tuple `object`
+  Absent,    // the dict has no key `object`
+  SetEqual,  // a set of constants equal to the frozenset `object`
+  Tensor,    // fits tensor guard `number`
+  Same,      // is the same object as source `number`, which was added before this one
+  Unbound,   // the location holds nothing
+  Present,   // the location holds something
 };
 
 struct Check {
@@ -64,7 +65,8 @@ class GuardSet {
   // The objects that these sources hold are all different ones (sources of objects that differ now).
   void require_distinct(std::vector<SourceId> sources);
 
-  // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is stable.
+  // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is
+  // stable.
   void mark_stable(SourceId root);
   // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
@@ -99,7 +101,7 @@ class GuardSet {
   struct FastCheck {
     FastKind kind;
     SourceId node;
-    PyObject* object;   // borrowed; alive as long as the checks before this one hold
+    PyObject* object;  // borrowed; alive as long as the checks before this one hold
     uint64_t expected;
   };
 

@@ -32,10 +32,13 @@ PyObject* read(const Source& source, PyObject* base) {
     case SourceKind::MethodFunction:
       return PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr;
     case SourceKind::MethodSelf:
-      return PyMethod_Check(base) ? PyMethod_GET_SELF(base) : nullptr;
+      return PyMethod_Check(base)      ? PyMethod_GET_SELF(base)
+             : PyCFunction_Check(base) ? PyCFunction_GET_SELF(base)
+                                       : nullptr;
     case SourceKind::Member: {
       PyObject* descriptor = source.key.get();
-      PyObject* value = Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(Py_TYPE(base)));
+      PyObject* value =
+          Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(Py_TYPE(base)));
       if (!value) {
         PyErr_Clear();
         return nullptr;

@@ -1,7 +1,7 @@
 // Sources: how a value that capture read is reached again from the call's roots, by C reads alone.
 //
-// Every kind of read is a plain field or dict access that runs no Python code, so that guards may be checked at any
-// moment without side effects.
+// Every kind of read is a plain field or dict access that runs no Python code, so that guards may be checked
+// at any moment without side effects.
 #pragma once
 
 #include <Python.h>
@@ -27,10 +27,10 @@ enum class SourceKind : uint8_t {
   FunctionCode,      // base.__code__
   FunctionDefaults,  // base.__defaults__
   FunctionKwDefaults,
-  MethodFunction,    // base.__func__
-  MethodSelf,        // base.__self__
-  Member,            // the C member (slot) that the member descriptor `key` names
-  ContextVariable,   // the value of the context variable
+  MethodFunction,   // base.__func__
+  MethodSelf,       // base.__self__
+  Member,           // the C member (slot) that the member descriptor `key` names
+  ContextVariable,  // the value of the context variable
 };
 
 struct Source {
@@ -40,8 +40,8 @@ struct Source {
   cpy::Ref key;
 };
 
-// The value now (borrowed, kept alive by the base), or null if there is none. Never runs Python code and leaves no
-// exception set.
+// The value now (borrowed, kept alive by the base), or null if there is none. Never runs Python code and
+// leaves no exception set.
 PyObject* read(const Source& source, PyObject* base);
 
 }  // namespace oxy::guards

@@ -20,15 +20,16 @@ TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
 
 bool TensorGuard::matches(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) && impl->device() == device &&
-         impl->requires_grad() == requires_grad && impl->sizes() == c10::IntArrayRef(sizes) &&
-         impl->strides() == c10::IntArrayRef(strides);
+  return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
+         impl->device() == device && impl->requires_grad() == requires_grad &&
+         impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides);
 }
 
 std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (tensor.scalar_type() != dtype)
     return fmt::format("dtype: was {}, is {}", c10::toString(dtype), c10::toString(tensor.scalar_type()));
-  if (tensor.device() != device) return fmt::format("device: was {}, is {}", device.str(), tensor.device().str());
+  if (tensor.device() != device)
+    return fmt::format("device: was {}, is {}", device.str(), tensor.device().str());
   if (tensor.dim() != static_cast<int64_t>(sizes.size()))
     return fmt::format("rank: was {}, is {}", sizes.size(), tensor.dim());
   for (size_t i = 0; i < sizes.size(); ++i)

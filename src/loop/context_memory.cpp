@@ -116,11 +116,10 @@ ProgramOutput LoweringContext::finish_output(const graph::Output& output, std::v
     return result;
   }
   if (output.kind == graph::OutputKind::OutputAlias) {
-    auto view = window(value(output.value));
     const ProgramOutput& aliased = program_.outputs.at(static_cast<size_t>(output.alias));
-    if (view && view->buffer == aliased.view.buffer) {
-      if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
-      result.view = std::move(*view);
+    const TensorMeta& whole = meta(graph_.outputs.at(static_cast<size_t>(output.alias)).value);
+    if (same_strides(whole.sizes, aliased.view.strides, whole.strides)) {
+      result.view = {aliased.view.buffer, m.sizes, m.strides, m.storage_offset - whole.storage_offset};
       return result;
     }
     result.kind = graph::OutputKind::Value;  // the other output had to be copied

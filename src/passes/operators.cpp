@@ -27,6 +27,13 @@ const OperatorSchema* select() {
   return schema;
 }
 
+const OperatorSchema* as_strided() {
+  static const OperatorSchema* schema = intern_schema(
+      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+      "Tensor(a)");
+  return schema;
+}
+
 const OperatorSchema* clone() {
   static const OperatorSchema* schema =
       intern_schema("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor");

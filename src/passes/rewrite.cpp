@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "passes/operators.h"
 
 namespace oxy::passes {
 
@@ -46,8 +47,26 @@ Graph Rewriter::finish() {
     check(fresh != graph::kNoValue, "a pass dropped a result of the graph");
     return fresh;
   };
-  for (const graph::Output& output : source_.outputs)
-    out_.outputs.push_back({renamed(output.value), output.kind, output.alias});
+  // The metadata of an alias says which part of the other tensor it is: a value of the same contents but
+  // another layout cannot stand for it.
+  auto same_window = [this](ValueId old, ValueId fresh) {
+    const TensorMeta &a = source_.meta(old), &b = out_.meta(fresh);
+    return a.sizes == b.sizes && a.strides == b.strides && a.storage_offset == b.storage_offset;
+  };
+  for (const graph::Output& output : source_.outputs) {
+    ValueId fresh = renamed(output.value);
+    if (output.kind != graph::OutputKind::Value && !same_window(output.value, fresh)) {
+      const TensorMeta& window = source_.meta(output.value);
+      const auto alias = static_cast<size_t>(output.alias);
+      const ValueId whole =
+          output.kind == graph::OutputKind::InputAlias ? out_.inputs.at(alias) : out_.outputs.at(alias).value;
+      const int32_t index =
+          out_.add_node(op::as_strided(),
+                        {ValueRef{whole}, window.sizes, window.strides, window.storage_offset}, {window}, -1);
+      fresh = out_.nodes[static_cast<size_t>(index)].outputs.front();
+    }
+    out_.outputs.push_back({fresh, output.kind, output.alias});
+  }
   for (const graph::Mutation& mutation : source_.mutations)
     out_.mutations.push_back({mutation.input, renamed(mutation.value)});
   return std::move(out_);

@@ -37,7 +37,16 @@ std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
 }
 
 at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
-                         std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values) {
+                         std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values,
+                         const std::vector<at::Tensor>& outputs) {
+  if (output.kind == graph::OutputKind::OutputAlias) {
+    const at::Tensor& whole = outputs.at(static_cast<size_t>(output.alias));
+    const TensorMeta& meta = graph.meta(output.value);
+    const TensorMeta& whole_meta = graph.meta(graph.outputs[static_cast<size_t>(output.alias)].value);
+    return whole.as_strided(
+        constants_of(meta.sizes), constants_of(meta.strides),
+        whole.storage_offset() + (meta.storage_offset - whole_meta.storage_offset).constant());
+  }
   if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
   const auto index = static_cast<size_t>(output.alias);
   if (graph.inputs.at(index) == output.value) return inputs[index];
@@ -90,7 +99,7 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph.outputs.size());
   for (const graph::Output& output : graph.outputs)
-    outputs.push_back(output_tensor(graph, output, inputs, values));
+    outputs.push_back(output_tensor(graph, output, inputs, values, outputs));
   return outputs;
 }
 

@@ -96,6 +96,7 @@ class Comparison:
                 assert self.storages.setdefault(("expected", a), b) == b, f"{where}: shares no memory with its alias"
                 assert self.storages.setdefault(("actual", b), a) == a, f"{where}: shares memory with another tensor"
         loose = {"rtol": 1e-3, "atol": 1e-4} if expected.dtype == torch.float32 else {}
+        expected, actual = (t.detach().as_subclass(torch.Tensor) for t in (expected, actual))
         torch.testing.assert_close(actual, expected, equal_nan=True, msg=lambda text: f"{where}: {text}", **loose)
 
 

@@ -998,6 +998,26 @@ def test_external_list_append_in_a_loop(compile):
 
 
 @program()
+def test_bound_methods_of_c_made_outside(compile):
+    log, table, base = [], {"k": 2}, x23()
+    append, get, put, plus = log.append, table.get, table.__setitem__, base.add
+    steps = iter(range(100)).__next__
+
+    @compile
+    def f(x, also):
+        append(1)
+        also(x + 1)
+        put("n", len(log))
+        return plus(x) * get("k") + steps()
+
+    other = []
+    results = [f(x23(), other.append), list(log), list(other), dict(table)]
+    table["k"] = 5
+    base.add_(1)
+    return results + [f(x23(), other.append), log, other, table]
+
+
+@program()
 def test_containers_given_are_written(compile):
     @compile
     def f(items, table, x):

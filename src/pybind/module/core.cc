@@ -79,6 +79,9 @@ NB_MODULE(_core, m) {
   });
   m.def("compile", &compile, "target"_a, "backend"_a, "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a, "packing_budget"_a,
         "A CompiledFunction for any callable.");
+  PyTypeObject* callable_type = oxy::pybind::callable_type();
+  if (!callable_type) throw nb::python_error();
+  m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
   m.def("describe", [](nb::handle callable) {
     auto* compiled = oxy::pybind::unwrap_callable(callable.ptr());
     if (!compiled) throw nb::type_error("describe() takes a CompiledFunction");
