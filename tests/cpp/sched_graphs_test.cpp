@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <chrono>
+
 #include "sched_graph_checks.h"
 
 using namespace oxy;
@@ -165,6 +168,173 @@ TEST_CASE("schedule: long reductions to few results are split") {
 })",
                              {1e-4, 1e-2});
   int64_t widest = 0;
-  for (const plan::Step& step : outcome.plan.steps) widest = std::max(widest, std::get<plan::Launch>(step).extent.constant());
+  for (const plan::Step& step : outcome.plan.steps)
+    widest = std::max(widest, std::get<plan::Launch>(step).extent.constant());
   CHECK(widest >= 64);
+}
+
+TEST_CASE("schedule: symbolic sizes") {
+  const std::string text = R"(symbol b : id 1 in [2, 1024]
+symbol s : id 2 in [2, 4096]
+graph(%0: float32[b, s, 40], %1: float32[40], %2: float32[b, 1, s]) {
+  %3: float32[b, s, 40] = aten::add.Tensor(%0, %1)
+  %4: float32[b, s, 40], %5: float32[b, s, 1], %6: float32[b, s, 1] = aten::native_layer_norm(%3, [40], %1, %1, 1e-05)
+  %7: float32[b, s, 40] = aten::gelu(%4)
+  %8: float32[b, 40] = aten::sum.dim_IntList(%7, [1], False, dtype=None)
+  %9: float32[b, 1, s] = aten::_softmax(%2, -1, False)
+  %10: float32[b, 40, s]{strides=[40*s, 1, 40]} = aten::permute(%7, [0, 2, 1])
+  %11: float32[b, 40, s] = aten::clone(%10, memory_format=contiguous)
+  return %8, %9, %11
+})";
+  for (auto [b, s] : {std::pair{2, 7}, {3, 64}, {2, 131}})
+    check_graph(text, {1e-4, 1e-4}, usual_ways(), jit::default_compiler(), {{1, b}, {2, s}});
+}
+
+TEST_CASE("schedule: an index out of range is reported and harmless") {
+  loop::Program program = lowered(R"(graph(%0: float32[5, 33], %1: int64[4]) {
+  %2: float32[4, 33] = aten::embedding(%0, %1)
+  %3: float32[4, 33] = aten::exp(%2)
+  return %3
+})");
+  plan::Plan plan = sched::schedule(program, codegen::host_target(), {});
+  PlanRunner runner(plan, jit::default_compiler().compile(plan.kernels));
+  runner.set_input({DType::Int64, {4}, {}, {0, 4, 1, 2}}, 1);
+  CHECK(runner.run() == 0);
+  for (int64_t bad : {int64_t{5}, int64_t{1} << 60, int64_t{-1000000000000}}) {
+    runner.set_input({DType::Int64, {4}, {}, {0, 4, bad, 2}}, 1);
+    CHECK(runner.run() == jit::kIndexError);
+  }
+}
+
+TEST_CASE("schedule: equal layers share a kernel") {
+  std::string body;
+  int value = 2;
+  int x = 0;
+  for (int layer = 0; layer < 6; ++layer) {
+    body += fmt::format(R"(  %{1}: float32[4, 32] = aten::mm(%{0}, %1)
+  %{2}: float32[4, 32] = aten::add.Tensor(%{1}, %{0})
+  %{3}: float32[4, 32] = aten::gelu(%{2})
+)",
+                        x, value, value + 1, value + 2);
+    x = value + 2;
+    value += 3;
+  }
+  loop::Program program =
+      lowered(fmt::format("graph(%0: float32[4, 32], %1: float32[32, 32]) {{\n{}  return %{}\n}}", body, x));
+  plan::Plan plan = sched::schedule(program, codegen::host_target(), {});
+  plan::verify(plan);
+  CHECK(plan.steps.size() == 12);
+  CHECK(plan.kernels.size() <= 3);  // the first reads an input, the last writes an output
+  CHECK(plan.arena_bytes.constant() <= 4 * 4 * 32 * 4);
+}
+
+TEST_CASE("schedule: thousands of steps take no time and no stack") {
+  for (const char* line : {"aten::add.Tensor(%{}, %0)", "aten::add.Tensor(%{0}, %{0})"}) {
+    CAPTURE(line);
+    std::string body;
+    for (int k = 1; k <= 5000; ++k)
+      body += fmt::format("  %{}: float32[64] = {}\n", k, fmt::format(fmt::runtime(line), k - 1));
+    loop::Program program = lowered("graph(%0: float32[64]) {\n" + body + "  return %5000\n}");
+    auto start = std::chrono::steady_clock::now();
+    plan::Plan plan = sched::schedule(std::move(program), codegen::host_target(), {});
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    MESSAGE(
+        fmt::format("{:.3f} s, {} launches, {} kernels", seconds, plan.steps.size(), plan.kernels.size()));
+    CHECK(seconds < 1.0);
+    size_t longest = 0;
+    for (const plan::Kernel& kernel : plan.kernels) longest = std::max(longest, kernel.source.size());
+    CHECK(longest < 60000);
+  }
+}
+
+TEST_CASE("schedule: what reads another row is not fused") {
+  check_graph(R"(graph(%0: float32[6, 20]) {
+  %1: float32[6, 20] = aten::tanh(%0)
+  %2: float32[6, 20] = aten::flip(%1, [0])
+  %3: float32[6, 20] = aten::flip(%1, [1])
+  %4: float32[6, 20] = aten::add.Tensor(%2, %3)
+  %5: float32[6, 20] = aten::mul.Tensor(%4, %1)
+  %6: float32[20] = aten::sum.dim_IntList(%5, [0], False, dtype=None)
+  %7: float32[6, 20] = aten::sub.Tensor(%5, %6)
+  %8: float32[6, 1] = aten::amax(%7, [1], True)
+  %9: float32[6, 20] = aten::div.Tensor(%7, %8)
+  return %9, %1
+})");
+}
+
+namespace {
+
+// A graph of random operators over a few shapes that broadcast together.
+std::string random_graph(unsigned seed) {
+  std::mt19937 g(seed);
+  auto pick = [&](size_t n) { return static_cast<size_t>(g() % n); };
+  const int64_t a = std::array{1, 2, 3, 5}[pick(4)], b = std::array{1, 4, 7, 16}[pick(4)],
+                c = std::array{3, 16, 33, 64}[pick(4)];
+  struct Known {
+    int id;
+    std::vector<int64_t> sizes;
+  };
+  auto text = [](const std::vector<int64_t>& s) { return fmt::format("[{}, {}, {}]", s[0], s[1], s[2]); };
+  std::vector<Known> known = {{0, {a, b, c}}, {1, {1, b, c}}, {2, {a, b, 1}}, {3, {a, b, c}}};
+  std::string head = "graph(";
+  for (const Known& k : known) head += fmt::format("{}%{}: float32{}", k.id ? ", " : "", k.id, text(k.sizes));
+  std::string body;
+  int next = 4;
+  auto add = [&](std::vector<int64_t> sizes, const std::string& call) {
+    body += fmt::format("  %{}: float32{} = aten::{}\n", next, text(sizes), call);
+    known.push_back({next++, std::move(sizes)});
+  };
+  for (int step = 0; step < 14; ++step) {
+    Known x = known[pick(known.size())], y = known[pick(known.size())];
+    switch (pick(8)) {
+      case 0:
+      case 1:
+      case 2: {
+        std::vector<int64_t> sizes(3);
+        bool fits = true;
+        for (size_t d = 0; d < 3; ++d) {
+          sizes[d] = std::max(x.sizes[d], y.sizes[d]);
+          fits = fits && (x.sizes[d] == y.sizes[d] || std::min(x.sizes[d], y.sizes[d]) == 1);
+        }
+        if (fits)
+          add(sizes, fmt::format("{}(%{}, %{})", std::array{"add.Tensor", "mul.Tensor", "maximum"}[pick(3)],
+                                 x.id, y.id));
+        break;
+      }
+      case 3:
+        add(x.sizes, fmt::format("{}(%{})", std::array{"tanh", "relu", "sigmoid"}[pick(3)], x.id));
+        break;
+      case 4:
+      case 5: {
+        size_t d = pick(3);
+        auto sizes = x.sizes;
+        sizes[d] = 1;
+        if (pick(2))
+          add(sizes, fmt::format("amax(%{}, [{}], True)", x.id, d));
+        else
+          add(sizes, fmt::format("mean.dim(%{}, [{}], True, dtype=None)", x.id, d));
+        break;
+      }
+      case 6:
+        add(x.sizes, fmt::format("_softmax(%{}, {}, False)", x.id, pick(3)));
+        break;
+      default:
+        add(x.sizes, fmt::format("flip(%{}, [{}])", x.id, pick(3)));
+    }
+  }
+  return head + ") {\n" + body + fmt::format("  return %{}, %{}\n}}", next - 1, next - 2);
+}
+
+}  // namespace
+
+TEST_CASE("schedule: random graphs agree with the interpreter") {
+  unsigned count =
+      std::getenv("OXYFUEL_FUZZ") ? static_cast<unsigned>(std::atoi(std::getenv("OXYFUEL_FUZZ"))) : 12;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    CAPTURE(seed);
+    std::string text = random_graph(seed);
+    if (text.find("%5:") == std::string::npos) continue;
+    CAPTURE(text);
+    check_graph(text, {1e-3, 1e-4}, {{codegen::host_target(), true, 4}, {codegen::host_target(), true, 1}});
+  }
 }
