@@ -502,24 +502,30 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   return copysign_f32(a < 0.625f ? small : large, x);
 }
 )"},
-    {"erf_f32", "fma_f32 exp_f32 abs_f32 copysign_f32",
+    // Small arguments by their series, others as 1 - 2^q(|x|).
+    {"erf_f32", "fma_f32 abs_f32 copysign_f32",
      R"(static inline f32v erf_f32(f32v x) {
   f32v a = abs_f32(x), s = x * x;
-  f32v p = fma_f32(s, f32v{} - 5.862079560756683e-4f, f32v{} + 4.967506043612957e-3f);
-  p = fma_f32(s, p, f32v{} - 2.6748863980174065e-2f);
-  p = fma_f32(s, p, f32v{} + 0.11281320452690125f);
-  p = fma_f32(s, p, f32v{} - 0.37612447142601013f);
-  f32v small = fma_f32(p * s, x, x * 0.12837916709551256f) + x;
-  a = a > 3.95f ? f32v{} + 3.95f : a;
-  f32v q = fma_f32(a, f32v{} - 6.627693096561416e-7f, f32v{} - 1.2330575373198371e-5f);
-  q = fma_f32(a, q, f32v{} + 3.847889131145986e-4f);
-  q = fma_f32(a, q, f32v{} - 4.01340750977397e-3f);
-  q = fma_f32(a, q, f32v{} + 2.4812815710902214e-2f);
-  q = fma_f32(a, q, f32v{} - 0.10790573060512543f);
-  q = fma_f32(a, q, f32v{} - 0.6336272954940796f);
-  q = fma_f32(a, q, f32v{} - 1.1293970346450806f);
-  q = fma_f32(a, q, f32v{} + 1.533838512841612e-4f);
-  return copysign_f32(a < 0.92f ? small : 1.0f - exp_f32(q), x);
+  f32v p = fma_f32(s, f32v{} + 4.489966668188572e-3f, f32v{} - 2.6632927358150482e-2f);
+  p = fma_f32(s, p, f32v{} + 0.11280723661184311f);
+  p = fma_f32(s, p, f32v{} - 0.3761249780654907f);
+  p = fma_f32(s, p, f32v{} + 0.12837915122509003f);
+  f32v small = fma_f32(x, p, x);
+  f32v b = a > 3.95f ? f32v{} + 3.95f : a;
+  f32v q = fma_f32(b, f32v{} + 3.2078431104309857e-4f, f32v{} - 4.74091200158e-3f);
+  q = fma_f32(b, q, f32v{} + 3.33714596927166e-2f);
+  q = fma_f32(b, q, f32v{} - 0.152460515499115f);
+  q = fma_f32(b, q, f32v{} - 0.9165971279144287f);
+  q = fma_f32(b, q, f32v{} - 1.6283551454544067f);
+  q = fma_f32(b, q, f32v{} + 4.4792028347728774e-5f);
+  f32v t = q + 12583039.0f, r = q - (t - 12583039.0f);  // 1.5 * 2^23 + 127: t ends in the exponent of 2^q
+  f32v e = fma_f32(r, f32v{} + 1.3407254591584206e-3f, f32v{} + 9.671875275671482e-3f);
+  e = fma_f32(r, e, f32v{} + 5.5503085255622864e-2f);
+  e = fma_f32(r, e, f32v{} + 0.24022234976291656f);
+  e = fma_f32(r, e, f32v{} + 0.6931472420692444f);
+  f32v scale = (f32v)((i32v)t << 23);
+  f32v large = 1.0f - fma_f32(r * scale, e, scale);
+  return copysign_f32(a < 0.6f ? small : large, x);
 }
 )"},
     {"sin_cos_f32", "round_f64 fma_f64",
