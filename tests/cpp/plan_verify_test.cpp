@@ -10,7 +10,7 @@ namespace {
 
 // %a + %a -> arena -> extern copy -> output, with one kernel.
 Plan small_plan() {
-  const OperatorSchema* copy = intern_schema("aten::clone(Tensor self) -> Tensor");
+  const OperatorSchema* copy = intern_schema("testing::copy(Tensor self) -> Tensor");
   Plan plan;
   plan.input_count = 1;
   plan.arena_bytes = 64;
@@ -48,7 +48,7 @@ TEST_CASE("a plan prints one line a step") {
         "  %c: float32[4] extern\n"
         "  kernel 0: k (6 bytes of source)\n"
         "  launch k(%a, %b; [4]) extent 4 grain 16\n"
-        "  %c = aten::clone(%b)\n"
+        "  %c = testing::copy(%b)\n"
         "  output 0: float32 %c{[2] strides [2] at 1} value\n"
         "  output 1: float32 %a alias of input 0\n"
         "  input 0 <- %b\n");
