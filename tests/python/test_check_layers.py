@@ -1,0 +1,57 @@
+"""tools/check_layers finds what it is to find, and passes this tree."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = """
+oxyfuel_layer(base PLAIN)
+oxyfuel_layer(graph PLAIN DEPENDS base)
+oxyfuel_layer(jit PLAIN DEPENDS graph EXCLUDE x)
+oxyfuel_layer(trace TORCH DEPENDS graph)
+"""
+
+
+def check(folder):
+    result = subprocess.run([sys.executable, ROOT / "tools" / "check_layers", folder], capture_output=True, text=True)
+    return result.returncode, result.stdout
+
+
+def tree(tmp_path, files, layers=LAYERS):
+    (tmp_path / "CMakeLists.txt").write_text(layers)
+    for name, text in files.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_this_tree():
+    assert check(ROOT) == (0, "every include is to a lower layer\n")
+
+
+def test_lower_layers_direct_and_through_others(tmp_path):
+    files = {"base/a.h": "#include <string>\n", "jit/a.cpp": '#include "base/a.h"\n#include "jit/b.h"\n',
+             "jit/clang/a.cpp": "#include <llvm/IR/Module.h>\n", "trace/a.cpp": "#include <ATen/ATen.h>\n#include <Python.h>\n"}
+    assert check(tree(tmp_path, files))[0] == 0
+
+
+def test_faults(tmp_path):
+    files = {"base/a.h": '\n#include "graph/graph.h"\n', "trace/a.cpp": '#include "jit/jit.h"\n',
+             "graph/a.cpp": "#include <ATen/ATen.h>\n#include <Python.h>\n#include <clang/Basic/X.h>\n", "stray/a.h": ""}
+    status, text = check(tree(tmp_path, files))
+    assert status == 1
+    assert sorted(text.splitlines()) == sorted([
+        "src/base/a.h:2: includes graph/graph.h: base is not above graph",
+        "src/stray/a.h:1: CMakeLists.txt declares no layer stray",
+        "src/graph/a.cpp:1: includes ATen/ATen.h: graph is to know no PyTorch",
+        "src/graph/a.cpp:2: includes Python.h: graph is to know no Python",
+        "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/jit/clang",
+        "src/trace/a.cpp:1: includes jit/jit.h: trace is not above jit",
+    ])
+
+
+def test_layers_in_a_circle(tmp_path):
+    status, text = check(tree(tmp_path, {}, "oxyfuel_layer(a PLAIN DEPENDS b)\noxyfuel_layer(b PLAIN DEPENDS a)\n"))
+    assert status == 1 and "a -> b -> a" in text
