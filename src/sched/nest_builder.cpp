@@ -74,6 +74,16 @@ class NestBuilder {
         next_virtual_(static_cast<BufferId>(program.buffers.size())) {}
 
   LoopNest build() {
+    std::optional<Item> scatter = independent_scatter();
+    if (scatter) {
+      depth_ = 1;
+      nest_.outer.push_back({nest_variable(0, scatter->extents[0]), scatter->extents[0]});
+      nest_.axis = VectorAxis::Outer;
+      append(*scatter);
+      nest_.serial = false;
+      nest_.comment = scatter->origin;
+      return finished();
+    }
     for (size_t k = 0; k < depth_; ++k)
       nest_.outer.push_back({nest_variable(static_cast<int64_t>(k), group_.extents[k]), group_.extents[k]});
     nest_.axis = choose_axis();
@@ -83,6 +93,11 @@ class NestBuilder {
       if (origin.empty()) continue;
       nest_.comment += (nest_.comment.empty() ? "" : ", ") + origin;
     }
+    return finished();
+  }
+
+ private:
+  LoopNest finished() {
     for (Draft& draft : drafts_) {
       size_t loops = draft.loop_count.value_or(draft.extents.size());
       for (size_t k = 0; k < draft.extents.size(); ++k) {
@@ -97,7 +112,43 @@ class NestBuilder {
     return std::move(nest_);
   }
 
- private:
+  // The group's one member, if it adds to computed places, with the loop outermost along which threads never
+  // meet: the loop runs through whole rows of what is added to.
+  std::optional<Item> independent_scatter() {
+    const Item& item = items_[static_cast<size_t>(group_.steps[0])];
+    if (group_.steps.size() > 1 || item.is_reduction() || item.stores.size() != 1 || item.loop_count < 2)
+      return std::nullopt;
+    const ItemStore& store = item.stores[0];
+    if (store.mode != loop::StoreMode::AtomicAdd) return std::nullopt;
+    for (size_t k = 0; k < item.loop_count; ++k) {
+      auto linear =
+          sym::linear_in(store.offset, nest_variable(static_cast<int64_t>(k), item.extents[k]).variable_id());
+      if (!linear || !(linear->first == Expr(1)) || !sym::known_divisible(linear->second, item.extents[k]))
+        continue;
+      if (estimate(item.extents[k]) < options_.lanes) continue;
+      return with_loop_first(item, k);
+    }
+    return std::nullopt;
+  }
+
+  static Item with_loop_first(const Item& item, size_t first) {
+    Item moved = item;
+    moved.extents.erase(moved.extents.begin() + static_cast<std::ptrdiff_t>(first));
+    moved.extents.insert(moved.extents.begin(), item.extents[first]);
+    auto renamed = [&](const Expr& e) {
+      if (e.is_constant()) return e;
+      return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+        for (size_t k = 0; k <= first; ++k)
+          if (nest_variable(static_cast<int64_t>(k), item.extents[k]).variable_id() == id)
+            return nest_variable(k == first ? 0 : static_cast<int64_t>(k + 1), item.extents[k]);
+        return std::nullopt;
+      });
+    };
+    for (Expr& e : moved.expressions) e = renamed(e);
+    for (ItemStore& store : moved.stores) store.offset = renamed(store.offset);
+    return moved;
+  }
+
   VectorAxis choose_axis() {
     bool any_loops = depth_ > 0;
     bool any_reduction = false;

@@ -338,3 +338,13 @@ TEST_CASE("schedule: random graphs agree with the interpreter") {
     check_graph(text, {1e-3, 1e-4}, {{codegen::host_target(), true, 4}, {codegen::host_target(), true, 1}});
   }
 }
+
+TEST_CASE("schedule: sums at computed rows run in parallel along the rows") {
+  auto outcome = check_graph(R"(graph(%0: float32[5, 48], %1: int64[4, 9], %2: float32[4, 9, 48]) {
+  %3: float32[5, 48] = aten::index_put(%0, [%1], %2, True)
+  return %3
+})");
+  const auto& launch = std::get<plan::Launch>(outcome.plan.steps.back());
+  CHECK(launch.extent.constant() == 48);
+  CHECK(launch.grain < 1000000);
+}

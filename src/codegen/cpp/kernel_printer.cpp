@@ -13,13 +13,12 @@ namespace oxy::codegen::cpp {
 
 namespace {
 
-constexpr int kColumnVectors = 8;
+constexpr int kMostColumnVectors = 8;
 constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
 
-// Sums of columns read a few lines of every row: wide steps keep more of them in flight.
-bool sums_columns(const LoopNest& nest, const Target& target) {
-  int64_t wide = kColumnVectors * target.vector_bytes / 4;
-  if (nest.axis != VectorAxis::Outer || codegen::estimate(nest.outer.back().extent) < wide) return false;
+// Whether the nest does little more than reduce columns.
+bool reduces_columns(const LoopNest& nest) {
+  if (nest.axis != VectorAxis::Outer) return false;
   bool reduces = false;
   size_t work = 0;
   const Expr& lane = nest.outer.back().variable;
@@ -45,9 +44,19 @@ bool sums_columns(const LoopNest& nest, const Target& target) {
   return reduces && work <= 12;
 }
 
+// Reductions of columns read a few lines of every row: wide steps keep more of them in flight.
+int vectors_a_step(const LoopNest& nest, int lanes) {
+  if (!reduces_columns(nest)) return 1;
+  int64_t extent = codegen::estimate(nest.outer.back().extent);
+  for (int vectors = kMostColumnVectors; vectors > 1; vectors /= 2)
+    if (extent % (vectors * lanes) == 0 || extent >= 16 * vectors * lanes) return vectors;
+  return 1;
+}
+
 // As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
 int lane_count(const LoopNest& nest, const Target& target) {
-  if (sums_columns(nest, target)) return kColumnVectors * target.vector_bytes / 4;
+  int lanes = target.vector_bytes / 4;
+  if (int vectors = vectors_a_step(nest, lanes); vectors > 1) return vectors * lanes;
   bool small = false;
   bool any = false;
   for (const Array& array : nest.arrays) {
@@ -59,7 +68,7 @@ int lane_count(const LoopNest& nest, const Target& target) {
     for (const loop::Inst& inst : phase.insts)
       small =
           small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
-  return any && !small ? target.vector_bytes / 8 : target.vector_bytes / 4;
+  return any && !small ? target.vector_bytes / 8 : lanes;
 }
 
 class KernelPrinter {

@@ -269,7 +269,13 @@ void PhasePrinter::store(int32_t id, const Expr& offset, Operand value, loop::St
   for (const Expr& v : sym::variables(offset)) bound = bound || scope_.lane_bound.contains(v.variable_id());
   if (auto linear = sym::linear_in(offset, scope_.lane_variable); linear && !bound && !varies(linear->first))
     stride = linear->first;
-  if (adds)
+  if (adds && stride && *stride == Expr(1) && is_plain(array.dtype)) {
+    std::string place = pointer_text(name, text(offset));
+    std::string sum = fmt::format("load_{}({}, n) + {}", type, place, as_vector(value, c));
+    scope_.functions.insert(fmt::format("load_{}", type));
+    value = {sum, array.dtype, true, nullptr};
+    call("store", place, ", n");
+  } else if (adds)
     call("scatter_add", fmt::format("{}, [&](int64_t l) {{ (void)l; return {}; }}", name, text(offset, true)),
          ", n");
   else if (stride && *stride == Expr(1))
