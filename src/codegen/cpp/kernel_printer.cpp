@@ -105,14 +105,21 @@ class KernelPrinter {
     KernelText text;
     std::string body = prelude(functions_, scope_.lanes, target_) + "\n" + out_.text();
     text.name = "oxy_" + to_hex(hash128(body)).substr(0, 16);
-    std::string renamed = body;
-    renamed.replace(renamed.find(kNamePlaceholder), kNamePlaceholder.size(), text.name);
-    text.source = renamed;
+    body.replace(body.find(kNamePlaceholder), kNamePlaceholder.size(), text.name);
+    text.source = comment() + body;
     text.parameters = std::move(parameters_);
     return text;
   }
 
  private:
+  // Not part of the name: the same kernel may come from other operators.
+  std::string comment() const {
+    constexpr size_t kLongest = 110;
+    if (nest_.comment.empty()) return "";
+    bool is_long = nest_.comment.size() > kLongest;
+    return "// " + nest_.comment.substr(0, kLongest) + (is_long ? " ...\n" : "\n");
+  }
+
   void print_arrays() {
     scope_.array_names.resize(nest_.arrays.size());
     int inputs = 0, outputs = 0, both = 0, rows = 0;
