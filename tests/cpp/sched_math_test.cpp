@@ -144,3 +144,39 @@ TEST_CASE("kernel mathematics: zeros keep their signs") {
     CHECK_FALSE(std::signbit(run_unary(op, {0.0f})[0]));
   }
 }
+
+TEST_CASE("kernel mathematics: maxima over rows and columns carry NaN") {
+  for (bool rows : {true, false})
+    for (size_t at : {0, 5, 63, 64, 66}) {
+      CAPTURE(rows);
+      CAPTURE(at);
+      constexpr int64_t kRows = 67, kColumns = 67;
+      loop::Program program;
+      program.buffers.push_back(
+          {.name = "x", .sizes = {kRows, kColumns}, .kind = loop::BufferKind::Input, .source = 0});
+      program.buffers.push_back({.name = "y", .sizes = {kRows}});
+      loop::Computation c;
+      Expr i = loop::loop_variable(0, kRows);
+      Expr r = loop::reduction_variable(0, kColumns);
+      c.loops = {{i, kRows}};
+      c.reduction = {{r, kColumns}};
+      c.kind = loop::ReductionKind::Max;
+      loop::BodyBuilder b;
+      loop::Index index = rows ? loop::Index{i, r} : loop::Index{r, i};
+      c.reduced = b.load(0, DType::Float32, index).id;
+      c.body = b.take({&c.reduced});
+      c.stores = {{1, {i}, 0}};
+      program.steps.emplace_back(std::move(c));
+      program.outputs.push_back({.view = {1, {kRows}, {1}}});
+      plan::Plan plan = sched::schedule(std::move(program), codegen::host_target(), {});
+      oxy::testing::PlanRunner runner(plan, jit::default_compiler().compile(plan.kernels));
+      loop::Array x{DType::Float32, {kRows, kColumns}, std::vector<double>(kRows * kColumns, -3), {}};
+      size_t row = 41;
+      x.floats[rows ? row * kColumns + at : at * kColumns + row] = std::nan("");
+      runner.set_input(x, 0);
+      CHECK(runner.run() == 0);
+      loop::Array y = runner.output(0);
+      for (size_t k = 0; k < static_cast<size_t>(kRows); ++k)
+        CHECK((k == row ? std::isnan(y.floats[k]) : y.floats[k] == -3));
+    }
+}

@@ -18,6 +18,11 @@ bool is_arg(ReductionKind kind) {
   return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
 }
 
+// Extrema of floating types leave NaN aside while they run: a vector of its own remembers it.
+bool remembers_nan(const Reduction& r) {
+  return (r.kind == ReductionKind::Max || r.kind == ReductionKind::Min) && is_floating(r.accumulate);
+}
+
 std::string identity(ReductionKind kind, DType dtype, std::set<std::string>& functions) {
   auto splat = [&](const loop::Scalar& value) {
     std::string function = fmt::format("splat_{}", short_name(dtype));
@@ -61,7 +66,7 @@ std::string combined(ReductionKind kind, DType dtype, const std::string& a, cons
       return fmt::format("({} & {})", a, b);
     case ReductionKind::Max:
     case ReductionKind::Min: {
-      std::string function = fmt::format("{}_{}", kind == ReductionKind::Max ? "maximum" : "minimum", type);
+      std::string function = fmt::format("{}_{}", kind == ReductionKind::Max ? "larger" : "smaller", type);
       functions.insert(function);
       return fmt::format("{}({}, {})", function, a, b);
     }
@@ -116,6 +121,7 @@ void PhasePrinter::declare_accumulators() {
     std::string all = start;
     for (int k = 1; k < unroll_; ++k) all += ", " + start;
     out.line("{} {}[{}] = {{{}}};", type, name, unroll_, all);
+    if (remembers_nan(r)) out.line("{} {}_nan = {{}};", type, name);
     if (totals && r.kind == ReductionKind::Sum) out.line("{} {}_total = {{}};", type, name);
   }
 }
@@ -180,6 +186,13 @@ void PhasePrinter::accumulate() {
     }
     std::string element = fmt::format("{}[{}]", name, along_reduction_ ? "k" : "0");
     value = masked(value, identity(r.kind, r.accumulate, scope_.functions), type);
+    if (remembers_nan(r)) {
+      std::string v = fmt::format("v{}", scope_.next_name++);
+      out.line("const {} {} = {};", vector_type(r.accumulate), v, value);
+      out.line("{0}_nan = {1} != {1} ? {1} : {0}_nan;", name, v);
+      out.line("{} = {};", element, combined(r.kind, r.accumulate, v, element, scope_.functions));
+      continue;
+    }
     out.line("{} = {};", element, combined(r.kind, r.accumulate, element, value, scope_.functions));
   }
 }
@@ -272,10 +285,10 @@ void PhasePrinter::print_results() {
             function = "reduce_all";
             break;
           case ReductionKind::Max:
-            function = logical ? "reduce_any" : fmt::format("reduce_max_{}", short_name(dtype));
+            function = logical ? "reduce_any" : fmt::format("reduce_larger_{}", short_name(dtype));
             break;
           case ReductionKind::Min:
-            function = logical ? "reduce_all" : fmt::format("reduce_min_{}", short_name(dtype));
+            function = logical ? "reduce_all" : fmt::format("reduce_smaller_{}", short_name(dtype));
             break;
           case ReductionKind::Prod:
             function = fmt::format("reduce_prod_{}", short_name(dtype));
@@ -286,6 +299,12 @@ void PhasePrinter::print_results() {
         }
         scope_.functions.insert(function);
         all = fmt::format("{}({})", function, all);
+      }
+      if (remembers_nan(r) && along_reduction_) {  // the lanes are zero or NaN
+        scope_.functions.insert(fmt::format("reduce_sum_{}", short_name(dtype)));
+        all += fmt::format(" + reduce_sum_{}({}_nan)", short_name(dtype), name);
+      } else if (remembers_nan(r)) {
+        all = fmt::format("{0}_nan != {0}_nan ? {0}_nan : {1}", name, all);
       }
       std::string value = fmt::format("{}_all", name);
       scope_.out.line("const {} {} = {};", along_reduction_ ? scalar_type(dtype) : vector_type(dtype), value,

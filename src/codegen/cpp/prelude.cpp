@@ -120,6 +120,8 @@ static inline V first_lanes_T(V v, V otherwise, int64_t n) { return select_T(lan
 )"},
     {"maximum_", "", "static inline V maximum_T(V a, V b) { return a > b ? a : b; }\n"},
     {"minimum_", "", "static inline V minimum_T(V a, V b) { return a < b ? a : b; }\n"},
+    {"larger_", "", "static inline V larger_T(V a, V b) { return a > b ? a : b; }\n"},
+    {"smaller_", "", "static inline V smaller_T(V a, V b) { return a < b ? a : b; }\n"},
     {"abs_", "", "static inline V abs_T(V x) { return x < 0 ? -x : x; }\n"},
     {"sign_", "", "static inline V sign_T(V x) { return (V)((x < 0) - (x > 0)); }\n"},
     {"shift_left_", "lane_loop",
@@ -194,10 +196,10 @@ static inline V mod_T(V a, V b, int& error, Count n) {
 )"},
     {"reduce_sum_", "", "static inline S reduce_sum_T(V v) {\nROTATE(v += ROTATED;)  return v[0];\n}\n"},
     {"reduce_prod_", "", "static inline S reduce_prod_T(V v) {\nROTATE(v *= ROTATED;)  return v[0];\n}\n"},
-    {"reduce_max_", "maximum_T",
-     "static inline S reduce_max_T(V v) {\nROTATE(v = maximum_T(v, ROTATED);)  return v[0];\n}\n"},
-    {"reduce_min_", "minimum_T",
-     "static inline S reduce_min_T(V v) {\nROTATE(v = minimum_T(v, ROTATED);)  return v[0];\n}\n"},
+    {"reduce_larger_", "larger_T",
+     "static inline S reduce_larger_T(V v) {\nROTATE(v = larger_T(v, ROTATED);)  return v[0];\n}\n"},
+    {"reduce_smaller_", "smaller_T",
+     "static inline S reduce_smaller_T(V v) {\nROTATE(v = smaller_T(v, ROTATED);)  return v[0];\n}\n"},
 };
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
