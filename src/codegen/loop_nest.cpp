@@ -167,7 +167,7 @@ double op_cost(Op op) {
     case Op::Expm1:
     case Op::Log1p:
     case Op::Log10:
-      return 16;
+      return 10;
     case Op::Sin:
     case Op::Cos:
       return 40;

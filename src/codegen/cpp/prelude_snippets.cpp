@@ -490,7 +490,19 @@ static inline f32v log_special_f32(f32v x, f32v r) {
 )"},
     {"sigmoid_f32", "exp_f32",
      "static inline f32v sigmoid_f32(f32v x) { return 1.0f / (1.0f + exp_f32(-x)); }\n"},
-    {"tanh_f32", "fma_f32 exp_f32 abs_f32 copysign_f32",
+    {"power_of_two_near_f32", "fma_f32",
+     R"(static inline f32v power_of_two_near_f32(f32v q) {  // 2^q to 1e-7, for |q| < 126
+  f32v t = q + 12583039.0f, r = q - (t - 12583039.0f);  // 1.5 * 2^23 + 127: t ends in the exponent of 2^q
+  f32v e = fma_f32(r, f32v{} + 1.3407254591584206e-3f, f32v{} + 9.671875275671482e-3f);
+  e = fma_f32(r, e, f32v{} + 5.5503085255622864e-2f);
+  e = fma_f32(r, e, f32v{} + 0.24022234976291656f);
+  e = fma_f32(r, e, f32v{} + 0.6931472420692444f);
+  f32v scale = (f32v)((i32v)t << 23);
+  return fma_f32(r * scale, e, scale);
+}
+)"},
+    // Small arguments by their series, others as 1 - 2 / (2^q + 1).
+    {"tanh_f32", "power_of_two_near_f32 abs_f32 copysign_f32",
      R"(static inline f32v tanh_f32(f32v x) {
   f32v a = abs_f32(x), s = x * x;
   f32v p = fma_f32(s, f32v{} - 5.717036779969931e-3f, f32v{} + 2.0650578662753105e-2f);
@@ -498,12 +510,13 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   p = fma_f32(s, p, f32v{} + 0.13331490755081177f);
   p = fma_f32(s, p, f32v{} - 0.3333328366279602f);
   f32v small = fma_f32(p * s, x, x);
-  f32v large = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
+  f32v b = a > 9.1f ? f32v{} + 9.1f : a;
+  f32v large = 1.0f - 2.0f / (power_of_two_near_f32(b * 2.885390081777927f) + 1.0f);
   return copysign_f32(a < 0.625f ? small : large, x);
 }
 )"},
     // Small arguments by their series, others as 1 - 2^q(|x|).
-    {"erf_f32", "fma_f32 abs_f32 copysign_f32",
+    {"erf_f32", "power_of_two_near_f32 abs_f32 copysign_f32",
      R"(static inline f32v erf_f32(f32v x) {
   f32v a = abs_f32(x), s = x * x;
   f32v p = fma_f32(s, f32v{} + 4.489966668188572e-3f, f32v{} - 2.6632927358150482e-2f);
@@ -518,13 +531,7 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   q = fma_f32(b, q, f32v{} - 0.9165971279144287f);
   q = fma_f32(b, q, f32v{} - 1.6283551454544067f);
   q = fma_f32(b, q, f32v{} + 4.4792028347728774e-5f);
-  f32v t = q + 12583039.0f, r = q - (t - 12583039.0f);  // 1.5 * 2^23 + 127: t ends in the exponent of 2^q
-  f32v e = fma_f32(r, f32v{} + 1.3407254591584206e-3f, f32v{} + 9.671875275671482e-3f);
-  e = fma_f32(r, e, f32v{} + 5.5503085255622864e-2f);
-  e = fma_f32(r, e, f32v{} + 0.24022234976291656f);
-  e = fma_f32(r, e, f32v{} + 0.6931472420692444f);
-  f32v scale = (f32v)((i32v)t << 23);
-  f32v large = 1.0f - fma_f32(r * scale, e, scale);
+  f32v large = 1.0f - power_of_two_near_f32(q);
   return copysign_f32(a < 0.6f ? small : large, x);
 }
 )"},
