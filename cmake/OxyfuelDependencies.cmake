@@ -6,9 +6,10 @@ if(OXYFUEL_TESTS)
 endif()
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Without these ccache never hits on a file that uses a precompiled header.
+  # Without the sloppiness ccache never hits on a file that uses a precompiled header, without the rest never across checkouts.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 

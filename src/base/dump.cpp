@@ -51,9 +51,16 @@ Dump::Dump(std::string_view function, const std::filesystem::path& directory)
 
 void Dump::write(std::string_view stage, std::string_view text) const {
   if (!enabled()) return;
-  std::string name = file_name(stage);
-  if (name.find('.') == std::string::npos) name += ".txt";
-  std::filesystem::path path = folder_ / name;
+  std::filesystem::path path = folder_;
+  if (size_t slash = stage.find('/'); slash != std::string_view::npos) {
+    path /= file_name(stage.substr(0, slash));
+    stage.remove_prefix(slash + 1);
+    std::error_code error;
+    std::filesystem::create_directory(path, error);
+    if (error) return report(path, error.message());
+  }
+  path /= file_name(stage);
+  if (!path.has_extension()) path += ".txt";
   FILE* file = std::fopen(path.c_str(), "wb");
   if (!file) return report(path, std::strerror(errno));
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();

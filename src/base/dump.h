@@ -19,7 +19,7 @@ class Dump {
   bool enabled() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
-  // `stage` names the file: "graph" becomes graph.txt, "kernel3.cpp" keeps its extension.
+  // `stage` names the file: "graph" becomes graph.txt, "kernels/gelu.cpp" keeps its extension and folder.
   void write(std::string_view stage, std::string_view text) const;
 
  private:

@@ -170,7 +170,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   show(Channel::Schedule, "plan", dump, [&] { return plan::print(plan); });
   if (log_enabled(Channel::Code) || dump.enabled())
     for (const plan::Kernel& kernel : plan.kernels)
-      show(Channel::Code, ("kernels/" + kernel.name).c_str(), dump, [&] { return kernel.source; });
+      show(Channel::Code, ("kernels/" + kernel.name + ".cpp").c_str(), dump, [&] { return kernel.source; });
   count(plan);
 
   std::shared_ptr<jit::KernelLibrary> library;

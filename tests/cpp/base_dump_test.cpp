@@ -25,9 +25,11 @@ TEST_CASE("dump: a folder a compilation, a file a stage") {
   CHECK(first.folder() == root / "deep" / "model__lambda__0");
   CHECK(second.folder() == root / "deep" / "model__lambda__1");
   first.write("graph", "text of the graph");
-  first.write("kernel0.cpp", "int x;");
+  first.write("kernels/gelu.cpp", "int x;");
+  first.write("../escape", "text");
   CHECK(read(first.folder() / "graph.txt") == "text of the graph");
-  CHECK(read(first.folder() / "kernel0.cpp") == "int x;");
+  CHECK(read(first.folder() / "kernels" / "gelu.cpp") == "int x;");
+  CHECK(read(first.folder() / "_." / "escape.txt") == "text");
   std::filesystem::remove_all(root);
 }
 
