@@ -113,7 +113,11 @@ void enable_logs(std::string_view channels) {
 }
 
 void start_logging() {
-  enable_logs(config().logs);
+  try {
+    enable_logs(config().logs);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("OXYFUEL_LOGS: {}", error.what()));
+  }
 }
 
 std::string enabled_logs() {

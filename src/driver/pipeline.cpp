@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "codegen/cpp/standalone.h"
 #include "codegen/target.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
@@ -61,7 +62,8 @@ class NativeGraph : public CompiledGraph {
   NativeGraph(std::unique_ptr<runtime::Executable> executable, std::vector<int32_t> inputs,
               std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights)
       : executable_(std::move(executable)), inputs_(std::move(inputs)), weights_(std::move(weights)) {
-    for (size_t i = 0; i < inputs_.size(); ++i) takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
   }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
@@ -127,7 +129,8 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   if (options.backend == Backend::Eager) {
     // Writes last: a run that fails has changed nothing.
     const auto& nodes = recording.graph.nodes;
-    if (std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) { return node.op->is_mutating(); }))
+    if (std::any_of(nodes.begin(), nodes.end(),
+                    [](const graph::Node& node) { return node.op->is_mutating(); }))
       recording.graph = trace::functionalise(recording.graph);
     return std::make_unique<InterpretedGraph>(std::move(recording.graph), std::move(recording.constants));
   }
@@ -168,9 +171,12 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   }
   show(Channel::Schedule, "schedule", dump, [&] { return schedule_text; });
   show(Channel::Schedule, "plan", dump, [&] { return plan::print(plan); });
-  if (log_enabled(Channel::Code) || dump.enabled())
-    for (const plan::Kernel& kernel : plan.kernels)
-      show(Channel::Code, ("kernels/" + kernel.name + ".cpp").c_str(), dump, [&] { return kernel.source; });
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    log(Channel::Code, "{}", plan.kernels[k].source);
+    if (dump.enabled())
+      dump.write("kernels/" + plan.kernels[k].name + ".cpp",
+                 codegen::cpp::standalone(plan, static_cast<int32_t>(k)));
+  }
   count(plan);
 
   std::shared_ptr<jit::KernelLibrary> library;
@@ -183,7 +189,8 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
       std::make_unique<runtime::Executable>(std::move(plan), std::move(library), std::move(frozen.constants));
   m.arena_bytes += executable->arena_bytes();
   m.packed_bytes += frozen.constant_bytes;
-  return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs), std::move(frozen.weights));
+  return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
+                                       std::move(frozen.weights));
 }
 
 }  // namespace oxy::driver

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/cpp/standalone.h"
+#include "jit/subprocess.h"
 #include "sched_graph_checks.h"
 
 using namespace oxy;
@@ -81,4 +83,38 @@ TEST_CASE("kernels: no warnings from clang and gcc") {
 TEST_CASE("kernels: the system's compiler computes the same") {
   auto compiler = jit::make_system_compiler();
   for (const char* text : kGraphs) check_graph(text, {1e-2, 1e-2}, {Way{}}, *compiler);
+}
+
+TEST_CASE("kernels: a standalone one compiles with no other file and runs") {
+  auto folder = std::filesystem::temp_directory_path() / fmt::format("oxyfuel-standalone-{}", getpid());
+  std::filesystem::create_directories(folder);
+  const std::string symbolic =
+      "symbol s0 : id 1 in [2, 1024]\n"
+      "symbol s1 : id 2 in [2, 1024]\n"
+      "graph(%0: float32[s0, s1], %1: int64[s0]) {\n"
+      "  %2: float32[s0, s1] = aten::sin(%0)\n"
+      "  %3: float32[s0] = aten::sum.dim_IntList(%2, [1], False, dtype=None)\n"
+      "  %4: float32[s0] = aten::mul.Tensor(%3, %1)\n"
+      "  return %4\n}";
+  for (const std::string& text : {std::string(kGraphs[1]), std::string(kGraphs[2]), symbolic}) {
+    const plan::Plan plan = sched::schedule(lowered(text), codegen::host_target(), {});
+    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+      const auto source = folder / "kernel.cpp", program = folder / "kernel";
+      std::ofstream(source) << codegen::cpp::standalone(plan, static_cast<int32_t>(k));
+      for (const char* compiler : {"clang++-19", "g++"}) {
+        if (!has_program(compiler)) continue;
+        CAPTURE(compiler);
+        const jit::ProcessResult built =
+            jit::run_process({compiler, "-O3", "-march=native", "-Wall", "-Wno-psabi", "-o", program.string(),
+                              source.string()});
+        CHECK(built.output == "");
+        REQUIRE(built.status == 0);
+        const jit::ProcessResult ran = jit::run_process({program.string()});
+        CHECK(ran.status == 0);
+        CHECK(ran.output.starts_with(plan.kernels[k].name + ": "));
+        CHECK(ran.output.ends_with(" us a call\n"));
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
 }

@@ -89,7 +89,7 @@ class KernelPrinter {
     for (size_t k = 0; k < nest_.symbols.size(); ++k) {
       std::string name = fmt::format("n{}", k);
       scope_.variables[nest_.symbols[k].variable_id()] = name;
-      out_.line("const int64_t {} = sizes[{}];", name, k);
+      out_.line("[[maybe_unused]] const int64_t {} = sizes[{}];", name, k);
     }
     out_.line("int error = 0, ignored = 0;");
     out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
