@@ -20,8 +20,6 @@ using cpy::Ref;
 Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
              const std::string& name)
     : capture_(std::move(capture)), state_(state) {
-  if (capture_->requires_grad)
-    throw Unsupported("a result takes part in autograd", "call it under torch.no_grad() or torch.inference_mode()");
   metrics().guards += static_cast<int64_t>(capture_->guards.size());
   if (log_enabled(Channel::Guards))
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);

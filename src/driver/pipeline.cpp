@@ -14,6 +14,7 @@
 #include "base/timing.h"
 #include "codegen/cpp/standalone.h"
 #include "codegen/target.h"
+#include "driver/differentiable_graph.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "jit/jit.h"
@@ -95,7 +96,8 @@ class NativeGraph : public CompiledGraph {
   bool takes_all_ = true;
 };
 
-void show(Channel channel, const char* stage, const Dump& dump, const std::function<std::string()>& text) {
+void show(Channel channel, const std::string& stage, const Dump& dump,
+          const std::function<std::string()>& text) {
   if (!log_enabled(channel) && !dump.enabled()) return;
   const std::string shown = text();
   log(channel, "{}", shown);
@@ -126,28 +128,36 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   const Dump dump(name);
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
 
-  if (options.backend == Backend::Eager) {
-    // Writes last: a run that fails has changed nothing.
-    const auto& nodes = recording.graph.nodes;
-    if (std::any_of(nodes.begin(), nodes.end(),
-                    [](const graph::Node& node) { return node.op->is_mutating(); }))
-      recording.graph = trace::functionalise(recording.graph);
-    return std::make_unique<InterpretedGraph>(std::move(recording.graph), std::move(recording.constants));
-  }
-
-  graph::Graph graph;
-  {
+  // Eager needs it only to put writes last: a run that fails has changed nothing.
+  const auto& nodes = recording.graph.nodes;
+  if (options.backend == Backend::Native || recording.joint ||
+      std::any_of(nodes.begin(), nodes.end(),
+                  [](const graph::Node& node) { return node.op->is_mutating(); })) {
     Span span("functionalise");
-    graph = trace::functionalise(recording.graph);
-    if (strict()) graph::verify(graph, true);
+    recording.graph = trace::functionalise(recording.graph);
+    if (strict()) graph::verify(recording.graph, true);
   }
+  if (recording.joint) return compile_differentiable(std::move(recording), options, dump);
+  return compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
+                            dump, "");
+}
+
+std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                                                  std::span<const at::Tensor> weights,
+                                                  const CompileOptions& options, const Dump& dump,
+                                                  const std::string& stage) {
+  if (options.backend == Backend::Eager)
+    return std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants));
+  Metrics& m = metrics();
+  const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
   FrozenGraph frozen;
   {
     Span span("passes");
-    frozen = optimise(std::move(graph), std::move(recording.constants), weights, options.copy_budget, &dump);
+    frozen = optimise(std::move(graph), std::move(constants), weights, options.copy_budget,
+                      stage.empty() ? &dump : nullptr);
     if (strict()) graph::verify(frozen.graph, true);
   }
-  show(Channel::Graph, "graph", dump, [&] { return graph::print(frozen.graph); });
+  show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
 
   loop::Program program;
   {
@@ -155,7 +165,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     program = loop::lower(frozen.graph);
     if (strict()) loop::verify(program);
   }
-  show(Channel::Loops, "loops", dump, [&] { return loop::print(program); });
+  show(Channel::Loops, named("loops"), dump, [&] { return loop::print(program); });
 
   plan::Plan plan;
   std::string schedule_text;
@@ -169,12 +179,12 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     plan = sched::schedule(std::move(program), codegen::host_target(), schedule_options);
     if (strict()) plan::verify(plan);
   }
-  show(Channel::Schedule, "schedule", dump, [&] { return schedule_text; });
-  show(Channel::Schedule, "plan", dump, [&] { return plan::print(plan); });
+  show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
+  show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     log(Channel::Code, "{}", plan.kernels[k].source);
     if (dump.enabled())
-      dump.write("kernels/" + plan.kernels[k].name + ".cpp",
+      dump.write(named("kernels/") + plan.kernels[k].name + ".cpp",
                  codegen::cpp::standalone(plan, static_cast<int32_t>(k)));
   }
   count(plan);

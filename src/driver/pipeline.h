@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/dump.h"
 #include "driver/frozen_graph.h"
 #include "trace/recorder.h"
 
@@ -39,8 +40,14 @@ class CompiledGraph {
 };
 
 // Compiles `recording`, made under the name `name`. `weights[i]`: graph input i is a parameter or buffer of a module,
-// with its tensor at capture; undefined otherwise. Throws Unsupported with a reason for the user.
+// with its tensor at capture; undefined otherwise. If the recording has a backward pass, the results take part in
+// autograd. Throws Unsupported with a reason for the user.
 std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
                                        const CompileOptions& options, const std::string& name);
+
+// The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped files.
+std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                                                  std::span<const at::Tensor> weights, const CompileOptions& options,
+                                                  const Dump& dump, const std::string& stage);
 
 }  // namespace oxy::driver

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
+
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
@@ -199,9 +201,11 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       effect.keywords.emplace_back(name, builder.build(value.get()));
     capture_->call_effects.push_back(std::move(effect));
   }
-  for (PyObject* output : builder.outputs())
-    capture_->requires_grad = capture_->requires_grad || THPVariable_Unpack(output).requires_grad();
-  capture_->recording = recorder_.finish(builder.outputs());
+  const std::vector<PyObject*>& outputs = builder.outputs();
+  const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
+    return THPVariable_Unpack(output).requires_grad();
+  });
+  capture_->recording = requires_grad ? recorder_.finish_with_backward(outputs) : recorder_.finish(outputs);
   if (!capture_->recording.foreign_constants.empty())
     stop("uses a tensor that is reached past the captured code",
          "pass it as an argument or keep it in an attribute");

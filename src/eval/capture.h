@@ -46,7 +46,6 @@ struct Capture {
   std::vector<AttributeEffect> attribute_effects;  // replayed in order after the graph has run
   std::vector<CallEffect> call_effects;            // then these, in order; what they raise is raised
   int64_t instructions = 0;
-  bool requires_grad = false;    // a recorded output or written input takes part in autograd
   bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
   Template handled;              // (Null: none)
   int final_grad_mode = -1;      // 0 or 1 if the segment ends in another grad mode than it began in

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "ops/families.h"
@@ -13,6 +14,7 @@ namespace {
 struct Registry {
   std::unordered_map<std::string_view, const OperatorEntry*> by_name;
   std::vector<const OperatorEntry*> in_order;
+  std::unordered_set<std::string_view> cheap;
 
   Registry() {
     for (const auto& family : kFamilies) {
@@ -21,6 +23,9 @@ struct Registry {
         in_order.push_back(&entry);
       }
     }
+    for (const auto& family : {pointwise_operators, comparison_operators, creation_operators, view_operators})
+      for (const OperatorEntry& entry : family())
+        if (entry.lower && !entry.is_random) cheap.insert(entry.name);
   }
 };
 
@@ -48,6 +53,10 @@ std::span<const OperatorEntry* const> all() {
 const OperatorSchema* schema_of(const OperatorEntry& entry) {
   if (const OperatorSchema* known = find_schema(entry.name)) return known;
   return intern_schema(entry.schema, entry.is_random);
+}
+
+bool is_cheap(const OperatorSchema& op) {
+  return !op.is_mutating() && !op.is_random && registry().cheap.contains(op.name);
 }
 
 void intern_schemas() {

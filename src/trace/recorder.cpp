@@ -12,6 +12,7 @@
 #include "runtime/convert.h"
 #include "trace/dispatch.h"
 #include "trace/dispatch_key.h"
+#include "trace/record_backward.h"
 #include "trace/session.h"
 #include "trace/trace_tensor.h"
 
@@ -44,12 +45,6 @@ void dress(PyObject* trace, PyObject* real) {
   const bool done = to != nullptr && PyDict_Update(to, *from) == 0;
   Py_XDECREF(to);
   if (!done) throw python_error();
-}
-
-const OperatorSchema* alias_operator() {
-  static const OperatorSchema* schema =
-      runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::alias", ""));
-  return schema;
 }
 
 }  // namespace
@@ -101,6 +96,7 @@ PyObject* Recorder::add_input(PyObject* real) {
   }
   session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
   session_->inputs.push_back(trace);
+  session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
   PyObject* object = THPVariable_Wrap(trace);
   try {
     dress(object, real);
@@ -136,26 +132,32 @@ Recorder::Pause::~Pause() {
   if (was_on_) pause_session(false);
 }
 
+namespace {
+
+std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
+  std::vector<at::Tensor> tensors;
+  for (PyObject* object : objects) {
+    if (!THPVariable_Check(object)) throw UserError("a graph output must be a tensor");
+    tensors.push_back(THPVariable_Unpack(object));
+  }
+  return tensors;
+}
+
+}  // namespace
+
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
-  graph::Graph& graph = session_->recording.graph;
-  std::unordered_map<graph::ValueId, c10::TensorImpl*> owner;
-  for (const at::Tensor& input : session_->inputs)
-    owner.emplace(trace_tensor(input)->value(), input.unsafeGetTensorImpl());
-  for (PyObject* output : outputs) {
-    if (!THPVariable_Check(output)) throw UserError("a graph output must be a tensor");
-    const at::Tensor& tensor = THPVariable_Unpack(output);
-    graph::ValueId value = session_->value_of(tensor);
-    // `x.data` and `x.detach()` stand for x's value but are tensors of their own.
-    if (const auto [it, first] = owner.emplace(value, tensor.unsafeGetTensorImpl());
-        !first && it->second != tensor.unsafeGetTensorImpl()) {
-      const TensorMeta meta = graph.meta(value);
-      const int32_t node = session_->add_node(alias_operator(), {graph::ValueRef{value}}, {meta});
-      value = graph.nodes[static_cast<size_t>(node)].outputs[0];
-    }
-    graph.outputs.push_back({.value = value});
-  }
+  for (const at::Tensor& tensor : unpack(outputs)) session_->add_output(tensor);
+  Recording result = std::move(session_->recording);
+  end();
+  return result;
+}
+
+Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) {
+  check(session_ != nullptr, "the recording has ended");
+  session_->location = nullptr;
+  record_backward(*session_, unpack(outputs));
   Recording result = std::move(session_->recording);
   end();
   return result;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,27 @@ namespace oxy::trace {
 
 struct Session;
 
+// What a recording knows of its backward pass: the nodes from `forward_nodes` on compute gradients.
+struct Joint {
+  size_t forward_nodes = 0;
+  size_t forward_inputs = 0;   // the graph inputs after these are tangents
+  size_t forward_outputs = 0;  // the graph outputs after these are gradients
+  // Where the caller's outputs are among the graph's: those that carry gradients come first, and with them bases
+  // that the caller does not ask for but whose views it gets.
+  std::vector<int32_t> outputs;
+  std::vector<bool> requires_grad;  // by forward output
+  size_t tangents = 0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
+  struct Gradient {
+    int32_t input = -1;   // a graph input that requires grad
+    int32_t output = -1;  // the graph output that is its gradient; -1: it has none
+  };
+  std::vector<Gradient> gradients;
+  // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward outputs
+  // that backward nodes read.
+  std::vector<bool> keeps_input;
+  std::vector<bool> keeps_output;
+};
+
 struct Recording {
   graph::Graph graph;                 // as recorded: views and in-place operators are nodes of their own
   std::vector<at::Tensor> constants;  // by handle
@@ -28,6 +50,7 @@ struct Recording {
   std::vector<int32_t> foreign_constants;
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
+  std::optional<Joint> joint;  // if the outputs' gradients were recorded too
 };
 
 struct RecorderOptions {
@@ -71,6 +94,9 @@ class Recorder {
   // inputs and aliases are left as recorded: functionalise() (trace/functionalise.h) turns the graph into a
   // functional one.
   Recording finish(const std::vector<PyObject*>& outputs);
+  // The same, with the backward pass recorded behind the forward pass by PyTorch's autograd engine: Joint says what
+  // is what. Unsupported if gradients flow in a way that a graph with outputs cannot express.
+  Recording finish_with_backward(const std::vector<PyObject*>& outputs);
 
  private:
   void end();

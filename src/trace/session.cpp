@@ -1,5 +1,6 @@
 #include "trace/session.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -85,6 +86,21 @@ std::optional<c10::Scalar> Session::temporary_number(const at::Tensor& tensor) c
   }
   const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
   return data->item();
+}
+
+void Session::add_output(const at::Tensor& tensor) {
+  graph::Graph& graph = recording.graph;
+  graph::ValueId value = value_of(tensor);
+  // `x.data` and `x.detach()` stand for x's value but are tensors of their own.
+  if (const auto [it, first] = tensor_of.emplace(value, tensor.unsafeGetTensorImpl());
+      !first && it->second != tensor.unsafeGetTensorImpl()) {
+    static const OperatorSchema* alias =
+        runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::alias", ""));
+    const TensorMeta meta = graph.meta(value);
+    const int32_t node = add_node(alias, {graph::ValueRef{value}}, {meta});
+    value = graph.nodes[static_cast<size_t>(node)].outputs[0];
+  }
+  graph.outputs.push_back({.value = value});
 }
 
 at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {

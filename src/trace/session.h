@@ -26,6 +26,7 @@ struct Session {
   // runs.
   std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;
   std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
+  std::unordered_map<graph::ValueId, c10::TensorImpl*> tensor_of;  // of inputs and outputs: who stands for the value
   std::function<int32_t(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
 
@@ -35,6 +36,8 @@ struct Session {
   // The number in a zero-dimensional constant that no Python object stands for, so that nobody else can write
   // to it: a literal of the program (`x[i] = 2`).
   std::optional<c10::Scalar> temporary_number(const at::Tensor& tensor) const;
+  // Makes `tensor` the next graph output.
+  void add_output(const at::Tensor& tensor);
   // A new trace tensor for `value`.
   at::Tensor make_tensor(graph::ValueId value, bool inference);
   // Appends a node; outputs without metadata are undefined tensors (kNoValue).

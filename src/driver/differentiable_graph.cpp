@@ -1,0 +1,191 @@
+#include "driver/differentiable_graph.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <pybind11/gil.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/metrics.h"
+#include "passes/partition.h"
+#include "passes/pipeline.h"
+#include "runtime/backward_node.h"
+#include "runtime/executable.h"
+#include "runtime/interpreter.h"
+
+namespace oxy::driver {
+namespace {
+
+using graph::OutputKind;
+using passes::SavedValue;
+
+// The backward half. It is compiled when a gradient is asked for the first time: many calls never do.
+class Backward final : public runtime::BackwardProgram {
+ public:
+  Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
+           const CompileOptions& options, Dump dump)
+      : graph_(std::move(graph)), constants_(std::move(constants)), gradients_(std::move(gradients)),
+        options_(options), dump_(std::move(dump)) {}
+
+  std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) override {
+    std::call_once(once_, [this] { compile(); });
+    for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
+    const std::vector<at::Tensor> results = run_compiled(std::move(saved));
+    std::vector<at::Tensor> gradients(gradients_.size());
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (gradients_[i] >= 0) gradients[i] = results[static_cast<size_t>(gradients_[i])];
+    return gradients;
+  }
+
+ private:
+  void compile() {
+    const pybind11::gil_scoped_acquire gil;  // the metrics'
+    try {
+      compiled_ = compile_functional(graph_, constants_, {}, options_, dump_, "backward_");
+    } catch (const Unsupported& unsupported) {
+      count_break(unsupported.reason(), unsupported.hint(), {});
+    } catch (const std::exception& error) {
+      if (strict()) throw;
+      warn(fmt::format("oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
+                       error.what()));
+    }
+  }
+
+  std::vector<at::Tensor> run_compiled(std::vector<at::Tensor> inputs) {
+    if (compiled_) {
+      try {
+        return compiled_->run(std::move(inputs));
+      } catch (const runtime::IndexOutOfRange&) {
+        // The operator that raises says more.
+      }
+    }
+    return runtime::interpret(graph_, inputs, constants_);
+  }
+
+  graph::Graph graph_;
+  std::vector<at::Tensor> constants_;
+  std::vector<int32_t> gradients_;
+  CompileOptions options_;
+  Dump dump_;
+  std::once_flag once_;
+  std::unique_ptr<CompiledGraph> compiled_;
+};
+
+class DifferentiableGraph final : public CompiledGraph {
+ public:
+  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::shared_ptr<Backward> backward, trace::Joint joint,
+                      std::vector<graph::Output> outputs, std::vector<SavedValue> saved)
+      : forward_(std::move(forward)), backward_(std::move(backward)), joint_(std::move(joint)),
+        outputs_(std::move(outputs)), saved_(std::move(saved)) {}
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    std::vector<at::Tensor> results;
+    {
+      const at::NoGradGuard no_grad;
+      results = forward_->run(inputs);
+    }
+    if (joint_.tangents > 0) add_history(results, inputs);
+    for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i) results[i] = with_history(i, results, inputs);
+    std::vector<at::Tensor> outputs;
+    outputs.reserve(joint_.outputs.size());
+    for (const int32_t i : joint_.outputs) outputs.push_back(results[static_cast<size_t>(i)]);
+    return outputs;
+  }
+
+  bool is_long() const override { return forward_->is_long(); }
+  bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
+
+ private:
+  void add_history(const std::vector<at::Tensor>& results, std::span<const at::Tensor> inputs) const {
+    torch::autograd::edge_list edges;
+    edges.reserve(joint_.gradients.size());
+    for (const auto& gradient : joint_.gradients)
+      edges.push_back(torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(gradient.input)]));
+    auto node = c10::make_intrusive<runtime::BackwardNode>(backward_, std::move(edges));
+    for (size_t t = 0; t < joint_.tangents; ++t) torch::autograd::set_history(results[t], node);
+    for (const SavedValue& saved : saved_) {
+      const auto index = static_cast<size_t>(saved.index);
+      switch (saved.kind) {
+        case SavedValue::Kind::Input: node->save(inputs[index], false); break;
+        case SavedValue::Kind::Output: node->save(results[index], index < joint_.tangents); break;
+        case SavedValue::Kind::Extra: node->save(results[joint_.forward_outputs + index], false); break;
+      }
+    }
+  }
+
+  // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor without any.
+  at::Tensor with_history(size_t i, const std::vector<at::Tensor>& results, std::span<const at::Tensor> inputs) const {
+    const graph::Output& output = outputs_[i];
+    if (output.kind == OutputKind::Value) return results[i];
+    const auto alias = static_cast<size_t>(output.alias);
+    const at::Tensor& base = output.kind == OutputKind::InputAlias ? inputs[alias] : results[alias];
+    if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
+    return base.as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+  }
+
+  std::unique_ptr<CompiledGraph> forward_;
+  std::shared_ptr<Backward> backward_;
+  trace::Joint joint_;
+  std::vector<graph::Output> outputs_;
+  std::vector<SavedValue> saved_;
+};
+
+// Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
+void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
+  for (size_t i = 0; i < joint.forward_outputs; ++i) {
+    const graph::Output& output = graph.outputs[i];
+    const bool carries_tangent = i < joint.tangents;
+    if (carries_tangent != (output.kind == OutputKind::Value && joint.requires_grad[i]))
+      throw Unsupported("results share memory in a way that autograd does not know as views");
+    if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&
+        static_cast<size_t>(output.alias) >= joint.tangents)
+      throw Unsupported("a result shares memory with one that does not require grad");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, const CompileOptions& options,
+                                                      const Dump& dump) {
+  trace::Joint& joint = *recording.joint;
+  check_histories(recording.graph, joint);
+  passes::Partition halves;
+  {
+    Span span("partition");
+    graph::Graph graph = options.backend == Backend::Native
+                             ? passes::run_passes(std::move(recording.graph), passes::Options{})
+                             : std::move(recording.graph);
+    passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input, joint.keeps_output};
+    halves = passes::partition(graph, roles);
+    if (strict()) {
+      graph::verify(halves.forward, true);
+      graph::verify(halves.backward, true);
+    }
+  }
+  std::vector<int32_t> gradients;
+  for (const auto& gradient : joint.gradients) {
+    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
+    gradients.push_back(gradient.output < 0 ? -1 : halves.gradients.at(index));
+  }
+  std::vector<TensorMeta> tangents;
+  for (size_t i = halves.saved.size(); i < halves.backward.inputs.size(); ++i)
+    tangents.push_back(halves.backward.meta(halves.backward.inputs[i]));
+  std::vector<graph::Output> outputs(halves.forward.outputs.begin(),
+                                     halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
+  auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants, std::move(gradients),
+                                             options, dump);
+  backward->tangents = std::move(tangents);
+  auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options, dump,
+                                    "forward_");
+  return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
+                                               std::move(outputs), std::move(halves.saved));
+}
+
+}  // namespace oxy::driver

@@ -1,0 +1,74 @@
+#include "runtime/backward_node.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "runtime/convert.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
+  std::vector<int64_t> result;
+  result.reserve(values.size());
+  for (const Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
+// A gradient as the compiled graph wants it: eager may hand over none at all, or an expanded or transposed one.
+at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
+  const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
+  const c10::ScalarType type = dtype_to_torch(wanted.dtype);
+  if (gradient.defined() && gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
+      gradient.strides() == c10::IntArrayRef(strides) && !gradient.is_neg() && !gradient.is_conj())
+    return gradient;
+  at::Tensor result =
+      at::empty_strided(sizes, strides, at::TensorOptions(type).device(device_to_torch(wanted.device)));
+  return gradient.defined() ? result.copy_(gradient) : result.zero_();
+}
+
+}  // namespace
+
+void BackwardNode::save(const at::Tensor& tensor, bool is_output) { saved_.emplace_back(tensor, is_output); }
+
+void BackwardNode::release_variables() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& saved : saved_) saved.reset_data();
+}
+
+torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
+  TORCH_CHECK(!at::GradMode::is_enabled(),
+              "oxyfuel: the gradients of a compiled region cannot be differentiated again (create_graph=True); run "
+              "the forward pass in eager for that: oxyfuel.disable, or a call of the function that was compiled");
+  const size_t results = num_outputs();
+  if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }))
+    return torch::autograd::variable_list(results);
+  std::vector<at::Tensor> saved;
+  saved.reserve(saved_.size());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
+    // The engine is about to release them anyway: what is read for the last time is freed on the way.
+    if (will_release_)
+      for (auto& variable : saved_) variable.reset_data();
+    will_release_ = false;
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::vector<at::Tensor> tangents;
+  tangents.reserve(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    tangents.push_back(fitting(gradients[i], program_->tangents[i]));
+    gradients[i].reset();
+  }
+  std::vector<at::Tensor> computed = program_->run(std::move(saved), std::move(tangents));
+  for (size_t i = 0; i < results; ++i)
+    if (!task_should_compute_output(i)) computed[i].reset();
+  return computed;
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,47 @@
+// The node that compiled forward passes put into PyTorch's autograd graph.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "aten/tensor_meta.h"
+
+namespace oxy::runtime {
+
+// What every backward call of one compiled graph has in common.
+struct BackwardProgram {
+  virtual ~BackwardProgram() = default;
+  // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called without
+  // the GIL, below autograd, by one thread or several at once.
+  virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) = 0;
+  // What `run` expects of tangents: constant sizes and strides.
+  std::vector<TensorMeta> tangents;
+};
+
+class BackwardNode final : public torch::autograd::Node {
+ public:
+  BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
+      : Node(std::move(next)), program_(std::move(program)) {}
+
+  // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs the
+  // saved-tensor hooks that the user has set.
+  void save(const at::Tensor& tensor, bool is_output);
+
+  std::string name() const override { return "OxyfuelBackward"; }
+  void release_variables() override;
+  void will_release_variables() override { will_release_ = true; }
+  // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for create_graph=True.
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+
+ private:
+  std::shared_ptr<BackwardProgram> program_;
+  std::vector<torch::autograd::SavedVariable> saved_;
+  bool will_release_ = false;
+};
+
+}  // namespace oxy::runtime

@@ -1,0 +1,157 @@
+#include "trace/record_backward.h"
+
+#include <ATen/autocast_mode.h>
+#include <fmt/format.h>
+#include <pybind11/gil.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "trace/session.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using graph::ValueId;
+using torch::autograd::Edge;
+
+// Autograd's history of an input begins with it: a write that gives it another one cannot be a graph output.
+void check_inputs_keep_history(const Session& session) {
+  for (const at::Tensor& input : session.inputs) {
+    const auto& begin = input.grad_fn();
+    const bool untouched = !begin || dynamic_cast<torch::autograd::Error*>(begin.get()) != nullptr;
+    if (!untouched)
+      throw Unsupported("an argument is changed in place by what takes part in autograd",
+                        "assign the result to a new variable, or do the write under torch.no_grad()");
+  }
+}
+
+// The tensor that autograd takes `tensor` to be a view of, or `tensor`.
+at::Tensor differentiable_base(const at::Tensor& tensor) {
+  return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+}
+
+// For each recorded value, the first value of its storage.
+std::vector<ValueId> storage_roots(const graph::Graph& graph) {
+  std::vector<ValueId> root(graph.values.size());
+  for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ValueId>(v);
+  for (const graph::Node& node : graph.nodes) {
+    for (size_t r = 0; r < node.outputs.size(); ++r) {
+      const auto& returned = node.op->returns[std::min(r, node.op->returns.size() - 1)];
+      if (returned.alias_set < 0 || node.outputs[r] == graph::kNoValue) continue;
+      for (size_t a = 0; a < node.args.size(); ++a)
+        if (node.op->arguments[a].alias_set == returned.alias_set)
+          if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a]))
+            root[static_cast<size_t>(node.outputs[r])] = root[static_cast<size_t>(ref->id)];
+    }
+  }
+  return root;
+}
+
+void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
+  const std::vector<ValueId> root = storage_roots(graph);
+  std::unordered_set<ValueId> read;
+  for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n)
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) { read.insert(root[static_cast<size_t>(id)]); });
+  for (size_t i = 0; i < joint.forward_inputs; ++i) joint.keeps_input.push_back(read.contains(graph.inputs[i]));
+  for (size_t i = 0; i < joint.forward_outputs; ++i)
+    joint.keeps_output.push_back(read.contains(root[static_cast<size_t>(graph.outputs[i].value)]));
+}
+
+// Python code may run below: hooks and user-defined functions of the traced program.
+std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots, const std::vector<at::Tensor>& tangents,
+                                   const torch::autograd::edge_list& leaves) {
+  const pybind11::gil_scoped_release without_gil;
+  return torch::autograd::Engine::get_default_engine().execute(roots, tangents, /*keep_graph=*/false,
+                                                               /*create_graph=*/false, /*accumulate_grad=*/false,
+                                                               leaves);
+}
+
+// Eager's backward passes run outside of the user's autocast region.
+class WithoutAutocast {
+ public:
+  WithoutAutocast() : was_on_(at::autocast::is_autocast_enabled(at::kCPU)) {
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+  }
+  ~WithoutAutocast() { at::autocast::set_autocast_enabled(at::kCPU, was_on_); }
+  WithoutAutocast(const WithoutAutocast&) = delete;
+  WithoutAutocast& operator=(const WithoutAutocast&) = delete;
+
+ private:
+  bool was_on_;
+};
+
+}  // namespace
+
+void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
+  graph::Graph& graph = session.recording.graph;
+  Joint joint;
+  check_inputs_keep_history(session);
+  std::unordered_set<c10::TensorImpl*> inputs;
+  for (const at::Tensor& input : session.inputs) inputs.insert(input.unsafeGetTensorImpl());
+
+  // Several views of one tensor are given back as views of that tensor, whether the caller sees it or not.
+  std::unordered_map<c10::TensorImpl*, int> views_of;
+  for (const at::Tensor& output : outputs)
+    if (output.requires_grad()) ++views_of[differentiable_base(output).unsafeGetTensorImpl()];
+  std::vector<at::Tensor> with_tangent;
+  std::unordered_map<c10::TensorImpl*, int32_t> index_of;
+  const auto add = [&](const at::Tensor& tensor) {
+    const auto index = static_cast<int32_t>(graph.outputs.size());
+    if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
+    session.add_output(tensor);
+    joint.requires_grad.push_back(tensor.requires_grad());
+  };
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad()) continue;
+    const at::Tensor base = differentiable_base(output);
+    if (inputs.contains(base.unsafeGetTensorImpl())) continue;
+    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1;
+    const at::Tensor& carrier = is_shared ? base : output;
+    if (index_of.contains(carrier.unsafeGetTensorImpl())) continue;
+    add(carrier);
+    with_tangent.push_back(carrier);
+  }
+  for (const at::Tensor& output : outputs) {
+    add(output);
+    joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
+  }
+  joint.forward_outputs = graph.outputs.size();
+  joint.forward_inputs = graph.inputs.size();
+  joint.tangents = with_tangent.size();
+  joint.forward_nodes = graph.nodes.size();
+
+  torch::autograd::edge_list roots, leaves;
+  std::vector<at::Tensor> tangents;
+  for (const at::Tensor& tensor : with_tangent) {
+    TensorMeta meta = graph.meta(graph.outputs[tangents.size()].value);
+    meta.storage_offset = 0;
+    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    tangents.push_back(session.make_tensor(graph.add_input(std::move(meta)), false));
+    roots.push_back(torch::autograd::impl::gradient_edge(tensor));
+  }
+  for (size_t i = 0; i < session.inputs.size(); ++i) {
+    if (!session.inputs[i].requires_grad()) continue;
+    joint.gradients.push_back({static_cast<int32_t>(i), -1});
+    leaves.push_back(torch::autograd::impl::gradient_edge(session.inputs[i]));
+  }
+  if (!roots.empty() && !leaves.empty()) {
+    const WithoutAutocast without_autocast;
+    const std::vector<at::Tensor> gradients = run_engine(roots, tangents, leaves);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      joint.gradients[i].output = static_cast<int32_t>(graph.outputs.size());
+      session.add_output(gradients[i]);
+    }
+  }
+  note_what_autograd_keeps(graph, joint);
+  session.recording.joint = std::move(joint);
+}
+
+}  // namespace oxy::trace

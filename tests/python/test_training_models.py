@@ -1,0 +1,114 @@
+"""Real models train as one graph: outputs and gradients near float64's, weights along eager's path over ten steps."""
+
+import copy
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+for package in ("transformers", "timm"):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed", allow_module_level=True)
+
+import accuracy  # noqa: E402
+import models  # noqa: E402
+
+import oxyfuel  # noqa: E402
+
+NAMES = [name for name in models.NAMES if name != "distilbert"]
+STEPS = 10
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    oxyfuel.reset()
+    yield
+    oxyfuel.reset()
+
+
+def case_of(name, batch=2):
+    return models.Case(name, "small", batch, labels=name in models.LANGUAGE_NAMES)
+
+
+def set_dropout(model, on):
+    """The models' own probabilities, or none."""
+    model.train()
+    if not on:
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+            for name in ("dropout", "attention_dropout", "attn_dropout", "dropout_rate"):
+                if isinstance(getattr(module, name, None), float):
+                    setattr(module, name, 0.0)
+
+
+def loss_of(output):
+    return output.loss if hasattr(output, "loss") else output.float().square().mean()
+
+
+def gradients(model, call, inputs, autocast):
+    model.zero_grad()
+    torch.manual_seed(5)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = loss_of(call(**inputs))
+    loss.backward()
+    return {"loss": loss.detach(), **{name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}}
+
+
+def in_float64(model, inputs):
+    wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
+    exact = copy.deepcopy(model).double()
+    return gradients(exact, exact, wide, False)
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name, autocast):
+    case = case_of(name)
+    model, inputs = case.build(), case.inputs()
+    set_dropout(model, False)
+    mirror = copy.deepcopy(model)
+    reference = in_float64(model, inputs)
+    expected = gradients(model, model, inputs, autocast)
+    compiled = oxyfuel.compile(mirror, fullgraph=True)
+    for _ in range(2):
+        found = gradients(mirror, compiled, inputs, autocast)
+        verdict = accuracy.compare(found, expected, reference)
+        assert verdict.ok, verdict.problems[:5]
+        mirror.load_state_dict(model.state_dict())
+    for (key, theirs), ours in zip(model.named_buffers(), dict(mirror.named_buffers()).values()):
+        torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-2, msg=lambda text, key=key: f"{key}: {text}")
+    metrics = oxyfuel.metrics()
+    assert metrics["graphs"] == 1 and not metrics["breaks"] and not metrics["calls_eager"]
+
+
+def train(model, call, batches, autocast=False):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses = []
+    for step, inputs in enumerate(batches):
+        torch.manual_seed(step)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = loss_of(call(**inputs))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("dropout", [False, True], ids=["plain", "dropout"])
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_steps(name, dropout):
+    case = case_of(name)
+    model, inputs = case.build(), case.inputs()
+    set_dropout(model, dropout)
+    mirror = copy.deepcopy(model)
+    batches = [{key: value.roll(step, 0) for key, value in inputs.items()} for step in range(STEPS)]
+    expected = train(model, model, batches)
+    found = train(mirror, oxyfuel.compile(mirror, fullgraph=True), batches)
+    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=5e-3, atol=1e-3)
+    assert found[0] != found[-1]
+    assert oxyfuel.metrics()["recompiles"] == 0
