@@ -84,6 +84,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       if (graph_->is_long()) without_gil.emplace();
       tensors = graph_->run(tensors_in);
     } catch (const runtime::IndexOutOfRange&) {
+      log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
       return std::nullopt;
     } catch (const std::exception& error) {
       log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());

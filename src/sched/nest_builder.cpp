@@ -393,8 +393,11 @@ class NestBuilder {
     if (found != written_.end()) {
       const Written& w = found->second;
       bool plain = inst.operands[0] == kNoInst;
-      if (plain && w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset)
-        return w.inst;
+      if (w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset) {
+        // The element reaches memory at the end of the iteration only.
+        if (plain) return w.inst;
+        return emit(draft, {.op = Op::Where, .dtype = inst.dtype, .operands = {inst.operands[0], w.inst, inst.operands[1]}});
+      }
       if (w.reg >= 0) {
         inst.buffer = w.reg;
         inst.index = expression(draft, 0);

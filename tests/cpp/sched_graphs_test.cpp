@@ -159,6 +159,30 @@ TEST_CASE("schedule: concatenation, padding and losses") {
 })");
 }
 
+TEST_CASE("schedule: sums over several dimensions with the lanes across") {
+  check_graph(R"(graph(%0: float32[2, 16, 16, 8], %1: float32[2, 8, 16, 16]) {
+  %2: float32[2, 16, 16, 8]{strides=[2048, 16, 1, 256]} = aten::permute(%1, [0, 2, 3, 1])
+  %3: float32[2, 16, 16, 8] = aten::mul.Tensor(%0, %2)
+  %4: float32[8] = aten::sum.dim_IntList(%3, [0, 1, 2], False, dtype=None)
+  %5: float32[8] = aten::sum.dim_IntList(%0, [0, 1, 2], False, dtype=None)
+  %6: float32[8] = aten::sum.dim_IntList(%0, [1, 2, 0], False, dtype=None)
+  return %4, %5, %6
+})",
+              {1e-4, 1e-4});
+}
+
+TEST_CASE("schedule: a masked load of what the same iteration stores") {
+  check_graph(R"(graph(%0: int64[2, 16], %1: float32[32, 20]) {
+  %2: int64[2, 17] = aten::constant_pad_nd(%0, [0, 1], -100)
+  %3: int64[2, 16]{strides=[17, 1]} = aten::slice.Tensor(%2, 1, 1, 17, 1)
+  %4: int64[2, 16] = aten::clone(%3, memory_format=contiguous)
+  %5: int64[32] = aten::view(%4, [32])
+  %6: float32[], %7: float32[] = aten::nll_loss_forward(%1, %5, None, 1, -100)
+  return %6, %7, %5
+})",
+              {1e-4, 1e-4});
+}
+
 TEST_CASE("schedule: long reductions to few results are split") {
   auto outcome = check_graph(R"(graph(%0: float32[3, 512, 257]) {
   %1: float32[] = aten::sum(%0, dtype=None)

@@ -471,6 +471,7 @@ void PhasePrinter::print_reduction_loops(size_t loop) {
     print_reduction_loops(loop + 1);
   }
   scope_.out.close();
+  if (innermost) flush_accumulators();
 }
 
 void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string& name, int depth) {
