@@ -105,10 +105,15 @@ def test_ten_steps(name, dropout):
     case = case_of(name)
     model, inputs = case.build(), case.inputs()
     set_dropout(model, dropout)
-    mirror = copy.deepcopy(model)
+    mirror, exact = copy.deepcopy(model), copy.deepcopy(model).double()
     batches = [{key: value.roll(step, 0) for key, value in inputs.items()} for step in range(STEPS)]
     expected = train(model, model, batches)
     found = train(mirror, oxyfuel.compile(mirror, fullgraph=True), batches)
-    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=5e-3, atol=1e-3)
+    if dropout:  # float64 draws other numbers
+        torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=2e-2, atol=1e-3)
+    else:
+        wide = [{key: v.double() if v.is_floating_point() else v for key, v in batch.items()} for batch in batches]
+        verdict = accuracy.compare(*(torch.tensor(losses) for losses in (found, expected, train(exact, exact, wide))))
+        assert verdict.ok, (verdict.problems, found, expected)
     assert found[0] != found[-1]
     assert oxyfuel.metrics()["recompiles"] == 0
