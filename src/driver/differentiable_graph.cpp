@@ -31,8 +31,11 @@ class Backward final : public runtime::BackwardProgram {
  public:
   Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
            const CompileOptions& options, Dump dump)
-      : graph_(std::move(graph)), constants_(std::move(constants)), gradients_(std::move(gradients)),
-        options_(options), dump_(std::move(dump)) {}
+      : graph_(std::move(graph)),
+        constants_(std::move(constants)),
+        gradients_(std::move(gradients)),
+        options_(options),
+        dump_(std::move(dump)) {}
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) override {
     std::call_once(once_, [this] { compile(); });
@@ -53,8 +56,9 @@ class Backward final : public runtime::BackwardProgram {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {
       if (strict()) throw;
-      warn(fmt::format("oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
-                       error.what()));
+      warn(fmt::format(
+          "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
+          error.what()));
     }
   }
 
@@ -80,10 +84,13 @@ class Backward final : public runtime::BackwardProgram {
 
 class DifferentiableGraph final : public CompiledGraph {
  public:
-  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::shared_ptr<Backward> backward, trace::Joint joint,
-                      std::vector<graph::Output> outputs, std::vector<SavedValue> saved)
-      : forward_(std::move(forward)), backward_(std::move(backward)), joint_(std::move(joint)),
-        outputs_(std::move(outputs)), saved_(std::move(saved)) {}
+  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::shared_ptr<Backward> backward,
+                      trace::Joint joint, std::vector<graph::Output> outputs, std::vector<SavedValue> saved)
+      : forward_(std::move(forward)),
+        backward_(std::move(backward)),
+        joint_(std::move(joint)),
+        outputs_(std::move(outputs)),
+        saved_(std::move(saved)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
@@ -92,7 +99,8 @@ class DifferentiableGraph final : public CompiledGraph {
       results = forward_->run(inputs);
     }
     if (joint_.tangents > 0) add_history(results, inputs);
-    for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i) results[i] = with_history(i, results, inputs);
+    for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i)
+      results[i] = with_history(i, results, inputs);
     std::vector<at::Tensor> outputs;
     outputs.reserve(joint_.outputs.size());
     for (const int32_t i : joint_.outputs) outputs.push_back(results[static_cast<size_t>(i)]);
@@ -113,15 +121,23 @@ class DifferentiableGraph final : public CompiledGraph {
     for (const SavedValue& saved : saved_) {
       const auto index = static_cast<size_t>(saved.index);
       switch (saved.kind) {
-        case SavedValue::Kind::Input: node->save(inputs[index], false); break;
-        case SavedValue::Kind::Output: node->save(results[index], index < joint_.tangents); break;
-        case SavedValue::Kind::Extra: node->save(results[joint_.forward_outputs + index], false); break;
+        case SavedValue::Kind::Input:
+          node->save(inputs[index], false);
+          break;
+        case SavedValue::Kind::Output:
+          node->save(results[index], index < joint_.tangents);
+          break;
+        case SavedValue::Kind::Extra:
+          node->save(results[joint_.forward_outputs + index], false);
+          break;
       }
     }
   }
 
-  // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor without any.
-  at::Tensor with_history(size_t i, const std::vector<at::Tensor>& results, std::span<const at::Tensor> inputs) const {
+  // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
+  // without any.
+  at::Tensor with_history(size_t i, const std::vector<at::Tensor>& results,
+                          std::span<const at::Tensor> inputs) const {
     const graph::Output& output = outputs_[i];
     if (output.kind == OutputKind::Value) return results[i];
     const auto alias = static_cast<size_t>(output.alias);
@@ -152,8 +168,8 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
 
 }  // namespace
 
-std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, const CompileOptions& options,
-                                                      const Dump& dump) {
+std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
+                                                      const CompileOptions& options, const Dump& dump) {
   trace::Joint& joint = *recording.joint;
   check_histories(recording.graph, joint);
   passes::Partition halves;
@@ -162,7 +178,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     graph::Graph graph = options.backend == Backend::Native
                              ? passes::run_passes(std::move(recording.graph), passes::Options{})
                              : std::move(recording.graph);
-    passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input, joint.keeps_output};
+    passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input,
+                             joint.keeps_output};
     halves = passes::partition(graph, roles);
     if (strict()) {
       graph::verify(halves.forward, true);
@@ -177,13 +194,14 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   std::vector<TensorMeta> tangents;
   for (size_t i = halves.saved.size(); i < halves.backward.inputs.size(); ++i)
     tangents.push_back(halves.backward.meta(halves.backward.inputs[i]));
-  std::vector<graph::Output> outputs(halves.forward.outputs.begin(),
-                                     halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants, std::move(gradients),
-                                             options, dump);
+  std::vector<graph::Output> outputs(
+      halves.forward.outputs.begin(),
+      halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
+  auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants,
+                                             std::move(gradients), options, dump);
   backward->tangents = std::move(tangents);
-  auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options, dump,
-                                    "forward_");
+  auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
+                                    dump, "forward_");
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
                                                std::move(outputs), std::move(halves.saved));
 }

@@ -1,4 +1,5 @@
-// Training: a recording with its backward pass becomes a forward graph, and a backward graph compiled at first use.
+// Training: a recording with its backward pass becomes a forward graph, and a backward graph compiled at
+// first use.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@ namespace oxy::driver {
 
 // `recording` is functional and has a joint. The graph's results take part in autograd as eager's do. Throws
 // Unsupported with a reason for the user.
-std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, const CompileOptions& options,
-                                                      const Dump& dump);
+std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
+                                                      const CompileOptions& options, const Dump& dump);
 
 }  // namespace oxy::driver

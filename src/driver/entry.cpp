@@ -25,9 +25,12 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, c
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
   const graph::Graph& graph = capture_->recording.graph;
   if (graph.nodes.empty() && graph.outputs.empty()) return;
-  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& n) { return n.op->is_mutating(); })) {
-    for (const graph::Mutation& mutation : trace::functionalise(graph).mutations) written_.push_back(mutation.input);
-    if (writes_shared_memory()) throw Unsupported("an argument that is written to shares memory with another one");
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [](const graph::Node& n) { return n.op->is_mutating(); })) {
+    for (const graph::Mutation& mutation : trace::functionalise(graph).mutations)
+      written_.push_back(mutation.input);
+    if (writes_shared_memory())
+      throw Unsupported("an argument that is written to shares memory with another one");
   }
   std::vector<at::Tensor> weights;
   if (options.freezing && options.backend == Backend::Native && !at::GradMode::is_enabled()) {
@@ -41,7 +44,8 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, c
 std::vector<at::Tensor> Entry::inputs() const {
   std::vector<at::Tensor> tensors;
   tensors.reserve(capture_->inputs.size());
-  for (guards::SourceId source : capture_->inputs) tensors.push_back(THPVariable_Unpack(capture_->guards.value(source)));
+  for (guards::SourceId source : capture_->inputs)
+    tensors.push_back(THPVariable_Unpack(capture_->guards.value(source)));
   return tensors;
 }
 
@@ -61,12 +65,16 @@ bool Entry::writes_shared_memory() const {
   return false;
 }
 
-bool Entry::valid() { return !graph_ || graph_->valid(inputs()); }
+bool Entry::valid() {
+  return !graph_ || graph_->valid(inputs());
+}
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
   if (!(state == state_)) return state_.difference(state) + " changed";
   std::string reason = capture_->guards.explain_failure(roots);
-  return reason.empty() && writes_shared_memory() ? "an argument that is written to shares memory with another one" : reason;
+  return reason.empty() && writes_shared_memory()
+             ? "an argument that is written to shares memory with another one"
+             : reason;
 }
 
 std::optional<std::vector<Ref>> Entry::run() {
@@ -74,7 +82,8 @@ std::optional<std::vector<Ref>> Entry::run() {
   const std::vector<at::Tensor> tensors_in = inputs();
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
-  for (guards::SourceId source : capture_->externals) externals.push_back(Ref::borrow(capture_->guards.value(source)));
+  for (guards::SourceId source : capture_->externals)
+    externals.push_back(Ref::borrow(capture_->guards.value(source)));
 
   std::vector<Ref> outputs;
   if (graph_) {
@@ -116,7 +125,8 @@ std::optional<std::vector<Ref>> Entry::run() {
     Ref callable = rebuilder.build(effect.callable);
     Ref args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(effect.positional.size())));
     for (size_t i = 0; i < effect.positional.size(); ++i)
-      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), rebuilder.build(effect.positional[i]).release());
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i),
+                       rebuilder.build(effect.positional[i]).release());
     Ref keywords = Ref::steal(PyDict_New());
     for (const auto& [name, value] : effect.keywords)
       PyDict_SetItem(keywords.get(), name.get(), rebuilder.build(value).get());

@@ -30,8 +30,8 @@ struct CompileOptions {
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
-  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the caller
-  // can see has changed then.
+  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the
+  // caller can see has changed then.
   virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
   virtual bool is_long() const = 0;
@@ -39,15 +39,17 @@ class CompiledGraph {
   virtual bool valid(std::span<const at::Tensor> inputs) = 0;
 };
 
-// Compiles `recording`, made under the name `name`. `weights[i]`: graph input i is a parameter or buffer of a module,
-// with its tensor at capture; undefined otherwise. If the recording has a backward pass, the results take part in
-// autograd. Throws Unsupported with a reason for the user.
+// Compiles `recording`, made under the name `name`. `weights[i]`: graph input i is a parameter or buffer of a
+// module, with its tensor at capture; undefined otherwise. If the recording has a backward pass, the results
+// take part in autograd. Throws Unsupported with a reason for the user.
 std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
                                        const CompileOptions& options, const std::string& name);
 
-// The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped files.
+// The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped
+// files.
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
-                                                  std::span<const at::Tensor> weights, const CompileOptions& options,
-                                                  const Dump& dump, const std::string& stage);
+                                                  std::span<const at::Tensor> weights,
+                                                  const CompileOptions& options, const Dump& dump,
+                                                  const std::string& stage);
 
 }  // namespace oxy::driver

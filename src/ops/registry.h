@@ -72,9 +72,9 @@ struct OperatorEntry {
 // The entry, or nullptr. Thread-safe.
 const OperatorEntry* find(std::string_view name);
 std::span<const OperatorEntry* const> all();
-// Computes each element of its results from the elements at the same place of its arguments, at the cost of a few
-// instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers. Cheaper to
-// compute again inside of a fused kernel than to write to memory and read back.
+// Computes each element of its results from the elements at the same place of its arguments, at the cost of a
+// few instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers.
+// Cheaper to compute again inside of a fused kernel than to write to memory and read back.
 bool is_cheap(const OperatorSchema& op);
 // The interned schema of an entry, for decompositions that build nodes.
 const OperatorSchema* schema_of(const OperatorEntry& entry);

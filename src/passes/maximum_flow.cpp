@@ -27,8 +27,8 @@ bool FlowNetwork::find_levels(int32_t source, int32_t sink) {
   return level_[static_cast<size_t>(sink)] >= 0;
 }
 
-// Pushes flow along one path of the level graph; 0 if there is none left. A loop, not a recursion: paths are as long
-// as the model is deep.
+// Pushes flow along one path of the level graph; 0 if there is none left. A loop, not a recursion: paths are
+// as long as the model is deep.
 int64_t FlowNetwork::push_flow(int32_t source, int32_t sink) {
   std::vector<int32_t> path;
   int32_t vertex = source;
@@ -64,7 +64,8 @@ std::vector<bool> FlowNetwork::minimum_cut(int32_t source, int32_t sink) {
   int64_t total = 0;
   while (total < kUnbounded && find_levels(source, sink)) {
     next_.assign(edges_of_.size(), 0);
-    for (int64_t flow = push_flow(source, sink); flow > 0 && total < kUnbounded; flow = push_flow(source, sink))
+    for (int64_t flow = push_flow(source, sink); flow > 0 && total < kUnbounded;
+         flow = push_flow(source, sink))
       total += flow;
   }
   std::vector<bool> sink_side(edges_of_.size(), false);

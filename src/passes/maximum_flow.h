@@ -15,8 +15,8 @@ class FlowNetwork {
   explicit FlowNetwork(int32_t vertices) : edges_of_(static_cast<size_t>(vertices)) {}
 
   void add_edge(int32_t from, int32_t to, int64_t capacity);
-  // The minimum cut between the two: for each vertex, whether it lies on the sink's side. Of several minimum cuts the
-  // one nearest to the sink. False for all if no finite cut exists.
+  // The minimum cut between the two: for each vertex, whether it lies on the sink's side. Of several minimum
+  // cuts the one nearest to the sink. False for all if no finite cut exists.
   std::vector<bool> minimum_cut(int32_t source, int32_t sink);
 
  private:

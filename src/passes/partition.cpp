@@ -19,7 +19,9 @@ using graph::OutputKind;
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
-size_t at(ValueId id) { return static_cast<size_t>(id); }
+size_t at(ValueId id) {
+  return static_cast<size_t>(id);
+}
 
 bool is_recomputable(const Node& node) {
   return node.op->is_view() || (ops::is_cheap(*node.op) && !has_effect(node));
@@ -28,7 +30,10 @@ bool is_recomputable(const Node& node) {
 class Partitioner {
  public:
   Partitioner(const Graph& joint, const JointRoles& roles)
-      : joint_(joint), roles_(roles), depends_(joint.values.size(), false), is_constant_(joint.values.size(), false) {
+      : joint_(joint),
+        roles_(roles),
+        depends_(joint.values.size(), false),
+        is_constant_(joint.values.size(), false) {
     for (const graph::Constant& constant : joint.constants) is_constant_[at(constant.value)] = true;
     for (size_t i = roles.forward_inputs; i < joint.inputs.size(); ++i) depends_[at(joint.inputs[i])] = true;
     for (const Node& node : joint.nodes) {
@@ -72,7 +77,8 @@ class Partitioner {
       if (roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value)
         kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
     std::vector<bool> written(joint_.inputs.size(), false);
-    for (const graph::Mutation& mutation : joint_.mutations) written[static_cast<size_t>(mutation.input)] = true;
+    for (const graph::Mutation& mutation : joint_.mutations)
+      written[static_cast<size_t>(mutation.input)] = true;
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
       if (roles_.keeps_input[i] && !written[i]) kept.emplace(joint_.inputs[i], static_cast<int32_t>(i));
     return kept;
@@ -118,7 +124,8 @@ class Partitioner {
     }
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i) {
       const ValueId id = joint_.outputs[i].value;
-      if (!depends_[at(id)] && !is_constant_[at(id)]) network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
+      if (!depends_[at(id)] && !is_constant_[at(id)])
+        network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
     }
     const std::vector<bool> late = network.minimum_cut(source, sink);
     for (ValueId id = 0; id < count; ++id) {
@@ -235,6 +242,8 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const Graph& joint, const JointRoles& roles) { return Partitioner(joint, roles).run(); }
+Partition partition(const Graph& joint, const JointRoles& roles) {
+  return Partitioner(joint, roles).run();
+}
 
 }  // namespace oxy::passes

@@ -1,8 +1,8 @@
 // A graph that computes results and gradients, cut into a forward and a backward graph.
 //
-// What the backward graph needs is saved or computed again, whichever moves fewer bytes: a minimum cut over the
-// values between the forward pass and the gradients (PyTorch 2 paper, section 5 "min-cut"). Only cheap operators are
-// computed again (ops::is_cheap), never products, reductions or random numbers.
+// What the backward graph needs is saved or computed again, whichever moves fewer bytes: a minimum cut over
+// the values between the forward pass and the gradients (PyTorch 2 paper, section 5 "min-cut"). Only cheap
+// operators are computed again (ops::is_cheap), never products, reductions or random numbers.
 #pragma once
 
 #include <vector>
@@ -30,14 +30,14 @@ struct SavedValue {
 
 struct Partition {
   graph::Graph forward;   // the joint graph's forward inputs and outputs, then what is saved as Extra
-  graph::Graph backward;  // inputs: `saved` in order, then tangents. Outputs: gradients, each a tensor of its own or
-                          // a tangent itself
+  graph::Graph backward;  // inputs: `saved` in order, then tangents. Outputs: gradients, each a tensor of its
+                          // own or a tangent itself
   std::vector<SavedValue> saved;
   std::vector<int32_t> gradients;  // for each gradient of the joint graph, the backward graph's output
 };
 
-// `joint` is functional, and its passes have run. Throws Unsupported if a forward output or a write depends on a
-// tangent.
+// `joint` is functional, and its passes have run. Throws Unsupported if a forward output or a write depends
+// on a tangent.
 Partition partition(const graph::Graph& joint, const JointRoles& roles);
 
 }  // namespace oxy::passes

@@ -20,7 +20,8 @@ std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
   return result;
 }
 
-// A gradient as the compiled graph wants it: eager may hand over none at all, or an expanded or transposed one.
+// A gradient as the compiled graph wants it: eager may hand over none at all, or an expanded or transposed
+// one.
 at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
   const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
   const c10::ScalarType type = dtype_to_torch(wanted.dtype);
@@ -34,7 +35,9 @@ at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
 
 }  // namespace
 
-void BackwardNode::save(const at::Tensor& tensor, bool is_output) { saved_.emplace_back(tensor, is_output); }
+void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
+  saved_.emplace_back(tensor, is_output);
+}
 
 void BackwardNode::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -42,9 +45,10 @@ void BackwardNode::release_variables() {
 }
 
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
-  TORCH_CHECK(!at::GradMode::is_enabled(),
-              "oxyfuel: the gradients of a compiled region cannot be differentiated again (create_graph=True); run "
-              "the forward pass in eager for that: oxyfuel.disable, or a call of the function that was compiled");
+  TORCH_CHECK(
+      !at::GradMode::is_enabled(),
+      "oxyfuel: the gradients of a compiled region cannot be differentiated again (create_graph=True); run "
+      "the forward pass in eager for that: oxyfuel.disable, or a call of the function that was compiled");
   const size_t results = num_outputs();
   if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }))
     return torch::autograd::variable_list(results);

@@ -16,8 +16,8 @@ namespace oxy::runtime {
 // What every backward call of one compiled graph has in common.
 struct BackwardProgram {
   virtual ~BackwardProgram() = default;
-  // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called without
-  // the GIL, below autograd, by one thread or several at once.
+  // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called
+  // without the GIL, below autograd, by one thread or several at once.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) = 0;
   // What `run` expects of tangents: constant sizes and strides.
   std::vector<TensorMeta> tangents;
@@ -28,14 +28,15 @@ class BackwardNode final : public torch::autograd::Node {
   BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
       : Node(std::move(next)), program_(std::move(program)) {}
 
-  // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs the
-  // saved-tensor hooks that the user has set.
+  // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs
+  // the saved-tensor hooks that the user has set.
   void save(const at::Tensor& tensor, bool is_output);
 
   std::string name() const override { return "OxyfuelBackward"; }
   void release_variables() override;
   void will_release_variables() override { will_release_ = true; }
-  // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for create_graph=True.
+  // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for
+  // create_graph=True.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
  private:

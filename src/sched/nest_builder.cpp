@@ -396,7 +396,9 @@ class NestBuilder {
       if (w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset) {
         // The element reaches memory at the end of the iteration only.
         if (plain) return w.inst;
-        return emit(draft, {.op = Op::Where, .dtype = inst.dtype, .operands = {inst.operands[0], w.inst, inst.operands[1]}});
+        return emit(
+            draft,
+            {.op = Op::Where, .dtype = inst.dtype, .operands = {inst.operands[0], w.inst, inst.operands[1]}});
       }
       if (w.reg >= 0) {
         inst.buffer = w.reg;

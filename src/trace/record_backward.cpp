@@ -59,18 +59,20 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   std::unordered_set<ValueId> read;
   for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n)
     graph::for_each_input(graph.nodes[n], [&](ValueId id) { read.insert(root[static_cast<size_t>(id)]); });
-  for (size_t i = 0; i < joint.forward_inputs; ++i) joint.keeps_input.push_back(read.contains(graph.inputs[i]));
+  for (size_t i = 0; i < joint.forward_inputs; ++i)
+    joint.keeps_input.push_back(read.contains(graph.inputs[i]));
   for (size_t i = 0; i < joint.forward_outputs; ++i)
     joint.keeps_output.push_back(read.contains(root[static_cast<size_t>(graph.outputs[i].value)]));
 }
 
 // Python code may run below: hooks and user-defined functions of the traced program.
-std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots, const std::vector<at::Tensor>& tangents,
+std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
+                                   const std::vector<at::Tensor>& tangents,
                                    const torch::autograd::edge_list& leaves) {
   const pybind11::gil_scoped_release without_gil;
   return torch::autograd::Engine::get_default_engine().execute(roots, tangents, /*keep_graph=*/false,
-                                                               /*create_graph=*/false, /*accumulate_grad=*/false,
-                                                               leaves);
+                                                               /*create_graph=*/false,
+                                                               /*accumulate_grad=*/false, leaves);
 }
 
 // Eager's backward passes run outside of the user's autocast region.

@@ -9,9 +9,9 @@ namespace oxy::trace {
 
 struct Session;
 
-// Adds `outputs` to the recorded graph, then for each that carries gradients an input (its tangent), the backward
-// pass and its results; sets Recording::joint. Needs the GIL. Unsupported if gradients flow in a way that a graph
-// with outputs cannot express (a write to an input that takes part in autograd).
+// Adds `outputs` to the recorded graph, then for each that carries gradients an input (its tangent), the
+// backward pass and its results; sets Recording::joint. Needs the GIL. Unsupported if gradients flow in a way
+// that a graph with outputs cannot express (a write to an input that takes part in autograd).
 void record_backward(Session& session, const std::vector<at::Tensor>& outputs);
 
 }  // namespace oxy::trace

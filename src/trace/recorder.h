@@ -26,18 +26,19 @@ struct Joint {
   size_t forward_nodes = 0;
   size_t forward_inputs = 0;   // the graph inputs after these are tangents
   size_t forward_outputs = 0;  // the graph outputs after these are gradients
-  // Where the caller's outputs are among the graph's: those that carry gradients come first, and with them bases
-  // that the caller does not ask for but whose views it gets.
+  // Where the caller's outputs are among the graph's: those that carry gradients come first, and with them
+  // bases that the caller does not ask for but whose views it gets.
   std::vector<int32_t> outputs;
   std::vector<bool> requires_grad;  // by forward output
-  size_t tangents = 0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
+  size_t tangents =
+      0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
   struct Gradient {
     int32_t input = -1;   // a graph input that requires grad
     int32_t output = -1;  // the graph output that is its gradient; -1: it has none
   };
   std::vector<Gradient> gradients;
-  // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward outputs
-  // that backward nodes read.
+  // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward
+  // outputs that backward nodes read.
   std::vector<bool> keeps_input;
   std::vector<bool> keeps_output;
 };
@@ -94,8 +95,8 @@ class Recorder {
   // inputs and aliases are left as recorded: functionalise() (trace/functionalise.h) turns the graph into a
   // functional one.
   Recording finish(const std::vector<PyObject*>& outputs);
-  // The same, with the backward pass recorded behind the forward pass by PyTorch's autograd engine: Joint says what
-  // is what. Unsupported if gradients flow in a way that a graph with outputs cannot express.
+  // The same, with the backward pass recorded behind the forward pass by PyTorch's autograd engine: Joint
+  // says what is what. Unsupported if gradients flow in a way that a graph with outputs cannot express.
   Recording finish_with_backward(const std::vector<PyObject*>& outputs);
 
  private:

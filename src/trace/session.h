@@ -26,7 +26,8 @@ struct Session {
   // runs.
   std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;
   std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
-  std::unordered_map<graph::ValueId, c10::TensorImpl*> tensor_of;  // of inputs and outputs: who stands for the value
+  std::unordered_map<graph::ValueId, c10::TensorImpl*>
+      tensor_of;  // of inputs and outputs: who stands for the value
   std::function<int32_t(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
 
