@@ -104,7 +104,7 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   std::copy(args, args + count, roots + 1);
   const std::span<PyObject* const> span(roots, count + 1);
   const GlobalState state = GlobalState::current();
-  if (state.has_modes()) return call_eager(args, nargsf, kwnames);
+  if (state.needs_eager()) return call_eager(args, nargsf, kwnames);
   for (size_t i = 0; i < entries_.size(); ++i) {
     WholeEntry& whole = entries_[i];
     if (whole.positional != positional) continue;

@@ -39,11 +39,19 @@ class Backward final : public runtime::BackwardProgram {
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) override {
     std::call_once(once_, [this] { compile(); });
-    for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
+    for (const at::Tensor& tangent : tangents) saved.push_back(tangent);
+    const size_t first_tangent = saved.size() - tangents.size();
     const std::vector<at::Tensor> results = run_compiled(std::move(saved));
     std::vector<at::Tensor> gradients(gradients_.size());
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if (gradients_[i] >= 0) gradients[i] = results[static_cast<size_t>(gradients_[i])];
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients_[i] < 0) continue;
+      const auto index = static_cast<size_t>(gradients_[i]);
+      const graph::Output& output = graph_.outputs[index];
+      // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
+      gradients[i] = output.kind == OutputKind::InputAlias
+                         ? tangents[static_cast<size_t>(output.alias) - first_tangent]
+                         : results[index];
+    }
     return gradients;
   }
 

@@ -2,12 +2,14 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
 namespace oxy::driver {
 
@@ -33,13 +35,22 @@ GlobalState GlobalState::current() {
   state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
   state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
+  state.saved_tensor_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
+  state.anomaly_mode = torch::autograd::AnomalyMode::is_enabled();
   return state;
 }
 
 std::string GlobalState::difference(const GlobalState& other) const {
-  static constexpr const char* kFlags[] = {"grad mode", "inference mode", "autocast", "the autocast cache",
-                                           "deterministic algorithms", "filling of uninitialised memory", "mkldnn",
-                                           "math attention", "flash attention", "__torch_function__"};
+  static constexpr const char* kFlags[] = {"grad mode",
+                                           "inference mode",
+                                           "autocast",
+                                           "the autocast cache",
+                                           "deterministic algorithms",
+                                           "filling of uninitialised memory",
+                                           "mkldnn",
+                                           "math attention",
+                                           "flash attention",
+                                           "__torch_function__"};
   for (unsigned i = 0; i < std::size(kFlags); ++i)
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
   if (default_dtype != other.default_dtype) return "the default dtype";

@@ -7,19 +7,24 @@
 namespace oxy::driver {
 
 struct GlobalState {
-  uint64_t flags = 0;        // grad mode, inference mode, autocast, determinism, backend switches
+  uint64_t flags = 0;  // grad mode, inference mode, autocast, determinism, backend switches
   int32_t default_dtype = 0;
   int32_t autocast_dtype = 0;
   int32_t threads = 0;
   int32_t torch_function_modes = 0;
   int32_t dispatch_modes = 0;
   int32_t functorch_level = 0;
+  bool saved_tensor_hooks = false;
+  bool anomaly_mode = false;
   friend bool operator==(const GlobalState&, const GlobalState&) = default;
 
   static GlobalState current();
   // "grad mode" etc.: the first thing that differs.
   std::string difference(const GlobalState& other) const;
-  bool has_modes() const { return torch_function_modes || dispatch_modes || functorch_level; }
+  // Python code watches every operator or saved tensor: only eager shows it what it is to see.
+  bool needs_eager() const {
+    return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode;
+  }
 };
 
 }  // namespace oxy::driver

@@ -80,7 +80,7 @@ class Runner : public hook::SegmentRunner {
     if (segment.hand_over) return {hook::EndKind::HandOver, state.offset};
     if (segment.breaks_at_once) return {hook::EndKind::Break, state.offset};
     const GlobalState global_state = GlobalState::current();
-    if (state.names || global_state.has_modes()) return {hook::EndKind::HandOver, state.offset};
+    if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
     std::vector<PyObject*> roots;
     roots.reserve(state.locals.size() + state.stack.size());
     for (const Ref& local : state.locals) roots.push_back(local.get());

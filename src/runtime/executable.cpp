@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
@@ -103,11 +104,12 @@ bool is_same_view(const at::Tensor& tensor, const TensorSpec& spec) {
          tensor.strides() == c10::IntArrayRef(spec.strides);
 }
 
-// Through the public dispatcher, in the caller's grad mode: the result is a view of `base` as autograd knows
-// views.
+// A tensor of its own on the storage of `base`, without gradients.
 at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
-  if (is_same_view(base, spec)) return base;
-  return base.as_strided(spec.sizes, spec.strides, base.storage_offset() + spec.offset);
+  if (is_same_view(base, spec)) return base.detach();
+  const at::Tensor without_history =
+      base.requires_grad() && at::GradMode::is_enabled() ? base.detach() : base;
+  return without_history.as_strided(spec.sizes, spec.strides, base.storage_offset() + spec.offset);
 }
 
 // A plan for one set of sizes, with the frames of its calls.
@@ -135,10 +137,13 @@ class Variant {
         if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
     }
     generator.keep();
-    auto copy = copies.begin();
-    for (const PreparedMutation& mutation : plan_.mutations)
-      inputs[static_cast<size_t>(mutation.input)].copy_(mutation.copy ? *copy++
-                                                                      : frame.tensors()[mutation.slot]);
+    if (!plan_.mutations.empty()) {
+      const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
+      auto copy = copies.begin();
+      for (const PreparedMutation& mutation : plan_.mutations)
+        inputs[static_cast<size_t>(mutation.input)].copy_(mutation.copy ? *copy++
+                                                                        : frame.tensors()[mutation.slot]);
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const PreparedOutput& output = plan_.outputs[i];
       const auto alias = static_cast<size_t>(output.alias);

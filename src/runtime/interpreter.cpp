@@ -49,7 +49,7 @@ at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
   }
   if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
   const auto index = static_cast<size_t>(output.alias);
-  if (graph.inputs.at(index) == output.value) return inputs[index];
+  if (graph.inputs.at(index) == output.value) return inputs[index].detach();
   const TensorMeta& meta = graph.meta(output.value);
   return inputs[index].as_strided(constants_of(meta.sizes), constants_of(meta.strides),
                                   meta.storage_offset.constant());

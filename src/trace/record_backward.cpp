@@ -21,17 +21,6 @@ namespace {
 using graph::ValueId;
 using torch::autograd::Edge;
 
-// Autograd's history of an input begins with it: a write that gives it another one cannot be a graph output.
-void check_inputs_keep_history(const Session& session) {
-  for (const at::Tensor& input : session.inputs) {
-    const auto& begin = input.grad_fn();
-    const bool untouched = !begin || dynamic_cast<torch::autograd::Error*>(begin.get()) != nullptr;
-    if (!untouched)
-      throw Unsupported("an argument is changed in place by what takes part in autograd",
-                        "assign the result to a new variable, or do the write under torch.no_grad()");
-  }
-}
-
 // The tensor that autograd takes `tensor` to be a view of, or `tensor`.
 at::Tensor differentiable_base(const at::Tensor& tensor) {
   return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
@@ -91,10 +80,19 @@ class WithoutAutocast {
 
 }  // namespace
 
+void check_inputs_keep_history(const Session& session) {
+  for (const at::Tensor& input : session.inputs) {
+    const auto& begin = input.grad_fn();
+    const bool untouched = !begin || dynamic_cast<torch::autograd::Error*>(begin.get()) != nullptr;
+    if (!untouched)
+      throw Unsupported("an argument is changed in place by what takes part in autograd",
+                        "assign the result to a new variable, or do the write under torch.no_grad()");
+  }
+}
+
 void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   graph::Graph& graph = session.recording.graph;
   Joint joint;
-  check_inputs_keep_history(session);
   std::unordered_set<c10::TensorImpl*> inputs;
   for (const at::Tensor& input : session.inputs) inputs.insert(input.unsafeGetTensorImpl());
 

@@ -148,6 +148,7 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
+  check_inputs_keep_history(*session_);
   for (const at::Tensor& tensor : unpack(outputs)) session_->add_output(tensor);
   Recording result = std::move(session_->recording);
   end();
@@ -157,6 +158,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
 Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
+  check_inputs_keep_history(*session_);
   record_backward(*session_, unpack(outputs));
   Recording result = std::move(session_->recording);
   end();

@@ -1,0 +1,444 @@
+"""The corners of autograd: outputs, gradients, writes, versions, hooks and errors of compiled functions as eager's."""
+
+import contextlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+import oxyfuel
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    oxyfuel.reset()
+    yield
+    oxyfuel.reset()
+
+
+def tensor(*sizes, requires_grad=True, seed=0):
+    return torch.randn(sizes, generator=torch.Generator().manual_seed(seed)).requires_grad_(requires_grad)
+
+
+def weighted(value):
+    return (value * (torch.arange(value.numel()).view(value.shape) + 1)).sum()
+
+
+def backward_of_outputs(function, inputs):
+    """Everything that a call and a backward pass show."""
+    outputs = function(*inputs)
+    outputs = [o for o in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
+    loss = sum(weighted(o) for o in outputs if o.requires_grad)
+    if isinstance(loss, torch.Tensor):
+        loss.backward()
+    return [
+        [o.detach() for o in outputs],
+        [(o.requires_grad, o.is_leaf) for o in outputs],
+        [i.grad if i.is_leaf else None for i in inputs],
+        [i.detach() for i in inputs],
+        [i._version for i in inputs],
+    ]
+
+
+def result_of(run, function, inputs):
+    torch.manual_seed(3)
+    inputs = [i.detach().clone().requires_grad_(i.requires_grad) for i in inputs]
+    try:
+        return run(function, inputs)
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {str(error).split('[')[0]}"
+
+
+def check(function, *inputs, run=backward_of_outputs, graphs=None):
+    expected = result_of(run, function, inputs)
+    compiled = oxyfuel.compile(function)
+    for _ in range(2):
+        found = result_of(run, compiled, inputs)
+        if isinstance(expected, str) or isinstance(found, str):
+            assert found == expected
+        else:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    if graphs is not None:
+        metrics = oxyfuel.metrics()
+        assert metrics["graphs"] == graphs and not metrics["calls_eager"], metrics["breaks"]
+
+
+X, Y, CONSTANT = tensor(4, 6), tensor(4, 6, seed=1), tensor(4, 6, requires_grad=False, seed=2)
+
+OUTPUTS = {
+    "a detached copy": (lambda a, b: (a * b, (a * b).detach(), a.detach() * 2), X, Y),
+    "a tensor and itself detached": (lambda a: ((t := a * 2), t.detach()), X),
+    "itself detached first": (lambda a: ((t := a * 2).detach(), t), X),
+    "a view": (lambda a: (a * 2).view(-1), X),
+    "chunks": (lambda a: (a * 2).chunk(2, 1), X),
+    "rows": (lambda a: (a * 2).unbind(0), X),
+    "a base and its view": (lambda a: ((t := a * 2), t.t()), X),
+    "a view of an input": (lambda a: (a.t(), a * 2), X),
+    "only a view of an input": (lambda a: a[1:], X),
+    "an input": (lambda a: (a, a * 2), X),
+    "an input detached": (lambda a: (a.detach(), a * 2), X),
+    "integers": (lambda a: (a.argmax(1), a.exp()), X),
+    "a constant": (lambda a: (torch.ones(3), a * 1), X),
+    "an unused input": (lambda a, b: a * 3, X, Y),
+    "no scalar": (lambda a, b: a @ b.t(), X, Y),
+    "the same twice": (lambda a: ((t := a.sin()), t), X),
+    "writes to a temporary": (lambda a: (a * 2).add_(1).mul_(a), X),
+    "data": (lambda a: a.data * 2 + a, X),
+    "an extreme": (lambda a: a.max(1).values, X),
+    "an order": (lambda a: a.sort(1).values, X),
+    "an index": (lambda a, b: torch.zeros(4, 6).index_put((torch.tensor([0, 1]),), a[:2]) + b, X, Y),
+    "bfloat16": (lambda a: (a.bfloat16() @ a.bfloat16().t()).float(), X),
+    "a choice": (lambda a, b: torch.where(a > 0, a, b), X, Y),
+    "dropout": (lambda a: F.dropout(a, 0.5) * 2, X),
+    "random numbers": (lambda a: a * torch.rand(4, 6), X),
+    "parts of other layouts": (lambda a: F.layer_norm(a.view(2, 2, 6).permute(0, 2, 1), (2,)).permute(0, 2, 1), X),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_and_gradients(name):
+    function, *inputs = OUTPUTS[name]
+    check(function, *inputs, graphs=1)
+
+
+def without_grad(a, b):
+    with torch.no_grad():
+        c = b * 2
+    return a * c
+
+
+def test_a_part_without_grad():
+    check(without_grad, X, Y, graphs=1)
+
+
+def write_constant(a, b):
+    b.add_(a.detach())
+    return a * b
+
+
+def write_with_history(a, b):
+    b.add_(a)
+    return b * 2
+
+
+def write_leaf(a):
+    a.mul_(2)
+    return a * 3
+
+
+def write_leaf_without_grad(a):
+    with torch.no_grad():
+        a.mul_(2)
+    return a * 3
+
+
+def write_only(a, b):
+    b.add_(a)
+    return b.shape[0] * torch.ones(1)
+
+
+def set_data(a, b):
+    b.data = a.detach()
+    return a * b
+
+
+def write_out(a, b):
+    return torch.add(a.detach(), 1, out=b) * a
+
+
+@pytest.mark.parametrize(
+    "function",
+    [write_constant, write_with_history, write_only, set_data, write_out],
+    ids=lambda function: function.__name__,
+)
+def test_writes_to_an_argument(function):
+    check(function, X, CONSTANT)
+
+
+@pytest.mark.parametrize("function", [write_leaf, write_leaf_without_grad], ids=lambda function: function.__name__)
+def test_writes_to_a_leaf(function):
+    check(function, X)
+
+
+def of_a_result(function, inputs):
+    """The argument has a history of its own."""
+    middle = inputs[0] * 2
+    output = function(middle)
+    output.sum().backward()
+    return [output.detach(), inputs[0].grad, middle.detach(), middle._version]
+
+
+@pytest.mark.parametrize("function", [lambda a: a.sin() * 2, write_leaf], ids=["read", "written"])
+def test_an_argument_with_history(function):
+    check(function, X, run=of_a_result)
+
+
+def twice(function, inputs, retain_graph):
+    output = function(*inputs).sum()
+    output.backward(retain_graph=retain_graph)
+    output.backward()
+    return inputs[0].grad
+
+
+@pytest.mark.parametrize("retain_graph", [True, False])
+def test_backward_twice(retain_graph):
+    check(lambda a: a.exp() * a, X, run=lambda function, inputs: twice(function, inputs, retain_graph), graphs=1)
+
+
+def write_between(which):
+    def run(function, inputs):
+        output = function(*inputs)
+        with torch.no_grad():
+            (inputs[0] if which == "input" else output).add_(1)
+        output.sum().backward()
+        return inputs[0].grad
+
+    return run
+
+
+@pytest.mark.parametrize("which", ["input", "output"])
+@pytest.mark.parametrize(
+    "function",
+    [lambda a: a.exp() * a, lambda a: (a + 1).exp().sin(), lambda a: a.exp(), lambda a: a.sigmoid() + a],
+    ids=["product", "chain", "exp", "sum"],
+)
+def test_writes_between_the_passes(function, which):
+    """An error where eager's autograd needs what was overwritten, and nowhere else."""
+    check(function, X, run=write_between(which), graphs=1)
+
+
+def write_output_with_history(function, inputs):
+    output = function(*inputs)
+    output.mul_(2)
+    output.sum().backward()
+    return inputs[0].grad
+
+
+@pytest.mark.parametrize(
+    "function", [lambda a: a.sin(), lambda a: a.sin().view(-1), lambda a: (a * 1).view(-1)], ids=["own", "view", "copy"]
+)
+def test_writes_to_an_output_with_history(function):
+    check(function, X, run=write_output_with_history, graphs=1)
+
+
+def test_the_same_tensor_twice():
+    def run(function, inputs):
+        output = function(inputs[0], inputs[0])
+        output.sum().backward()
+        return output.detach(), inputs[0].grad
+
+    check(lambda a, b: a * b, X, run=run)
+
+
+def test_torch_autograd_grad():
+    def run(function, inputs):
+        first = torch.autograd.grad(function(*inputs).sum(), inputs)
+        unused = torch.autograd.grad(function(*inputs).sum(), [inputs[0], Y], allow_unused=True)
+        return first, unused[0], unused[1] is None
+
+    check(lambda a: a.sin() * a, X, run=run, graphs=1)
+
+
+TANGENTS = {
+    "expanded": lambda o: torch.ones(1, 1).expand(o.shape),
+    "transposed": lambda o: weighted(torch.ones(o.shape[::-1])) * torch.ones(o.shape[::-1]).t(),
+    "strided": lambda o: torch.ones(o.shape[0], o.shape[1] * 2)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("name", TANGENTS)
+def test_gradients_that_come_in(name):
+    def run(function, inputs):
+        output = function(*inputs)
+        given = TANGENTS[name](output)
+        output.backward(given)
+        inputs[0].grad.add_(1)  # must be no one else's
+        return inputs[0].grad, inputs[0].grad.stride(), given
+
+    check(lambda a: a.sin(), X, run=run, graphs=1)
+    check(lambda a: a + 1, X, run=run)
+
+
+def test_gradients_of_some_outputs_only():
+    def run(function, inputs):
+        function(*inputs)[0].sum().backward()
+        return inputs[0].grad
+
+    check(lambda a: (a.sin(), a.cos()), X, run=run, graphs=1)
+
+
+def test_gradients_of_two_inputs_share_no_memory():
+    def run(function, inputs):
+        function(*inputs).sum().backward()
+        inputs[0].grad.add_(1)
+        return inputs[0].grad, inputs[1].grad
+
+    check(lambda a, b: a + b, X, Y, run=run, graphs=1)
+    check(lambda a, b: (a.view(-1) + b.view(-1)).view(2, 12), X, Y, run=run)
+
+
+def test_create_graph_is_a_clear_error():
+    compiled = oxyfuel.compile(lambda a: a.sin() * a)
+    a = tensor(3)
+    (gradient,) = torch.autograd.grad(compiled(a).sum(), a, create_graph=False)
+    assert gradient.shape == (3,)
+    with pytest.raises(RuntimeError, match=r"cannot be differentiated again \(create_graph=True\)"):
+        torch.autograd.grad(compiled(a).sum(), a, create_graph=True)
+
+
+def test_tensor_hooks():
+    def run(function, inputs):
+        seen = []
+        output = function(*inputs)
+        output.register_hook(lambda g: seen.append(g.clone()) or g * 2)
+        inputs[0].register_hook(lambda g: g + 1)
+        inputs[0].register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
+        output.sum().backward()
+        return inputs[0].grad, seen
+
+    check(lambda a: a.sin(), X, run=run, graphs=1)
+
+
+def test_saved_tensor_hooks():
+    def run(function, inputs):
+        packed = []
+
+        def pack(value):
+            packed.append(1)
+            return value.double()
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value.float()):
+            output = function(*inputs)
+        output.sum().backward()
+        return inputs[0].grad, len(packed)
+
+    check(lambda a: a.sin() * a, X, run=run)
+
+
+def test_anomaly_mode():
+    def run(function, inputs):
+        with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+            function(*inputs).sum().backward()
+        return inputs[0].grad
+
+    check(lambda a: a.abs().sqrt(), X, run=run)
+
+
+def test_backward_inside():
+    def inside(a):
+        loss = (a * a).sum()
+        loss.backward()
+        return loss * 2
+
+    def run(function, inputs):
+        return function(*inputs).detach(), inputs[0].grad
+
+    check(inside, X, run=run)
+
+
+def test_grad_inside():
+    def inside(a):
+        (gradient,) = torch.autograd.grad((a * a).sum(), a)
+        return gradient * 2
+
+    check(inside, X, run=lambda function, inputs: function(*inputs))
+
+
+def test_requires_grad_inside():
+    check(lambda a: a.detach().requires_grad_() * 2, X)
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return a * a
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (a,) = ctx.saved_tensors
+        return gradient * a * 3
+
+
+def test_a_function_with_its_own_gradient():
+    check(lambda a: Tripled.apply(a) + 1, X)
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoints(use_reentrant):
+    check(lambda a: checkpoint(lambda t: t.sin().exp(), a, use_reentrant=use_reentrant), X)
+    inner = oxyfuel.compile(lambda t: t.sin().exp())
+    check(lambda a: checkpoint(inner, a, use_reentrant=use_reentrant), X)
+
+
+def test_a_break_between():
+    def breaks(a):
+        b = a.sin() * a
+        print("break", end="")
+        return b.cos() * a
+
+    check(breaks, X)
+    assert oxyfuel.metrics()["graphs"] == 2
+
+
+def test_gradient_check():
+    compiled = oxyfuel.compile(lambda a, b: F.gelu(a @ b).softmax(-1) * a.sum())
+    a = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    b = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(compiled, (a, b))
+
+
+def test_the_backward_pass_is_compiled_when_it_is_needed():
+    compiled = oxyfuel.compile(lambda a: a.sin().cos())
+    output = compiled(tensor(8))
+    kernels = oxyfuel.metrics()["kernels"]
+    output.sum().backward()
+    assert oxyfuel.metrics()["kernels"] > kernels
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_accumulation_over_steps(autocast):
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2))
+
+    def run(function, inputs):
+        with torch.no_grad():
+            for module in model.modules():
+                if hasattr(module, "reset_parameters"):
+                    torch.manual_seed(0)
+                    module.reset_parameters()
+        model.zero_grad()
+        for _ in range(3):
+            with torch.autocast("cpu", torch.bfloat16) if autocast else contextlib.nullcontext():
+                output = function(*inputs)
+            output.float().square().mean().backward()
+        return [p.grad for p in model.parameters()], [b.clone() for b in model.buffers()], output.detach()
+
+    expected = result_of(run, model, [X])
+    found = result_of(run, oxyfuel.compile(model), [X])
+    tolerance = 2e-2 if autocast else 1e-5
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_threads_train_one_model():
+    import threading
+
+    model = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.GELU(), torch.nn.Linear(32, 2))
+    compiled = oxyfuel.compile(model)
+    expected = torch.autograd.grad(model(X).sum(), list(model.parameters()))
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                found = torch.autograd.grad(compiled(X).sum(), list(model.parameters()))
+                torch.testing.assert_close(found, expected)
+        except BaseException as error:  # noqa: BLE001: a thread's failure must reach the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
