@@ -43,12 +43,14 @@ Family normalization_operators() {
        .schema = "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
                  "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> "
                  "(Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-       .shape = shapes::batch_norm_functional},
+       .shape = shapes::batch_norm_functional,
+       .decompose = composed(decompositions::batch_norm_functional)},
       {.name = "aten::native_batch_norm_backward",
        .schema = "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
                  "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, "
                  "float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::batch_norm_backward},
+       .shape = shapes::batch_norm_backward,
+       .decompose = composed(decompositions::batch_norm_backward)},
       {.name = "aten::native_group_norm",
        .schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
                  "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
