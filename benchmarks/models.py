@@ -150,7 +150,7 @@ class Case:
     size: str = "base"
     batch: int = 1
     labels: bool = False
-    mode: str = "no_grad"  # or "inference_mode"
+    mode: str = "no_grad"  # or "inference_mode", "training"
 
     @property
     def title(self):
@@ -158,7 +158,7 @@ class Case:
 
     def build(self) -> torch.nn.Module:
         torch.manual_seed(0)
-        model = _MODELS[self.model].build(self.size).eval()
+        model = _MODELS[self.model].build(self.size).train(self.mode == "training")
         settle_statistics(model)
         return model
 
@@ -166,7 +166,21 @@ class Case:
         return _MODELS[self.model].inputs(self.size, self.batch, self.labels, torch.Generator().manual_seed(1))
 
     def grad_mode(self) -> Callable:
-        return torch.no_grad() if self.mode == "no_grad" else torch.inference_mode()
+        modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "training": torch.enable_grad}
+        return modes[self.mode]()
+
+    def step(self, model, function, inputs):
+        """One measured call of `function`, which is `model` or made from it: its output, or in training the loss and
+        the gradients of forward, backward pass and the reset of the gradients."""
+        if self.mode != "training":
+            return function(**inputs)
+        torch.manual_seed(0)
+        output = function(**inputs)
+        loss = output.loss if self.labels else output.float().square().mean()
+        loss.backward()
+        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+        model.zero_grad(set_to_none=True)
+        return {"loss": loss.detach(), **gradients}
 
 
 def settle_statistics(model):
@@ -181,16 +195,18 @@ def settle_statistics(model):
                 module.bias.normal_(0, 0.1, generator=generator)
 
 
-def suite(name):
+def suite(name, mode="no_grad"):
     """The cases of a suite."""
     sizes = {"small": "small"}.get(name, "base")
-    if name in ("inference", "small"):
-        return [Case(model, sizes) for model in NAMES]
-    if name == "full":
-        return [
-            Case(model, sizes, batch, labels)
-            for model in NAMES
-            for batch in (1, 4)
-            for labels in ((False, True) if model in LANGUAGE_NAMES else (False,))
-        ]
-    raise ValueError(f"unknown suite {name!r}: expected inference, full or small")
+    if name not in ("inference", "full", "small"):
+        raise ValueError(f"unknown suite {name!r}: expected inference, full or small")
+    if mode == "training":  # with labels where there are some: they make the loss
+        return [Case(model, sizes, 2, model in LANGUAGE_NAMES, mode) for model in NAMES]
+    if name != "full":
+        return [Case(model, sizes, mode=mode) for model in NAMES]
+    return [
+        Case(model, sizes, batch, labels, mode)
+        for model in NAMES
+        for batch in (1, 4)
+        for labels in ((False, True) if model in LANGUAGE_NAMES else (False,))
+    ]

@@ -16,7 +16,7 @@ def title_of(result):
 def failed(result):
     """True if the model could not be measured or oxyfuel's answer is wrong."""
     record = result.get("backends", {}).get(OXYFUEL)
-    return "error" in result or (record is not None and not record["accurate"])
+    return "error" in result or (record is not None and not record.get("accurate", True))
 
 
 def compile_seconds(result, backend):
@@ -59,8 +59,8 @@ def _row(result):
     for backend in (OXYFUEL, PEER):
         ours, eager = peak_bytes(result, backend), peak_bytes(result, EAGER)
         row.append(f"{ours / MEBIBYTE:.0f} ({ours / eager:.2f}x)" if ours and eager else "")
-    judged = [r["accurate"] for name, r in result["backends"].items() if name != EAGER]
-    row.append("yes" if all(judged) else "NO: " + "; ".join(p for r in result["backends"].values() for p in r["problems"]))
+    judged = [r["accurate"] for name, r in result["backends"].items() if name != EAGER and "accurate" in r]
+    row.append("yes" if all(judged) else "NO: " + "; ".join(p for r in result["backends"].values() for p in r.get("problems", ())))
     return row
 
 

@@ -83,7 +83,12 @@ def parse_arguments():
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", default="inference", choices=["inference", "full", "small"])
-    parser.add_argument("--modes", default="inference", choices=["inference", "no_grad"], help="inference: under inference_mode")
+    parser.add_argument(
+        "--modes",
+        default="inference",
+        choices=["inference", "no_grad", "training"],
+        help="inference: under inference_mode; training: forward and backward pass, batch 2",
+    )
     parser.add_argument("--models", default="", help=f"comma-separated, of {', '.join(models.NAMES)}; all if empty")
     parser.add_argument("--backends", default=",".join(BACKENDS))
     parser.add_argument("--seconds", type=float, default=10.0, help="of steady calls a model")
@@ -100,12 +105,8 @@ def parse_arguments():
     arguments.backend_names = arguments.backends.split(",")
     if set(arguments.backend_names) - set(BACKENDS) or "eager" not in arguments.backend_names:
         parser.error(f"--backends: expected eager and any of {', '.join(BACKENDS)}")
-    mode = "inference_mode" if arguments.modes == "inference" else "no_grad"
-    arguments.cases = [
-        models.Case(case.model, case.size, case.batch, case.labels, mode)
-        for case in models.suite(arguments.suite)
-        if case.model in arguments.names
-    ]
+    mode = "inference_mode" if arguments.modes == "inference" else arguments.modes
+    arguments.cases = [case for case in models.suite(arguments.suite, mode) if case.model in arguments.names]
     return arguments
 
 

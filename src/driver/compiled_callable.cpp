@@ -48,7 +48,8 @@ std::string callable_name(PyObject* target) {
   return text ? text : "callable";
 }
 
-void raise_unsupported(const std::string& reason, const std::string& hint, const std::vector<std::string>& stack) {
+void raise_unsupported(const std::string& reason, const std::string& hint,
+                       const std::vector<std::string>& stack) {
   std::string text = reason;
   if (!stack.empty()) text += fmt::format("\n  at {}", fmt::join(stack, "\n  called from "));
   if (!hint.empty()) text += fmt::format("\n  {}", hint);
@@ -57,14 +58,18 @@ void raise_unsupported(const std::string& reason, const std::string& hint, const
 
 }  // namespace
 
-void set_unsupported_class(PyObject* unsupported) { unsupported_class() = Py_NewRef(unsupported); }
+void set_unsupported_class(PyObject* unsupported) {
+  unsupported_class() = Py_NewRef(unsupported);
+}
 
 CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& options)
     : target_(Ref::borrow(target)), options_(options), name_(callable_name(target)) {
   live_callables().insert(this);
 }
 
-CompiledCallable::~CompiledCallable() { live_callables().erase(this); }
+CompiledCallable::~CompiledCallable() {
+  live_callables().erase(this);
+}
 
 void CompiledCallable::reset() {
   auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
@@ -117,8 +122,9 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
       break;
     }
     const std::shared_ptr<Entry> entry = whole.entry;
-    if (i != 0) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-                            entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    if (i != 0)
+      std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                  entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     auto results = entry->run();
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
@@ -128,8 +134,8 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   return compile_and_call(span, args, nargsf, kwnames);
 }
 
-PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
-                                             PyObject* kwnames) {
+PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args,
+                                             size_t nargsf, PyObject* kwnames) {
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const GlobalState state = GlobalState::current();
   if (!entries_.empty()) {
@@ -141,8 +147,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
     if (compiles_ >= options_.recompile_limit) {
       gave_up_ = true;
-      warn(fmt::format("oxyfuel: {} was compiled {} times and runs in eager from now on; the last reason: {}", name_,
-                       compiles_, reason));
+      warn(fmt::format("oxyfuel: {} was compiled {} times and runs in eager from now on; the last reason: {}",
+                       name_, compiles_, reason));
       return call_eager(args, nargsf, kwnames);
     }
   }
@@ -183,7 +189,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
       return nullptr;
     }
-    warn(fmt::format("oxyfuel: internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
+    warn(
+        fmt::format("oxyfuel: internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
     reason = error.what();
   }
   PyErr_Clear();
@@ -227,8 +234,8 @@ std::vector<std::string> CompiledCallable::describe() const {
   std::vector<std::string> lines;
   for (const WholeEntry& whole : entries_) {
     const eval::Capture& capture = whole.entry->capture();
-    lines.push_back(fmt::format("{}: captured whole, {} instructions, {} guards, {} runs", name_, capture.instructions,
-                                capture.guards.size(), whole.entry->runs));
+    lines.push_back(fmt::format("{}: captured whole, {} instructions, {} guards, {} runs", name_,
+                                capture.instructions, capture.guards.size(), whole.entry->runs));
     for (const std::string& guard : capture.guards.describe_all()) lines.push_back("  guard " + guard);
   }
   if (has_breaks_) lines.push_back(fmt::format("{}: runs in segments", name_));

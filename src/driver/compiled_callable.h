@@ -43,7 +43,8 @@ class CompiledCallable {
     size_t positional = 0;
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
-  PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
+                             PyObject* kwnames);
 
   cpy::Ref target_;
   CallableOptions options_;

@@ -39,23 +39,25 @@ class Backward final : public runtime::BackwardProgram {
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) override {
     std::call_once(once_, [this] { compile(); });
-    for (const at::Tensor& tangent : tangents) saved.push_back(tangent);
-    const size_t first_tangent = saved.size() - tangents.size();
-    const std::vector<at::Tensor> results = run_compiled(std::move(saved));
+    // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
     std::vector<at::Tensor> gradients(gradients_.size());
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      if (gradients_[i] < 0) continue;
-      const auto index = static_cast<size_t>(gradients_[i]);
-      const graph::Output& output = graph_.outputs[index];
-      // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
-      gradients[i] = output.kind == OutputKind::InputAlias
-                         ? tangents[static_cast<size_t>(output.alias) - first_tangent]
-                         : results[index];
-    }
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (const graph::Output* output = output_of(i); output && output->kind == OutputKind::InputAlias)
+        gradients[i] = tangents[static_cast<size_t>(output->alias) - saved.size()];
+    for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
+    tangents.clear();
+    const std::vector<at::Tensor> results = run_compiled(std::move(saved));
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (const graph::Output* output = output_of(i); output && output->kind != OutputKind::InputAlias)
+        gradients[i] = results[static_cast<size_t>(gradients_[i])];
     return gradients;
   }
 
  private:
+  const graph::Output* output_of(size_t gradient) const {
+    return gradients_[gradient] < 0 ? nullptr : &graph_.outputs[static_cast<size_t>(gradients_[gradient])];
+  }
+
   void compile() {
     const pybind11::gil_scoped_acquire gil;  // the metrics'
     try {
@@ -71,14 +73,12 @@ class Backward final : public runtime::BackwardProgram {
   }
 
   std::vector<at::Tensor> run_compiled(std::vector<at::Tensor> inputs) {
-    if (compiled_) {
-      try {
-        return compiled_->run(std::move(inputs));
-      } catch (const runtime::IndexOutOfRange&) {
-        // The operator that raises says more.
-      }
+    if (!compiled_) return runtime::interpret(graph_, inputs, constants_);
+    try {
+      return compiled_->run_and_release(std::move(inputs));
+    } catch (const runtime::IndexOutOfRange&) {
+      throw InternalError("an index that the forward pass took is out of range in the backward pass");
     }
-    return runtime::interpret(graph_, inputs, constants_);
   }
 
   graph::Graph graph_;

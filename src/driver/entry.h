@@ -25,9 +25,9 @@ class Entry {
   bool matches(std::span<PyObject* const> roots, const GlobalState& state);
   // After matches(): false once the graph has to be compiled again because a frozen weight changed.
   bool valid();
-  // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of range, an
-  // operator that raises): nothing has changed then, and the segment is to be run in eager. A Python error may be
-  // set only by replaying attribute writes.
+  // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of
+  // range, an operator that raises): nothing has changed then, and the segment is to be run in eager. A
+  // Python error may be set only by replaying attribute writes.
   std::optional<std::vector<cpy::Ref>> run();
 
   const eval::Capture& capture() const { return *capture_; }

@@ -65,7 +65,8 @@ class ConstantEvaluator {
           const std::vector<int64_t> input = integers(node.args[1]), stride = integers(node.args[2]),
                                      padding = integers(node.args[3]), dilation = integers(node.args[4]);
           const std::vector<int64_t> size = weight.sizes().vec();
-          runtime::ConvolutionShape shape{input, size, stride, padding, dilation, std::get<Expr>(node.args[5]).constant()};
+          runtime::ConvolutionShape shape{input,   size,     stride,
+                                          padding, dilation, std::get<Expr>(node.args[5]).constant()};
           result = runtime::pack_convolution(weight, shape);
         }
         values[static_cast<size_t>(node.outputs[0])] = result;
@@ -108,13 +109,15 @@ class ConstantEvaluator {
 bool convolution_pays(const passes::ConvolutionSite& site) {
   if (site.weight.dtype != DType::Float32 || site.input.device.kind != Device::Kind::Cpu) return false;
   const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
-  return runtime::should_pack(runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups},
-                              site.owns_weight)
+  return runtime::should_pack(
+             runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups},
+             site.owns_weight)
       .pack;
 }
 
 bool linear_pays(const passes::LinearSite& site) {
-  if (site.dtype != DType::Float32 || site.device.kind != Device::Kind::Cpu || !site.rows.is_constant()) return false;
+  if (site.dtype != DType::Float32 || site.device.kind != Device::Kind::Cpu || !site.rows.is_constant())
+    return false;
   return runtime::should_pack(runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features},
                               site.owns_weight)
       .pack;
@@ -152,7 +155,8 @@ passes::Options freezing_options(passes::EvaluateConstants evaluate) {
   passes::Options options;
   options.linear.pays = linear_pays;
   options.linear.fuses = [](std::string_view activation, bool with_residual) {
-    return runtime::has_packed_activation(activation, with_residual) && (!with_residual || activation == "none");
+    return runtime::has_packed_activation(activation, with_residual) &&
+           (!with_residual || activation == "none");
   };
   options.convolution.pays = convolution_pays;
   options.convolution.fuses = [](std::string_view activation, bool with_residual) {
@@ -163,8 +167,10 @@ passes::Options freezing_options(passes::EvaluateConstants evaluate) {
   return options;
 }
 
-// The inputs whose freezing leads to copies that fit the budget, by a rehearsal of the passes without any data.
-std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights, double copy_budget) {
+// The inputs whose freezing leads to copies that fit the budget, by a rehearsal of the passes without any
+// data.
+std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights,
+                                 double copy_budget) {
   std::vector<int32_t> handles(graph.inputs.size(), -1);
   int64_t total = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -174,7 +180,8 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
   }
   graph::Graph rehearsed = graph;
   // The recording's own constants are no weights: their handles must not be taken for inputs.
-  for (graph::Constant& constant : rehearsed.constants) constant.handle += static_cast<int32_t>(weights.size());
+  for (graph::Constant& constant : rehearsed.constants)
+    constant.handle += static_cast<int32_t>(weights.size());
   std::vector<Copy> copies;
   passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
                      freezing_options([&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
@@ -196,8 +203,8 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
 
 }  // namespace
 
-FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
-                     double copy_budget, const Dump* dump) {
+FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
+                     std::span<const at::Tensor> weights, double copy_budget, const Dump* dump) {
   FrozenGraph result;
   result.constants = std::move(constants);
   std::vector<int32_t> handles(graph.inputs.size(), -1);
@@ -240,8 +247,10 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std:
     return true;
   });
   for (size_t i = 0; i < frozen.size(); ++i) {
-    if (evaluator.used().contains(first + i)) result.weights.push_back(std::move(frozen[i]));
-    else result.constants[first + i] = at::Tensor();
+    if (evaluator.used().contains(first + i))
+      result.weights.push_back(std::move(frozen[i]));
+    else
+      result.constants[first + i] = at::Tensor();
   }
   return result;
 }

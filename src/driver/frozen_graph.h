@@ -13,22 +13,22 @@
 namespace oxy::driver {
 
 struct FrozenGraph {
-  graph::Graph graph;                  // optimised
-  std::vector<int32_t> inputs;         // for each input of `graph`, its number among the captured inputs
-  std::vector<at::Tensor> constants;   // by handle
+  graph::Graph graph;                 // optimised
+  std::vector<int32_t> inputs;        // for each input of `graph`, its number among the captured inputs
+  std::vector<at::Tensor> constants;  // by handle
   // The weights that constants of the graph were computed from: captured input number and barrier.
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights;
-  int64_t constant_bytes = 0;          // of copies that folding and packing made
+  int64_t constant_bytes = 0;  // of copies that folding and packing made
 };
 
-// The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where weights are
-// large and batches small.
+// The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where
+// weights are large and batches small.
 inline constexpr double kDefaultCopyBudget = 0.25;
 
-// Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined otherwise;
-// with no weights this is the plain pipeline of passes. `constants` are those of the recording. Copies of weights stay
-// within `copy_budget` times the bytes of `weights`: the smallest ones are made first.
-FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants, std::span<const at::Tensor> weights,
-                     double copy_budget, const Dump* dump);
+// Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
+// otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.
+// Copies of weights stay within `copy_budget` times the bytes of `weights`: the smallest ones are made first.
+FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
+                     std::span<const at::Tensor> weights, double copy_budget, const Dump* dump);
 
 }  // namespace oxy::driver

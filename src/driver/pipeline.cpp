@@ -69,10 +69,13 @@ class NativeGraph : public CompiledGraph {
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs);
-    std::vector<at::Tensor> taken;
-    taken.reserve(inputs_.size());
-    for (int32_t i : inputs_) taken.push_back(inputs[static_cast<size_t>(i)]);
-    return executable_->run(taken);
+    return executable_->run(taken(inputs));
+  }
+
+  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) override {
+    std::vector<at::Tensor> mine = taken(inputs);
+    inputs.clear();
+    return executable_->run_and_release(std::move(mine));
   }
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
@@ -90,6 +93,13 @@ class NativeGraph : public CompiledGraph {
   }
 
  private:
+  std::vector<at::Tensor> taken(std::span<const at::Tensor> inputs) const {
+    std::vector<at::Tensor> result;
+    result.reserve(inputs_.size());
+    for (int32_t i : inputs_) result.push_back(inputs[static_cast<size_t>(i)]);
+    return result;
+  }
+
   std::unique_ptr<runtime::Executable> executable_;
   std::vector<int32_t> inputs_;
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;

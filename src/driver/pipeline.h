@@ -33,6 +33,8 @@ class CompiledGraph {
   // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the
   // caller can see has changed then.
   virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
+  // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
+  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) { return run(inputs); }
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
   virtual bool is_long() const = 0;
   // False once a weight that was folded or packed has been written to: the graph has to be compiled again.

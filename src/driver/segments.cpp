@@ -25,8 +25,8 @@ using cpy::Ref;
 
 struct Segment {
   std::vector<std::shared_ptr<Entry>> entries;  // shared: a call may be inside one when it is dropped
-  std::vector<PyObject*> globals;  // of each entry (borrowed: the entry's guards pin them)
-  bool breaks_at_once = false;     // its first instruction cannot be captured
+  std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
+  bool breaks_at_once = false;                  // its first instruction cannot be captured
   bool hand_over = false;
   int compiles = 0;
 };
@@ -127,15 +127,18 @@ class Runner : public hook::SegmentRunner {
     const CallableOptions& options = *current_options;
     if (segment.compiles >= options.recompile_limit) {
       segment.hand_over = true;
-      warn(fmt::format("oxyfuel: a region of {} was compiled {} times and runs in eager from now on; the last reason: {}",
-                       PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
-                       segment.entries.empty() ? "a weight changed" : segment.entries.back()->explain_failure(roots, global_state)));
+      warn(fmt::format(
+          "oxyfuel: a region of {} was compiled {} times and runs in eager from now on; the last reason: {}",
+          PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
+          segment.entries.empty() ? "a weight changed"
+                                  : segment.entries.back()->explain_failure(roots, global_state)));
       return hand_over;
     }
     if (!segment.entries.empty()) {
       ++metrics().recompiles;
       const std::string reason = segment.entries.back()->explain_failure(roots, global_state);
-      metrics().recompile_reasons.push_back(fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
+      metrics().recompile_reasons.push_back(
+          fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
     }
     eval::FrameRoots frame;
@@ -174,7 +177,8 @@ class Runner : public hook::SegmentRunner {
                                            PyUnicode_AsUTF8(state.code->co_qualname));
       ++segment.compiles;
       if (!entry->matches(roots, global_state))
-        throw InternalError("the guards of a new capture fail: " + entry->explain_failure(roots, global_state));
+        throw InternalError("the guards of a new capture fail: " +
+                            entry->explain_failure(roots, global_state));
       segment.entries.push_back(std::move(entry));
       segment.globals.push_back(state.globals);
       return finish(segment.entries.back(), state);
@@ -216,6 +220,8 @@ PyObject* call_in_segments(PyObject* callable, PyObject* const* args, size_t nar
   return hook::call_with_hook(callable, args, nargsf, kwnames);
 }
 
-void reset_segments() { runner().reset(); }
+void reset_segments() {
+  runner().reset();
+}
 
 }  // namespace oxy::driver

@@ -97,9 +97,11 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
   }
 }
 
-// A size or an index. What lies beyond every size (PyTorch's "to the end", the greatest int64) is cut to the range of
-// symbolic integers.
-Expr static_int(int64_t value) { return std::clamp(value, sym::kMinInt, sym::kMaxInt); }
+// A size or an index. What lies beyond every size (PyTorch's "to the end", the greatest int64) is cut to the
+// range of symbolic integers.
+Expr static_int(int64_t value) {
+  return std::clamp(value, sym::kMinInt, sym::kMaxInt);
+}
 
 Expr static_int(const c10::IValue& value) {
   if (value.isInt()) return static_int(value.toInt());

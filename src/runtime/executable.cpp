@@ -86,13 +86,20 @@ void launch(const PreparedLaunch& step, Frame& frame) {
   check(status == 0, "a kernel returned an unknown status");
 }
 
-void run_steps(const PreparedPlan& plan, Frame& frame) {
+// `owned`: the inputs, if they may be dropped on the way.
+void run_steps(const PreparedPlan& plan, Frame& frame, std::vector<at::Tensor>* owned) {
   for (const PreparedStep& step : plan.steps) {
     if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
       launch(*kernel, frame);
     } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
       call->invoke(frame.tensors());
       for (const plan::BufferId id : call->returned) frame.adopt(id);
+    } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
+      frame.allocate(allocation->buffer);
+    } else if (const auto* release = std::get_if<PreparedRelease>(&step)) {
+      if (owned == nullptr) continue;
+      frame.drop(release->buffer);
+      (*owned)[static_cast<size_t>(release->input)].reset();
     } else {
       frame.drop(std::get<PreparedFree>(step).buffer);
     }
@@ -120,7 +127,7 @@ class Variant {
     idle_.push_back(std::make_unique<Frame>(plan_, constants_));
   }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
     Lease lease(*this);
     Frame& frame = *lease.frame;
     std::vector<at::Tensor> outputs(plan_.outputs.size());
@@ -131,7 +138,7 @@ class Variant {
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                      c10::autocast_dispatch_keyset);
       frame.begin_call(inputs);
-      run_steps(plan_, frame);
+      run_steps(plan_, frame, owned);
       take_values(frame, outputs);
       for (const PreparedMutation& mutation : plan_.mutations)
         if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
@@ -250,6 +257,13 @@ struct Executable::Impl {
     variants.emplace_back(std::move(values), std::move(variant));
     return variants.back().second;
   }
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
+    check(inputs.size() == static_cast<size_t>(plan.input_count),
+          "a plan runs on as many tensors as it has inputs");
+    if (fixed) return fixed->run(inputs, owned);
+    return variant_for(inputs)->run(inputs, owned);
+  }
 };
 
 Executable::Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels,
@@ -266,10 +280,11 @@ Executable::Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kern
 Executable::~Executable() = default;
 
 std::vector<at::Tensor> Executable::run(std::span<const at::Tensor> inputs) {
-  check(inputs.size() == static_cast<size_t>(impl_->plan.input_count),
-        "a plan runs on as many tensors as it has inputs");
-  if (impl_->fixed) return impl_->fixed->run(inputs);
-  return impl_->variant_for(inputs)->run(inputs);
+  return impl_->run(inputs, nullptr);
+}
+
+std::vector<at::Tensor> Executable::run_and_release(std::vector<at::Tensor> inputs) {
+  return impl_->run(inputs, &inputs);
 }
 
 const plan::Plan& Executable::plan() const {

@@ -26,6 +26,9 @@ class Executable {
   // the GIL may be released. Throws IndexOutOfRange, or what an extern kernel throws.
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs);
 
+  // The same, for inputs that nobody else needs: each is dropped after the last step that reads it.
+  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs);
+
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;
 

@@ -60,14 +60,16 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
     if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = tensor;
     if (!slots.parts.empty()) make_parts(slots, tensor);
   }
-  for (const plan::BufferId id : plan_.allocated) {
-    const auto index = static_cast<size_t>(id);
-    const BufferSlots& slots = plan_.buffers[index];
-    at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
-    whole = empty_tensor(slots.whole_spec);
-    pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
-    if (!slots.parts.empty()) make_parts(slots, whole);
-  }
+  for (const plan::BufferId id : plan_.allocated) allocate(id);
+}
+
+void Frame::allocate(plan::BufferId buffer) {
+  const auto index = static_cast<size_t>(buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+  whole = empty_tensor(slots.whole_spec);
+  pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
+  if (!slots.parts.empty()) make_parts(slots, whole);
 }
 
 void Frame::end_call() {

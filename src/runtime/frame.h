@@ -17,8 +17,10 @@ class Frame {
   // `plan` outlives the frame.
   Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
 
-  // Points the input buffers at these tensors and allocates the outputs.
+  // Points the input buffers at these tensors.
   void begin_call(std::span<const at::Tensor> inputs);
+  // Gives an output buffer its memory.
+  void allocate(plan::BufferId buffer);
   void end_call();
 
   // A buffer whose whole tensor an extern call defined just now: finds its memory, makes its other windows.

@@ -23,7 +23,13 @@ class Preparation {
 
   PreparedPlan prepare() {
     add_buffers();
-    for (const plan::Step& step : plan_.steps) std::visit([&](const auto& s) { add(s); }, step);
+    find_lives();
+    for (size_t n = 0; n < plan_.steps.size(); ++n) {
+      for (const plan::BufferId id : begins_[n]) result_.steps.emplace_back(PreparedAllocation{id});
+      std::visit([&](const auto& s) { add(s); }, plan_.steps[n]);
+      for (const plan::BufferId id : ends_[n])
+        result_.steps.emplace_back(PreparedRelease{id, plan_.buffers[static_cast<size_t>(id)].slot});
+    }
     for (const plan::Output& output : plan_.outputs) add(output);
     for (const plan::Mutation& mutation : plan_.mutations) {
       const bool reads_input = storage(mutation.value.buffer) == plan::Storage::Input;
@@ -54,12 +60,63 @@ class Preparation {
         check(static_cast<size_t>(buffer.slot) < constant_count_,
               "a plan names a constant that was not given");
       if (buffer.storage == plan::Storage::Input) result_.inputs.push_back({id, buffer.slot});
-      if (buffer.storage == plan::Storage::Output) {
-        result_.allocated.push_back(id);
-        whole_slot(id);
-      }
+      if (buffer.storage == plan::Storage::Output) whole_slot(id);
     }
     result_.arena_bytes = plan_.arena_bytes.constant();
+  }
+
+  template <class Fn>
+  static void for_each_buffer(const plan::Step& step, Fn fn) {
+    if (const auto* launch = std::get_if<plan::Launch>(&step))
+      for (const plan::BufferId id : launch->buffers) fn(id);
+    if (const auto* call = std::get_if<plan::Call>(&step)) {
+      for (const plan::CallArgument& argument : call->args) {
+        if (const auto* view = std::get_if<plan::View>(&argument)) fn(view->buffer);
+        if (const auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&argument))
+          for (const auto& view : *views)
+            if (view) fn(view->buffer);
+      }
+      for (const plan::BufferId id : call->outputs)
+        if (id != plan::kNoBuffer) fn(id);
+    }
+  }
+
+  // Outputs begin to live at the first step that touches them, inputs end after the last one.
+  void find_lives() {
+    const size_t count = plan_.buffers.size();
+    std::vector<int64_t> first(count, -1), last(count, -1);
+    for (size_t n = 0; n < plan_.steps.size(); ++n) {
+      for_each_buffer(plan_.steps[n], [&](plan::BufferId id) {
+        const auto index = static_cast<size_t>(id);
+        if (first[index] < 0) first[index] = static_cast<int64_t>(n);
+        last[index] = static_cast<int64_t>(n);
+      });
+    }
+    std::vector<bool> stays(count, false);
+    std::vector<bool> input_stays(static_cast<size_t>(plan_.input_count), false);
+    for (const plan::Output& output : plan_.outputs) {
+      if (output.kind == graph::OutputKind::Value) stays[static_cast<size_t>(output.view.buffer)] = true;
+      if (output.kind == graph::OutputKind::InputAlias) input_stays[static_cast<size_t>(output.alias)] = true;
+    }
+    for (const plan::Mutation& mutation : plan_.mutations) {
+      stays[static_cast<size_t>(mutation.value.buffer)] = true;
+      input_stays[static_cast<size_t>(mutation.input)] = true;
+    }
+    begins_.resize(plan_.steps.size());
+    ends_.resize(plan_.steps.size());
+    for (size_t i = 0; i < count; ++i) {
+      const plan::Buffer& buffer = plan_.buffers[i];
+      const auto id = static_cast<plan::BufferId>(i);
+      if (buffer.storage == plan::Storage::Output) {
+        if (first[i] < 0)
+          result_.allocated.push_back(id);
+        else
+          begins_[static_cast<size_t>(first[i])].push_back(id);
+      }
+      if (buffer.storage == plan::Storage::Input && last[i] >= 0 && !stays[i] &&
+          !input_stays[static_cast<size_t>(buffer.slot)])
+        ends_[static_cast<size_t>(last[i])].push_back(id);
+    }
   }
 
   Slot new_slot(TensorSpec spec) {
@@ -157,6 +214,7 @@ class Preparation {
   const plan::Plan& plan_;
   const jit::KernelLibrary* kernels_;
   size_t constant_count_;
+  std::vector<std::vector<plan::BufferId>> begins_, ends_;  // by step: outputs, inputs
   PreparedPlan result_;
 };
 

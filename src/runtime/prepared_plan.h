@@ -34,7 +34,19 @@ struct PreparedFree {
   plan::BufferId buffer;
 };
 
-using PreparedStep = std::variant<PreparedLaunch, PreparedCall, PreparedFree>;
+// An output's memory is needed from here on.
+struct PreparedAllocation {
+  plan::BufferId buffer;
+};
+
+// No later step reads this input: a caller that gave it away has no more use for it.
+struct PreparedRelease {
+  plan::BufferId buffer;
+  int32_t input;
+};
+
+using PreparedStep =
+    std::variant<PreparedLaunch, PreparedCall, PreparedFree, PreparedAllocation, PreparedRelease>;
 
 // The windows on one buffer that calls and outputs use. `whole`: the slot that is the buffer itself.
 struct BufferSlots {
@@ -67,7 +79,7 @@ struct PreparedPlan {
   std::vector<BufferSlots> buffers;
   std::vector<TensorSpec> specs;  // by slot, offsets from the buffer's first element
   std::vector<PreparedInput> inputs;
-  std::vector<plan::BufferId> allocated;  // outputs
+  std::vector<plan::BufferId> allocated;  // outputs that no step touches
   std::vector<int64_t> arena_offsets;     // by buffer, bytes
   std::vector<int32_t> constants;         // by buffer: the handle, -1 for others
   std::vector<PreparedStep> steps;
