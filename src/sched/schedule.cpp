@@ -214,6 +214,7 @@ class Scheduler {
   void reuse_in_place() {
     shares_.resize(program_.buffers.size());
     for (size_t k = 0; k < shares_.size(); ++k) shares_[k] = static_cast<BufferId>(k);
+    became_ = shares_;
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].is_extern) continue;
       auto dies = [&](BufferId id) {
@@ -222,15 +223,46 @@ class Scheduler {
       };
       auto is_new = [&](BufferId id) {
         auto k = static_cast<size_t>(id);
-        return storage_[k] == plan::Storage::Arena && first_[k] == static_cast<int32_t>(g);
+        return (storage_[k] == plan::Storage::Arena || storage_[k] == plan::Storage::Output) &&
+               first_[k] == static_cast<int32_t>(g);
       };
-      auto same_size = [&](BufferId a, BufferId b) {
-        return span_elements(program_.buffers[static_cast<size_t>(a)]) ==
-               span_elements(program_.buffers[static_cast<size_t>(b)]);
+      auto same_size = [&](BufferId input, BufferId output) {
+        if (storage_[static_cast<size_t>(output)] == plan::Storage::Output) return can_become(input, output);
+        return span_elements(program_.buffers[static_cast<size_t>(input)]) ==
+               span_elements(program_.buffers[static_cast<size_t>(output)]);
       };
-      for (auto [input, output] : write_in_place(nests_[g], dies, is_new, same_size))
-        shares_[static_cast<size_t>(output)] = shares_[static_cast<size_t>(input)];
+      for (auto [input, output] : write_in_place(nests_[g], dies, is_new, same_size)) {
+        if (storage_[static_cast<size_t>(output)] == plan::Storage::Output)
+          become(input, output);
+        else
+          shares_[static_cast<size_t>(output)] = shares_[static_cast<size_t>(input)];
+      }
     }
+  }
+
+  // Whether the memory of an intermediate, and of all that share it, may be an output's from the beginning.
+  bool can_become(BufferId intermediate, BufferId output) const {
+    const loop::Buffer& wanted = program_.buffers[static_cast<size_t>(output)];
+    for (size_t k = 0; k < shares_.size(); ++k) {
+      if (shares_[k] != shares_[static_cast<size_t>(intermediate)]) continue;
+      const loop::Buffer& buffer = program_.buffers[k];
+      if (buffer.dtype != wanted.dtype || buffer.sizes != wanted.sizes || buffer.strides != wanted.strides)
+        return false;
+    }
+    return true;
+  }
+
+  void become(BufferId intermediate, BufferId output) {
+    const BufferId root = shares_[static_cast<size_t>(intermediate)];
+    for (size_t k = 0; k < shares_.size(); ++k) {
+      if (shares_[k] != root) continue;
+      storage_[k] = plan::Storage::Output;
+      became_[k] = output;
+    }
+  }
+
+  BufferId place_of(BufferId id) const {
+    return id == kNoBuffer || became_.empty() ? id : became_[static_cast<size_t>(id)];
   }
 
   Expr buffer_bytes(BufferId id) const {
@@ -258,6 +290,9 @@ class Scheduler {
       plan::Buffer out{buffer.name, buffer.dtype, buffer.device, buffer.sizes,
                        {},          storage_[k],  buffer.source, 0};
       out.strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
+      if (place_of(static_cast<BufferId>(k)) != static_cast<BufferId>(k))
+        out.storage = plan::Storage::Arena, out.sizes = {0},
+        out.strides = {1};  // another buffer is its memory
       if (storage_[k] == plan::Storage::Arena) {
         auto it = interval_of.find(shared(static_cast<BufferId>(k)));
         if (first_[k] >= 0 && it != interval_of.end())
@@ -275,7 +310,13 @@ class Scheduler {
     plan::Call out;
     out.op = call.op;
     for (const loop::ExternArgument& argument : call.args) out.args.push_back(to_argument(argument));
-    out.outputs = call.outputs;
+    for (plan::CallArgument& argument : out.args) {
+      if (auto* view = std::get_if<plan::View>(&argument)) view->buffer = place_of(view->buffer);
+      if (auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&argument))
+        for (auto& view : *views)
+          if (view) view->buffer = place_of(view->buffer);
+    }
+    for (const BufferId id : call.outputs) out.outputs.push_back(place_of(id));
     plan_.steps.emplace_back(std::move(out));
   }
 
@@ -287,7 +328,7 @@ class Scheduler {
     plan::Launch launch;
     launch.kernel = it->second;
     for (int32_t array : text.parameters)
-      launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
+      launch.buffers.push_back(place_of(nest.arrays[static_cast<size_t>(array)].buffer));
     launch.sizes = nest.symbols;
     launch.extent = codegen::launch_extent(nest);
     launch.scratch_bytes = codegen::scratch_bytes(nest);
@@ -327,6 +368,7 @@ class Scheduler {
   std::vector<int32_t> last_;
   std::vector<plan::Storage> storage_;
   std::vector<BufferId> shares_;  // by buffer: the one whose memory it takes over
+  std::vector<BufferId> became_;  // by buffer: the output whose memory it uses from the beginning, or itself
   std::unordered_map<std::string, int32_t> kernels_;
   plan::Plan plan_;
 };
