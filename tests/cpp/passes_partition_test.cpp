@@ -1,0 +1,168 @@
+// Minimum cuts, and the cut between forward and backward graphs.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "ops/registry.h"
+#include "passes/maximum_flow.h"
+#include "passes/partition.h"
+
+using namespace oxy;
+using namespace oxy::passes;
+
+namespace {
+
+struct EdgeSpec {
+  int32_t from, to;
+  int64_t capacity;
+};
+
+int64_t cut_capacity(const std::vector<EdgeSpec>& edges, const std::vector<bool>& late) {
+  int64_t total = 0;
+  for (const EdgeSpec& e : edges)
+    if (!late[static_cast<size_t>(e.from)] && late[static_cast<size_t>(e.to)]) total += e.capacity;
+  return total;
+}
+
+Partition cut(std::string_view text, const JointRoles& roles) {
+  ops::intern_schemas();
+  const graph::Graph joint = graph::parse(text);
+  graph::verify(joint, true);
+  Partition result = partition(joint, roles);
+  graph::verify(result.forward, true);
+  graph::verify(result.backward, true);
+  return result;
+}
+
+std::string operators(const graph::Graph& graph) {
+  std::string names;
+  for (const graph::Node& node : graph.nodes) names += (names.empty() ? "" : " ") + node.op->name.substr(6);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("maximum flow: the cut is minimal, and the last one, in random networks") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const int32_t n = 2 + static_cast<int32_t>(random() % 8);
+    std::vector<EdgeSpec> edges;
+    FlowNetwork network(n);
+    for (int32_t from = 0; from < n; ++from)
+      for (int32_t to = 0; to < n; ++to)
+        if (from != to && random() % 3 == 0) edges.push_back({from, to, static_cast<int64_t>(random() % 9)});
+    for (const EdgeSpec& e : edges) network.add_edge(e.from, e.to, e.capacity);
+    const std::vector<bool> late = network.minimum_cut(0, n - 1);
+    CHECK(late[static_cast<size_t>(n - 1)]);
+    CHECK(!late[0]);
+    int64_t best = INT64_MAX;
+    int fewest = n;  // vertices on the sink's side
+    for (uint32_t side = 0; side < (1U << n); ++side) {
+      std::vector<bool> tried;
+      for (int32_t v = 0; v < n; ++v) tried.push_back((side >> v & 1) != 0);
+      if (tried[0] || !tried[static_cast<size_t>(n - 1)]) continue;
+      const int64_t capacity = cut_capacity(edges, tried);
+      const int size = static_cast<int>(std::ranges::count(tried, true));
+      if (capacity < best || (capacity == best && size < fewest)) fewest = size;
+      best = std::min(best, capacity);
+    }
+    CAPTURE(round);
+    CHECK(cut_capacity(edges, late) == best);
+    CHECK(std::ranges::count(late, true) == fewest);
+  }
+}
+
+TEST_CASE("maximum flow: a path of a hundred thousand vertices needs no stack; no finite cut is no cut") {
+  constexpr int32_t kLength = 100000;
+  FlowNetwork path(kLength);
+  for (int32_t v = 0; v + 1 < kLength; ++v) path.add_edge(v, v + 1, v == kLength / 2 ? 1 : 2);
+  const std::vector<bool> late = path.minimum_cut(0, kLength - 1);
+  CHECK(!late[kLength / 2]);
+  CHECK(late[kLength / 2 + 1]);
+  FlowNetwork unbounded(2);
+  unbounded.add_edge(0, 1, FlowNetwork::kUnbounded);
+  CHECK(unbounded.minimum_cut(0, 1) == std::vector<bool>{false, false});
+}
+
+// y = sin(exp(x) + 1), of which autograd keeps exp(x) + 1 and exp(x).
+constexpr std::string_view kChain = R"(graph(%0: float32[64], %1: float32[64]) {
+  %2: float32[64] = aten::exp(%0)
+  %3: float32[64] = aten::add.Tensor(%2, 1, alpha=1)
+  %4: float32[64] = aten::sin(%3)
+  %5: float32[64] = aten::cos(%3)
+  %6: float32[64] = aten::mul.Tensor(%1, %5)
+  %7: float32[64] = aten::mul.Tensor(%6, %2)
+  return %4, %7
+})";
+
+TEST_CASE("partition: one value is saved where others follow from it") {
+  const Partition result = cut(
+      kChain, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {false}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Extra);
+  CHECK(operators(result.forward) == "exp add.Tensor sin");
+  CHECK(operators(result.backward) == "add.Tensor cos mul.Tensor mul.Tensor");  // from exp(x)
+  CHECK(result.forward.outputs.size() == 2);
+  CHECK(result.gradients == std::vector<int32_t>{0});
+}
+
+TEST_CASE("partition: an input that the caller keeps anyway costs less") {
+  const Partition result = cut(
+      kChain, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Input);
+  CHECK(operators(result.backward) == "exp add.Tensor cos mul.Tensor mul.Tensor");
+}
+
+TEST_CASE("partition: products and random numbers are never computed again") {
+  const Partition result =
+      cut(R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8]) {
+  %3: float32[8, 8] = aten::mm(%0, %1)
+  %4: float32[8, 8] = aten::bernoulli.p(%3, 0.5, generator=None)
+  %5: float32[8, 8] = aten::mul.Tensor(%3, %4)
+  %6: float32[8, 8] = aten::tanh(%5)
+  %7: float32[8, 8] = aten::mul.Tensor(%2, %6)
+  %8: float32[8, 8] = aten::mul.Tensor(%7, %4)
+  %9: float32[8, 8]{strides=[1, 8]} = aten::t(%1)
+  %10: float32[8, 8] = aten::mm(%8, %9)
+  return %6, %10
+})",
+          {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}});
+  CHECK(operators(result.backward) == "mul.Tensor mul.Tensor t mm");
+  CHECK(result.saved.size() == 3);  // the output, the random numbers, the weight
+  CHECK(std::ranges::count_if(result.saved,
+                              [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; }) == 1);
+}
+
+TEST_CASE(
+    "partition: a written input is saved as it was, a tangent is passed on, a constant gradient made late") {
+  const Partition result =
+      cut(R"(graph(%0: float32[8], %1: float32[8], %2: float32[8]) {
+  %3: float32[8] = aten::add.Tensor(%0, %1, alpha=1)
+  %4: float32[8] = aten::mul.Tensor(%3, %0)
+  %5: float32[8] = aten::mul.Tensor(%2, %0)
+  %6: float32[8] = aten::full([8], 2, dtype=float32, layout=None, device=cpu, pin_memory=None)
+  mutate input 0 = %3
+  return %4, %5, %2, %6
+})",
+          {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Extra);
+  CHECK(result.forward.mutations.size() == 1);
+  CHECK(operators(result.backward) == "mul.Tensor full");
+  REQUIRE(result.backward.outputs.size() == 3);
+  CHECK(result.backward.outputs[1].kind == graph::OutputKind::InputAlias);
+}
+
+TEST_CASE("partition: a result that depends on a gradient is refused") {
+  CHECK_THROWS_AS(
+      cut(R"(graph(%0: float32[8], %1: float32[8]) {
+  %2: float32[8] = aten::mul.Tensor(%0, %1)
+  return %2, %2
+})",
+          {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {true}}),
+      Unsupported);
+}
