@@ -23,7 +23,7 @@ struct FrozenGraph {
 
 // The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where
 // weights are large and batches small.
-inline constexpr double kDefaultCopyBudget = 0.25;
+inline constexpr double kDefaultCopyBudget = 0.15;
 
 // Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
 // otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.
