@@ -12,7 +12,7 @@ from oxyfuel._module import compile_module
 
 _BACKENDS = ("native", "eager")
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8), "packing_budget": (float, 0.25)}
+_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8), "packing_budget": (float, 0.15)}
 
 
 class Unsupported(RuntimeError):
