@@ -65,7 +65,7 @@ _OPERATORS = {
 
 def declare():
     """Declares the operators that are missing. Does nothing where torchvision's own library can be loaded."""
-    if importlib.util.find_spec("torchvision") is None or torch.cuda.is_available():
+    if importlib.util.find_spec("torchvision") is None or torch.version.cuda is not None:
         return None
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name, (arguments, results) in _OPERATORS.items():

@@ -23,6 +23,10 @@ uint32_t type_version(PyTypeObject* type) {
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
 
+Ref type_dict(PyTypeObject* type) {
+  return Ref::borrow(type->tp_dict);
+}
+
 PyCodeObject* Frame::code() const {
   return frame_->f_code;
 }

@@ -44,6 +44,10 @@ uint32_t type_version(PyTypeObject* type) {
   return type->tp_version_tag;
 }
 
+Ref type_dict(PyTypeObject* type) {
+  return Ref::steal(PyType_GetDict(type));
+}
+
 PyCodeObject* Frame::code() const {
   return reinterpret_cast<PyCodeObject*>(frame_->f_executable);
 }

@@ -17,6 +17,9 @@ uint32_t type_version(PyTypeObject* type);
 // out): then nothing short of looking attributes up again tells whether the type changed.
 uint32_t assign_type_version(PyTypeObject* type);
 
+// The attributes of the type itself, without those of its bases.
+Ref type_dict(PyTypeObject* type);
+
 // The bound special method `name` (an interned str), looked up in the object's type as operators do. Null
 // without an error if the type has none; null with an error if binding it failed.
 Ref lookup_special(PyObject* object, PyObject* name);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cpy/object_dict.h"
+#include "cpy/type.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -123,7 +124,7 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     pin(getter.get());
     return call_positional(getter.get(), {Ref::borrow(object)});
   }
-  if (std::string_view(kind->tp_name) == "_collections._tuplegetter") {
+  if (kind == reinterpret_cast<PyTypeObject*>(well_known("_collections", "_tuplegetter"))) {
     // A field of a named tuple: its state is the index.
     pin(descriptor);
     if (!object) return Ref::borrow(descriptor);
@@ -234,7 +235,7 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
   while (i < count && PyTuple_GET_ITEM(order, i) != start.get()) ++i;
   for (++i; i < count; ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i));
-    PyObject* found = PyDict_GetItemWithError(base->tp_dict, name);
+    PyObject* found = PyDict_GetItemWithError(cpy::type_dict(base).get(), name);
     evaluator.guard_type_lookup(base, name, _PyType_Lookup(base, name));
     if (!found) continue;
     const bool on_class = self == type;

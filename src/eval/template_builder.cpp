@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/object_dict.h"
+#include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
@@ -213,7 +214,8 @@ Template TemplateBuilder::instance(PyObject* object) {
     if (!PyType_HasFeature(owner, Py_TPFLAGS_HEAPTYPE)) continue;
     PyObject *key = nullptr, *descriptor = nullptr;
     Py_ssize_t position = 0;
-    while (PyDict_Next(owner->tp_dict, &position, &key, &descriptor)) {
+    const cpy::Ref attributes = cpy::type_dict(owner);
+    while (PyDict_Next(attributes.get(), &position, &key, &descriptor)) {
       if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
       Ref value = Ref::steal(PyObject_GenericGetAttr(object, key));
       PyErr_Clear();
