@@ -69,6 +69,14 @@ bool is_identity_object(PyObject* object) {
          std::string_view(type->tp_name) == "types.UnionType";
 }
 
+bool is_python_class(PyTypeObject* type) {
+  // Class statements leave the freeing of their instances to one function of the interpreter's, C types have
+  // their own.
+  static const destructor free_instance =
+      reinterpret_cast<PyTypeObject*>(well_known("torch.nn", "Module"))->tp_dealloc;
+  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == free_instance;
+}
+
 bool is_dict_like(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyDict_Type || type == &PyODict_Type) return true;

@@ -17,6 +17,9 @@ bool is_enum_member(PyObject* object);
 bool is_builtin_container(PyObject* object);
 bool is_dict_like(PyObject* object);  // dict, OrderedDict, defaultdict: exact types
 bool is_builtin_iterator(PyObject* object);
+// A class of a class statement: its instances hold attributes and slots and nothing that only C code sees.
+// From Python 3.12 on many types of C modules are heap types too, so that flag does not tell.
+bool is_python_class(PyTypeObject* type);
 // A function object that only the interpreter can run.
 inline bool is_python_function(PyObject* object) {
   return PyFunction_Check(object);

@@ -1,6 +1,7 @@
 #include "eval/template.h"
 
 #include "base/error.h"
+#include "eval/objects.h"
 
 namespace oxy::eval {
 
@@ -117,7 +118,7 @@ Ref Rebuilder::make(size_t index) {
     case ObjectKind::Instance: {
       // The __new__ of the C type that the class is built on: no Python code runs.
       PyTypeObject* base = type;
-      while (base->tp_base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+      while (base->tp_base && is_python_class(base)) base = base->tp_base;
       Ref no_args = Ref::steal(PyTuple_New(0));
       object = Ref::steal(base->tp_new(type, no_args.get(), nullptr));
       if (object && PyDict_Check(object.get()) && base == &PyODict_Type) {

@@ -163,14 +163,14 @@ Template TemplateBuilder::reduced(PyObject* object) {
 Template TemplateBuilder::instance(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyTypeObject* base = type;
-  while (base->tp_base && PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+  while (base->tp_base && is_python_class(base)) base = base->tp_base;
   const bool exception = PyExceptionInstance_Check(object);
   // It has a traceback and a context that belong to one run.
   if (exception && evaluator_.raised_.contains(object))
     evaluator_.stop("an exception that was raised outlives the captured region");
   const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type ||
                      base == &PyList_Type || base == &PySet_Type;
-  if (!exception && (!known || (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && base != &PyODict_Type)))
+  if (!exception && (!known || (!is_python_class(type) && base != &PyODict_Type)))
     evaluator_.stop(fmt::format("an object of type {} outlives the captured region", type->tp_name));
   const int32_t index = reserve(object, exception ? ObjectKind::Exception : ObjectKind::Instance,
                                 reinterpret_cast<PyObject*>(type));
@@ -211,7 +211,7 @@ Template TemplateBuilder::instance(PyObject* object) {
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* owner = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
-    if (!PyType_HasFeature(owner, Py_TPFLAGS_HEAPTYPE)) continue;
+    if (!is_python_class(owner)) continue;
     PyObject *key = nullptr, *descriptor = nullptr;
     Py_ssize_t position = 0;
     const cpy::Ref attributes = cpy::type_dict(owner);

@@ -3,6 +3,7 @@
 import collections
 import copy
 import dataclasses
+import datetime
 import enum
 import functools
 import itertools
@@ -294,6 +295,22 @@ def test_ordered_and_default_dicts(compile):
         return ordered, groups, dict(counts), list(queue), groups[0][1] + 1
 
     return [f(x23()), f(x23())]
+
+
+@program(whole=False)
+def test_objects_of_c_types_keep_what_only_c_sees(compile):
+    @compile
+    def f(x):
+        second = operator.itemgetter(1)
+        queue = collections.deque([1, 2, 3], maxlen=3)
+        queue.append(4)
+        delta = datetime.timedelta(days=2)
+        y = x + 1
+        print("a break")
+        return second, queue, delta, second((y, y * 2)), list(queue)
+
+    second, *rest = f(x23())
+    return [second("ab"), *rest]
 
 
 @program(whole=True)
