@@ -122,6 +122,8 @@ class Evaluator {
   Ref binary(bytecode::BinaryKind kind, bool in_place, PyObject* left, PyObject* right);
   Ref compare(PyObject* left, PyObject* right, int operation);
   Ref unary(bytecode::Op op, PyObject* operand);
+  // conversion: 0 none, 1 str, 2 repr, 3 ascii.
+  Ref convert(PyObject* value, int conversion);
   Ref format(PyObject* value, int conversion, PyObject* spec);
   Ref to_text(PyObject* value, bool repr);
 

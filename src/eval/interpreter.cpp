@@ -280,6 +280,10 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     }
     case Op::ReturnValue:
       return Flow::Returned;
+    case Op::ConvertValue: {
+      Ref value = pop(frame);
+      return pushed(frame, convert(value.get(), in.arg));
+    }
     case Op::FormatValue: {
       Ref spec = in.arg2 ? pop(frame) : Ref();
       Ref value = pop(frame);

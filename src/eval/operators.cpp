@@ -181,12 +181,16 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
   stop(fmt::format("the text of an object of type {}", Py_TYPE(value)->tp_name));
 }
 
+Ref Evaluator::convert(PyObject* value, int conversion) {
+  if (conversion == 0) return Ref::borrow(value);
+  Ref text = to_text(value, conversion != 1);
+  if (!text || conversion != 3) return text;
+  Ref escaped = Ref::steal(PyUnicode_AsEncodedString(text.get(), "ascii", "backslashreplace"));
+  return escaped ? Ref::steal(PyUnicode_FromEncodedObject(escaped.get(), "ascii", nullptr)) : Ref();
+}
+
 Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
-  Ref converted = Ref::borrow(value);
-  if (conversion == 1 || conversion == 2) converted = to_text(value, conversion == 2);
-  if (conversion == 3) {
-    stop("an ascii conversion in an f-string");
-  }
+  Ref converted = convert(value, conversion);
   if (!converted) return {};
   if (!guards::is_constant(converted.get()) && !is_enum_member(converted.get())) {
     if (has_python_special(converted.get(), "__format__")) {

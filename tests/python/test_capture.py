@@ -667,10 +667,10 @@ def test_flags(compile):
 def test_text(compile):
     @compile
     def f(x, name):
-        text = f"{name!r:>6}|{3.14159:.2f}|{x.shape[0]:03d}|{[1, 'a']}|{x.dtype}|{tuple(x.shape)}|{Color.RED}"
+        text = f"{name!r:>6}|{name!a}|{name!s}|{[name]!r}|{3.14159:.2f}|{x.shape[0]:03d}|{[1, 'a']}|{x.dtype}|{tuple(x.shape)}|{Color.RED}"
         return x + len(text), text, "%s-%d" % (name, 3), "{} {k}".format(1, k=name), name.upper().split("B"), ",".join(["a", name]), str(x.shape)
 
-    return f(x23(), "abc"), f(x23(), "x")
+    return f(x23(), "abc"), f(x23(), "x\u00e9")
 
 
 @program(whole=True)
