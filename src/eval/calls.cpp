@@ -38,7 +38,7 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
 
 // A method of `object` itself, bound.
 bool is_object_method(PyObject* bound) {
-  if (Py_TYPE(bound) != &_PyMethodWrapper_Type) return false;
+  if (!is_method_wrapper(bound)) return false;
   Ref owner = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));
   PyErr_Clear();
   return owner == reinterpret_cast<PyObject*>(&PyBaseObject_Type);
@@ -193,8 +193,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
         }
       }
     }
-    if (Py_TYPE(callable) == &_PyMethodWrapper_Type)
-      stop("calls a bound special method made before the call");
+    if (is_method_wrapper(callable)) stop("calls a bound special method made before the call");
   }
   if (PyFunction_Check(callable)) {
     if (is_torch_function(callable)) return call_torch(callable, arguments);
@@ -227,7 +226,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     const char* name = PyUnicode_AsUTF8(PyDescr_NAME(callable));
     return call_c_method(bound.get(), self.get(), name ? name : "", std::move(arguments));
   }
-  if (type == &_PyMethodWrapper_Type) {
+  if (is_method_wrapper(callable)) {
     Ref self = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
     Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
     return call_c_method(callable, self.get(), PyUnicode_AsUTF8(name.get()), std::move(arguments));

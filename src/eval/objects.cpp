@@ -77,6 +77,10 @@ bool is_python_class(PyTypeObject* type) {
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == free_instance;
 }
 
+bool is_method_wrapper(PyObject* object) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("types", "MethodWrapperType");
+}
+
 bool is_dict_like(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyDict_Type || type == &PyODict_Type) return true;

@@ -20,6 +20,7 @@ bool is_builtin_iterator(PyObject* object);
 // A class of a class statement: its instances hold attributes and slots and nothing that only C code sees.
 // From Python 3.12 on many types of C modules are heap types too, so that flag does not tell.
 bool is_python_class(PyTypeObject* type);
+bool is_method_wrapper(PyObject* object);  // a special method of a C type, bound: (1).__add__
 // A function object that only the interpreter can run.
 inline bool is_python_function(PyObject* object) {
   return PyFunction_Check(object);
