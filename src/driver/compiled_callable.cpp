@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <set>
@@ -73,7 +74,7 @@ CompiledCallable::~CompiledCallable() {
 
 void CompiledCallable::reset() {
   auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
-  has_breaks_ = gave_up_ = false;
+  has_breaks_ = gave_up_ = is_full_ = false;
   compiles_ = 0;
 }
 
@@ -131,6 +132,7 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
     if (PyErr_Occurred()) return nullptr;
     return results->front().release();
   }
+  if (is_full_) return call_eager(args, nargsf, kwnames);
   return compile_and_call(span, args, nargsf, kwnames);
 }
 
@@ -146,8 +148,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
     if (compiles_ >= options_.recompile_limit) {
-      gave_up_ = true;
-      warn(fmt::format("oxyfuel: {} was compiled {} times and runs in eager from now on; the last reason: {}",
+      is_full_ = true;
+      warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
                        name_, compiles_, reason));
       return call_eager(args, nargsf, kwnames);
     }
@@ -180,6 +182,11 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       entry = std::make_unique<Entry>(std::move(capture), state, options_.compile, name_);
       ++compiles_;
     }
+  } catch (const eval::Interrupted&) {
+    return nullptr;
+  } catch (const python_error& error) {
+    if (PyErr_Occurred()) return nullptr;  // a signal handler's, raised inside a torch function
+    reason = error.what();
   } catch (const Unsupported& unsupported) {
     reason = unsupported.reason();
     hint = unsupported.hint();
@@ -189,8 +196,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
       return nullptr;
     }
-    warn(
-        fmt::format("oxyfuel: internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
+    warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
     reason = error.what();
   }
   PyErr_Clear();
@@ -239,6 +245,7 @@ std::vector<std::string> CompiledCallable::describe() const {
     for (const std::string& guard : capture.guards.describe_all()) lines.push_back("  guard " + guard);
   }
   if (has_breaks_) lines.push_back(fmt::format("{}: runs in segments", name_));
+  if (is_full_) lines.push_back(fmt::format("{}: other calls run in eager", name_));
   if (gave_up_) lines.push_back(fmt::format("{}: runs in eager", name_));
   return lines;
 }

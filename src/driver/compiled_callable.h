@@ -52,6 +52,7 @@ class CompiledCallable {
   std::vector<WholeEntry> entries_;
   bool has_breaks_ = false;
   bool gave_up_ = false;
+  bool is_full_ = false;  // compiled as often as it may be: calls that fit no entry run in eager
   int compiles_ = 0;
   bool compiling_ = false;
 };

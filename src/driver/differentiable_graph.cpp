@@ -19,6 +19,7 @@
 #include "runtime/backward_node.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
+#include "runtime/tensors.h"
 
 namespace oxy::driver {
 namespace {
@@ -151,7 +152,10 @@ class DifferentiableGraph final : public CompiledGraph {
     const auto alias = static_cast<size_t>(output.alias);
     const at::Tensor& base = output.kind == OutputKind::InputAlias ? inputs[alias] : results[alias];
     if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
-    return base.as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+    const at::Tensor& plain = results[i];
+    const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
+    return runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
+                                    plain.storage_offset() - base.storage_offset() * own / item});
   }
 
   std::unique_ptr<CompiledGraph> forward_;

@@ -1,6 +1,7 @@
 #include "driver/segments.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <map>
@@ -28,6 +29,7 @@ struct Segment {
   std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
   bool breaks_at_once = false;                  // its first instruction cannot be captured
   bool hand_over = false;
+  bool is_full = false;  // compiled as often as it may be: what fits no entry is handed over
   int compiles = 0;
 };
 
@@ -37,6 +39,19 @@ struct CodeData {
   std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
   bool has_graph = false;
 };
+
+// The folder of the standard library, with a slash at its end; empty if it has none.
+const std::string& standard_library() {
+  static const std::string folder = [] {
+    Ref os = Ref::steal(PyImport_ImportModule("os"));
+    Ref file = Ref::steal(os ? PyObject_GetAttrString(os.get(), "__file__") : nullptr);
+    const char* path = file && PyUnicode_Check(file.get()) ? PyUnicode_AsUTF8(file.get()) : nullptr;
+    if (!path) PyErr_Clear();
+    const std::string text = path ? path : "";
+    return text.substr(0, text.rfind('/') + 1);
+  }();
+  return folder;
+}
 
 // Code of torch's and Python's own machinery gains nothing from being captured frame by frame.
 bool is_user_code(PyCodeObject* code) {
@@ -49,6 +64,9 @@ bool is_user_code(PyCodeObject* code) {
   if (path.starts_with("<frozen") || path.starts_with("<oxyfuel")) return false;
   if (path.find("/site-packages/torch/") != std::string_view::npos)
     return path.find("/torch/nn/modules/") != std::string_view::npos;
+  const std::string& library = standard_library();
+  if (!library.empty() && path.starts_with(library) && path.find("-packages/") == std::string_view::npos)
+    return false;
   if (path.find("/python/oxyfuel/") != std::string_view::npos ||
       path.find("/site-packages/oxyfuel/") != std::string_view::npos)
     return false;
@@ -94,6 +112,7 @@ class Runner : public hook::SegmentRunner {
       }
       return finish(segment.entries[i], state);
     }
+    if (segment.is_full) return {hook::EndKind::HandOver, state.offset};
     return compile(data, segment, state, roots, global_state);
   }
 
@@ -126,9 +145,9 @@ class Runner : public hook::SegmentRunner {
     if (!current_options) return hand_over;
     const CallableOptions& options = *current_options;
     if (segment.compiles >= options.recompile_limit) {
-      segment.hand_over = true;
+      segment.is_full = true;
       warn(fmt::format(
-          "oxyfuel: a region of {} was compiled {} times and runs in eager from now on; the last reason: {}",
+          "a region of {} was compiled {} times, other calls run in eager from now on; the last reason: {}",
           PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
           segment.entries.empty() ? "a weight changed"
                                   : segment.entries.back()->explain_failure(roots, global_state)));
@@ -182,10 +201,15 @@ class Runner : public hook::SegmentRunner {
       segment.entries.push_back(std::move(entry));
       segment.globals.push_back(state.globals);
       return finish(segment.entries.back(), state);
+    } catch (const eval::Interrupted&) {
+      return {hook::EndKind::Raise, state.offset};
+    } catch (const python_error& error) {
+      if (PyErr_Occurred()) return {hook::EndKind::Raise, state.offset};
+      count_break(error.what(), "", {});
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {
-      warn(fmt::format("oxyfuel: internal error, a region of {} runs in eager: {}\nPlease report it.",
+      warn(fmt::format("internal error, a region of {} runs in eager: {}\nPlease report it.",
                        PyUnicode_AsUTF8(state.code->co_qualname), error.what()));
       if (strict()) {
         segment.hand_over = true;

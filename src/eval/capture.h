@@ -53,7 +53,7 @@ struct Capture {
 };
 
 struct CaptureOptions {
-  int64_t max_instructions = 50'000'000;
+  int64_t max_instructions = 5'000'000;
   int max_depth = 950;
 };
 

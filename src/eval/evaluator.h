@@ -45,6 +45,9 @@ struct Break {
   std::string hint;
 };
 
+// A signal handler raised while capturing: the Python error is set, and is the caller's to raise.
+struct Interrupted {};
+
 struct Frame {
   Ref code_object;  // PyCodeObject
   std::shared_ptr<const bytecode::Code> code;

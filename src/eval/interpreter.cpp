@@ -7,6 +7,12 @@
 
 namespace oxy::eval {
 
+namespace {
+
+constexpr int64_t kInstructionsBetweenSignals = 1024;
+
+}  // namespace
+
 using bytecode::Instruction;
 using bytecode::Op;
 
@@ -65,6 +71,7 @@ Flow Evaluator::run(Frame& frame) {
       if (executed_ == stop_at_) return Flow::Yielded;
       ++executed_;
     }
+    if (total_executed_ % kInstructionsBetweenSignals == 0 && PyErr_CheckSignals() < 0) throw Interrupted{};
     if (++total_executed_ > options_.max_instructions)
       stop("the capture is too long", "a loop over data runs too often to be unrolled");
     frame.next = frame.current + 1;

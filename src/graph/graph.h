@@ -55,8 +55,8 @@ struct Constant {
 };
 
 enum class OutputKind : uint8_t {
-  Value,        // a tensor of its own
-  InputAlias,   // graph input `alias` (index into inputs) itself or a view of it, with the metadata of `value`
+  Value,       // a tensor of its own
+  InputAlias,  // graph input `alias` (index into inputs) itself or a view of it, with the metadata of `value`
   OutputAlias,  // a view of graph output `alias` (index into outputs, smaller than this one)
 };
 struct Output {
@@ -88,6 +88,13 @@ struct Graph {
                    int32_t location = -1);
   const TensorMeta& meta(ValueId id) const { return values.at(static_cast<size_t>(id)).meta; }
 };
+
+// How many elements of `view` lie between the first element of `base` and its own, in one storage.
+Expr offset_between(const TensorMeta& base, const TensorMeta& view);
+
+// Appends nodes that copy the value to memory of its own; dimensions that repeat their elements go on doing
+// so.
+ValueId append_copy(Graph& graph, ValueId value, int32_t location = -1);
 
 // Calls fn(ValueId&) for every tensor that the node reads, in argument order.
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);

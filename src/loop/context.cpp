@@ -163,6 +163,7 @@ void LoweringContext::set(graph::ValueId id, Tensor tensor) {
   if (!tensor.map && source.strides.empty() && is_non_overlapping_and_dense(m)) source.strides = m.strides;
   if (!tensor.is_realised()) {
     bool grown = source.reads.size() > kMaxReads || source.work > kMaxWork;
+    grown |= source.checks && uses(id) == 0;  // only its checks are wanted
     if (!options_.inline_pointwise || grown || (uses(id) > 1 && !is_cheap(source))) realise(source);
   }
   values_.at(static_cast<size_t>(id)) = std::move(tensor);
@@ -185,6 +186,7 @@ std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inpu
     }
     for (const Source* read : input.reads) insert_sorted(source->reads, read);
     source->work += input.work;
+    source->checks |= input.checks;
     for (std::string_view name : input.origin) add_origin(source->origin, name);
   }
   if (node_ != nullptr) {
@@ -204,8 +206,10 @@ Value LoweringContext::element(BodyBuilder& b, const Tensor& x, const Index& ind
 }
 
 Tensor LoweringContext::generate(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype,
-                                 ElementFunction fn, int work) {
+                                 ElementFunction fn, int work, bool checks) {
+  keep_checks(inputs);
   auto source = new_source(inputs, sizes, dtype, work);
+  source->checks = checks;
   source->element = std::move(fn);
   return {dtype, std::move(sizes), std::move(source), std::nullopt};
 }
@@ -233,7 +237,13 @@ Tensor LoweringContext::constant(Scalar value, std::vector<Expr> sizes, DType dt
 }
 
 Tensor LoweringContext::view(const Tensor& x, std::vector<Expr> sizes,
-                             const std::function<Index(const Index&)>& fn) const {
+                             const std::function<Index(const Index&)>& fn) {
+  keep_checks(std::span(&x, 1));
+  return whole_view(x, std::move(sizes), fn);
+}
+
+Tensor LoweringContext::whole_view(const Tensor& x, std::vector<Expr> sizes,
+                                   const std::function<Index(const Index&)>& fn) const {
   Index map = fn(view_index(sizes));
   check(map.size() == x.sizes.size(), "a view's index has another rank than the viewed tensor");
   if (x.map) map = at(*x.map, map);
@@ -245,18 +255,19 @@ Tensor LoweringContext::view(const Tensor& x, std::vector<Expr> sizes,
 Tensor LoweringContext::reshape(const Tensor& x, std::vector<Expr> sizes) const {
   if (sizes == x.sizes) return x;
   std::vector<Expr> to = sizes;
-  return view(x, std::move(sizes), [&](const Index& index) { return reshape_index(x.sizes, to, index); });
+  return whole_view(x, std::move(sizes),
+                    [&](const Index& index) { return reshape_index(x.sizes, to, index); });
 }
 
 Tensor LoweringContext::expand(const Tensor& x, std::vector<Expr> sizes) const {
   if (sizes == x.sizes) return x;
-  return view(x, std::move(sizes), [&](const Index& index) { return broadcast_index(x.sizes, index); });
+  return whole_view(x, std::move(sizes), [&](const Index& index) { return broadcast_index(x.sizes, index); });
 }
 
 Tensor LoweringContext::permute(const Tensor& x, std::span<const int64_t> dims) const {
   std::vector<Expr> sizes;
   for (int64_t d : dims) sizes.push_back(x.sizes.at(static_cast<size_t>(d)));
-  return view(x, std::move(sizes), [&](const Index& index) {
+  return whole_view(x, std::move(sizes), [&](const Index& index) {
     Index source(index.size());
     for (size_t k = 0; k < dims.size(); ++k) source[static_cast<size_t>(dims[k])] = index[k];
     return source;
@@ -273,6 +284,7 @@ Tensor LoweringContext::cast(const Tensor& x, DType dtype) {
 std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tensor> inputs,
                                             std::vector<Expr> kept, std::vector<Expr> reduced,
                                             DType accumulate, const ReductionFunction& fn) {
+  keep_checks(inputs);
   auto description = new_source(inputs, kept, accumulate, 1);
   Computation c;
   c.kind = kind;
@@ -337,6 +349,12 @@ void LoweringContext::realise(Source& source) {
   source.element = nullptr;
   source.reads.clear();
   source.origin.clear();
+  source.checks = false;
+}
+
+void LoweringContext::keep_checks(std::span<const Tensor> inputs) {
+  for (const Tensor& input : inputs)
+    if (input.source->checks) realise(*input.source);
 }
 
 void LoweringContext::realise(const Tensor& x) {
@@ -356,6 +374,7 @@ Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
 void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
                             const StoreFunction& position, StoreMode mode, std::span<const Tensor> inputs) {
   check(target.is_realised() && !target.map, "stores go to whole buffers");
+  keep_checks(inputs);
   auto description = new_source(inputs, sizes, target.dtype, 1);
   Computation c;
   Index index = make_loops(sizes, kLoopVariables, c.loops);

@@ -33,6 +33,7 @@ struct Source {
   ElementFunction element;           // while buffer == kNoBuffer: gives compute_dtype(dtype)
   std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
   int work = 0;
+  bool checks = false;                   // an element may find an index out of range: none may be left out
   std::vector<Expr> strides;             // the layout wanted if memory must be given one; empty: contiguous
   std::vector<std::string_view> origin;  // operators folded in, for readers
   int32_t location = -1;
@@ -76,12 +77,13 @@ class LoweringContext {
   // returns compute_dtype(dtype). `work`: its instructions, about.
   Tensor pointwise(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype, ScalarFunction fn,
                    int work = 1);
-  // An element function over the output's index; `inputs` are the tensors that it reads.
+  // An element function over the output's index; `inputs` are the tensors that it reads. `checks`: it binds
+  // indices that may be out of range.
   Tensor generate(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype, ElementFunction fn,
-                  int work = 1);
+                  int work = 1, bool checks = false);
   Tensor constant(Scalar value, std::vector<Expr> sizes, DType dtype);
-  // Views cost nothing. fn maps an index into the view to an index into x.
-  Tensor view(const Tensor& x, std::vector<Expr> sizes, const std::function<Index(const Index&)>& fn) const;
+  // Views cost nothing. fn maps an index into the view to an index into x. The view may leave elements out.
+  Tensor view(const Tensor& x, std::vector<Expr> sizes, const std::function<Index(const Index&)>& fn);
   Tensor reshape(const Tensor& x, std::vector<Expr> sizes) const;
   Tensor expand(const Tensor& x, std::vector<Expr> sizes) const;
   Tensor permute(const Tensor& x, std::span<const int64_t> dims) const;
@@ -122,6 +124,11 @@ class LoweringContext {
   std::shared_ptr<Source> new_source(std::span<const Tensor> inputs, std::vector<Expr> sizes, DType dtype,
                                      int work);
   void realise(Source& source);
+  // Before a reader that may leave elements out: those that may raise are computed all the same.
+  void keep_checks(std::span<const Tensor> inputs);
+  // A view that shows every element.
+  Tensor whole_view(const Tensor& x, std::vector<Expr> sizes,
+                    const std::function<Index(const Index&)>& fn) const;
   BufferId add_buffer(Buffer buffer);
   Tensor buffer_tensor(BufferId id);
   BufferView argument_view(graph::ValueId id);

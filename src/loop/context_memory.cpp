@@ -24,6 +24,32 @@ std::vector<Expr> dense_strides(const TensorMeta& m) {
   return is_non_overlapping_and_dense(m) ? m.strides : contiguous_strides(m.sizes);
 }
 
+// Dimensions that repeat their elements.
+std::vector<bool> repeated(const TensorMeta& m) {
+  std::vector<bool> result;
+  for (size_t d = 0; d < m.sizes.size(); ++d)
+    result.push_back(m.strides[d] == Expr(0) && !(m.sizes[d] == Expr(1)));
+  return result;
+}
+
+// Whether no two elements share memory, from constant sizes alone.
+bool is_known_apart(const TensorMeta& m) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (size_t d = 0; d < m.sizes.size(); ++d) {
+    auto size = m.sizes[d].as_constant();
+    auto stride = m.strides[d].as_constant();
+    if (!size || !stride || *size == 0) return false;
+    if (*size > 1) dims.emplace_back(*stride, *size);
+  }
+  std::ranges::sort(dims);
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
+}
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -99,7 +125,27 @@ BufferView LoweringContext::output_view(graph::ValueId id, std::vector<bool>& ex
            same_strides(m.sizes, view->strides, m.strides);
   };
   auto view = window(value(id));
-  if (!usable(view)) view = window(copy(value(id), dense_strides(m)));
+  if (!usable(view)) {
+    // What eager returned as a view of something larger has its gaps and repetitions here as well.
+    std::vector<bool> repeats = repeated(m);
+    TensorMeta distinct = m;
+    for (size_t d = 0; d < repeats.size(); ++d)
+      if (repeats[d]) distinct.sizes[d] = 1;
+    if (is_non_overlapping_and_dense(m) || !is_known_apart(distinct)) {
+      view = window(copy(value(id), dense_strides(m)));
+    } else {
+      Tensor whole = value(id);
+      Tensor part = this->view(whole, distinct.sizes, [&](const Index& index) {
+        Index first = index;
+        for (size_t d = 0; d < repeats.size(); ++d)
+          if (repeats[d]) first[d] = 0;
+        return first;
+      });
+      view = window(copy(part, distinct.strides));
+      view->sizes = m.sizes;
+      view->strides = m.strides;
+    }
+  }
   if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
   exposed.resize(program_.buffers.size());
   exposed[static_cast<size_t>(view->buffer)] = true;
@@ -112,14 +158,14 @@ ProgramOutput LoweringContext::finish_output(const graph::Output& output, std::v
   if (output.kind == graph::OutputKind::InputAlias) {
     auto alias = static_cast<size_t>(output.alias);
     result.view = {input_buffers_.at(alias), m.sizes, m.strides,
-                   m.storage_offset - meta(graph_.inputs.at(alias)).storage_offset};
+                   graph::offset_between(meta(graph_.inputs.at(alias)), m)};
     return result;
   }
   if (output.kind == graph::OutputKind::OutputAlias) {
     const ProgramOutput& aliased = program_.outputs.at(static_cast<size_t>(output.alias));
     const TensorMeta& whole = meta(graph_.outputs.at(static_cast<size_t>(output.alias)).value);
     if (same_strides(whole.sizes, aliased.view.strides, whole.strides)) {
-      result.view = {aliased.view.buffer, m.sizes, m.strides, m.storage_offset - whole.storage_offset};
+      result.view = {aliased.view.buffer, m.sizes, m.strides, graph::offset_between(whole, m)};
       return result;
     }
     result.kind = graph::OutputKind::Value;  // the other output had to be copied

@@ -122,6 +122,8 @@ Metas arange(const ShapeContext& context) {
   if (whole || dtype == DType::Int64) {
     const Expr by = integer_of(step);
     const Expr length = integer_of(end) - integer_of(start);
+    if (!sym::known_less_equal(0, sym::known_less(0, by) ? length : -length))
+      not_covered(context, "bounds that contradict the step");
     if (sym::known_less(0, by)) {
       count = sym::ceildiv(length, by);
     } else if (sym::known_less(by, 0)) {
@@ -135,7 +137,9 @@ Metas arange(const ShapeContext& context) {
       return static_cast<double>(known(context, integer_of(arg)));
     };
     const double by = real_of(step);
-    const double length = std::ceil((real_of(end) - real_of(start)) / by);
+    const double distance = real_of(end) - real_of(start);
+    if (by == 0 || (by > 0) != (distance >= 0)) not_covered(context, "bounds that contradict the step");
+    const double length = std::ceil(distance / by);
     if (!std::isfinite(length)) not_covered(context, "bounds that are not finite");
     count = static_cast<int64_t>(length);
   }

@@ -25,6 +25,12 @@ size_t position(int64_t d) {
   return static_cast<size_t>(d);
 }
 
+// A kernel reads something for every index, also for one that is out of range. Where there is nothing to
+// read, eager finds the index out of range.
+void need_elements(const Node& node, const Expr& size) {
+  if (size == Expr(0)) not_lowered(node, "nothing to index");
+}
+
 // Where x[:, i, j] and x[i, :, j] put the dimensions of the indices: those that are adjacent stay in place,
 // others come first.
 struct Indexing {
@@ -33,15 +39,17 @@ struct Indexing {
   size_t first = 0;                            // its place in the result
 };
 
-Indexing indexing_of(LoweringContext& context, const Node& node, size_t argument, int64_t rank) {
+Indexing indexing_of(LoweringContext& context, const Node& node, size_t argument,
+                     const std::vector<Expr>& x_sizes) {
   Indexing result;
   const auto& ids = tensors(node, argument);
   std::vector<size_t> given;
-  for (size_t d = 0; d < position(rank); ++d) {
+  for (size_t d = 0; d < x_sizes.size(); ++d) {
     bool present = d < ids.size() && ids[d] != graph::kNoValue;
     result.indices.push_back(present ? std::optional(context.value(ids[d])) : std::nullopt);
     if (!present) continue;
     given.push_back(d);
+    need_elements(node, x_sizes[d]);
     const Tensor& index = *result.indices.back();
     if (!is_integral(index.dtype) || index.dtype == DType::UInt8) not_lowered(node, "a mask as index");
     if (index.sizes.size() > result.sizes.size())
@@ -112,6 +120,7 @@ void embedding(LoweringContext& context, const Node& node) {
   Tensor weight = context.operand(node, 0);
   Tensor indices = context.operand(node, 1);
   const TensorMeta& out = context.output_meta(node);
+  need_elements(node, weight.sizes[0]);
   context.realise(weight);
   context.set(node.outputs[0], context.generate(
                                    {weight, indices}, out.sizes, out.dtype,
@@ -121,12 +130,12 @@ void embedding(LoweringContext& context, const Node& node) {
                                                              true, false);
                                      return element(b, weight, {row, index.back()});
                                    },
-                                   2));
+                                   2, true));
 }
 
 void index(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
-  Indexing indexing = indexing_of(context, node, 1, x.rank());
+  Indexing indexing = indexing_of(context, node, 1, x.sizes);
   const TensorMeta& out = context.output_meta(node);
   realise_if_repeated(context, x, out);
   context.set(node.outputs[0], context.generate(
@@ -134,13 +143,14 @@ void index(LoweringContext& context, const Node& node) {
                                    [x, indexing](BodyBuilder& b, const Index& index) {
                                      return element(b, x, indexed(b, indexing, x.sizes, index));
                                    },
-                                   3));
+                                   3, true));
 }
 
 void index_select(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   if (x.rank() == 0) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
+  need_elements(node, x.sizes[d]);
   Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
   const TensorMeta& out = context.output_meta(node);
   realise_if_repeated(context, x, out);
@@ -152,7 +162,7 @@ void index_select(LoweringContext& context, const Node& node) {
                                                               true, false);
                                      return element(b, x, source);
                                    },
-                                   2));
+                                   2, true));
 }
 
 void gather(LoweringContext& context, const Node& node) {
@@ -160,6 +170,7 @@ void gather(LoweringContext& context, const Node& node) {
   Tensor indices = context.operand(node, 2);
   if (x.rank() == 0 || indices.rank() != x.rank()) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
+  need_elements(node, x.sizes[d]);
   const TensorMeta& out = context.output_meta(node);
   realise_if_repeated(context, x, out);
   context.set(node.outputs[0], context.generate(
@@ -170,13 +181,13 @@ void gather(LoweringContext& context, const Node& node) {
                                          b.bind_index(element(b, indices, index), x.sizes[d], true, false);
                                      return element(b, x, source);
                                    },
-                                   2));
+                                   2, true));
 }
 
 void index_put(LoweringContext& context, const Node& node) {
   Tensor self = context.operand(node, 0);
   Tensor values = context.operand(node, 2);
-  Indexing indexing = indexing_of(context, node, 1, self.rank());
+  Indexing indexing = indexing_of(context, node, 1, self.sizes);
   bool accumulate = flag(node, 3);
   if (accumulate && !is_floating(self.dtype) && self.dtype != DType::Int64 && self.dtype != DType::Int32)
     not_lowered(node, "accumulating small integers");
@@ -206,6 +217,7 @@ void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode
       (compute_dtype(self.dtype) != self.dtype || (!is_floating(self.dtype) && self.dtype != DType::Int64)))
     not_lowered(node, "accumulating this type");
   size_t d = position(dim(node, 1, self.rank()));
+  need_elements(node, self.sizes[d]);
   Tensor target = copy_of_self(context, node);
   context.store(
       target, indices.sizes,

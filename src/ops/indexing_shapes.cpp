@@ -121,17 +121,63 @@ Metas border_pad(const ShapeContext& context) {
   return {with_format(context, out, out.dtype, suggested_format(self))};
 }
 
+namespace {
+
+// Indices into dimension `dim` of `self`: elsewhere they stay inside `within`.
+void need_element_indices(const ShapeContext& context, const TensorMeta& self, const TensorMeta& index,
+                          size_t dim) {
+  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+    not_covered(context, "indices of this type");
+  if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (d != dim && !sym::known_less_equal(index.sizes[d], self.sizes[d]))
+      not_covered(context, "more indices than elements");
+}
+
+}  // namespace
+
 Metas gather(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& index = context.tensor(2);
-  dim_argument(context, 1, self.rank());
-  if (!is_integral(index.dtype)) not_covered(context, "indices of this type");
+  need_element_indices(context, self, index, static_cast<size_t>(dim_argument(context, 1, self.rank())));
   return {contiguous_meta(self.dtype, self.device, index.sizes)};
 }
 
 Metas contiguous_like_first(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& index = context.tensor(2);
+  need_element_indices(context, self, index, static_cast<size_t>(dim_argument(context, 1, self.rank())));
+  if (context.is_tensor(3)) {
+    const TensorMeta& source = context.tensor(3);
+    if (source.dtype != self.dtype) not_covered(context, "a source of another type");
+    need_element_indices(context, source, index, source.sizes.size());
+  }
+  return contiguous_like_first(context);
+}
+
+Metas index_along(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& index = context.tensor(2);
+  const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
+  if ((index.dtype != DType::Int64 && index.dtype != DType::Int32) || index.rank() > 1)
+    not_covered(context, "indices of this type or rank");
+  const TensorMeta& source = context.tensor(3);
+  if (source.dtype != self.dtype || self.rank() == 0 || source.rank() != self.rank())
+    not_covered(context, "a source of another type or rank");
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (!sym::known_equal(source.sizes[d], d == dim ? element_count(index) : self.sizes[d]))
+      not_covered(context, "a source of another shape");
+  return contiguous_like_first(context);
+}
+
+Metas index_put(const ShapeContext& context) {
+  if (context.tensor(2).dtype != context.tensor(0).dtype) not_covered(context, "values of another type");
+  return dense_like_first(context);
 }
 
 Metas dense_like_first(const ShapeContext& context) {
@@ -264,6 +310,8 @@ Metas roll(const ShapeContext& context) {
   const size_t shifts = list(context, 1).size();
   const std::vector<int64_t> dims = integers(context, 2);
   if (dims.size() != shifts && !dims.empty()) not_covered(context, "not one shift each");
+  if (shifts == 0) not_covered(context, "no shift");
+  if (!dims.empty() && self.sizes.empty()) not_covered(context, "a dimension of a tensor without any");
   if (dims.empty() || self.sizes.empty())
     return {dims.empty() ? contiguous_meta(self.dtype, self.device, self.sizes)
                          : dense_like(context, self, self.dtype)};

@@ -10,6 +10,10 @@ Metas stack(const ShapeContext& context);
 Metas constant_pad(const ShapeContext& context);
 Metas border_pad(
     const ShapeContext& context);  // reflection and replication: (self, padding), 1 to 3 dimensions
+// (self, dim, index, src or value, ...), (self, dim, index, source), (self, indices, values, accumulate)
+Metas scatter(const ShapeContext& context);
+Metas index_along(const ShapeContext& context);
+Metas index_put(const ShapeContext& context);
 Metas gather(const ShapeContext& context);
 Metas contiguous_like_first(
     const ShapeContext& context);  // scatter, index_add: a contiguous result of self's shape

@@ -12,11 +12,13 @@ Family loss_operators() {
        .schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
        .shape = shapes::nll_loss,
-       .lower = lowerings::nll_loss},
+       .lower = lowerings::nll_loss,
+       .may_raise = true},
       {.name = "aten::nll_loss2d_forward",
        .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
-       .shape = shapes::nll_loss_2d},
+       .shape = shapes::nll_loss_2d,
+       .may_raise = true},
       {.name = "aten::nll_loss_backward",
        .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
                  "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",

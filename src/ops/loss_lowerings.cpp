@@ -22,6 +22,7 @@ void nll_loss(LoweringContext& context, const Node& node) {
   int64_t reduction = integer(node, 3);
   int64_t ignored = integer(node, 4);
   if (x.rank() != 2 || target.rank() != 1) not_lowered(node, "one example without a batch");
+  if (x.sizes[1] == Expr(0)) not_lowered(node, "no classes");
   DType type = compute_dtype(x.dtype);
   std::vector<Expr> batch = {x.sizes[0]};
   // One element a row is read: x is not worth memory. Each example's loss and weight; both are 0 where the
@@ -47,13 +48,13 @@ void nll_loss(LoweringContext& context, const Node& node) {
           return -LoweringContext::element(b, x, {index[0], c}) * weight_at(b, c);
         });
       },
-      5);
+      5, true);
   Tensor weights = context.generate(
       {target, weight}, batch, type,
       [=](BodyBuilder& b, const Index& index) {
         return chosen(b, index, [&](const Expr& c) { return weight_at(b, c); });
       },
-      4);
+      4, true);
   const TensorMeta& out = context.output_meta(node, 0);
   const TensorMeta& total_meta = context.output_meta(node, 1);
   if (reduction == kNone) {

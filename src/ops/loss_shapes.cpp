@@ -51,6 +51,7 @@ Metas huber_loss(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
   if (out.dtype != self.dtype) not_covered(context, "a target of another type");
+  if (!(real(context, 3).value_or(0) > 0)) not_covered(context, "a delta that is not positive");
   if (integer(context, 2) != kNoReduction) return {scalar_of(out)};
   return {out.sizes == self.sizes ? dense_like(context, self, self.dtype) : out};
 }

@@ -26,6 +26,15 @@ void need_channels(const ShapeContext& context, const TensorMeta& input) {
   if (!is_floating(input.dtype)) not_covered(context, "an input of this type");
 }
 
+void need_vectors(const ShapeContext& context, const Expr& channels, size_t first, size_t last) {
+  for (size_t i = first; i <= last; ++i) {
+    if (!context.is_tensor(i)) continue;
+    const TensorMeta& parameter = context.tensor(i);
+    if (parameter.rank() != 1 || !sym::known_equal(parameter.sizes[0], channels))
+      not_covered(context, "parameters of another size than the channels");
+  }
+}
+
 TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
   // The kernels work in one of the plain formats; other layouts are made contiguous first.
   if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
@@ -49,6 +58,9 @@ Metas layer_norm(const ShapeContext& context) {
   for (size_t d = 0; d < inner; ++d)
     if (!sym::known_equal(input.sizes[outer + d], list(context, 1)[d]))
       not_covered(context, "a normalized shape that is not the input's");
+  for (size_t i : {2, 3})
+    if (const TensorMeta* parameter = optional_tensor(context, i))
+      if (parameter->sizes != list(context, 1)) not_covered(context, "parameters of another shape");
   std::vector<Expr> statistics = input.sizes;
   for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
   const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
@@ -73,6 +85,7 @@ Metas layer_norm_backward(const ShapeContext& context) {
 Metas batch_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, 4);
   const DType type = batch_statistics_type(context, input);
   const bool training = flag(context, 5);
   TensorMeta saved =
@@ -83,6 +96,7 @@ Metas batch_norm(const ShapeContext& context) {
 Metas batch_norm_without_statistics(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, 2);
   const DType type = batch_statistics_type(context, input);
   const bool training = flag(context, 3);
   TensorMeta saved =
@@ -93,6 +107,7 @@ Metas batch_norm_without_statistics(const ShapeContext& context) {
 Metas batch_norm_inference(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, 4);
   TensorMeta saved = empty_vector(batch_statistics_type(context, input), input.device);
   return {normalized_batch(context, input), saved, saved};
 }
@@ -126,6 +141,11 @@ Metas batch_norm_backward(const ShapeContext& context) {
 Metas group_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, 2);
+  for (size_t i : {1, 2})
+    if (const TensorMeta* parameter = optional_tensor(context, i);
+        parameter != nullptr && !is_contiguous(*parameter))
+      not_covered(context, "parameters that are not contiguous");
   const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
   TensorMeta statistics =
       contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});

@@ -44,6 +44,18 @@ Metas unary_floating(const ShapeContext& context) {
   return {refuse(context, out, !is_floating(out.dtype))};
 }
 
+Metas gelu(const ShapeContext& context) {
+  const auto* form = std::get_if<std::string>(&context.arg(1));
+  if (form == nullptr || (*form != "none" && *form != "tanh"))
+    not_covered(context, "an approximation of this name");
+  return unary_floating(context);
+}
+
+Metas softshrink(const ShapeContext& context) {
+  if (!(real(context, 1).value_or(-1) >= 0)) not_covered(context, "a threshold that is negative");
+  return unary_floating(context);
+}
+
 Metas unary_integral(const ShapeContext& context) {
   TensorMeta out = element_wise(context, {0}, ResultType::Promoted);
   return {refuse(context, out, is_floating(out.dtype) || is_complex(out.dtype))};

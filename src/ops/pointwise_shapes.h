@@ -15,6 +15,8 @@ Metas unary_floating(const ShapeContext& context);    // real floating types onl
 Metas absolute(const ShapeContext& context);          // complex becomes its real type
 Metas fresh_preserving(const ShapeContext& context);  // keeps type and memory order whatever the operator
 
+Metas gelu(const ShapeContext& context);
+Metas softshrink(const ShapeContext& context);
 Metas unary_integral(const ShapeContext& context);    // bitwise_not: integers and Bool
 Metas log_sigmoid(const ShapeContext& context);       // result and a buffer for the gradient
 Metas angle_conversion(const ShapeContext& context);  // deg2rad, rad2deg

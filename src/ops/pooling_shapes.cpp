@@ -29,7 +29,8 @@ Expr item(const ShapeContext& context, const std::vector<Expr>& items, size_t d,
 Expr window_count(const ShapeContext& context, const Expr& size, const Expr& kernel, const Expr& stride,
                   const Expr& padding, const Expr& dilation, bool ceil_mode) {
   const Expr reach = dilation * (kernel - 1) + 1;
-  if (!sym::known_less(0, stride) || !sym::known_less_equal(padding * 2, reach))
+  if (!sym::known_less(0, stride) || !sym::known_less_equal(padding * 2, reach) ||
+      !sym::known_less_equal(0, padding) || !sym::known_less(0, kernel) || !sym::known_less(0, dilation))
     not_covered(context, "a stride or padding that is not valid");
   Expr count = sym::floordiv(size + padding * 2 - reach + (ceil_mode ? stride - 1 : Expr(0)), stride) + 1;
   if (ceil_mode) {  // the last window must start inside the input or its left padding
@@ -84,6 +85,9 @@ Metas average_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);
   std::vector<Expr> sizes = pooled_sizes(context, spatial, {Expr(1)}, flag(context, 4));
+  const size_t divisor = 6;  // divisor_override, of two and three dimensions
+  if (context.size() > divisor && !context.is_none(divisor) && integer(context, divisor) == 0)
+    not_covered(context, "a divisor of zero");
   if (spatial == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
   return {in_format_of(context, self, std::move(sizes))};
 }

@@ -127,6 +127,8 @@ Metas variance_and_mean(const ShapeContext& context) {
 
 Metas log_sum_exp(const ShapeContext& context) {
   const DType own = context.tensor(0).dtype;
+  if (is_whole(own) && list(context, 1).empty() && !flag(context, 2))
+    not_covered(context, "whole numbers without a dimension");
   return {reduce(context, is_whole(own) ? context.default_dtype() : own)};
 }
 

@@ -67,6 +67,7 @@ struct OperatorEntry {
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
   bool is_random = false;  // draws from a generator without naming one in its schema
+  bool may_raise = false;  // on what its integer tensors hold: an index out of range, a division by zero
 };
 
 // The entry, or nullptr. Thread-safe.

@@ -106,6 +106,8 @@ std::vector<bool> dim_mask(const ShapeContext& context, size_t i, int64_t rank, 
   if (dims.empty() && empty_means_all) {
     mask.assign(mask.size(), true);
   } else {
+    constexpr int64_t kMostDimensions = 64;  // eager keeps them in one word
+    if (rank > kMostDimensions) not_covered(context, "as many dimensions");
     for (const Expr& e : dims) {
       const auto d = static_cast<size_t>(wrap_dim(context, known(context, e), rank));
       if (mask[d]) not_covered(context, "a dimension that is named twice");

@@ -166,7 +166,8 @@ void repeat(LoweringContext& context, const Node& node) {
   Tensor view = context.view(x, context.output_meta(node).sizes, [&](const Index& index) {
     Index source;
     size_t skipped = index.size() - x.sizes.size();
-    for (size_t d = 0; d < x.sizes.size(); ++d) source.push_back(sym::mod(index[d + skipped], x.sizes[d]));
+    for (size_t d = 0; d < x.sizes.size(); ++d)
+      source.push_back(x.sizes[d] == Expr(0) ? Expr(0) : sym::mod(index[d + skipped], x.sizes[d]));
     return source;
   });
   set_copied(context, node, view);

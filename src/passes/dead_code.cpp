@@ -1,8 +1,21 @@
 #include "passes/dead_code.h"
 
+#include "ops/registry.h"
 #include "passes/rewrite.h"
 
 namespace oxy::passes {
+namespace {
+
+// Eager raises on an index out of range, or a division of integers by zero, whoever reads the result.
+bool may_raise(const Graph& graph, const Node& node) {
+  const ops::OperatorEntry* entry = ops::find(node.op->name);
+  if (entry == nullptr || !entry->may_raise) return false;
+  bool has_integers = false;
+  graph::for_each_input(node, [&](ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
+  return has_integers;
+}
+
+}  // namespace
 
 Graph remove_dead_code(const Graph& source) {
   std::vector<bool> live(source.values.size(), false);
@@ -17,7 +30,7 @@ Graph remove_dead_code(const Graph& source) {
     bool is_read = false;
     for (ValueId id : node.outputs)
       is_read = is_read || (id != graph::kNoValue && live[static_cast<size_t>(id)]);
-    if (!is_read && !has_effect(node)) continue;
+    if (!is_read && !has_effect(node) && !may_raise(source, node)) continue;
     needed[i] = true;
     graph::for_each_input(node, mark);
   }

@@ -22,14 +22,6 @@ std::vector<ValueId> memory_owners(const Graph& graph) {
   return owner;
 }
 
-ValueId copy_of(Graph& graph, ValueId value) {
-  TensorMeta meta = graph.meta(value);
-  meta.storage_offset = 0;
-  if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
-  int32_t index = graph.add_node(op::clone(), {ValueRef{value}, MemoryFormat::Preserve}, {std::move(meta)});
-  return graph.nodes[static_cast<size_t>(index)].outputs.front();
-}
-
 }  // namespace
 
 Graph separate_results(const Graph& source) {
@@ -41,7 +33,7 @@ Graph separate_results(const Graph& source) {
   for (const graph::Constant& constant : source.constants) taken.insert(constant.value);
   for (graph::Output& output : out.outputs) {
     if (output.kind != graph::OutputKind::Value) continue;
-    if (!taken.insert(owner_of(output.value)).second) output.value = copy_of(out, output.value);
+    if (!taken.insert(owner_of(output.value)).second) output.value = graph::append_copy(out, output.value);
   }
 
   // What an input held before it holds afterwards.
@@ -52,7 +44,7 @@ Graph separate_results(const Graph& source) {
   for (const graph::Mutation& mutation : out.mutations)
     mutated.insert(source.inputs.at(static_cast<size_t>(mutation.input)));
   for (graph::Mutation& mutation : out.mutations)
-    if (mutated.contains(owner_of(mutation.value))) mutation.value = copy_of(out, mutation.value);
+    if (mutated.contains(owner_of(mutation.value))) mutation.value = graph::append_copy(out, mutation.value);
   return out;
 }
 

@@ -106,26 +106,16 @@ void run_steps(const PreparedPlan& plan, Frame& frame, std::vector<at::Tensor>* 
   }
 }
 
-bool is_same_view(const at::Tensor& tensor, const TensorSpec& spec) {
-  return spec.offset == 0 && tensor.sizes() == c10::IntArrayRef(spec.sizes) &&
-         tensor.strides() == c10::IntArrayRef(spec.strides);
-}
-
-// A tensor of its own on the storage of `base`, without gradients.
-at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
-  if (is_same_view(base, spec)) return base.detach();
-  const at::Tensor without_history =
-      base.requires_grad() && at::GradMode::is_enabled() ? base.detach() : base;
-  return without_history.as_strided(spec.sizes, spec.strides, base.storage_offset() + spec.offset);
+// Views that take part in autograd are made by who knows of gradients.
+at::Tensor without_history(const at::Tensor& tensor) {
+  return tensor.requires_grad() ? tensor.detach() : tensor;
 }
 
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
  public:
   Variant(PreparedPlan plan, std::span<const at::Tensor> constants)
-      : plan_(std::move(plan)), constants_(constants) {
-    idle_.push_back(std::make_unique<Frame>(plan_, constants_));
-  }
+      : plan_(std::move(plan)), constants_(constants) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
     Lease lease(*this);
@@ -155,15 +145,16 @@ class Variant {
       const PreparedOutput& output = plan_.outputs[i];
       const auto alias = static_cast<size_t>(output.alias);
       if (output.kind == graph::OutputKind::InputAlias)
-        outputs[i] = alias_of(inputs[alias], output.spec);
+        outputs[i] = alias_of(without_history(inputs[alias]), output.spec);
       else if (output.kind == graph::OutputKind::OutputAlias)
-        outputs[i] = alias_of(outputs[alias], output.spec);
+        outputs[i] = alias_of(without_history(outputs[alias]), output.spec);
     }
     return outputs;
   }
 
   int64_t bytes() const {
     const std::scoped_lock lock(mutex_);
+    if (idle_.empty()) return plan_.arena_bytes;  // what the first call will take
     int64_t total = 0;
     for (const auto& frame : idle_) total += frame->bytes();
     return total;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/convert.h"
+#include "runtime/tensors.h"
 
 namespace oxy::runtime {
 
@@ -36,6 +37,11 @@ std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
   return result;
 }
 
+at::Tensor view_of_output(const at::Tensor& base, const TensorMeta& meta, const TensorMeta& base_meta) {
+  return alias_of(base, {dtype_to_torch(meta.dtype), constants_of(meta.sizes), constants_of(meta.strides),
+                         graph::offset_between(base_meta, meta).constant()});
+}
+
 at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
                          std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values,
                          const std::vector<at::Tensor>& outputs) {
@@ -43,16 +49,11 @@ at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
     const at::Tensor& whole = outputs.at(static_cast<size_t>(output.alias));
     const TensorMeta& meta = graph.meta(output.value);
     const TensorMeta& whole_meta = graph.meta(graph.outputs[static_cast<size_t>(output.alias)].value);
-    return whole.as_strided(
-        constants_of(meta.sizes), constants_of(meta.strides),
-        whole.storage_offset() + (meta.storage_offset - whole_meta.storage_offset).constant());
+    return view_of_output(whole, meta, whole_meta);
   }
   if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
   const auto index = static_cast<size_t>(output.alias);
-  if (graph.inputs.at(index) == output.value) return inputs[index].detach();
-  const TensorMeta& meta = graph.meta(output.value);
-  return inputs[index].as_strided(constants_of(meta.sizes), constants_of(meta.strides),
-                                  meta.storage_offset.constant());
+  return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)));
 }
 
 }  // namespace

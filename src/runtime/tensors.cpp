@@ -4,6 +4,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/COW.h>
 
+#include <algorithm>
+
 namespace oxy::runtime {
 
 int64_t TensorSpec::element_count() const {
@@ -21,6 +23,22 @@ at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t fir
 
 at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec) {
   return tensor_over(base.storage(), spec, base.storage_offset());
+}
+
+at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
+  if (base.scalar_type() == spec.dtype)
+    return base.as_strided(spec.sizes, spec.strides, base.storage_offset() + spec.offset);
+  // The whole storage as elements of the other type.
+  const auto item = static_cast<int64_t>(c10::elementSize(spec.dtype));
+  const auto own = static_cast<int64_t>(base.itemsize());
+  const auto bytes =
+      static_cast<int64_t>(base.storage().nbytes()) / std::max(item, own) * std::max(item, own);
+  const at::Tensor flat = base.as_strided({bytes / own}, {1}, 0);
+  const at::Tensor viewed = c10::isComplexType(spec.dtype) && !base.is_complex()
+                                ? at::view_as_complex(flat.view({-1, 2}))
+                            : base.is_complex() ? at::view_as_real(flat).view({-1})
+                                                : flat.view(spec.dtype);
+  return viewed.as_strided(spec.sizes, spec.strides, base.storage_offset() * own / item + spec.offset);
 }
 
 at::Tensor for_reading(const at::Tensor& tensor) {

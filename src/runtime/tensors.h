@@ -24,6 +24,10 @@ struct TensorSpec {
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
 // A tensor that shares the storage of `base`; spec.offset counts from the first element of base.
 at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
+// What eager would have returned for a view of `base`, as autograd knows views: made by public operators in
+// the caller's grad mode, and never `base` itself. Strides and offset count elements of spec.dtype, the
+// offset from the first element of base.
+at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec);
 // A tensor of the same elements for an operator that asks for a mutable pointer but only reads: over
 // copy-on-write storage it borrows the memory, so that the storage stays shared. Valid while `tensor` is.
 at::Tensor for_reading(const at::Tensor& tensor);

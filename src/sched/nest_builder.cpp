@@ -393,18 +393,18 @@ class NestBuilder {
     if (found != written_.end()) {
       const Written& w = found->second;
       bool plain = inst.operands[0] == kNoInst;
-      if (w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset) {
-        // The element reaches memory at the end of the iteration only.
-        if (plain) return w.inst;
-        return emit(
-            draft,
-            {.op = Op::Where, .dtype = inst.dtype, .operands = {inst.operands[0], w.inst, inst.operands[1]}});
-      }
-      if (w.reg >= 0) {
-        inst.buffer = w.reg;
-        inst.index = expression(draft, 0);
-        return emit(draft, inst);
-      }
+      const auto chosen = [&](InstId value) {
+        if (plain) return value;
+        Inst where{.op = Op::Where, .dtype = inst.dtype};
+        where.operands = {inst.operands[0], value, inst.operands[1]};
+        return emit(draft, where);
+      };
+      // In the phase that computes it: the store comes after everything that reads.
+      if (w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset)
+        return chosen(w.inst);
+      if (w.reg >= 0)
+        return chosen(emit(
+            draft, {.op = Op::Load, .dtype = inst.dtype, .buffer = w.reg, .index = expression(draft, 0)}));
       inst.buffer = array_of(inst.buffer);
       return emit(draft, inst,
                   plain && w.offset == offset && w.value >= 0 ? std::optional(w.value) : std::nullopt);

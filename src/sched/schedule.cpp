@@ -58,7 +58,9 @@ void remove_dead_steps(loop::Program& program) {
           if (inst.op == loop::Op::Load) needed[static_cast<size_t>(inst.buffer)] = true;
     } else {
       auto& call = std::get<loop::ExternCall>(program.steps[k]);
-      alive = call.outputs.empty() || (call.op && (call.op->is_random || call.op->is_mutating()));
+      // Without outputs that anybody reads it was kept for what it does, or for the error that it may raise.
+      alive = std::ranges::all_of(call.outputs, [](BufferId id) { return id == kNoBuffer; }) ||
+              (call.op && (call.op->is_random || call.op->is_mutating()));
       for (BufferId id : call.outputs) alive = alive || (id != kNoBuffer && needed[static_cast<size_t>(id)]);
       if (alive) for_each_view(call, need);
     }

@@ -242,6 +242,8 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       }
       return record(session, simplify(session, info, stack), stack);
     }
+    case Treatment::Rename:
+      return record(session, operator_info(*info.replacement), stack);
     case Treatment::Lift:
       return lift(session, info, stack);
     case Treatment::ViewInPlace:

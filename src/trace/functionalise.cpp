@@ -38,6 +38,10 @@ constexpr std::string_view kFull =
     "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor";
 
+constexpr std::string_view kAsStridedView =
+    "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+    "Tensor(a)";
+
 constexpr std::string_view kAsStrided = "aten::as_strided";
 
 size_t at(ValueId id) {
@@ -47,16 +51,6 @@ size_t at(ValueId id) {
 bool is_number(const Argument& argument) {
   return std::holds_alternative<bool>(argument) || std::holds_alternative<Expr>(argument) ||
          std::holds_alternative<double>(argument) || std::holds_alternative<std::complex<double>>(argument);
-}
-
-// Strides of dimensions of one element, and of tensors without elements, address nothing.
-bool same_layout(const TensorMeta& a, const TensorMeta& b) {
-  if (a.sizes != b.sizes) return false;
-  for (size_t d = 0; d < a.sizes.size(); ++d) {
-    if (a.sizes[d] == Expr(0)) return true;
-    if (!(a.sizes[d] == Expr(1)) && !(a.strides[d] == b.strides[d])) return false;
-  }
-  return true;
 }
 
 class Functionaliser {
@@ -249,7 +243,7 @@ class Functionaliser {
       meta.strides = std::move(strides);
       value = emit(kExpand, {ValueRef{value}, wanted.sizes, false}, meta);
     }
-    if (!strict_layout || same_layout(meta, wanted)) return value;
+    if (!strict_layout || meta.strides == wanted.strides) return value;
     if (is_contiguous(wanted) || is_channels_last(wanted)) {
       const auto format = is_contiguous(wanted)      ? MemoryFormat::Contiguous
                           : wanted.sizes.size() == 4 ? MemoryFormat::ChannelsLast
@@ -289,7 +283,7 @@ class Functionaliser {
     for (const auto& [on_path, its_value] : path) {
       // A layout other than the recorded one would not suit the views that follow: those are recomputed
       // instead.
-      if (!same_layout(out_.meta(its_value), in_.meta(on_path))) continue;
+      if (out_.meta(its_value).strides != in_.meta(on_path).strides) continue;
       entry(on_path).value = its_value;
       entry(on_path).version = root.root_version;
     }
@@ -298,6 +292,23 @@ class Functionaliser {
   void check_writable(ValueId recorded, const OperatorSchema& op) {
     if (may_overlap(in_.meta(recorded)))
       throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
+  }
+
+  static bool moves_elements(const OperatorSchema& op) {
+    return op.name.starts_with("aten::index_") || op.name.starts_with("aten::scatter");
+  }
+
+  // Eager refuses, or reads what it has just written.
+  void check_overlap(ValueId written, const Node& node) {
+    const TensorMeta& own = in_.meta(written);
+    graph::for_each_input(node, [&](ValueId other) {
+      const TensorMeta& meta = in_.meta(other);
+      if (other == written || entry(other).root != entry(written).root) return;
+      if (meta == own && !moves_elements(*node.op)) return;
+      if (may_share_elements(own, meta))
+        throw Unsupported(
+            fmt::format("{} writes to elements that it reads through another view", node.op->name));
+    });
   }
 
   void alias_written_results(const Node& node) {
@@ -315,6 +326,7 @@ class Functionaliser {
       if (std::holds_alternative<ValueList>(node.args[i]))
         throw Unsupported(fmt::format("{} writes to a list of tensors", node.op->name));
       if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_writable(ref->id, *node.op);
+      if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_overlap(ref->id, node);
     }
     if (!overwrite(node)) call_functional_form(node);
     alias_written_results(node);
@@ -424,11 +436,7 @@ class Functionaliser {
 
   bool is_given(ValueId value) const { return out_.values[at(value)].node < 0; }
 
-  ValueId clone(ValueId value) {
-    TensorMeta meta = fresh(out_.meta(value));
-    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
-    return emit(kClone, {ValueRef{value}, graph::None{}}, std::move(meta));
-  }
+  ValueId clone(ValueId value) { return graph::append_copy(out_, value, location_); }
 
   void add_mutations() {
     for (size_t i = 0; i < in_.inputs.size(); ++i) {
@@ -454,7 +462,13 @@ class Functionaliser {
         ValueId value = input;
         if (recorded.value != root) {
           value = read(recorded.value);
-          if (value == input) value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
+          const TensorMeta& meta = in_.meta(recorded.value);
+          if (value == input)
+            value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
+          else if (out_.meta(value) != meta &&
+                   meta.dtype == out_.meta(input).dtype)  // new contents lie elsewhere
+            value =
+                emit(kAsStridedView, {ValueRef{input}, meta.sizes, meta.strides, meta.storage_offset}, meta);
         }
         out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
         continue;

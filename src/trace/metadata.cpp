@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
@@ -25,12 +28,16 @@ DType default_dtype() {
 
 // Tensors that take the place of trace tensors in a call that finds out metadata.
 enum class StandIn : uint8_t {
-  Meta,   // on PyTorch's meta device
-  Zeros,  // real ones on the CPU
+  Meta,    // on PyTorch's meta device
+  Zeros,   // real ones on the CPU
+  Single,  // real ones on the CPU of the same rank, with one element
 };
 
 at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+  if (kind == StandIn::Single)
+    return at::zeros(std::vector<int64_t>(static_cast<size_t>(tensor.dim()), 1),
+                     at::dtype(tensor.scalar_type()));
   const TensorMeta meta = runtime::metadata_of(tensor);
   if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
   at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
@@ -94,6 +101,7 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   try {
     info.handle.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
+    if (kind != StandIn::Meta) throw;
     throw CannotTrace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -172,7 +180,12 @@ bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue
     if (info.returned_argument[r] < 0 || r >= result.tensors.size() || !result.tensors[r]) continue;
     const c10::IValue& written = call[static_cast<size_t>(info.returned_argument[r])];
     const std::vector<Expr>& sizes = result.tensors[r]->sizes;
-    const c10::IntArrayRef own = written.toTensor().sizes();
+    const at::Tensor& tensor = written.toTensor();
+    const c10::IntArrayRef own = tensor.sizes();
+    const c10::ScalarType computed = runtime::dtype_to_torch(result.tensors[r]->dtype);
+    const bool is_out = info.schema->arguments[static_cast<size_t>(info.returned_argument[r])].kwarg_only;
+    if (is_out ? computed != tensor.scalar_type() : !c10::canCast(computed, tensor.scalar_type()))
+      return false;
     const auto same = [](const Expr& a, int64_t b) { return a == Expr(b); };
     if (!std::equal(sizes.begin(), sizes.end(), own.begin(), own.end(), same)) return false;
   }
@@ -210,10 +223,84 @@ void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
                                       describe(eager.tensors[i])));
 }
 
+// Meta kernels and eager differ in strides here and there: small calls are made for real.
+constexpr int64_t kMostStandInElements = 1 << 16;
+
+bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  int64_t elements = 0;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (tensor.defined()) elements += tensor.numel();
+  };
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (!info.is_tensor_argument[i]) continue;
+    if (call[i].isTensor()) add(call[i].toTensor());
+    if (call[i].isTensorList())
+      for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
+  }
+  return elements <= kMostStandInElements;
+}
+
+ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  ResultMetadata meta = from_kernel(info, call, StandIn::Meta);
+  if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() ||
+      !info.has_tensor_argument || !is_small(info, call))
+    return meta;
+  try {
+    return from_kernel(info, call, StandIn::Zeros);
+  } catch (const std::exception&) {
+    if (info.rule != nullptr)
+      throw CannotTrace(fmt::format("{} is given what it refuses", info.schema->name));
+    return meta;  // zeros are not among what it takes
+  }
+}
+
+// Shape rules and meta kernels know types by promotion alone; which of them eager has kernels for is asked
+// once an operator and types. Throws CannotTrace if it refuses them.
+void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  if (info.schema->is_random || info.schema->is_view() || !info.has_tensor_argument) return;
+  uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));
+  const auto add = [&](const at::Tensor& tensor) {
+    key = hash_combine(key, !tensor.defined() ? 0
+                            : tensor.unsafeGetTensorImpl()->is_wrapped_number()
+                                ? 64 + static_cast<uint64_t>(tensor.scalar_type())
+                                : 1 + static_cast<uint64_t>(tensor.scalar_type()));
+  };
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (call[i].isTensor()) add(call[i].toTensor());
+    if (call[i].isTensorList())
+      for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
+    if (call[i].isScalar())
+      key = hash_combine(key, 128 + (call[i].isInt()      ? 1
+                                     : call[i].isDouble() ? 2
+                                     : call[i].isBool()   ? 3
+                                                          : 4));
+  }
+  static std::mutex mutex;
+  static std::unordered_set<uint64_t> accepted;
+  {
+    const std::scoped_lock lock(mutex);
+    if (accepted.contains(key)) return;
+  }
+  try {
+    from_kernel(info, call, StandIn::Single);
+  } catch (const std::exception& error) {
+    // Anything else may be due to the sizes and values of what was passed.
+    const std::string_view text = error.what();
+    const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+                             (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
+                              (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
+                               text.find("implemented") != text.npos || text.find("supported") != text.npos));
+    if (is_of_types) throw CannotTrace(fmt::format("{} is given types that it refuses", info.schema->name));
+  }
+  const std::scoped_lock lock(mutex);
+  accepted.insert(key);
+}
+
 }  // namespace
 
 ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
                                const std::vector<graph::Argument>& args, std::span<const c10::IValue> call) {
+  check_types(info, call);
   if (info.rule != nullptr) {
     std::optional<ResultMetadata> result = from_rule(session, info, args);
     if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result))) {
@@ -221,7 +308,7 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
       return std::move(*result);
     }
   }
-  ResultMetadata result = from_kernel(info, call, StandIn::Meta);
+  ResultMetadata result = from_kernels(info, call);
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(info.schema->name);
   return result;

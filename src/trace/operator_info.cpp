@@ -28,12 +28,18 @@ constexpr auto kNeedsData =
     std::to_array({"aten::_assert_async"sv, "aten::_linalg_check_errors"sv, "aten::is_set_to"sv});
 
 // Operators that write without declaring it, and the operator of the same arguments that declares it.
-struct HiddenWrite {
+struct Declared {
   std::string_view name;
   std::string_view declared;
 };
 constexpr auto kHiddenWrites =
-    std::to_array<HiddenWrite>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
+    std::to_array<Declared>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
+
+// Operators whose results share memory though their schemas do not say so, and those that say it.
+constexpr auto kHiddenViews = std::to_array<Declared>({
+    {"aten::unsafe_split.Tensor", "aten::split.Tensor"},
+    {"aten::unsafe_split_with_sizes", "aten::split_with_sizes"},
+});
 
 // Functional counterparts whose names do not follow from the operator's.
 struct Counterpart {
@@ -108,6 +114,13 @@ void classify(OperatorInfo& info) {
   for (const auto& [name, declared] : kHiddenWrites)
     if (schema.name == name)
       info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
+  for (const auto& [name, declared] : kHiddenViews) {
+    if (schema.name != name) continue;
+    const std::string overload(declared.substr(without_overload(declared).size()));
+    info.treatment = Treatment::Rename;
+    info.replacement = c10::Dispatcher::singleton().findSchema(
+        {std::string(without_overload(declared)), overload.empty() ? "" : overload.substr(1)});
+  }
 }
 
 void find_rule(OperatorInfo& info) {

@@ -14,6 +14,7 @@ namespace oxy::trace {
 
 enum class Treatment : uint8_t {
   Record,        // a node; shape rule or meta kernel
+  Rename,        // recorded as `replacement`, which takes the same arguments
   Decompose,     // CompositeImplicit: PyTorch's own decomposition runs, its operators are recorded
   Lift,          // lift_fresh: a literal becomes a constant
   ViewInPlace,   // transpose_ and kin: recorded as their out-of-place view, whose result the argument becomes

@@ -24,5 +24,7 @@ graph::ValueId write_through(graph::Graph& graph, const graph::Graph& recorded, 
 
 // Tells whether two elements of such a tensor may share memory.
 bool may_overlap(const TensorMeta& meta);
+// Tells whether two tensors on one storage may have an element in common.
+bool may_share_elements(const TensorMeta& a, const TensorMeta& b);
 
 }  // namespace oxy::trace

@@ -311,7 +311,7 @@ def test_views_of_inputs_that_require_grad():
     w = torch.nn.Parameter(torch.randn(4))
     run = plan.executable([])
     with torch.no_grad():
-        assert run.run([w])[0].grad_fn is None and run.run([w])[0].requires_grad == w[2:].requires_grad
+        assert not run.run([w])[0].requires_grad
     assert not run.run([w])[0].requires_grad  # who knows of gradients makes the view that has them
 
 

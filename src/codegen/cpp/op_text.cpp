@@ -313,8 +313,8 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   if (to == DType::Bool) return as_mask(fmt::format("{} != 0", operand.text), from);
   if (from == DType::Bool)
     return to == DType::Int32
-               ? fmt::format("(-{})", operand.text)
-               : fmt::format("__builtin_convertvector(-{}, {})", operand.text, vector_type(to));
+               ? fmt::format("(- {})", operand.text)
+               : fmt::format("__builtin_convertvector(- {}, {})", operand.text, vector_type(to));
   if (is_floating(from) && is_integral(to) && item_size(to) < 4)
     return fmt::format("__builtin_convertvector(__builtin_convertvector({}, i32v), {})", operand.text,
                        vector_type(to));
@@ -355,7 +355,7 @@ std::string op_text(const Inst& inst, std::span<const Operand> operands, OpConte
     case Op::Neg:
       if (!context.vector && is_integral(dtype))
         return fmt::format("({})(0 - (uint64_t){})", scalar_type(dtype), x.text);
-      return fmt::format("(-{})", text(x));
+      return fmt::format("(- {})", text(x));
     default:
       break;
   }

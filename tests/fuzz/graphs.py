@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Random tensor programs, compiled and in eager, compared in everything that can be seen of them.
+
+    python tests/fuzz/graphs.py --seeds 0:10000          many; a failing one is shrunk and printed as a program
+    python tests/fuzz/graphs.py --seeds 4711 --show      one, with its text
+
+A seed makes a program, its inputs, and three calls of it: other values at the second, other sizes or weights at the third.
+"""
+
+import argparse
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OXYFUEL_STRICT", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import torch  # noqa: E402
+
+import oxyfuel  # noqa: E402
+from generator import generate  # noqa: E402
+from observation import difference, observe  # noqa: E402
+from program import DTYPES, load, raising_line, shrink  # noqa: E402
+
+MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "grad": torch.enable_grad}
+
+
+def _prepare(program, namespace, call, module=None, change=None):
+    """The module, which keeps its weights unless it is new or they change, and the arguments of a call."""
+    inputs = change(namespace["inputs"](call)) if change else namespace["inputs"](call)
+    names = [line.defines for line in program.inputs]
+    if module is None:
+        module = namespace["Program"]()
+        for name, value in zip(names, inputs[: program.weights]):
+            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
+    elif program.weights and call == 1:
+        with torch.no_grad():
+            for name, value in zip(names, inputs[: program.weights]):
+                if getattr(module, name).shape == value.shape and 0 not in value.stride():
+                    getattr(module, name).copy_(value)
+    elif program.weights and call == 2:
+        for name, value in zip(names, inputs[: program.weights]):
+            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
+    weights = [getattr(module, name) for name in names[: program.weights]]
+    return module, weights, inputs[program.weights :]
+
+
+def _observe(program, function, weights, arguments):
+    line = None
+
+    def call(weights, *arguments):
+        nonlocal line
+        try:
+            return function(*arguments)
+        except Exception as error:
+            line = raising_line(error, program.seed)
+            raise
+
+    observation = observe(call, (weights, *arguments))
+    return observation, line
+
+
+def _in_float64(program, call, noise=0.0):
+    """The same call with every floating point type replaced by float64, the inputs off by a relative error of `noise`."""
+    namespace = load(program)
+
+    def widen(inputs):
+        made = []
+        for tensor in inputs:
+            if tensor.dtype.is_floating_point:
+                tensor = tensor.double()
+                if noise:
+                    tensor = tensor * (1 + noise * torch.randn(tensor.shape, dtype=torch.float64)) + noise * torch.randn(
+                        tensor.shape, dtype=torch.float64) * 0.1
+            made.append(tensor)
+        return made
+
+    try:
+        made = widen(namespace["inputs"](call))
+        namespace.update(f32=torch.float64, bf16=torch.float64, f16=torch.float64)
+        names = [line.defines for line in program.inputs]
+        module = namespace["Program"]()
+        for name, value in zip(names, made[: program.weights]):
+            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
+        weights = made[: program.weights]
+        return _observe(program, module, weights, made[program.weights :])[0]
+    except Exception:
+        return None
+
+
+def _ill_conditioned(program, call, expected, actual):
+    """Whether results move by about as much when the inputs do by a rounding error: then eager's answer is no better."""
+    from torch.utils import _pytree as pytree
+
+    text = program.source().split("class Program")[1]
+    noise = 1e-2 if "bf16" in text else 2e-3 if "f16" in text or ".half" in text else 1e-6
+    base = _in_float64(program, call)
+    if base is None or base.raised:
+        return False
+    moved = [_in_float64(program, call, noise) for _ in range(4)]
+    trees = [pytree.tree_leaves((o.value, o.inputs)) for o in (expected, actual, base, *moved) if o is not None and not o.raised]
+    if len({len(t) for t in trees}) != 1 or len(trees) < 4:
+        return False
+    for left, right, exact, *others in zip(*trees):
+        if not isinstance(left, torch.Tensor) or left.layout != torch.strided:
+            continue
+        if any(t.shape != left.shape or t.dtype != exact.dtype for t in others):
+            return True
+        left, right, exact, *others = [t.detach().to(torch.complex128) for t in (left, right, exact, *others)]
+        off = (left - right).abs()
+        spread = torch.stack([(t - exact).abs() for t in others] + [torch.zeros_like(off)]).amax(0)
+        unsure = torch.stack([(t.isfinite() != exact.isfinite()) for t in others]).any(0)
+        same = (left == right) | (left.isnan() & right.isnan())
+        if not (same | unsure | (off <= 50 * spread + 1e-5 * (1 + exact.abs()))).all():
+            return False
+    return True
+
+
+def check(program, ignore_rounding=True):
+    """What differs, or None."""
+    try:
+        namespace = load(program)
+    except SyntaxError:
+        return None
+    oxyfuel.reset()
+    with MODES[program.mode]():
+        try:
+            _prepare(program, namespace, 0)
+        except Exception:
+            return None  # a shrunk program whose inputs need one that is gone
+        eager = compiled = None
+        for call in range(len(program.sizes)):
+            eager, weights, arguments = _prepare(program, namespace, call, eager)
+            expected, line = _observe(program, eager, weights, arguments)
+            plain, weights, arguments = _prepare(program, namespace, call, compiled and compiled[0])
+            if compiled is None:
+                compiled = plain, oxyfuel.compile(plain, options=program.options or None)
+            actual, line_too = _observe(program, compiled[1], weights, arguments)
+            found = difference(expected, actual)
+            if found and expected.raised is None and actual.raised is None:
+                found = difference(expected, actual, _in_float64(program, call))
+                if found and "values differ" in found and ignore_rounding and _ill_conditioned(program, call, expected, actual):
+                    found = None
+            if not found and expected.raised and line != line_too:
+                found = f"raised at {line!r} in eager, at {line_too!r} compiled"
+            if found:
+                return f"call {call}: {found}"
+    return None
+
+
+def kind_of(found):
+    """Failures of one kind are shrunk into each other, others are not."""
+    for part in ("internal error", "strides", "values differ", "raised at", "shares memory", "storage offset", "written to", "dtype", "shape"):
+        if part in found:
+            return part
+    return "raised" if "raised" in found else "other"
+
+
+def run_seed(seed, show=False, shrinks=True):
+    """None, or what differs and the program that shows it."""
+    program = generate(seed)
+    if show:
+        print(program.runnable())
+    found = check(program)
+    if found and shrinks:
+        kind = kind_of(found)
+
+        def fails(smaller):
+            again = check(smaller)
+            return again is not None and kind_of(again) == kind
+
+        program = shrink(program, fails)
+        found = check(program) or found
+    return (found, program) if found else None
+
+
+def parse_seeds(text):
+    first, _, last = text.partition(":")
+    return range(int(first), int(last) if last else int(first) + 1)
+
+
+def work(seeds, progress, options):
+    """Runs seeds one after the other, noting each in a file before it starts, so that a crash can be told."""
+    warnings.simplefilter("ignore")
+    failures = 0
+    for seed in seeds:
+        Path(progress).write_text(str(seed))
+        result = run_seed(seed, options.show, not options.no_shrink)
+        if result:
+            failures += 1
+            print(f"# seed {seed}: {result[0]}\n{result[1].runnable() if not options.brief else brief(result[1])}\n", flush=True)
+    return failures
+
+
+def brief(program):
+    inputs = "\n".join("    " + line.text for line in program.inputs)
+    lines = "\n".join("    " + line.text for line in program.lines)
+    held = f", {program.weights} weights" if program.weights else ""
+    return f"{program.mode}{held}, D = {program.sizes}\n{inputs}\n    --\n{lines}\n    return {', '.join(program.outputs)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0:200", help="first:last (excluded), or one")
+    parser.add_argument("--show", action="store_true", help="print each program before it runs")
+    parser.add_argument("--brief", action="store_true", help="print the lines of failing programs only")
+    parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--chunk", type=int, default=500, help="seeds that run in one process")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    seeds = parse_seeds(options.seeds)
+    if options.worker:
+        return work(seeds, options.worker, options)
+    passed = [f"--{name}" for name in ("show", "brief") if getattr(options, name)] + ["--no-shrink"] * options.no_shrink
+    outcomes = collections.Counter()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        progress = Path(folder) / "seed"
+        at = seeds.start
+        while at < seeds.stop:
+            last = min(at + options.chunk, seeds.stop)
+            progress.write_text(str(at))
+            done = subprocess.run([sys.executable, __file__, "--worker", str(progress), "--seeds", f"{at}:{last}", *passed])
+            if done.returncode in (0, 1):
+                outcomes["failed"] += done.returncode
+                at = last
+                continue
+            crashed = int(progress.read_text())
+            print(f"# seed {crashed}: the process died with status {done.returncode}\n{brief(generate(crashed))}\n", flush=True)
+            outcomes["crashed"] += 1
+            at = crashed + 1
+    print(f"{len(seeds)} seeds in {time.monotonic() - started:.0f} s, {outcomes['failed']} chunks with failures, {outcomes['crashed']} crashes")
+    return 1 if outcomes.total() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))

@@ -1,0 +1,225 @@
+"""What a call of a function does that its caller can see, and whether two calls did the same.
+
+`observe` runs a function; `difference` compares the run in eager with the compiled one: results (types, dtypes,
+shapes, strides, values, what shares memory with what), what became of the arguments, exceptions with their text.
+Values of floating point may be off by rounding: by what their type allows, or by twice eager's own error against the
+same call in float64.
+"""
+
+import dataclasses
+import math
+
+import torch
+from torch.utils import _pytree as pytree
+
+# Relative and absolute tolerance of a result that took some tens of operations.
+TOLERANCES = {
+    torch.float64: (1e-9, 1e-9),
+    torch.float32: (2e-5, 2e-5),
+    torch.float16: (4e-3, 4e-3),
+    torch.bfloat16: (3e-2, 3e-2),
+    torch.complex64: (2e-5, 2e-5),
+    torch.complex128: (1e-9, 1e-9),
+    torch.complex32: (4e-3, 4e-3),
+}
+
+
+@dataclasses.dataclass
+class Observation:
+    raised: tuple | None  # type and text of the exception
+    value: object
+    inputs: list  # the tensors among the arguments, after the call
+    written: list  # whether the version counter of each moved
+    changed: list  # whether the contents of each did
+
+
+def tensors_of(tree):
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def observe(function, arguments, seed=0):
+    """Runs ``function(*arguments)`` on the arguments themselves."""
+    inputs = tensors_of(arguments)
+    versions = [None if t.is_inference() else t._version for t in inputs]
+    raised = value = None
+    before = [t.clone() for t in inputs]
+    torch.manual_seed(seed)
+    try:
+        value = function(*arguments)
+    except Exception as error:
+        raised = (type(error).__name__, str(error))
+    written = [v is not None and t._version != v for t, v in zip(inputs, versions)]
+    changed = [t.shape != b.shape or not same_values(t, b) for t, b in zip(inputs, before)]
+    return Observation(raised, value, inputs, written, changed)
+
+
+def same_values(a, b):
+    if a.layout != torch.strided:
+        a, b = a.to_dense(), b.to_dense()
+    return bool(torch.equal(a, b) or ((a == b) | ((a != a) & (b != b))).all())
+
+
+def in_float64(tree):
+    """A copy of the arguments with floating point tensors in float64 (complex128)."""
+
+    def widen(leaf):
+        if isinstance(leaf, torch.Tensor):
+            if leaf.dtype.is_complex:
+                return leaf.detach().to(torch.complex128)
+            return leaf.detach().double() if leaf.dtype.is_floating_point else leaf.detach().clone()
+        return leaf
+
+    return pytree.tree_map(widen, tree)
+
+
+def _first_lines(text):
+    return text.strip().split("\n")[0][:300]
+
+
+def difference(expected, actual, reference=None, single=False):
+    """The first thing in which two observations differ, in words, or None. ``reference``: the call in float64.
+
+    ``single``: the function is one operator, and what a failed one has written so far is undefined.
+    """
+    if (expected.raised is None) != (actual.raised is None):
+        return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
+    if expected.raised:
+        if expected.raised[0] != actual.raised[0]:
+            return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
+        if _first_lines(expected.raised[1]) != _first_lines(actual.raised[1]):
+            return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
+    if expected.raised and single:
+        return None
+    if any(changed and a and not b for changed, a, b in zip(expected.changed, expected.written, actual.written)):
+        return f"arguments written to: {expected.written} in eager, {actual.written} compiled"
+    references = [None] * len(expected.inputs)
+    if reference is not None and reference.raised is None and len(reference.inputs) == len(references):
+        references = reference.inputs
+    for i, (a, b, r) in enumerate(zip(expected.inputs, actual.inputs, references)):
+        found = tensor_difference(a, b, r)
+        if found:
+            return f"argument {i} afterwards: {found}"
+    if expected.raised:
+        return None
+    left, left_spec = pytree.tree_flatten(expected.value)
+    right, right_spec = pytree.tree_flatten(actual.value)
+    if left_spec != right_spec:
+        return f"eager returned {left_spec}, compiled {right_spec}"
+    references = [None] * len(left)
+    if reference is not None and reference.raised is None:
+        leaves, spec = pytree.tree_flatten(reference.value)
+        if spec == left_spec:
+            references = leaves
+    for i, (a, b, r) in enumerate(zip(left, right, references)):
+        found = leaf_difference(a, b, r)
+        if found:
+            return f"result {i}: {found}"
+    return alias_difference(expected, actual, left, right)
+
+
+def _outcome(observation):
+    if observation.raised:
+        return f"raised {observation.raised[0]}: {_first_lines(observation.raised[1])}"
+    return "returned"
+
+
+def leaf_difference(expected, actual, reference):
+    if type(expected) is not type(actual):
+        return f"{type(expected).__name__} in eager, {type(actual).__name__} compiled"
+    if isinstance(expected, torch.Tensor):
+        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None)
+    if isinstance(expected, float):
+        same = expected == actual or math.isclose(expected, actual, rel_tol=1e-4) or expected != expected and actual != actual
+    else:
+        same = expected == actual
+    return None if same else f"{expected!r} in eager, {actual!r} compiled"
+
+
+def tensor_difference(expected, actual, reference=None):
+    for name in ("dtype", "shape", "layout", "device", "requires_grad"):
+        if getattr(expected, name) != getattr(actual, name):
+            return f"{name} {getattr(expected, name)} in eager, {getattr(actual, name)} compiled"
+    for name in ("is_inference", "is_conj", "is_neg"):
+        if getattr(expected, name)() != getattr(actual, name)():
+            return f"{name}() {getattr(expected, name)()} in eager, {getattr(actual, name)()} compiled"
+    if expected.layout != torch.strided:
+        return tensor_difference(expected.to_dense(), actual.to_dense())
+    if expected.is_quantized:
+        expected, actual = expected.dequantize(), actual.dequantize()
+    if expected.stride() != actual.stride():
+        return f"shape {tuple(expected.shape)}: strides {expected.stride()} in eager, {actual.stride()} compiled"
+    return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach())
+
+
+def value_difference(expected, actual, reference=None):
+    if expected.numel() == 0:
+        return None
+    dtype = expected.dtype
+    if not (dtype.is_floating_point or dtype.is_complex) or dtype not in TOLERANCES:
+        if dtype.is_floating_point:
+            expected, actual = expected.float(), actual.float()
+        wrong = ~((expected == actual) | ((expected != expected) & (actual != actual)))
+        return _describe(wrong, expected, actual, reference) if wrong.any() else None
+    if dtype.is_complex:
+        expected, actual = torch.view_as_real(expected.to(torch.complex128)), torch.view_as_real(actual.to(torch.complex128))
+        if reference is not None and reference.is_complex():
+            reference = torch.view_as_real(reference.to(torch.complex128))
+    relative, absolute = TOLERANCES[dtype]
+    expected, actual = expected.double(), actual.double()
+    close = torch.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=True)
+    if close.all():
+        return None
+    if reference is not None and reference.shape == expected.shape and not reference.dtype.is_complex:
+        reference = reference.double()
+        close |= (actual == reference) | (actual.isnan() & reference.isnan())
+        finite = reference.isfinite() & expected.isfinite() & actual.isfinite()
+        scale = reference[finite].abs().max().item() if finite.any() else 0.0
+        eager_error = (expected - reference)[finite].abs().max().item() if finite.any() else 0.0
+        allowed = 2 * eager_error + absolute * scale * 0.1
+        near = finite & ((actual - reference).abs() <= allowed)
+        # Overflow depends on the order of operations where the exact value is at the limit of the type.
+        limit = torch.finfo(dtype).max
+        near |= (reference.abs() > limit * 0.99) & (expected.isinf() | actual.isinf()) & (expected * actual > 0)
+        close |= near
+    return None if close.all() else _describe(~close, expected, actual, reference)
+
+
+def _describe(wrong, expected, actual, reference):
+    where = tuple(wrong.nonzero()[0].tolist())
+    text = f"{int(wrong.sum())} of {wrong.numel()} values differ; at {list(where)}: {expected[where].item()!r} in eager, {actual[where].item()!r} compiled"
+    if reference is not None and reference.shape == expected.shape:
+        text += f", {reference[where].item()!r} in float64"
+    return text
+
+
+def _storage(tensor):
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else None
+
+
+def alias_difference(expected, actual, left, right):
+    """Whether the same pairs of arguments and results share memory."""
+    groups = []
+    for observation, leaves in ((expected, left), (actual, right)):
+        tensors = observation.inputs + [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        seen, group = {}, []
+        for i, tensor in enumerate(tensors):
+            key = _storage(tensor)
+            group.append(i if key is None or tensor.untyped_storage().nbytes() == 0 else seen.setdefault(key, i))
+        groups.append(group)
+    if groups[0] == groups[1]:
+        for i, (a, b) in enumerate(zip(left, right)):
+            shared = isinstance(a, torch.Tensor) and groups[0][len(expected.inputs) + [isinstance(t, torch.Tensor) for t in left[:i]].count(True)]
+            if shared is not False and shared < len(expected.inputs) and a.storage_offset() != b.storage_offset():
+                return f"result {i}: storage offset {a.storage_offset()} in eager, {b.storage_offset()} compiled"
+        identity = [[next((i for i, t in enumerate(o.inputs) if t is leaf), None) for leaf in leaves]
+                    for o, leaves in ((expected, left), (actual, right))]
+        if identity[0] != identity[1]:
+            return f"results that are arguments: {identity[0]} in eager, {identity[1]} compiled"
+        return None
+    n = len(expected.inputs)
+    names = [f"argument {i}" if i < n else f"result {i - n}" for i in range(len(groups[0]))]
+    for i, (a, b) in enumerate(zip(*groups)):
+        if a != b:
+            which = [f"shares memory with {names[k]}" if k != i else "has memory of its own" for k in (a, b)]
+            return f"{names[i]} {which[0]} in eager, {which[1]} compiled"
+    return None

@@ -1,0 +1,183 @@
+"""Answers that were once wrong, by class; found by tests/fuzz."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+from eager_comparison import outcome, program
+
+
+@program(whole=True)
+def test_views_of_arguments_are_new_tensors(compile):
+    views = (
+        lambda x: x.view(5), lambda x: x.reshape(5), lambda x: x.detach(), lambda x: x[...], lambda x: x.view_as(x),
+        lambda x: x.expand(5), lambda x: x.transpose(0, 0), lambda x: x.split(5)[0], lambda x: x.permute(0),
+    )
+    x = torch.arange(5.0)
+    results = [compile(view)(x) for view in views]
+    return x, results, [result is x for result in results], compile(lambda x: x)(x) is x
+
+
+@program(whole=True)
+def test_views_of_another_type(compile):
+    x, z = torch.arange(12.0).reshape(6, 2), torch.arange(4.0).to(torch.complex64)
+    return (
+        x, compile(torch.view_as_complex)(x), compile(lambda x: x.view(torch.int32))(x), compile(lambda x: x[2:].view(torch.int16))(x),
+        compile(lambda x: x.view(torch.float64)[1:])(x), z, compile(torch.view_as_real)(z), compile(lambda z: z.imag)(z),
+    )
+
+
+@program()
+def test_views_of_written_arguments(compile):
+    base = torch.arange(9.0)
+
+    def f(x, y):
+        x += 1
+        y.t().mul_(2)
+        return x.ravel(), x[1:], y[:, 1:]
+
+    x, y = base[1:2:2], base[2:8].view(2, 3).t()
+    return compile(f)(x, y), base
+
+
+@program(whole=True)
+def test_operators_that_hide_their_views(compile):
+    x = torch.arange(12.0).view(3, 4)
+    return x, compile(lambda x: x.unsafe_chunk(2, 1))(x), compile(lambda x: (x + 1).unsafe_split(2, 1))(x), compile(
+        lambda x: (x * 2).unsafe_split_with_sizes([1, 3], 1))(x)
+
+
+@program(whole=True)
+def test_one_element_a_loop_is_read_before_it_is_stored(compile):
+    def f(x):
+        y = torch.atan2(x.to(torch.bfloat16), x.abs() + 0.5)
+        y.transpose(0, 1)[0].add_(1)
+        return y
+
+    def g(x, n):
+        y = x.exp().log1p()
+        n[0] = y[0] * 3
+        return y * 2, n
+
+    return compile(f)(torch.full((1, 1), 0.25)), compile(g)(torch.ones(1), torch.arange(3))
+
+
+INDEXING = {
+    "embedding": lambda t, i: F.embedding(i, t),
+    "index": lambda t, i: t[i],
+    "index_select": lambda t, i: t.index_select(0, i),
+    "gather": lambda t, i: t.gather(0, i[:, None].expand(-1, 3)),
+    "index_add": lambda t, i: t.index_add(0, i, t[:1].expand(len(i), -1)),
+    "index_put": lambda t, i: t.index_put((i,), t[0]),
+    "scatter": lambda t, i: t.scatter(0, i[:, None], 1.0),
+    "take": lambda t, i: t.take(i * 3),
+}
+
+
+@pytest.mark.parametrize("name", INDEXING)
+@pytest.mark.parametrize("use", ["nothing", "one row", "everything", "a reduction of a row"])
+def test_indices_out_of_range_raise_whatever_is_read(name, use):
+    def f(t, i, before, after):
+        before += 1
+        x = INDEXING[name](t, i)
+        after += 1
+        return {"nothing": lambda: t * 2, "one row": lambda: x[:1] + 1, "everything": lambda: x * 2, "a reduction of a row": lambda: x.relu()[0].sum()}[use]()
+
+    compiled = oxyfuel.compile(f)
+    t = torch.randn(4, 3)
+    for i in ([0, 1, 2], [1, 2, 4], [0, 3, 3], [2, 2, 9]):
+        runs = []
+        for function in (f, compiled):
+            counters = torch.zeros(()), torch.zeros(())
+            with torch.no_grad():
+                runs.append((outcome(function, t, torch.tensor(i), *counters), counters))
+        (expected, marks), (actual, marks_too) = runs
+        assert expected[0] == actual[0] and marks == marks_too
+        if expected[0] == "raised":
+            assert expected[1:4] == actual[1:4]
+        else:
+            torch.testing.assert_close(actual[1], expected[1])
+    assert oxyfuel.metrics()["calls_compiled"] >= 2
+
+
+@pytest.mark.parametrize("divide", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: a.fmod(b), lambda a, b: a.div(b, rounding_mode="trunc")])
+def test_integer_division_by_zero_raises_though_nobody_reads_it(divide):
+    def f(a, b):
+        divide(a, b)
+        return a + 1
+
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        oxyfuel.compile(f)(torch.arange(3), torch.tensor([1, 0, 2]))
+
+
+def test_indices_into_nothing():
+    def f(mask, t, i):
+        return t[mask].gather(0, i)
+
+    compiled = oxyfuel.compile(f)
+    assert compiled(torch.tensor([True, False]), torch.ones(2), torch.tensor([0])).tolist() == [1]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        compiled(torch.tensor([False, False]), torch.ones(2), torch.tensor([0]))
+
+
+REFUSED = {
+    "a type": lambda: torch.ones(3).bitwise_xor(2),
+    "a type in place": lambda: torch.ones(3).bool().mul_(2),
+    "two types": lambda: torch.heaviside(torch.ones(3), torch.ones(3).double()),
+    "lerp of integers": lambda: torch.arange(3).lerp(torch.arange(3), 0.5),
+    "an out of another type": lambda: torch.gather(torch.ones(2, 2), 1, torch.zeros(2, 2).long(), out=torch.ones(2, 2).double()),
+    "values of another type": lambda: torch.ones(3).index_put((torch.tensor([0]),), torch.ones(1).double()),
+    "a source of another type": lambda: torch.ones(3).scatter(0, torch.tensor([0]), torch.ones(1).double()),
+    "indices of another rank": lambda: torch.ones(3, 2).scatter_add(0, torch.tensor([0]), torch.ones(1)),
+    "bounds": lambda: torch.arange(2.5, 1.0, 3.0) + torch.arange(1, 0, 5),
+    "padding": lambda: F.avg_pool1d(torch.ones(1, 1, 9), 2, padding=-1),
+    "a divisor": lambda: F.avg_pool2d(torch.ones(1, 1, 9, 9), 2, divisor_override=0),
+    "a name": lambda: F.gelu(torch.ones(3), approximate="asdf"),
+    "a delta": lambda: F.huber_loss(torch.ones(3), torch.zeros(3), delta=0),
+    "a threshold": lambda: F.softshrink(torch.ones(3), -0.5),
+    "a weight": lambda: torch.native_layer_norm(torch.ones(1, 2, 3), (1, 2, 3), torch.ones(1, 2), None, 1e-5),
+    "a shift": lambda: torch.ones(()).roll(1, 0),
+    "no shift": lambda: torch.ones(3).roll(()),
+    "an overlap": lambda: (lambda x: x[1:].add_(x[:-1]))(torch.ones(4)),
+    "a transposed overlap": lambda: (lambda x: x.copy_(x.t()))(torch.rand(4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_eager_refuses(name):
+    expected = outcome(REFUSED[name])
+    assert expected[0] == "raised"
+    assert outcome(oxyfuel.compile(REFUSED[name]))[:3] == expected[:3]
+
+
+@program(whole=True)
+def test_strides_of_results(compile):
+    x = torch.randn(4, 1).t()
+    functions = (
+        lambda x: (x * 2)[-1].expand(2, 4), lambda x: x.clone()[-1].expand(2, 4), lambda x: (x * 2)[:, ::2], lambda x: (x + 1).expand(3, -1, -1)[:, :, 1:],
+        lambda x: torch.ones(0, 3).expand(2, 0, 3) + 1, lambda x: x.select(0, 0).diag_embed()[:2, 1:3],
+    )
+    return [compile(f)(x) for f in functions]
+
+
+@program(whole=True)
+def test_empty_tensors(compile):
+    empty = torch.zeros(0, 3)
+    return [compile(f)(empty) for f in (lambda x: x.repeat(2, 2), lambda x: x.tile(2), lambda x: x.roll(1, 0), lambda x: x.sum(0), lambda x: x.t() @ x, lambda x: torch.cat([x, x]))]
+
+
+@program(whole=True)
+def test_negative_constants(compile):
+    return compile(lambda x: F.hardshrink(x, -0.5))(torch.linspace(-1, 1, 9)), compile(lambda x: -(x * 0 - 2))(torch.ones(3))
+
+
+@program()
+def test_views_that_do_not_overlap_may_be_copied(compile):
+    def f(x):
+        x[:, 0] = x[:, 1]
+        x[2:].copy_(x[:2])
+        x[:, 1::2].add_(x[:, ::2])
+        return x * 1
+
+    return compile(f)(torch.arange(16.0).view(4, 4))

@@ -1,0 +1,26 @@
+"""Every operator in PyTorch's table of samples, compiled and in eager; tests/fuzz/operators.py has the whole of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+operators = pytest.importorskip("operators", reason="torch.testing's operators need expecttest")
+
+LETTERS = 12
+
+
+def names():
+    return [op for op in operators.operators() if op.name not in operators.UNDEFINED]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(LETTERS))
+def test_operators(part):
+    wrong = []
+    for op in names()[part::LETTERS]:
+        if torch.float32 in op.supported_dtypes("cpu"):
+            wrong += [f"{op.name}: {text}" for text in operators.check_operator(op, torch.float32, 2).wrong]
+    assert not wrong, "\n".join(wrong)
