@@ -42,7 +42,7 @@ Totals& totals() {
 }
 
 int32_t enter(std::string_view stage) {
-  for (size_t i = static_cast<size_t>(tree.open + 1); i < tree.nodes.size(); ++i)
+  for (size_t i = static_cast<size_t>(tree.open) + 1; i < tree.nodes.size(); ++i)
     if (tree.nodes[i].parent == tree.open && tree.nodes[i].stage == stage) return static_cast<int32_t>(i);
   int32_t depth = tree.open < 0 ? 0 : tree.nodes[static_cast<size_t>(tree.open)].depth + 1;
   tree.nodes.push_back({stage, tree.open, depth});
@@ -56,7 +56,7 @@ bool inside_itself(const TreeNode& node) {
 }
 
 void print_below(int32_t parent, std::string& text) {
-  for (size_t i = static_cast<size_t>(parent + 1); i < tree.nodes.size(); ++i) {
+  for (size_t i = static_cast<size_t>(parent) + 1; i < tree.nodes.size(); ++i) {
     const TreeNode& node = tree.nodes[i];
     if (node.parent != parent) continue;
     text += fmt::format("{:{}}{:<{}} {:9.3f} ms", "", 2 * node.depth, node.stage,

@@ -117,7 +117,7 @@ void remove_dead_insts(Phase& phase) {
       inst.index = static_cast<int32_t>(expressions.size() - 1);
     }
     renumbered[i] = static_cast<InstId>(kept.size());
-    kept.push_back(std::move(inst));
+    kept.push_back(inst);
   }
   phase.insts = std::move(kept);
   phase.expressions = std::move(expressions);

@@ -1,4 +1,4 @@
-// Guards: what must still hold for a captured segment to be valid (bet 6).
+// Guards: what must still hold for a captured segment to be valid.
 //
 // A GuardSet is built while capturing: every read of something that existed before the call becomes a source
 // node, every property that capture relied on becomes a check on it. Nodes are created parents first, so that

@@ -1,6 +1,7 @@
 // Operators that a packed linear or convolution applies to its result before it is stored.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -27,5 +28,38 @@ std::string activation_name(const Node& node);
 // sizes.
 Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
                         bool through_views, const FusesEpilogue& fuses);
+
+// A linear or convolution and its epilogue.
+struct EpilogueMatch {
+  int32_t node = -1;
+  Epilogue epilogue;
+
+  int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
+};
+
+// Replaces every match by the value that `emit(rewriter, match)` returns, in the place of its last node.
+// `matches`: EpilogueMatch or derived from it, in the order of their nodes. Where two want the same epilogue,
+// as in `linear(x) + linear(y)`, the first has it.
+template <class Match, class Emit>
+Graph replace_matches(const Graph& source, std::vector<Match> matches, Emit emit) {
+  std::vector<const Match*> match_at(source.nodes.size(), nullptr);  // by the match's last node
+  std::vector<bool> is_absorbed(source.nodes.size(), false);
+  for (Match& m : matches) {
+    const auto taken = [&](int32_t node) { return is_absorbed[static_cast<size_t>(node)]; };
+    if (std::ranges::any_of(m.epilogue.absorbed, taken)) m.epilogue = {};
+    for (int32_t node : m.epilogue.absorbed) is_absorbed[static_cast<size_t>(node)] = true;
+    is_absorbed[static_cast<size_t>(m.node)] = true;
+    match_at[static_cast<size_t>(m.last())] = &m;
+  }
+  Rewriter rewriter(source);
+  for (size_t i = 0; i < source.nodes.size(); ++i) {
+    const Node& node = source.nodes[i];
+    if (match_at[i])
+      rewriter.set(node.outputs.front(), emit(rewriter, *match_at[i]));
+    else if (!is_absorbed[i])
+      rewriter.keep(rewriter.renamed(node));
+  }
+  return rewriter.finish();
+}
 
 }  // namespace oxy::passes

@@ -17,14 +17,7 @@ std::optional<std::vector<int64_t>> integers(const Argument& arg) {
   return out;
 }
 
-struct Match {
-  int32_t node = -1;
-  Epilogue epilogue;
-
-  int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
-};
-
-ValueId emit_packed(Rewriter& rewriter, const Match& m) {
+ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   const Graph& source = rewriter.source();
   const Node& conv = source.nodes[static_cast<size_t>(m.node)];
   Site site{rewriter.graph(), source, conv, conv};
@@ -73,34 +66,15 @@ Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
   if (!packing.pays) return source;
   std::vector<bool> is_constant = constant_values(source);
   std::vector<int32_t> readers = only_readers(source);
-  std::vector<Match> matches;
-  std::vector<int32_t> match_at(source.nodes.size(), -1);  // by the match's last node
-  std::vector<bool> is_absorbed(source.nodes.size(), false);
+  std::vector<EpilogueMatch> matches;
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto site = convolution_site(source, source.nodes[i], is_constant);
     if (!site) continue;
     if (!is_channels_last(site->input) || !is_channels_last(site->output) || !packing.pays(*site)) continue;
-    Match m{static_cast<int32_t>(i), {}};
-    m.epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, false, packing.fuses);
-    bool taken = false;
-    for (int32_t node : m.epilogue.absorbed) taken = taken || is_absorbed[static_cast<size_t>(node)];
-    if (taken) m.epilogue = {};
-    for (int32_t node : m.epilogue.absorbed) is_absorbed[static_cast<size_t>(node)] = true;
-    is_absorbed[i] = true;
-    match_at[static_cast<size_t>(m.last())] = static_cast<int32_t>(matches.size());
-    matches.push_back(std::move(m));
+    matches.push_back({static_cast<int32_t>(i), match_epilogue(source, source.nodes[i].outputs.front(),
+                                                               readers, false, packing.fuses)});
   }
-
-  Rewriter rewriter(source);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
-    const Node& node = source.nodes[i];
-    if (match_at[i] >= 0) {
-      rewriter.set(node.outputs.front(), emit_packed(rewriter, matches[static_cast<size_t>(match_at[i])]));
-    } else if (!is_absorbed[i]) {
-      rewriter.keep(rewriter.renamed(node));
-    }
-  }
-  return rewriter.finish();
+  return replace_matches(source, std::move(matches), emit_packed);
 }
 
 }  // namespace oxy::passes

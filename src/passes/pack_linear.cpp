@@ -8,15 +8,12 @@
 namespace oxy::passes {
 namespace {
 
-struct Match {
-  int32_t node = -1;  // mm or addmm
+// Of an mm or addmm.
+struct Match : EpilogueMatch {
   ValueId x = graph::kNoValue;
   ValueId weight = graph::kNoValue;  // [in, out]
   ValueId bias = graph::kNoValue;
   LinearSite site;
-  Epilogue epilogue;
-
-  int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
 };
 
 std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<bool>& is_constant) {
@@ -98,32 +95,14 @@ Graph pack_linear(const Graph& source, const LinearPacking& packing) {
   std::vector<bool> is_constant = constant_values(source);
   std::vector<int32_t> readers = only_readers(source);
   std::vector<Match> matches;
-  std::vector<int32_t> match_at(source.nodes.size(), -1);  // by the match's last node
-  std::vector<bool> is_absorbed(source.nodes.size(), false);
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto m = match(source, static_cast<int32_t>(i), is_constant);
-    if (!m) continue;
-    if (!packing.pays(m->site)) continue;
+    if (!m || !packing.pays(m->site)) continue;
     m->epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, true, packing.fuses);
-    bool taken = false;  // as another linear's epilogue: `linear(x) + linear(y)` absorbs the addition once
-    for (int32_t node : m->epilogue.absorbed) taken = taken || is_absorbed[static_cast<size_t>(node)];
-    if (taken || !epilogue_is_viewable(source, *m)) m->epilogue = {};
-    for (int32_t node : m->epilogue.absorbed) is_absorbed[static_cast<size_t>(node)] = true;
-    is_absorbed[i] = true;
-    match_at[static_cast<size_t>(m->last())] = static_cast<int32_t>(matches.size());
+    if (!epilogue_is_viewable(source, *m)) m->epilogue = {};
     matches.push_back(std::move(*m));
   }
-
-  Rewriter rewriter(source);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
-    const Node& node = source.nodes[i];
-    if (match_at[i] >= 0) {
-      rewriter.set(node.outputs.front(), emit_packed(rewriter, matches[static_cast<size_t>(match_at[i])]));
-    } else if (!is_absorbed[i]) {
-      rewriter.keep(rewriter.renamed(node));
-    }
-  }
-  return rewriter.finish();
+  return replace_matches(source, std::move(matches), emit_packed);
 }
 
 }  // namespace oxy::passes

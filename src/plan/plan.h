@@ -1,4 +1,4 @@
-// The executable plan as data: what the runtime does on a call, with no addresses in it (architecture, bet 8).
+// The executable plan as data: what the runtime does on a call, with no addresses in it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Weights taken as constants, with a write barrier that says when one was changed (architecture, bet 6).
+// Weights taken as constants, with a write barrier that says when one was changed: freezing in docs/architecture.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -210,7 +210,7 @@ class NestBuilder {
   }
 
   static InstId add(Item& item, Inst inst) {
-    item.insts.push_back(std::move(inst));
+    item.insts.push_back(inst);
     return static_cast<InstId>(item.insts.size() - 1);
   }
 

@@ -51,7 +51,8 @@ Expr substitute(const Expr& e, const std::function<std::optional<Expr>(int64_t)>
   if (e.is_constant()) return e;
   if (e.kind() == Kind::Variable) {
     auto value = replacement(e.variable_id());
-    return value ? std::move(*value) : e;
+    if (value) return std::move(*value);
+    return e;
   }
   std::vector<Expr> operands;
   operands.reserve(e.operands().size());

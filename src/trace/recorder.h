@@ -1,5 +1,4 @@
-// Trace tensors and the recorder: torch functions called for real on trace tensors become graph nodes (bet
-// 2).
+// Trace tensors and the recorder: torch functions called for real on trace tensors become graph nodes.
 #pragma once
 
 #include <Python.h>

@@ -577,6 +577,18 @@ def test_traced_frames_belong_to_cpython(setter):
     assert layer.call(deep, 5) == 5
 
 
+def test_functions_made_after_a_trace_run_in_segments_at_once():
+    sys.settrace(lambda *_: None)
+    deep(2)
+    sys.settrace(None)
+    def fresh(x):
+        y = x + 1
+        return y
+    states = script(fresh, lambda state: ("hand over", state["offset"]))
+    assert layer.call(fresh, 1) == 2
+    assert len(states) == 1
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring")
 def test_monitored_frames_belong_to_cpython():
     events = []
