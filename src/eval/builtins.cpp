@@ -9,6 +9,7 @@
 #include "cpy/object_dict.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
 
@@ -341,29 +342,65 @@ Ref all(Evaluator& e, Arguments& a) {
   return quantified(e, a, false);
 }
 
-// An iterator over the object that C code may advance.
-Ref c_iterator(Evaluator& e, PyObject* object) {
-  Ref iterator = e.get_iterator(object);
-  if (iterator && e.is_external(iterator.get()))
-    e.stop("advances an iterator made before the captured region");
-  if (!iterator || is_builtin_iterator(iterator.get())) return iterator;
-  Ref items = e.drain(iterator.get());
-  return items ? Ref::steal(PyObject_GetIter(items.get())) : Ref();
+// Classes that take items from iterators: the C class if it may advance them, its form in Python for iterators that
+// only the evaluator can.
+Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, const char* python_form, size_t iterables) {
+  bool in_c = true;
+  for (size_t i = 0; i < std::min(iterables, a.positional.size()); ++i) {
+    Ref iterator = e.get_iterator(arg(a, i));
+    if (!iterator) return {};
+    if (e.is_external(iterator.get())) e.stop("advances an iterator made before the captured region");
+    in_c = in_c && is_builtin_iterator(iterator.get());
+    a.positional[i] = std::move(iterator);
+  }
+  if (in_c) return e.call_real(reinterpret_cast<PyObject*>(type), a);
+  Ref function = prelude_function(python_form);
+  if (!e.accepts(function.get(), a)) e.stop(fmt::format("calls {}() with unusual arguments", type->tp_name));
+  return e.call(function.get(), std::move(a));
 }
 
-Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, size_t iterables) {
-  for (size_t i = 0; i < std::min(iterables, a.positional.size()); ++i) {
-    a.positional[i] = c_iterator(e, arg(a, i));
-    if (!a.positional[i]) return {};
-  }
-  return e.call_real(reinterpret_cast<PyObject*>(type), a);
+PyTypeObject* itertools_type(const char* name) {
+  return reinterpret_cast<PyTypeObject*>(well_known("itertools", name));
 }
 
 Ref make_zip(Evaluator& e, Arguments& a) {
-  return over_iterators(e, a, &PyZip_Type, a.positional.size());
+  return over_iterators(e, a, &PyZip_Type, "zip_", a.positional.size());
 }
 Ref make_enumerate(Evaluator& e, Arguments& a) {
-  return over_iterators(e, a, &PyEnum_Type, 1);
+  return over_iterators(e, a, &PyEnum_Type, "enumerate_", 1);
+}
+Ref make_slice_of_iterator(Evaluator& e, Arguments& a) {
+  for (size_t i = 1; i < a.positional.size(); ++i)
+    if (!guards::is_constant(arg(a, i))) e.stop("calls itertools.islice() with unusual arguments");
+  return over_iterators(e, a, itertools_type("islice"), "islice_", 1);
+}
+// Iterates over its arguments one after another: a break of one of them must not come before its turn.
+Ref make_chain(Evaluator& e, Arguments& a) {
+  expect(e, a, "itertools.chain", 0, 1000);
+  return e.call(prelude_function("chain_").get(), std::move(a));
+}
+
+// They take all items of their arguments at once.
+template <const char* name>
+Ref make_combinations(Evaluator& e, Arguments& a) {
+  for (Ref& value : a.positional) {
+    if (guards::is_constant(value.get()) && !PyUnicode_Check(value.get())) continue;
+    value = e.drain(value.get());
+    if (!value) return {};
+  }
+  return e.call_real(well_known("itertools", name), a);
+}
+constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations";
+
+Ref make_repeat(Evaluator& e, Arguments& a) {
+  expect(e, a, "itertools.repeat", 1, 2);
+  return e.call_real(well_known("itertools", "repeat"), a);
+}
+
+Ref make_deque(Evaluator& e, Arguments& a) {
+  expect(e, a, "collections.deque", 0, 2, true);
+  if (!a.positional.empty() && !(a.positional[0] = e.drain(arg(a, 0)))) return {};
+  return e.call_real(well_known("collections", "deque"), a);
 }
 
 Ref make_reversed(Evaluator& e, Arguments& a) {
@@ -376,117 +413,6 @@ Ref make_reversed(Evaluator& e, Arguments& a) {
     if (!copy) return {};
   }
   return e.call_real(reinterpret_cast<PyObject*>(&PyReversed_Type), Arguments{{copy}, {}});
-}
-
-// Python text of functions that call back: evaluated like the user's own code, so that what they call is too.
-constexpr const char* kPrelude = R"(
-def map_(function, *iterables):
-    for items in zip(*iterables):
-        yield function(*items)
-
-def filter_(function, iterable):
-    for item in iterable:
-        if item if function is None else function(item):
-            yield item
-
-def reduce_(function, iterable, *initial):
-    iterator = iter(iterable)
-    value = initial[0] if initial else next(iterator)
-    for item in iterator:
-        value = function(value, item)
-    return value
-
-def accumulate_(iterable, function=None, *, initial=None):
-    iterator = iter(iterable)
-    total = initial
-    if initial is None:
-        for total in iterator:
-            break
-        else:
-            return
-    yield total
-    for item in iterator:
-        total = total + item if function is None else function(total, item)
-        yield total
-
-def pairwise_(iterable):
-    iterator = iter(iterable)
-    for first in iterator:
-        break
-    else:
-        return
-    for second in iterator:
-        yield first, second
-        first = second
-
-def takewhile_(predicate, iterable):
-    for item in iterable:
-        if not predicate(item):
-            return
-        yield item
-
-def dropwhile_(predicate, iterable):
-    iterator = iter(iterable)
-    for item in iterator:
-        if not predicate(item):
-            yield item
-            break
-    for item in iterator:
-        yield item
-
-def filterfalse_(predicate, iterable):
-    for item in iterable:
-        if not (item if predicate is None else predicate(item)):
-            yield item
-
-def starmap_(function, iterable):
-    for items in iterable:
-        yield function(*items)
-)";
-
-Ref prelude_function(const char* name) {
-  static PyObject* module_dict = [] {
-    Ref dict = Ref::steal(PyDict_New());
-    PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
-    Ref code = Ref::steal(Py_CompileString(kPrelude, "<oxyfuel prelude>", Py_file_input));
-    Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
-    PyErr_Clear();
-    return dict.release();
-  }();
-  return Ref::borrow(PyDict_GetItemString(module_dict, name));
-}
-
-Ref call_prelude(Evaluator& e, Arguments& a, const char* name) {
-  Ref function = prelude_function(name);
-  return e.call(function.get(), std::move(a));
-}
-
-Ref make_map(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "map_");
-}
-Ref make_filter(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "filter_");
-}
-Ref reduce(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "reduce_");
-}
-Ref starmap(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "starmap_");
-}
-Ref accumulate(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "accumulate_");
-}
-Ref pairwise(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "pairwise_");
-}
-Ref take_while(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "takewhile_");
-}
-Ref drop_while(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "dropwhile_");
-}
-Ref filter_false(Evaluator& e, Arguments& a) {
-  return call_prelude(e, a, "filterfalse_");
 }
 
 Ref sorted(Evaluator& e, Arguments& a) {
@@ -639,8 +565,6 @@ constexpr Entry kTable[] = {
     {"builtins", "zip", &make_zip},
     {"builtins", "enumerate", &make_enumerate},
     {"builtins", "reversed", &make_reversed},
-    {"builtins", "map", &make_map},
-    {"builtins", "filter", &make_filter},
     {"builtins", "sorted", &sorted},
     {"builtins", "hash", &hash_of},
     {"builtins", "vars", &vars_of},
@@ -649,13 +573,6 @@ constexpr Entry kTable[] = {
     {"builtins", "pow", &power},
     {"builtins", "print", &print_text},
     {"builtins", "id", &identity_of},
-    {"functools", "reduce", &reduce},
-    {"itertools", "starmap", &starmap},
-    {"itertools", "accumulate", &accumulate},
-    {"itertools", "pairwise", &pairwise},
-    {"itertools", "takewhile", &take_while},
-    {"itertools", "dropwhile", &drop_while},
-    {"itertools", "filterfalse", &filter_false},
     {"operator", "add", &binary_operator<BinaryKind::Add>},
     {"operator", "sub", &binary_operator<BinaryKind::Subtract>},
     {"operator", "mul", &binary_operator<BinaryKind::Multiply>},
@@ -674,6 +591,13 @@ constexpr Entry kTable[] = {
     {"operator", "gt", &comparison<Py_GT>},
     {"operator", "ge", &comparison<Py_GE>},
     {"operator", "getitem", &get_item},
+    {"itertools", "islice", &make_slice_of_iterator},
+    {"itertools", "chain", &make_chain},
+    {"itertools", "repeat", &make_repeat},
+    {"itertools", "product", &make_combinations<kProduct>},
+    {"itertools", "permutations", &make_combinations<kPermutations>},
+    {"itertools", "combinations", &make_combinations<kCombinations>},
+    {"collections", "deque", &make_deque},
     {"inspect", "signature", &signature},
     {"copy", "deepcopy", &deep_copy},
     {"torch.compiler", "is_compiling", &compiling},
@@ -764,7 +688,7 @@ bool is_pure_builtin(PyObject* function) {
 }
 
 bool is_pure_type(PyTypeObject* type) {
-  static constexpr std::array<std::string_view, 22> kNames = {"range",
+  static constexpr std::array<std::string_view, 14> kNames = {"range",
                                                               "slice",
                                                               "complex",
                                                               "bytes",
@@ -773,18 +697,10 @@ bool is_pure_type(PyTypeObject* type) {
                                                               "torch.device",
                                                               "torch.finfo",
                                                               "torch.iinfo",
-                                                              "property",
-                                                              "staticmethod",
-                                                              "classmethod",
-                                                              "itertools.chain",
-                                                              "itertools.repeat",
-                                                              "itertools.product",
-                                                              "itertools.islice",
                                                               "itertools.count",
                                                               "datetime.timedelta",
                                                               "operator.itemgetter",
                                                               "operator.attrgetter",
-                                                              "collections.deque",
                                                               "torch._C._InferenceMode"};
   return std::find(kNames.begin(), kNames.end(), type->tp_name) != kNames.end();
 }

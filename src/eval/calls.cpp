@@ -10,6 +10,7 @@
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
 
@@ -180,6 +181,10 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     return call(admitted_function.get(), std::move(arguments));
   }
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
+  if (Ref form = python_form(callable)) {
+    if (!accepts(form.get(), arguments)) stop(fmt::format("calls {} with unusual arguments", describe_callable(callable)));
+    return call(form.get(), std::move(arguments));
+  }
   if (is_external(callable)) {
     // A bound method of C made before the call: what it belongs to was made before the call as well.
     if (PyCFunction_Check(callable)) {
@@ -255,6 +260,9 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     for (auto& keyword : arguments.keywords) all.keywords.push_back(std::move(keyword));
     return call(function.get(), std::move(all));
   }
+  if (is_reducible(callable) && arguments.positional.size() == 1 && arguments.keywords.empty() &&
+      callable->ob_type != reinterpret_cast<PyTypeObject*>(well_known("operator", "methodcaller")))
+    return call_getter(callable, arguments.positional[0].get());
   if (std::string_view(type->tp_name) == "functools._lru_cache_wrapper") {
     pin(callable);
     if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
@@ -281,6 +289,38 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   stop(fmt::format("calls an object of type {}", type->tp_name));
 }
 
+// operator.itemgetter and attrgetter: constants of what they were made of.
+Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
+  if (is_external(getter)) pin(getter);
+  const bool item = reinterpret_cast<PyObject*>(Py_TYPE(getter)) == well_known("operator", "itemgetter");
+  Ref parts = Ref::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  if (!parts) return {};
+  PyObject* keys = PyTuple_GET_ITEM(parts.get(), 1);
+  std::vector<Ref> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(keys, i);
+    if (item) {
+      values.push_back(get_item(object, key));
+    } else {
+      std::string_view path = PyUnicode_AsUTF8(key);
+      Ref value = Ref::borrow(object);
+      while (value && !path.empty()) {
+        const size_t dot = std::min(path.find('.'), path.size());
+        Ref name = Ref::steal(PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(dot)));
+        value = get_attribute(value.get(), name.get());
+        path.remove_prefix(std::min(dot + 1, path.size()));
+      }
+      values.push_back(std::move(value));
+    }
+    if (!values.back()) return {};
+  }
+  if (values.size() == 1) return values[0];
+  Ref result = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), values[i].release());
+  return result;
+}
+
 // A method of a C type, bound to `self`.
 Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
   if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
@@ -297,6 +337,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if (name == "__call__") return call(self, std::move(arguments));
   }
   if (PyType_Check(self)) {
+    if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
+      return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
     if (name == "__call__") return call(self, std::move(arguments));
     if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
         name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
@@ -375,7 +417,13 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if ((Py_TYPE(self) == &PyDictProxy_Type)) return call_real_plain(bound, arguments);
   if (container || is_builtin_iterator(self) || PyExceptionInstance_Check(self) || PyDictKeys_Check(self) ||
       PyDictValues_Check(self) || PyDictItems_Check(self) || Py_TYPE(self) == &PyProperty_Type) {
-    if (name == "sort" && !arguments.keywords.empty()) stop("sorts in place with a key");
+    if (name == "sort" && !arguments.keywords.empty()) {
+      if (!PyList_CheckExact(self) || !arguments.positional.empty()) stop("sorts in place with a key");
+      arguments.positional.push_back(Ref::borrow(self));
+      Ref result = call(well_known("builtins", "sorted"), std::move(arguments));
+      if (!result || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), result.get()) < 0) return {};
+      return Ref::borrow(Py_None);
+    }
     if (name == "index" || name == "count" || name == "remove" || name == "__contains__") {
       for (const Ref& value : arguments.positional)
         if (has_python_special(value.get(), "__eq__"))
@@ -385,7 +433,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         hashes_itself(arguments.positional[0].get()))
       stop("a dict key that hashes itself");
     for (Ref& value : arguments.positional) {
-      if (!among(kReadsArguments, name)) continue;
+      if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
       if (PyDict_Check(value.get()))
         value = materialize(value.get());
       else if (!guards::is_constant(value.get()))
@@ -609,6 +657,13 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
     return false;
   }
   return true;
+}
+
+bool Evaluator::accepts(PyObject* function, const Arguments& arguments) {
+  Frame frame;
+  const bool fits = bind_arguments(function, arguments, frame);
+  PyErr_Clear();
+  return fits;
 }
 
 void Evaluator::pin_function(PyObject* function) {

@@ -80,6 +80,12 @@ Ref Evaluator::materialize(PyObject* object) {
 Ref Evaluator::plain(PyObject* object, const char* what) {
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
+    if (!shown_.insert(object).second) stop(fmt::format("{} is given a container that contains itself", what));
+    struct Leave {
+      std::unordered_set<PyObject*>& shown;
+      PyObject* object;
+      ~Leave() { shown.erase(object); }
+    } leave{shown_, object};
     Ref shallow = materialize(object);
     if (PyDict_Check(shallow.get())) {
       Ref result;
@@ -235,7 +241,8 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
                    PyList_Check(object) ? guards().list_item(source, i) : guards().tuple_item(source, i));
     }
     Ref copy = materialize(object);
-    return Ref::steal(PyObject_GetItem(copy.get(), key));
+    Ref part = Ref::steal(PyObject_GetItem(copy.get(), key));
+    return part == copy ? Ref::borrow(object) : part;
   }
   if (source != kNoSource && !is_identity_object(object))
     stop(fmt::format("indexes an object of type {}", Py_TYPE(object)->tp_name));

@@ -159,12 +159,16 @@ class Evaluator {
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
+  Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
   int contains_item(PyObject* dict, PyObject* key);  // an external dict: -1 error, guards the key's absence
   Ref get_item_c(PyObject* dict, PyObject* key);     // an external dict that has the key
   bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
+  // A tuple or frozenset among the constants of a code object: always the same object.
+  bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.contains(function); }
+  bool accepts(PyObject* function, const Arguments& arguments);  // whether it can be called with them
   bool bind_arguments(PyObject* function, Arguments arguments, Frame& frame);
   Ref run_generator(PyObject* generator, PyObject* sent, bool* error);  // null, no error: finished
 
@@ -202,6 +206,7 @@ class Evaluator {
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
+  bool has_global(Frame& frame, PyObject* name);  // among the globals proper
   struct Result {
     Ref value;
     SourceId unread = guards::kNoSource;
@@ -233,6 +238,9 @@ class Evaluator {
   Ref handled_before_;                             // the exception that was being handled at the start
   Ref handled_after_;                              // and at the end of a segment, if it is another one
   std::unordered_set<PyObject*> fresh_functions_;  // made while evaluating; kept alive
+
+  std::unordered_set<PyObject*> shown_;            // containers that plain() is inside of
+  std::unordered_set<PyObject*> code_constants_;   // kept alive by their code
 
   using Overlay =
       std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write

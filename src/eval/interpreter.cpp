@@ -131,9 +131,12 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     case Op::PushNull:
       stack.emplace_back();
       return Flow::Next;
-    case Op::LoadConst:
-      stack.push_back(Ref::borrow(PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg)));
+    case Op::LoadConst: {
+      PyObject* constant = PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg);
+      if (PyTuple_CheckExact(constant) || PyFrozenSet_CheckExact(constant)) code_constants_.insert(constant);
+      stack.push_back(Ref::borrow(constant));
       return Flow::Next;
+    }
     case Op::LoadFast: {
       const Ref& value = local(frame, in.arg);
       if (!value) {
@@ -152,6 +155,12 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       overwrite_local(frame, in.arg, pop(frame));
       return Flow::Next;
     case Op::DeleteFast:
+      if (!local(frame, in.arg)) {
+        PyErr_Format(PyExc_UnboundLocalError,
+                     "cannot access local variable '%U' where it is not associated with a value",
+                     PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg));
+        return Flow::Raised;
+      }
       overwrite_local(frame, in.arg, {});
       return Flow::Next;
     case Op::BinaryOp: {

@@ -81,6 +81,28 @@ bool is_method_wrapper(PyObject* object) {
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("types", "MethodWrapperType");
 }
 
+PyTypeObject* native_base(PyTypeObject* type) {
+  while (type->tp_base && is_python_class(type)) type = type->tp_base;
+  return type;
+}
+
+bool is_reducible(PyObject* object) {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == well_known("functools", "partial") || type == well_known("operator", "itemgetter") ||
+         type == well_known("operator", "attrgetter") || type == well_known("operator", "methodcaller");
+}
+
+bool is_container_iterator(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type ||
+         type == &PyDictRevIterKey_Type || type == &PyDictRevIterValue_Type ||
+         type == &PyDictRevIterItem_Type || type == &PySetIter_Type;
+}
+
+bool is_deque_type(PyTypeObject* type) {
+  return reinterpret_cast<PyObject*>(type) == well_known("collections", "deque");
+}
+
 bool is_dict_like(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyDict_Type || type == &PyODict_Type) return true;
@@ -93,7 +115,7 @@ bool is_builtin_container(PyObject* object) {
 }
 
 bool is_builtin_iterator(PyObject* object) {
-  static constexpr std::array<std::string_view, 24> kNames = {"list_iterator",
+  static constexpr std::array<std::string_view, 29> kNames = {"list_iterator",
                                                               "tuple_iterator",
                                                               "range_iterator",
                                                               "longrange_iterator",
@@ -112,6 +134,11 @@ bool is_builtin_iterator(PyObject* object) {
                                                               "enumerate",
                                                               "zip",
                                                               "odict_iterator",
+                                                              "_collections._deque_iterator",
+                                                              "_collections._deque_reverse_iterator",
+                                                              "itertools.permutations",
+                                                              "itertools.combinations",
+                                                              "generic_alias_iterator",
                                                               "itertools.chain",
                                                               "itertools.repeat",
                                                               "itertools.count",

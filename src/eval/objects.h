@@ -16,6 +16,12 @@ bool is_enum_member(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
 bool is_dict_like(PyObject* object);  // dict, OrderedDict, defaultdict: exact types
+bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
+// The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
+PyTypeObject* native_base(PyTypeObject* type);
+bool is_deque_type(PyTypeObject* type);
+// Callables of C code that hold nothing but what their __reduce__ tells: partial, itemgetter, attrgetter ...
+bool is_reducible(PyObject* object);
 bool is_builtin_iterator(PyObject* object);
 // A class of a class statement: its instances hold attributes and slots and nothing that only C code sees.
 // From Python 3.12 on many types of C modules are heap types too, so that flag does not tell.

@@ -27,6 +27,18 @@ Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   return {};
 }
 
+bool Evaluator::has_global(Frame& frame, PyObject* name) {
+  PyObject* globals = frame.globals.get();
+  if (auto written = attribute_effect(globals, name)) return static_cast<bool>(*written);
+  const SourceId source = guards().pinned(globals);
+  if (PyDict_GetItemWithError(globals, name)) {
+    admit_presence(guards().dict_item(source, name));
+    return true;
+  }
+  guards().require(source, CheckKind::Absent, name);
+  return false;
+}
+
 Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   auto variable = [&]() -> Ref& { return local(frame, in.arg); };
@@ -50,9 +62,15 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       record_global_effect(frame.globals.get(), name_at(frame, in.arg), value.get());
       return Flow::Next;
     }
-    case Op::DeleteGlobal:
-      record_global_effect(frame.globals.get(), name_at(frame, in.arg), nullptr);
+    case Op::DeleteGlobal: {
+      PyObject* name = name_at(frame, in.arg);
+      if (!has_global(frame, name)) {
+        PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+        return Flow::Raised;
+      }
+      record_global_effect(frame.globals.get(), name, nullptr);
       return Flow::Next;
+    }
     case Op::MakeCell:
       variable() = Ref::steal(PyCell_New(variable().get()));
       return variable() ? Flow::Next : Flow::Raised;
@@ -95,6 +113,7 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     }
     case Op::DeleteDeref:
       if (is_external(variable().get())) stop("deletes a variable of an enclosing function");
+      if (!PyCell_GET(variable().get())) stop("deletes a variable that is not bound");
       PyCell_Set(variable().get(), nullptr);
       return Flow::Next;
     case Op::LoadSuperAttr:

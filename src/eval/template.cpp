@@ -7,6 +7,22 @@ namespace oxy::eval {
 
 using cpy::Ref;
 
+namespace {
+
+Ref container_iterator(PyObject* container, PyTypeObject* type) {
+  const char* view = nullptr;
+  if (type == &PyDictIterValue_Type || type == &PyDictRevIterValue_Type) view = "values";
+  if (type == &PyDictIterItem_Type || type == &PyDictRevIterItem_Type) view = "items";
+  Ref source = view ? Ref::steal(PyObject_CallMethod(container, view, nullptr)) : Ref::borrow(container);
+  if (!source) return {};
+  const bool backward = type == &PyDictRevIterKey_Type || type == &PyDictRevIterValue_Type ||
+                        type == &PyDictRevIterItem_Type;
+  if (!backward) return Ref::steal(PyObject_GetIter(source.get()));
+  return Ref::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), source.get()));
+}
+
+}  // namespace
+
 Ref Rebuilder::build(const Template& t) {
   const auto index = static_cast<size_t>(t.index);
   switch (t.kind) {
@@ -92,6 +108,16 @@ Ref Rebuilder::make(size_t index) {
       filled = true;
       break;
     }
+    case ObjectKind::Iterator: {
+      Ref container = t.items.empty() ? Ref::steal(type == &PySetIter_Type ? PySet_New(nullptr) : PyDict_New())
+                                      : build(t.items[0]);
+      object = container ? container_iterator(container.get(), type) : Ref();
+      const Py_ssize_t given = t.items.empty() ? 1 : PyLong_AsSsize_t(t.items[1].object.get());
+      for (Py_ssize_t i = 0; object && i < given; ++i)
+        static_cast<void>(Ref::steal(type->tp_iternext(object.get())));
+      filled = true;
+      break;
+    }
     case ObjectKind::Exception: {
       Ref args = build(t.contents);
       if (!args) return {};
@@ -117,12 +143,16 @@ Ref Rebuilder::make(size_t index) {
       break;
     case ObjectKind::Instance: {
       // The __new__ of the C type that the class is built on: no Python code runs.
-      PyTypeObject* base = type;
-      while (base->tp_base && is_python_class(base)) base = base->tp_base;
+      PyTypeObject* base = native_base(type);
       Ref no_args = Ref::steal(PyTuple_New(0));
       object = Ref::steal(base->tp_new(type, no_args.get(), nullptr));
       if (object && PyDict_Check(object.get()) && base == &PyODict_Type) {
         if (base->tp_init(object.get(), no_args.get(), nullptr) < 0) return {};
+      }
+      if (object && is_deque_type(base)) {
+        Ref limit = build(t.items[0]);
+        Ref args = Ref::steal(PyTuple_Pack(2, no_args.get(), limit.get()));
+        if (base->tp_init(object.get(), args.get(), nullptr) < 0) return {};
       }
       break;
     }
@@ -186,10 +216,13 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           if (PyList_SetSlice(object, 0, 0, contents.get()) < 0) return false;
         } else if (PyAnySet_Check(object)) {
           if (_PySet_Update(object, contents.get()) < 0) return false;
+        } else {
+          Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "O", contents.get()));
+          if (!done) return false;
         }
       }
       return fill_pairs(
-          0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
+          is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
     }
     case ObjectKind::Function: {
       auto* function = reinterpret_cast<PyFunctionObject*>(object);

@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/object_dict.h"
-#include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
@@ -86,7 +85,9 @@ Template TemplateBuilder::build(PyObject* object) {
     }
     return constant(object);
   }
-  if (is_value_object(object) || is_identity_object(object)) return constant(object);
+  const bool of_code = evaluator_.is_code_constant(object);
+  if (of_code || ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))
+    return constant(object);
   if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
   if (is_generator(object)) evaluator_.stop("a generator outlives the captured region");
 
@@ -138,11 +139,41 @@ Template TemplateBuilder::build(PyObject* object) {
     return with_items(ObjectKind::Cell, nullptr, [&](std::vector<Template>& items) {
       if (PyCell_GET(object)) items.push_back(build(PyCell_GET(object)));
     });
-  if (is_builtin_iterator(object) || type == well_known("functools", "partial")) return reduced(object);
+  if (is_builtin_iterator(object) || is_reducible(object)) return reduced(object);
   return instance(object);
 }
 
+// Its __reduce__ gives a list of what remains: an iterator that does not see changes of the container.
+Template TemplateBuilder::container_iterator(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  Ref container;
+  type->tp_traverse(
+      object,
+      [](PyObject* found, void* result) {
+        if (PyDict_Check(found) || PyAnySet_Check(found)) *static_cast<Ref*>(result) = Ref::borrow(found);
+        return 0;
+      },
+      &container);
+  Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  const Py_ssize_t remaining = parts ? PyObject_Size(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0)) : -1;
+  if (remaining < 0) {
+    PyErr_Clear();
+    evaluator_.stop("an iterator over a container that has changed outlives the captured region");
+  }
+  const int32_t index = reserve(object, ObjectKind::Iterator, reinterpret_cast<PyObject*>(type));
+  std::vector<Template> items;
+  if (container) {
+    items.push_back(build(container.get()));
+    items.push_back(constant(Ref::steal(PyLong_FromSsize_t(PyObject_Size(container.get()) - remaining)).get()));
+  }
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  return {TemplateKind::Object, index, {}};
+}
+
 Template TemplateBuilder::reduced(PyObject* object) {
+  if (is_container_iterator(object)) return container_iterator(object);
+  if (std::string_view(Py_TYPE(object)->tp_name) == "odict_iterator")
+    evaluator_.stop("an iterator over an ordered dict outlives the captured region");
   Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 ||
       PyTuple_GET_SIZE(parts.get()) > 3) {
@@ -162,15 +193,14 @@ Template TemplateBuilder::reduced(PyObject* object) {
 
 Template TemplateBuilder::instance(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  PyTypeObject* base = type;
-  while (base->tp_base && is_python_class(base)) base = base->tp_base;
+  PyTypeObject* base = native_base(type);
   const bool exception = PyExceptionInstance_Check(object);
   // It has a traceback and a context that belong to one run.
   if (exception && evaluator_.raised_.contains(object))
     evaluator_.stop("an exception that was raised outlives the captured region");
   const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type ||
-                     base == &PyList_Type || base == &PySet_Type;
-  if (!exception && (!known || (!is_python_class(type) && base != &PyODict_Type)))
+                     base == &PyList_Type || base == &PySet_Type || is_deque_type(base);
+  if (!exception && (!known || (type == base && base != &PyODict_Type && !is_deque_type(base))))
     evaluator_.stop(fmt::format("an object of type {} outlives the captured region", type->tp_name));
   const int32_t index = reserve(object, exception ? ObjectKind::Exception : ObjectKind::Instance,
                                 reinterpret_cast<PyObject*>(type));
@@ -190,6 +220,8 @@ Template TemplateBuilder::instance(PyObject* object) {
         PyDict_SetItem(copy.get(), key, PyDict_GetItemWithError(object, key));
       }
       if (!PyODict_Check(object)) PyDict_Update(copy.get(), object);
+    } else if (is_deque_type(base)) {
+      copy = Ref::steal(PySequence_List(object));
     } else if (PyList_Check(object)) {
       copy = Ref::steal(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
     } else {
@@ -201,6 +233,7 @@ Template TemplateBuilder::instance(PyObject* object) {
     contents = build(copy.get());
   }
   std::vector<Template> items;
+  if (is_deque_type(base)) items.push_back(build(Ref::steal(PyObject_GetAttrString(object, "maxlen")).get()));
   if (PyObject* dict = cpy::materialized_dict(object)) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;

@@ -1,0 +1,389 @@
+#include "eval/prelude.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "eval/objects.h"
+
+namespace oxy::eval {
+
+using cpy::Ref;
+
+namespace {
+
+// Iterators are made when the function is called, items are taken when they are asked for, as the real ones do.
+constexpr const char* kPrelude = R"(
+def map_(function, iterable, *iterables):
+    return run_map(function, [iter(each) for each in (iterable, *iterables)])
+
+def run_map(function, iterators):
+    while True:
+        items = []
+        for iterator in iterators:
+            for item in iterator:
+                break
+            else:
+                return
+            items.append(item)
+        try:
+            value = function(*items)
+        except StopIteration:
+            return
+        yield value
+
+def filter_(function, iterable, /):
+    return run_filter(function, iter(iterable), True)
+
+def filterfalse_(function, iterable, /):
+    return run_filter(function, iter(iterable), False)
+
+def run_filter(function, iterator, wanted):
+    for item in iterator:
+        if bool(item if function is None or function is bool else function(item)) is wanted:
+            yield item
+
+def zip_(*iterables):
+    return run_zip([iter(each) for each in iterables])
+
+def run_zip(iterators):
+    while iterators:
+        items = []
+        for iterator in iterators:
+            for item in iterator:
+                break
+            else:
+                return
+            items.append(item)
+        yield tuple(items)
+
+def zip_longest_(*iterables, fillvalue=None):
+    return run_zip_longest([iter(each) for each in iterables], fillvalue)
+
+def run_zip_longest(iterators, fillvalue):
+    active = len(iterators)
+    while active:
+        items = []
+        for i in range(len(iterators)):
+            if iterators[i] is None:
+                items.append(fillvalue)
+                continue
+            for item in iterators[i]:
+                items.append(item)
+                break
+            else:
+                active -= 1
+                if not active:
+                    return
+                iterators[i] = None
+                items.append(fillvalue)
+        yield tuple(items)
+
+def enumerate_(iterable, start=0):
+    return run_enumerate(iter(iterable), start)
+
+def run_enumerate(iterator, number):
+    for item in iterator:
+        yield number, item
+        number += 1
+
+def islice_(iterable, *bounds):
+    bounds = slice(*bounds)
+    start = 0 if bounds.start is None else bounds.start
+    step = 1 if bounds.step is None else bounds.step
+    return run_islice(iter(iterable), start, bounds.stop, step)
+
+def run_islice(iterator, start, stop, step):
+    taken, wanted = 0, start
+    while stop is None or wanted < stop:
+        for item in iterator:
+            break
+        else:
+            return
+        if taken == wanted:
+            yield item
+            wanted += step
+        taken += 1
+    while taken < stop:
+        for item in iterator:
+            break
+        else:
+            return
+        taken += 1
+
+def chain_(*iterables):
+    return run_chain(iter(iterables))
+
+def chain_from_iterable(iterables, /):
+    return run_chain(iter(iterables))
+
+def run_chain(iterables):
+    for iterable in iterables:
+        for item in iterable:
+            yield item
+
+def compress_(data, selectors):
+    return run_compress(run_zip([iter(data), iter(selectors)]))
+
+def run_compress(pairs):
+    for item, selected in pairs:
+        if selected:
+            yield item
+
+def cycle_(iterable, /):
+    return run_cycle(iter(iterable))
+
+def run_cycle(iterator):
+    saved = []
+    for item in iterator:
+        saved.append(item)
+        yield item
+    while saved:
+        for item in saved:
+            yield item
+
+def starmap_(function, iterable, /):
+    return run_starmap(function, iter(iterable))
+
+def run_starmap(function, iterator):
+    for items in iterator:
+        yield function(*items)
+
+def accumulate_(iterable, func=None, *, initial=None):
+    return run_accumulate(iter(iterable), func, initial)
+
+def run_accumulate(iterator, function, total):
+    if total is None:
+        for total in iterator:
+            break
+        else:
+            return
+    yield total
+    for item in iterator:
+        total = total + item if function is None else function(total, item)
+        yield total
+
+def pairwise_(iterable, /):
+    return run_pairwise(iter(iterable))
+
+def run_pairwise(iterator):
+    for first in iterator:
+        break
+    else:
+        return
+    for second in iterator:
+        yield first, second
+        first = second
+
+def takewhile_(predicate, iterable, /):
+    return run_takewhile(predicate, iter(iterable))
+
+def run_takewhile(predicate, iterator):
+    for item in iterator:
+        if not predicate(item):
+            return
+        yield item
+
+def dropwhile_(predicate, iterable, /):
+    return run_dropwhile(predicate, iter(iterable))
+
+def run_dropwhile(predicate, iterator):
+    for item in iterator:
+        if not predicate(item):
+            yield item
+            break
+    for item in iterator:
+        yield item
+
+def reduce_one(function, iterable, /):
+    iterator = iter(iterable)
+    for value in iterator:
+        break
+    else:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    for item in iterator:
+        value = function(value, item)
+    return value
+
+def reduce_(function, iterable, /, *initial):
+    if not initial:
+        return reduce_one(function, iterable)
+    value, = initial
+    for item in iterable:
+        value = function(value, item)
+    return value
+
+def setitem(a, b, c, /):
+    a[b] = c
+
+def delitem(a, b, /):
+    del a[b]
+
+def contains(a, b, /):
+    return b in a
+
+def not_(a, /):
+    return not a
+
+def truth(a, /):
+    return bool(a)
+
+def is_(a, b, /):
+    return a is b
+
+def is_not(a, b, /):
+    return a is not b
+
+def neg(a, /):
+    return -a
+
+def pos(a, /):
+    return +a
+
+def invert(a, /):
+    return ~a
+
+def abs_(a, /):
+    return abs(a)
+
+def lshift(a, b, /):
+    return a << b
+
+def rshift(a, b, /):
+    return a >> b
+
+def iadd(a, b, /):
+    a += b
+    return a
+
+def isub(a, b, /):
+    a -= b
+    return a
+
+def imul(a, b, /):
+    a *= b
+    return a
+
+def imatmul(a, b, /):
+    a @= b
+    return a
+
+def itruediv(a, b, /):
+    a /= b
+    return a
+
+def ifloordiv(a, b, /):
+    a //= b
+    return a
+
+def imod(a, b, /):
+    a %= b
+    return a
+
+def ipow(a, b, /):
+    a **= b
+    return a
+
+def iand(a, b, /):
+    a &= b
+    return a
+
+def ior(a, b, /):
+    a |= b
+    return a
+
+def ixor(a, b, /):
+    a ^= b
+    return a
+
+def ilshift(a, b, /):
+    a <<= b
+    return a
+
+def irshift(a, b, /):
+    a >>= b
+    return a
+)";
+
+struct Entry {
+  const char* module;
+  const char* name;
+  const char* function;  // of the prelude
+};
+
+constexpr Entry kForms[] = {
+    {"builtins", "map", "map_"},
+    {"builtins", "filter", "filter_"},
+    {"functools", "reduce", "reduce_"},
+    {"itertools", "starmap", "starmap_"},
+    {"itertools", "accumulate", "accumulate_"},
+    {"itertools", "pairwise", "pairwise_"},
+    {"itertools", "takewhile", "takewhile_"},
+    {"itertools", "dropwhile", "dropwhile_"},
+    {"itertools", "filterfalse", "filterfalse_"},
+    {"itertools", "zip_longest", "zip_longest_"},
+    {"itertools", "compress", "compress_"},
+    {"itertools", "cycle", "cycle_"},
+    {"operator", "setitem", "setitem"},
+    {"operator", "delitem", "delitem"},
+    {"operator", "contains", "contains"},
+    {"operator", "not_", "not_"},
+    {"operator", "truth", "truth"},
+    {"operator", "is_", "is_"},
+    {"operator", "is_not", "is_not"},
+    {"operator", "neg", "neg"},
+    {"operator", "pos", "pos"},
+    {"operator", "invert", "invert"},
+    {"operator", "inv", "invert"},
+    {"operator", "abs", "abs_"},
+    {"operator", "lshift", "lshift"},
+    {"operator", "rshift", "rshift"},
+    {"operator", "iadd", "iadd"},
+    {"operator", "isub", "isub"},
+    {"operator", "imul", "imul"},
+    {"operator", "imatmul", "imatmul"},
+    {"operator", "itruediv", "itruediv"},
+    {"operator", "ifloordiv", "ifloordiv"},
+    {"operator", "imod", "imod"},
+    {"operator", "ipow", "ipow"},
+    {"operator", "iand", "iand"},
+    {"operator", "ior", "ior"},
+    {"operator", "ixor", "ixor"},
+    {"operator", "ilshift", "ilshift"},
+    {"operator", "irshift", "irshift"},
+};
+
+}  // namespace
+
+Ref prelude_function(const char* name) {
+  // Never destroyed, as the functions in it.
+  static PyObject* module_dict = [] {
+    Ref dict = Ref::steal(PyDict_New());
+    PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
+    Ref code = Ref::steal(Py_CompileString(kPrelude, "<oxyfuel prelude>", Py_file_input));
+    Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
+    check(static_cast<bool>(result), "the prelude is no Python");
+    return dict.release();
+  }();
+  PyObject* function = PyDict_GetItemString(module_dict, name);
+  check(function != nullptr, "a function that the prelude lacks");
+  return Ref::borrow(function);
+}
+
+Ref python_form(PyObject* callable) {
+  if (!PyCFunction_Check(callable) && !PyType_Check(callable)) return {};
+  static const auto& forms = *[] {
+    auto* table = new std::unordered_map<PyObject*, const char*>;
+    for (const Entry& entry : kForms) {
+      Ref module = Ref::steal(PyImport_ImportModule(entry.module));
+      PyObject* object = module ? well_known(entry.module, entry.name) : nullptr;
+      PyErr_Clear();
+      if (object) table->emplace(object, entry.function);
+    }
+    return table;
+  }();
+  auto it = forms.find(callable);
+  return it == forms.end() ? Ref() : prelude_function(it->second);
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,218 @@
+"""CPython's own test modules with every test function compiled: the same outcomes as without.
+
+    python tests/cpython/run.py [--modules test_dict,test_list] [--jobs 2] [--write] [--timeout 600]
+
+Each module runs in two processes, one as it is and one with every test method wrapped by ``oxyfuel.compile``. Prints
+the tests whose outcomes differ; ``--write`` writes the table docs/cpython-tests.md. A reason for a difference that is
+meant to stay stands in ``KNOWN``. Exits with 1 if a required module differs in a way that is not known.
+"""
+
+import argparse
+import concurrent.futures
+import faulthandler
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIRED = (
+    "test_generators test_coroutines test_contextlib test_exceptions test_dict test_list test_set test_iter test_itertools "
+    "test_functools test_collections test_dataclasses test_enum test_descr test_scope test_with test_raise test_copy "
+    "test_unpack test_patma"
+).split()
+MORE = (
+    "test_abc test_augassign test_bool test_builtin test_class test_closure test_compare test_complex test_contains test_decorators "
+    "test_defaultdict test_deque test_dictviews test_dynamic test_enumerate test_except_star test_exception_hierarchy "
+    "test_exception_variations test_extcall test_float test_fstring test_funcattrs test_generator_stop test_genexps test_global "
+    "test_hash test_heapq test_index test_int test_isinstance test_keywordonlyarg test_listcomps test_long test_math test_metaclass "
+    "test_named_expressions test_operator test_opcodes test_ordered_dict test_pow test_positional_only_arg test_property test_range "
+    "test_richcmp test_setcomps test_slice test_sort test_string test_structseq test_subclassinit test_super test_sys_setprofile "
+    "test_traceback test_tuple test_types test_typing test_unary test_userdict test_userlist test_weakref test_yield_from "
+    "test_asyncgen test_bytes test_bisect test_frame test_sys_settrace test_unpack_ex test_weakset test_random test_statistics "
+    "test_string_literals test_print test_inspect test_pprint test_json test_re test_textwrap test_functools"
+).split()
+
+# (module, beginning of the test's id): why its outcome differs.
+KNOWN = {}
+
+
+class Recorder(unittest.TestResult):
+    """One line for the start and one for the outcome of each test."""
+
+    def __init__(self, out):
+        super().__init__()
+        self.out, self.outcome = out, None
+
+    def tell(self, **line):
+        self.out.write(json.dumps(line) + "\n")
+        self.out.flush()
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.outcome, self.text = "ok", ""
+        self.tell(begin=test.id())
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.tell(test=test.id(), outcome=self.outcome, text=self.text[-1500:])
+
+    def set(self, outcome, err=None):
+        self.outcome = outcome
+        if err is not None:
+            self.text = "".join(__import__("traceback").format_exception(*err))
+
+    def addError(self, test, err):
+        self.set("error", err)
+
+    def addFailure(self, test, err):
+        self.set("failure", err)
+
+    def addSkip(self, test, reason):
+        self.set("skip")
+
+    def addExpectedFailure(self, test, err):
+        self.set("expected failure")
+
+    def addUnexpectedSuccess(self, test):
+        self.set("unexpected success")
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.set("failure", err)
+
+
+def cases_of(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases_of(item)
+        else:
+            yield item
+
+
+def run_module(name, compiled, skip):
+    """In a process of its own: runs the module's tests and writes their outcomes."""
+    out = os.fdopen(os.dup(1), "w")
+    sys.stdout = io.StringIO()
+    from test import support
+
+    support.verbose = False
+    import torch  # noqa: F401: both runs have what is loaded with it
+
+    import oxyfuel
+
+    module = importlib.import_module("test." + name)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    for case in cases_of(suite):
+        method_name = getattr(case, "_testMethodName", None)
+        if compiled and isinstance(case, unittest.TestCase) and type(case).__name__ not in ("_FailedTest", "DocTestCase"):
+            setattr(case, method_name, oxyfuel.compile(getattr(case, method_name), backend="eager"))
+        if case.id() in skip:
+            setattr(case, method_name, unittest.skip("ends the process")(lambda: None))
+    suite.run(Recorder(out))
+
+
+def outcomes(name, compiled, timeout):
+    """{test id: (outcome, text)}; a test that ends the process has the outcome "crash"."""
+    found, skip = {}, []
+    environment = dict(os.environ, OXYFUEL_STRICT="1", PYTHONHASHSEED="0")
+    for _ in range(6):
+        mode = "compiled" if compiled else "plain"
+        command = [sys.executable, "-W", "ignore", __file__, "--run", name, mode, json.dumps(skip)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, cwd="/tmp")
+            stdout, stderr, code = done.stdout, done.stderr, done.returncode
+        except subprocess.TimeoutExpired as late:
+            stdout, stderr, code = (late.stdout or b"").decode(), "", "timeout"
+        begun = None
+        for line in stdout.splitlines():
+            if not line.startswith("{"):
+                continue
+            answer = json.loads(line)
+            if "begin" in answer:
+                begun = answer["begin"]
+            elif answer["test"] not in skip:
+                found[answer["test"]] = (answer["outcome"], answer["text"])
+                begun = None
+        if code == 0 or begun is None:
+            if code != 0 and not found:
+                found["<module>"] = ("crash", str(stderr)[-1500:])
+            return found
+        found[begun] = ("timeout" if code == "timeout" else "crash", f"{code} {stderr[-1500:]}")
+        skip.append(begun)
+    return found
+
+
+def compare(name, timeout):
+    plain, compiled = outcomes(name, False, timeout), outcomes(name, True, timeout)
+    differing = {}
+    for test in sorted(set(plain) | set(compiled)):
+        a, b = plain.get(test, ("missing", ""))[0], compiled.get(test, ("missing", ""))
+        if a != b[0]:
+            differing[test] = (a, *b)
+    return name, len(plain), differing
+
+
+def reason_for(module, test):
+    for (known_module, beginning), reason in KNOWN.items():
+        if module == known_module and beginning in test:
+            return reason
+    return ""
+
+
+def table(results):
+    lines = [
+        "# CPython's own tests, compiled",
+        "",
+        f"Python {sys.version.split()[0]}'s test modules with every test method wrapped by `oxyfuel.compile(..., backend=\"eager\")`,",
+        "compared with the same run without: `tests/cpython/run.py --write` makes this table.",
+        "",
+        "| module | tests | same outcome | differing |",
+        "|---|---|---|---|",
+    ]
+    for name, count, differing in sorted(results):
+        cells = [f"`{test.split('.', 2)[-1]}`: {a}, compiled {b}" + (f" ({reason_for(name, test)})" if reason_for(name, test) else "") for test, (a, b, _) in differing.items()]
+        lines.append(f"| {name} | {count} | {count - len(differing)} | {'; '.join(cells)} |")
+    total = sum(count for _, count, _ in results)
+    different = sum(len(differing) for _, _, differing in results)
+    lines += ["", f"{len(results)} modules, {total} tests, {total - different} with the same outcome ({100 * (total - different) / max(total, 1):.1f} %).", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--modules", default="required", help="names, 'required' or 'all'")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--verbose", action="store_true", help="print how the differing tests end")
+    options = parser.parse_args()
+    names = {"required": REQUIRED, "all": list(dict.fromkeys(REQUIRED + MORE))}.get(options.modules) or options.modules.split(",")
+    results, bad = [], False
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(compare, name, options.timeout) for name in names]):
+            name, count, differing = done.result()
+            results.append((name, count, differing))
+            print(f"{name}: {count} tests, {len(differing)} differ", flush=True)
+            for test, (a, b, text) in differing.items():
+                reason = reason_for(name, test)
+                bad = bad or (name in REQUIRED and not reason)
+                print(f"    {test}: {a}, compiled {b} {reason}")
+                if options.verbose:
+                    print("        " + text[-700:].replace("\n", "\n        "), flush=True)
+    if options.write:
+        (ROOT / "docs" / "cpython-tests.md").write_text(table(results))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--run"]:
+        faulthandler.enable()
+        run_module(sys.argv[2], sys.argv[3] == "compiled", set(json.loads(sys.argv[4])))
+        sys.stdout = sys.__stdout__
+        os._exit(0)
+    sys.exit(main())
