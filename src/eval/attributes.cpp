@@ -1,5 +1,6 @@
 // Attribute access, as CPython resolves it, with a guard for every place that was looked at.
 #include <fmt/format.h>
+#include <structmember.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
@@ -374,13 +375,20 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       if (value) args.push_back(Ref::borrow(value));
       return static_cast<bool>(call_positional(setter.get(), std::move(args)));
     }
-    if (is_external(object)) {
-      if (kind != &PyMemberDescr_Type)
+    if (is_external(object) && kind == &PyMemberDescr_Type) {
+      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor.get())->d_member;
+      if (member->type != T_OBJECT_EX || (member->flags & READONLY))
         stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
+      if (!value && !bind_descriptor(descriptor.get(), object, type)) {
+        PyErr_SetObject(PyExc_AttributeError, name);
+        return false;
+      }
       record_attribute_effect(object, name, value);
       return true;
     }
     Ref set = type_lookup(kind, interned(value ? "__set__" : "__delete__").get());
+    if (is_external(object) && !(set && PyFunction_Check(set.get())))
+      stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
     if (set && PyFunction_Check(set.get())) {
       std::vector<Ref> args;
       args.push_back(pin(descriptor.get()));
@@ -396,17 +404,24 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
     attribute_error(object, name);
     return false;
   }
-  const SourceId source = instance_dict_source(object);
-  if (!value && !attribute_effect(dict, name)) {
-    if (!PyDict_GetItemWithError(dict, name)) {
-      guards().require(source, CheckKind::Absent, name);
-      attribute_error(object, name);
-      return false;
-    }
-    admit_presence(guards().dict_item(source, name));
+  instance_dict_source(object);
+  if (!value && !has_entry(dict, name)) {
+    attribute_error(object, name);
+    return false;
   }
   record_attribute_effect(dict, name, value);
   return true;
+}
+
+bool Evaluator::has_entry(PyObject* dict, PyObject* name) {
+  if (auto written = attribute_effect(dict, name)) return static_cast<bool>(*written);
+  const SourceId source = source_of(dict);
+  if (PyDict_GetItemWithError(dict, name)) {
+    admit_presence(guards().dict_item(source, name));
+    return true;
+  }
+  guards().require(source, CheckKind::Absent, name);
+  return false;
 }
 
 bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value) {
@@ -417,6 +432,7 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
     pin(object);
     PyObject* dict = PyModule_GetDict(object);
     sources_.emplace(dict, guards().pinned(dict));
+    if (!value && !has_entry(dict, name)) stop("deletes an attribute that a module lacks");
     record_attribute_effect(dict, name, value);
     return true;
   }

@@ -144,6 +144,7 @@ class Evaluator {
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
   SourceId instance_dict_source(PyObject* object);
+  bool has_entry(PyObject* dict, PyObject* name);  // an external dict, as written so far
 
   // --- calls.cpp
   Ref call(PyObject* callable, Arguments arguments);
@@ -206,7 +207,6 @@ class Evaluator {
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
-  bool has_global(Frame& frame, PyObject* name);  // among the globals proper
   struct Result {
     Ref value;
     SourceId unread = guards::kNoSource;

@@ -27,18 +27,6 @@ Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   return {};
 }
 
-bool Evaluator::has_global(Frame& frame, PyObject* name) {
-  PyObject* globals = frame.globals.get();
-  if (auto written = attribute_effect(globals, name)) return static_cast<bool>(*written);
-  const SourceId source = guards().pinned(globals);
-  if (PyDict_GetItemWithError(globals, name)) {
-    admit_presence(guards().dict_item(source, name));
-    return true;
-  }
-  guards().require(source, CheckKind::Absent, name);
-  return false;
-}
-
 Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   auto variable = [&]() -> Ref& { return local(frame, in.arg); };
@@ -64,7 +52,8 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     }
     case Op::DeleteGlobal: {
       PyObject* name = name_at(frame, in.arg);
-      if (!has_global(frame, name)) {
+      sources_.emplace(frame.globals.get(), guards().pinned(frame.globals.get()));
+      if (!has_entry(frame.globals.get(), name)) {
         PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
         return Flow::Raised;
       }

@@ -95,6 +95,9 @@ class Describer:
 
     def error(self, error):
         lines = [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.filename]
+        if isinstance(error, UnboundLocalError) and lines:
+            # CPython 3.11 fuses a store with the load behind it, and then names the store's line.
+            lines[-1] = (lines[-1][0], None)
         return (self.describe(error.args), ADDRESS.sub("0x", str(error)), lines, self.describe(error.__cause__), self.describe(error.__context__),
                 error.__suppress_context__, self.describe(vars(error)))
 
