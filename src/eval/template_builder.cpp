@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/object_dict.h"
+#include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
