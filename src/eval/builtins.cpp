@@ -192,6 +192,7 @@ Ref make_set(Evaluator& e, Arguments& a) {
   return hashed(e, a, "set", &PySet_New);
 }
 Ref make_frozenset(Evaluator& e, Arguments& a) {
+  if (a.positional.size() == 1 && PyFrozenSet_CheckExact(arg(a, 0))) return a.positional[0];
   return hashed(e, a, "frozenset", &PyFrozenSet_New);
 }
 

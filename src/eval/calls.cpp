@@ -340,6 +340,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
       return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
     if (name == "__call__") return call(self, std::move(arguments));
+    if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
+        is_python_class(reinterpret_cast<PyTypeObject*>(self)))
+      stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
     if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
         name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
         name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
@@ -514,6 +517,8 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
     stop(fmt::format("makes a tensor of class {}", type->tp_name));
   Ref new_name = Ref::steal(PyUnicode_InternFromString("__new__"));
   Ref init_name = Ref::steal(PyUnicode_InternFromString("__init__"));
+  if (type_lookup(type, Ref::steal(PyUnicode_InternFromString("__del__")).get()))
+    stop(fmt::format("makes an object of class {}, which has a finalizer", type->tp_name));
   Ref maker = type_lookup(type, new_name.get());
   if (!maker) stop(fmt::format("class {} has no __new__", type->tp_name));
   Ref maker_function = Py_TYPE(maker.get()) == &PyStaticMethod_Type

@@ -10,6 +10,7 @@
 
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
+#include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/template_builder.h"
@@ -66,6 +67,7 @@ Evaluator::Evaluator(const CaptureOptions& options)
 Evaluator::~Evaluator() = default;
 
 std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
+  take_abandoned();
   ThreadState state;
   handled_before_ = state.handled();
   PyObject* callable = roots[0];
@@ -116,6 +118,7 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
 }
 
 std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64_t stop_at) {
+  take_abandoned();
   ThreadState state;
   handled_before_ = state.handled();
   stop_at_ = stop_at;
@@ -146,6 +149,8 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
   std::vector<Result> results;
   if (flow == Flow::Returned) {
     results.push_back({pop(frame)});
+    frame.locals.clear();
+    frame.stack.clear();
   } else {
     for (size_t i = 0; i < frame.locals.size(); ++i) results.push_back({frame.locals[i], frame.unread[i]});
     for (Ref& entry : frame.stack) results.push_back({std::move(entry)});
@@ -164,6 +169,7 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
 }
 
 void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t offset) {
+  if (take_abandoned()) stop("a generator is dropped inside a try or with block");
   guard_identities();
   TemplateBuilder builder(*this, *capture_);
   capture_->end = end;
@@ -184,7 +190,13 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       auto same = external_of_.find(value.get());
       const bool unchanged =
           current == value.get() || (same != external_of_.end() && same->second == current);
-      if (unchanged && (PyDict_Check(object.get()) || PyCell_Check(object.get()))) continue;
+      // It may be left out if what is there is guarded.
+      if (unchanged && PyDict_Check(object.get()) &&
+          admitted_.contains(guards().dict_item(source_of(object.get()), name.get())))
+        continue;
+      if (unchanged && PyCell_Check(object.get()) &&
+          admitted_.contains(guards().derived(SourceKind::CellContents, source_of(object.get()))))
+        continue;
       AttributeEffect effect;
       effect.object = builder.build(object.get());
       effect.name = name;

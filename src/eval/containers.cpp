@@ -71,8 +71,16 @@ Ref Evaluator::materialize(PyObject* object) {
     while (_PySet_NextEntry(object, &position, &item, &hash))
       if (!guards::is_constant(item)) stop("a set of objects that are not constants");
     copy = Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(object) : PySet_New(object));
+    Ref items = Ref::steal(PySequence_Tuple(object)), copied = Ref::steal(PySequence_Tuple(copy.get()));
+    if (!PyFrozenSet_CheckExact(object)) guards().require(source, CheckKind::SetOrder, items.get());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (PyTuple_GET_ITEM(items.get(), i) != PyTuple_GET_ITEM(copied.get(), i))
+        stop("a set that a copy would order in another way");
   }
-  copies_.emplace(copy.get(), Ref::borrow(object));
+  // An immutable copy may be given back as it is: it stands for the object if there is no telling them apart.
+  if (!(PyTuple_Check(object) || PyFrozenSet_Check(object)) || PyTuple_CheckExact(object) ||
+      PyFrozenSet_CheckExact(object))
+    copies_.emplace(copy.get(), Ref::borrow(object));
   keep_alive_.push_back(copy);
   return copy;
 }
@@ -242,7 +250,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     }
     Ref copy = materialize(object);
     Ref part = Ref::steal(PyObject_GetItem(copy.get(), key));
-    return part == copy ? Ref::borrow(object) : part;
+    return part == copy && PyTuple_CheckExact(object) ? Ref::borrow(object) : part;
   }
   if (source != kNoSource && !is_identity_object(object))
     stop(fmt::format("indexes an object of type {}", Py_TYPE(object)->tp_name));
@@ -328,7 +336,14 @@ Ref Evaluator::get_iterator(PyObject* object) {
     return torch_result(*this, [&] { return Ref::steal(PyObject_GetIter(object)); });
   if (has_python_special(object, "__iter__")) {
     Ref method = special_method(object, "__iter__");
-    return method ? call_positional(method.get(), {}) : Ref();
+    Ref iterator = method ? call_positional(method.get(), {}) : Ref();
+    if (iterator && !is_generator(iterator.get()) && !PyIter_Check(iterator.get()) &&
+        !has_python_special(iterator.get(), "__next__")) {
+      PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'",
+                   Py_TYPE(iterator.get())->tp_name);
+      return {};
+    }
+    return iterator;
   }
   Ref copy = materialize(object);
   if (is_external(copy.get()) && !guards::is_constant(copy.get()) && !PyRange_Check(copy.get()) &&

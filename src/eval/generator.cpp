@@ -1,5 +1,7 @@
 #include "eval/generator.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "eval/stack.h"
 
@@ -10,8 +12,25 @@ struct GeneratorObject {
   PyObject_HEAD GeneratorData* data;
 };
 
+thread_local bool abandoned = false;
+
+// Whether closing the generator would run code of its own: the handler that turns StopIteration into an error, which
+// surrounds generators from Python 3.12 on, is none.
+bool has_cleanup(const GeneratorData& data) {
+  if (data.state != GeneratorState::Suspended) return false;
+  const bytecode::Code& code = *data.frame.code;
+  const int32_t at = data.frame.instruction().at;
+  for (const bytecode::ExceptionEntry& entry : code.exception_table) {
+    if (at < entry.begin || at >= entry.end) continue;
+    if (code.at(entry.target).op != bytecode::Op::StopIterationError) return true;
+  }
+  return false;
+}
+
 void deallocate(PyObject* self) {
-  delete reinterpret_cast<GeneratorObject*>(self)->data;
+  GeneratorData* data = reinterpret_cast<GeneratorObject*>(self)->data;
+  abandoned = abandoned || has_cleanup(*data);
+  delete data;
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -40,6 +59,10 @@ Ref make_generator(std::unique_ptr<GeneratorData> data) {
 
 bool is_generator(PyObject* object) {
   return Py_TYPE(object) == generator_type();
+}
+
+bool take_abandoned() {
+  return std::exchange(abandoned, false);
 }
 
 GeneratorData& generator_data(PyObject* object) {

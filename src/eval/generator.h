@@ -20,6 +20,9 @@ struct GeneratorData {
 // A new generator object over a frame whose arguments are bound.
 Ref make_generator(std::unique_ptr<GeneratorData> data);
 bool is_generator(PyObject* object);
+// Whether a generator died inside a try or with block since the last time this was asked, on this thread: CPython
+// would have closed it, which runs its handlers.
+bool take_abandoned();
 GeneratorData& generator_data(PyObject* object);
 
 }  // namespace oxy::eval

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "eval/evaluator.h"
+#include "eval/generator.h"
 #include "eval/stack.h"
 
 namespace oxy::eval {
@@ -58,10 +59,8 @@ Flow Evaluator::run(Frame& frame) {
       --evaluator.depth_;
     }
   } link(*this, frame);
-  if (depth_ > options_.max_depth) {
-    PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
-    return Flow::Raised;
-  }
+  // Where the recursion limit lies is CPython's business.
+  if (depth_ > options_.max_depth) stop("calls nest too deep");
   const bool outermost = &frame == outermost_;
   const auto& instructions = frame.code->instructions;
   while (true) {
@@ -76,6 +75,7 @@ Flow Evaluator::run(Frame& frame) {
       stop("the capture is too long", "a loop over data runs too often to be unrolled");
     frame.next = frame.current + 1;
     const Flow flow = step(frame, instruction);
+    if (take_abandoned()) stop("a generator is dropped inside a try or with block");
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:

@@ -14,6 +14,7 @@ using bytecode::BinaryKind;
 namespace {
 
 struct BinaryEntry {
+  const char* symbol;
   const char* method;
   const char* reflected;
   const char* in_place;
@@ -30,20 +31,26 @@ PyObject* in_place_power(PyObject* a, PyObject* b) {
 
 // In the order of BinaryKind.
 constexpr BinaryEntry kBinary[] = {
-    {"__add__", "__radd__", "__iadd__", &PyNumber_Add, &PyNumber_InPlaceAdd},
-    {"__and__", "__rand__", "__iand__", &PyNumber_And, &PyNumber_InPlaceAnd},
-    {"__floordiv__", "__rfloordiv__", "__ifloordiv__", &PyNumber_FloorDivide, &PyNumber_InPlaceFloorDivide},
-    {"__lshift__", "__rlshift__", "__ilshift__", &PyNumber_Lshift, &PyNumber_InPlaceLshift},
-    {"__matmul__", "__rmatmul__", "__imatmul__", &PyNumber_MatrixMultiply, &PyNumber_InPlaceMatrixMultiply},
-    {"__mul__", "__rmul__", "__imul__", &PyNumber_Multiply, &PyNumber_InPlaceMultiply},
-    {"__mod__", "__rmod__", "__imod__", &PyNumber_Remainder, &PyNumber_InPlaceRemainder},
-    {"__or__", "__ror__", "__ior__", &PyNumber_Or, &PyNumber_InPlaceOr},
-    {"__pow__", "__rpow__", "__ipow__", &power, &in_place_power},
-    {"__rshift__", "__rrshift__", "__irshift__", &PyNumber_Rshift, &PyNumber_InPlaceRshift},
-    {"__sub__", "__rsub__", "__isub__", &PyNumber_Subtract, &PyNumber_InPlaceSubtract},
-    {"__truediv__", "__rtruediv__", "__itruediv__", &PyNumber_TrueDivide, &PyNumber_InPlaceTrueDivide},
-    {"__xor__", "__rxor__", "__ixor__", &PyNumber_Xor, &PyNumber_InPlaceXor},
+    {"+", "__add__", "__radd__", "__iadd__", &PyNumber_Add, &PyNumber_InPlaceAdd},
+    {"&", "__and__", "__rand__", "__iand__", &PyNumber_And, &PyNumber_InPlaceAnd},
+    {"//", "__floordiv__", "__rfloordiv__", "__ifloordiv__", &PyNumber_FloorDivide, &PyNumber_InPlaceFloorDivide},
+    {"<<", "__lshift__", "__rlshift__", "__ilshift__", &PyNumber_Lshift, &PyNumber_InPlaceLshift},
+    {"@", "__matmul__", "__rmatmul__", "__imatmul__", &PyNumber_MatrixMultiply, &PyNumber_InPlaceMatrixMultiply},
+    {"*", "__mul__", "__rmul__", "__imul__", &PyNumber_Multiply, &PyNumber_InPlaceMultiply},
+    {"%", "__mod__", "__rmod__", "__imod__", &PyNumber_Remainder, &PyNumber_InPlaceRemainder},
+    {"|", "__or__", "__ror__", "__ior__", &PyNumber_Or, &PyNumber_InPlaceOr},
+    {"** or pow()", "__pow__", "__rpow__", "__ipow__", &power, &in_place_power},
+    {">>", "__rshift__", "__rrshift__", "__irshift__", &PyNumber_Rshift, &PyNumber_InPlaceRshift},
+    {"-", "__sub__", "__rsub__", "__isub__", &PyNumber_Subtract, &PyNumber_InPlaceSubtract},
+    {"/", "__truediv__", "__rtruediv__", "__itruediv__", &PyNumber_TrueDivide, &PyNumber_InPlaceTrueDivide},
+    {"^", "__xor__", "__rxor__", "__ixor__", &PyNumber_Xor, &PyNumber_InPlaceXor},
 };
+
+// Objects that are equal to themselves only.
+bool compares_identity(PyObject* object) {
+  auto compare = Py_TYPE(object)->tp_richcompare;
+  return compare == nullptr || compare == PyBaseObject_Type.tp_richcompare;
+}
 
 constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
 
@@ -82,14 +89,19 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     if (result != Py_NotImplemented) return result;
   }
   if (has_python_special(left, entry.method) || has_python_special(right, entry.reflected)) {
-    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for an operator: '%.100s' and '%.100s'",
+    std::string symbol = entry.symbol;
+    if (in_place) symbol = kind == BinaryKind::Power ? "**=" : symbol + "=";
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'", symbol.c_str(),
                  Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
   if (in_place && is_external(left) && is_builtin_container(left) && !PyTuple_Check(left))
     stop("changes a container made before the call");
   auto shallow = [&](PyObject* object) -> Ref {
-    if (is_generator(object)) return drain(object);
+    if (is_generator(object)) {
+      if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object);
+      stop("an operator is given a generator");
+    }
     Ref copy = materialize(object);
     if (is_external(copy.get()) && !is_identity_object(copy.get()))
       stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
@@ -130,12 +142,18 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
     const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
                            (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
     if (sequences && (operation == Py_EQ || operation == Py_NE)) {
-      const Py_ssize_t size = PySequence_Fast_GET_SIZE(a.get());
-      bool equal = size == PySequence_Fast_GET_SIZE(b.get());
-      for (Py_ssize_t i = 0; equal && i < size; ++i) {
-        PyObject *x = PySequence_Fast_GET_ITEM(a.get(), i), *y = PySequence_Fast_GET_ITEM(b.get(), i);
+      // Comparing items may change the lists.
+      bool equal = PySequence_Fast_GET_SIZE(a.get()) == PySequence_Fast_GET_SIZE(b.get());
+      for (Py_ssize_t i = 0; equal; ++i) {
+        const Py_ssize_t left_size = PySequence_Fast_GET_SIZE(a.get()), right_size = PySequence_Fast_GET_SIZE(b.get());
+        if (i >= left_size || i >= right_size) {
+          equal = left_size == right_size;
+          break;
+        }
+        Ref x = Ref::borrow(PySequence_Fast_GET_ITEM(a.get(), i));
+        Ref y = Ref::borrow(PySequence_Fast_GET_ITEM(b.get(), i));
         if (x == y) continue;
-        Ref item = compare(x, y, Py_EQ);
+        Ref item = compare(x.get(), y.get(), Py_EQ);
         bool error = false;
         equal = item && truth(item.get(), &error);
         if (!item || error) return {};
@@ -144,6 +162,13 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
     }
     Ref x = plain(a.get(), "a comparison"), y = plain(b.get(), "a comparison");
     return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
+  }
+  for (PyObject* operand : {left, right}) {
+    if (!is_external(operand) || is_identity_object(operand)) continue;
+    if (compares_identity(operand))
+      compare_identity(left, right);
+    else
+      stop(fmt::format("compares an object of type {}", Py_TYPE(operand)->tp_name));
   }
   return Ref::steal(PyObject_RichCompare(left, right, operation));
 }
@@ -159,12 +184,15 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
     Ref method = special_method(operand, name);
     return method ? call_positional(method.get(), {}) : Ref();
   }
+  if (is_external(operand) && !is_identity_object(operand))
+    stop(fmt::format("an operator is given an object of type {}", Py_TYPE(operand)->tp_name));
   return Ref::steal(run(operand));
 }
 
 Ref Evaluator::to_text(PyObject* value, bool repr) {
   if (guards::is_constant(value) || is_value_object(value) || is_identity_object(value) ||
-      (PyExceptionInstance_Check(value) && !has_python_special(value, "__str__")))
+      (PyExceptionInstance_Check(value) && !is_external(value) &&
+       !has_python_special(value, repr ? "__repr__" : "__str__")))
     return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value));
   if (trace::is_trace_tensor(value)) stop("prints a tensor", "the text depends on data");
   for (const char* name : {"__str__", "__repr__"}) {

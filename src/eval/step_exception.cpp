@@ -85,12 +85,12 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
     }
     case Op::BeforeWith: {
       Ref manager = pop(frame);
-      Ref exit = special_method(manager.get(), "__exit__");
-      Ref enter = exit ? special_method(manager.get(), "__enter__") : Ref();
-      if (!enter) {
+      Ref enter = special_method(manager.get(), "__enter__");
+      Ref exit = enter ? special_method(manager.get(), "__exit__") : Ref();
+      if (!exit) {
         if (!PyErr_Occurred())
-          PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol",
-                       Py_TYPE(manager.get())->tp_name);
+          PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol%s",
+                       Py_TYPE(manager.get())->tp_name, enter ? " (missed __exit__ method)" : "");
         return Flow::Raised;
       }
       Ref entered = call_positional(enter.get(), {});

@@ -11,6 +11,47 @@
 
 namespace oxy::eval {
 
+namespace {
+
+bool same_order(PyObject* a, PyObject* b) {
+  Ref x = Ref::steal(PySequence_Tuple(a)), y = Ref::steal(PySequence_Tuple(b));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x.get()); ++i)
+    if (PyTuple_GET_ITEM(x.get(), i) != PyTuple_GET_ITEM(y.get(), i)) return false;
+  return true;
+}
+
+// descriptor.__get__ of the descriptor that a bound C method was made by; null if there is none.
+Ref method_binder(PyCFunctionObject* method) {
+  PyTypeObject* type = Py_TYPE(method->m_self);
+  Ref name = Ref::steal(PyUnicode_InternFromString(method->m_ml->ml_name));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* owner = PyTuple_GET_ITEM(type->tp_mro, i);
+    Ref entries = Ref::steal(PyObject_GetAttrString(owner, "__dict__"));
+    Ref found = entries ? Ref::steal(PyObject_GetItem(entries.get(), name.get())) : Ref();
+    PyErr_Clear();
+    if (!found || Py_TYPE(found.get()) != &PyMethodDescr_Type) continue;
+    if (reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method == method->m_ml)
+      return Ref::steal(PyObject_GetAttrString(found.get(), "__get__"));
+  }
+  return {};
+}
+
+// Whether adding the items of a set, in its order, to an empty one gives that order again. What is hashed by its
+// address has no order to keep.
+bool keeps_order(PyObject* set) {
+  PyObject* item = nullptr;
+  Py_hash_t hash = 0;
+  Py_ssize_t position = 0;
+  Ref again = Ref::steal(PySet_New(nullptr));
+  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+    if (!guards::is_constant(item)) return true;
+    PySet_Add(again.get(), item);
+  }
+  return same_order(set, again.get());
+}
+
+}  // namespace
+
 Template TemplateBuilder::external(SourceId source) {
   auto [it, inserted] = external_index_.try_emplace(source, static_cast<int32_t>(capture_.externals.size()));
   if (inserted) capture_.externals.push_back(source);
@@ -71,16 +112,16 @@ Template TemplateBuilder::build(PyObject* object) {
   if (PyCFunction_Check(object)) {
     PyObject* self = PyCFunction_GET_SELF(object);
     if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
-      // A bound method of a fresh object: getattr(self, name).
+      // A bound method of a fresh object: what its class's entry of that name gives for the object, which an entry
+      // of a subclass may hide from getattr.
       if (auto it = objects_.find(object); it != objects_.end())
         return {TemplateKind::Object, it->second, {}};
       const int32_t index = reserve(object, ObjectKind::Reduced);
-      Ref getattr = Ref::borrow(well_known("builtins", "getattr"));
-      Ref name =
-          Ref::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
-      Ref args = Ref::steal(PyTuple_Pack(2, self, name.get()));
+      Ref binder = method_binder(reinterpret_cast<PyCFunctionObject*>(object));
+      if (!binder) evaluator_.stop("a bound method of C code outlives the captured region");
+      Ref args = Ref::steal(PyTuple_Pack(1, self));
       keep_alive_.push_back(args);
-      std::vector<Template> items = {constant(getattr.get()), build(args.get())};
+      std::vector<Template> items = {constant(binder.get()), build(args.get())};
       capture_.objects[static_cast<size_t>(index)].items = std::move(items);
       return {TemplateKind::Object, index, {}};
     }
@@ -115,6 +156,7 @@ Template TemplateBuilder::build(PyObject* object) {
     PyObject* item = nullptr;
     Py_hash_t hash = 0;
     Py_ssize_t position = 0;
+    if (!keeps_order(object)) evaluator_.stop("a set that cannot be made again in its order outlives the captured region");
     while (_PySet_NextEntry(object, &position, &item, &hash)) items.push_back(build(item));
   };
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -123,7 +165,12 @@ Template TemplateBuilder::build(PyObject* object) {
   if (PyDict_CheckExact(object)) return with_items(ObjectKind::Dict, nullptr, pairs);
   if (Py_TYPE(object) == &PySet_Type) return with_items(ObjectKind::Set, nullptr, members);
   if (Py_TYPE(object) == &PyFrozenSet_Type) return with_items(ObjectKind::FrozenSet, nullptr, members);
-  if (PyTuple_Check(object)) return with_items(ObjectKind::TupleSubclass, type, sequence);
+  if (PyTuple_Check(object)) {
+    PyObject* attributes = cpy::materialized_dict(object);
+    if (attributes && PyDict_GET_SIZE(attributes) != 0)
+      evaluator_.stop(fmt::format("an object of type {} with attributes outlives the captured region", Py_TYPE(object)->tp_name));
+    return with_items(ObjectKind::TupleSubclass, type, sequence);
+  }
   if (type == well_known("collections", "defaultdict")) {
     Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
     return with_items(ObjectKind::DefaultDict, type, [&](std::vector<Template>& items) {
@@ -199,6 +246,13 @@ Template TemplateBuilder::instance(PyObject* object) {
   // It has a traceback and a context that belong to one run.
   if (exception && evaluator_.raised_.contains(object))
     evaluator_.stop("an exception that was raised outlives the captured region");
+  // What C code keeps of an exception besides its arguments is not copied.
+  if (exception) {
+    auto* state = reinterpret_cast<PyBaseExceptionObject*>(object);
+    if (base->tp_basicsize != static_cast<Py_ssize_t>(sizeof(PyBaseExceptionObject)) || state->cause || state->context ||
+        state->suppress_context || state->notes)
+      evaluator_.stop(fmt::format("an exception of type {} outlives the captured region", type->tp_name));
+  }
   const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type ||
                      base == &PyList_Type || base == &PySet_Type || is_deque_type(base);
   if (!exception && (!known || (type == base && base != &PyODict_Type && !is_deque_type(base))))
@@ -227,6 +281,7 @@ Template TemplateBuilder::instance(PyObject* object) {
       copy = Ref::steal(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
     } else {
       copy = Ref::steal(PySet_New(object));
+      if (copy && !same_order(object, copy.get())) copy.reset();
     }
     PyErr_Clear();
     if (!copy) evaluator_.stop(fmt::format("an object of type {} cannot be made again", type->tp_name));

@@ -13,6 +13,16 @@
 namespace oxy::guards {
 namespace {
 
+bool has_order(PyObject* set, PyObject* items) {
+  if (PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) return false;
+  PyObject* item = nullptr;
+  Py_hash_t hash = 0;
+  Py_ssize_t position = 0, i = 0;
+  while (_PySet_NextEntry(set, &position, &item, &hash))
+    if (!same_constant(item, PyTuple_GET_ITEM(items, i++))) return false;
+  return true;
+}
+
 bool is_dict_check(CheckKind kind) {
   return kind == CheckKind::DictKeys || kind == CheckKind::Absent;
 }
@@ -173,6 +183,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return PyDict_Check(value) && PyDict_GetItem(value, object) == nullptr;
     case CheckKind::SetEqual:
       return PyAnySet_Check(value) && PyObject_RichCompareBool(value, object, Py_EQ) == 1;
+    case CheckKind::SetOrder:
+      return PyAnySet_Check(value) && has_order(value, object);
     case CheckKind::Tensor:
       return THPVariable_Check(value) &&
              tensors_[static_cast<size_t>(check.number)].matches(THPVariable_Unpack(value));
@@ -278,6 +290,7 @@ void GuardSet::build_fast() {
             fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::SetEqual:
+        case CheckKind::SetOrder:
           varying_.push_back(id);
           break;
         default:

@@ -32,6 +32,7 @@ enum class CheckKind : uint8_t {
   DictKeys,  // the keys, in order, are those of the tuple `object`
   Absent,    // the dict has no key `object`
   SetEqual,  // a set of constants equal to the frozenset `object`
+  SetOrder,  // iterating over the set gives the items of the tuple `object`: constants, in that order
   Tensor,    // fits tensor guard `number`
   Same,      // is the same object as source `number`, which was added before this one
   Unbound,   // the location holds nothing

@@ -1,0 +1,415 @@
+"""What Python programs may rely on besides values: identity, order, types, lifetimes and texts, captured or not."""
+
+import collections
+import contextlib
+import functools
+import io
+import itertools
+import operator
+import random
+import sys
+import weakref
+
+import torch
+
+import oxyfuel
+from eager_comparison import outcome, program
+
+
+def ones():
+    return torch.ones(2)
+
+
+@program()
+def test_constants_of_the_code_are_one_object(compile):
+    @compile
+    def f(x):
+        return (1, 2), x + 1
+
+    return f(ones())[0] is f(ones())[0]
+
+
+@program()
+def test_frozensets_of_tensors_are_made_anew(compile):
+    @compile
+    def f(x):
+        return frozenset([x + 1])
+
+    return [next(iter(f(x))) for x in (ones(), ones() * 2)]
+
+
+@program()
+def test_c_objects_that_outlive_a_region(compile):
+    @compile
+    def f(x, items):
+        first = operator.itemgetter(0)
+        queue = collections.deque(items, 2)
+        ordered = collections.OrderedDict(b=1, a=x)
+        counted = collections.Counter("hello")
+        chain = collections.ChainMap({"a": 1}, {"b": x})
+        oxyfuel.graph_break()
+        queue.append(x)
+        ordered.move_to_end("b")
+        return first([x, 2]), queue, queue.maxlen, list(ordered), counted, chain["b"]
+
+    return [f(ones(), [1, 2, 3]) for _ in range(3)]
+
+
+@program()
+def test_nested_containers_keep_their_identity_in_a_deque(compile):
+    @compile
+    def f(items):
+        kept = collections.deque(items)[0]
+        kept.append(5)
+        return kept is items[0], items
+
+    return f([[1], 2]), f([[3]])
+
+
+@program()
+def test_iterators_over_dicts_and_sets_outlive_a_region(compile):
+    @compile
+    def f(x):
+        d = {"a": 1, "b": x, "c": 3}
+        keys, items, values, members = iter(d), iter(d.items()), reversed(d.values()), iter({1, 2, 3})
+        seen = [next(keys), next(items), next(values), next(members)]
+        done = iter({"only": 1})
+        next(done), next(done, None)
+        oxyfuel.graph_break()
+        d["a"] = 5
+        return seen, list(keys), list(items), list(values), list(members), list(done), type(keys).__name__
+
+    return [f(ones()) for _ in range(2)]
+
+
+@program()
+def test_changing_a_dict_under_an_iterator(compile):
+    @compile
+    def f(x):
+        d = {"a": 1, "b": x}
+        keys = iter(d)
+        next(keys)
+        oxyfuel.graph_break()
+        d["c"] = 3
+        return next(keys)
+
+    return [outcome(f, ones()) for _ in range(2)]
+
+
+@program()
+def test_sets_keep_their_order(compile):
+    @compile
+    def f(s, x):
+        names = set("gallahad")
+        names.discard("g")
+        names.add("q")
+        oxyfuel.graph_break()
+        return list(s), str(s), list(names), x + 1
+
+    one = set(range(0, 64, 8))
+    other = set(list(range(56, -8, -8)))
+    return f(one, ones()), f(other, ones()), f(one, ones())
+
+
+@program()
+def test_generators_are_advanced_one_item_at_a_time(compile):
+    def numbers(log):
+        number = 0
+        while True:
+            log.append(number)
+            yield number
+            number += 1
+
+    @compile
+    def f(x):
+        log = []
+        pairs = list(zip(numbers(log), ["a", "b"]))
+        some = list(itertools.islice(numbers(log), 1, 6, 2))
+        counted = next(enumerate(numbers(log), 5))
+        chained = list(itertools.islice(itertools.chain([1], numbers(log)), 3))
+        flat = list(itertools.islice(itertools.chain.from_iterable([[7], numbers(log)]), 3))
+        longest = list(itertools.zip_longest([1, 2, 3], "ab", fillvalue=x.shape[0]))
+        return log, pairs, some, counted, chained, flat, longest, x + 1
+
+    return f(ones()), f(ones())
+
+
+@program()
+def test_functions_that_call_back(compile):
+    @compile
+    def f(x, items):
+        def stops(item):
+            if item > 2:
+                raise StopIteration
+            return item
+
+        return (
+            list(map(stops, items)),
+            list(map(lambda a, b: a * b, items, items)),
+            list(filter(None, items)),
+            list(itertools.filterfalse(lambda e: e % 2, items)),
+            functools.reduce(operator.add, items),
+            functools.reduce(operator.add, items, x),
+            sorted(items, key=operator.neg),
+            list(itertools.compress("abcd", items)),
+            list(itertools.permutations(items, 2))[-1],
+            operator.attrgetter("real", "imag")(items[0]),
+            [operator.iadd(items[:], [1]), operator.contains(items, 2), operator.not_(items)],
+        )
+
+    return f(ones(), [3, 0, 2]), f(ones(), [1, 2, 5]), outcome(f, ones(), [])
+
+
+@program()
+def test_operators_that_write(compile):
+    @compile
+    def f(d, x):
+        operator.setitem(d, "a", x + 1)
+        operator.delitem(d, "b")
+        items = [3, 1, 2]
+        items.sort(key=lambda e: -e)
+        return items
+
+    one = {"a": 1, "b": 2}
+    return f(one, ones()), one, outcome(f, one, ones()), one
+
+
+@program()
+def test_a_generator_in_a_finally_block_is_closed(compile):
+    log = []
+
+    def numbers():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    @compile
+    def f(x):
+        for number in numbers():
+            break
+        log.append("after")
+        return x + number
+
+    @compile
+    def g(x):
+        first = next(numbers())
+        return x + first
+
+    return f(ones()), g(ones()), f(ones()), log
+
+
+@program()
+def test_finalizers_run_when_eager_runs_them(compile):
+    log = []
+
+    class Noisy:
+        def __del__(self):
+            log.append("gone")
+
+    @compile
+    def f(x):
+        thing = Noisy()
+        log.append("made")
+        del thing
+        log.append("after")
+        return x + 1
+
+    return f(ones()), f(ones()), log
+
+
+@program()
+def test_the_text_of_exceptions(compile):
+    @compile
+    def f(error, x):
+        return str(error), repr(error), x + 1
+
+    return [f(error, ones()) for error in (ValueError("one"), ValueError("two"), KeyError("k"), ValueError("one"))]
+
+
+@program()
+def test_exceptions_with_more_than_arguments(compile):
+    @compile
+    def f(x):
+        error = ImportError("text", name="module")
+        other = ValueError("v")
+        other.__cause__ = error
+        oxyfuel.graph_break()
+        return error.msg, error.name, type(other.__cause__), ValueError(x), x + 1
+
+    return [f(ones()) for _ in range(2)]
+
+
+@program()
+def test_a_hidden_method_of_c_code(compile):
+    class Seeded(random.Random):
+        def seed(self, a=None):
+            super().seed(a)
+
+    class Stack(list):
+        def append(self, item):
+            super().append((item, "pushed"))
+
+    @compile
+    def f(x):
+        made = Seeded(3)
+        stack = Stack()
+        stack.append(x)
+        push = super(Stack, stack).append
+        oxyfuel.graph_break()
+        push(1)
+        return made.random(), stack
+
+    return f(ones()), f(ones())
+
+
+@program()
+def test_redirected_streams(compile):
+    @compile
+    def f(text):
+        target = io.StringIO()
+        redirect = contextlib.redirect_stdout(target)
+        before = sys.stdout
+        with redirect:
+            print(text)
+        between = sys.stdout is before
+        with redirect:
+            print(text)
+        return target.getvalue(), between, sys.stdout is before
+
+    return f("one"), f("two"), f("three")
+
+
+@program()
+def test_deletions_of_what_is_not_there(compile):
+    class Slots:
+        __slots__ = ("value",)
+
+    class Plain:
+        pass
+
+    @compile
+    def attribute(thing):
+        del thing.value
+        return "gone"
+
+    @compile
+    def variable(x):
+        for _ in range(2):
+            del x
+        return "gone"
+
+    slots, plain = Slots(), Plain()
+    slots.value, plain.value = 1, 2
+    return [outcome(attribute, slots) for _ in range(3)] + [outcome(attribute, plain) for _ in range(3)] + [outcome(variable, 1), outcome(variable, 2)]
+
+
+@program()
+def test_written_through_a_descriptor(compile):
+    class Positive:
+        def __set_name__(self, owner, name):
+            self.name = "_" + name
+
+        def __get__(self, instance, owner):
+            return instance.__dict__[self.name]
+
+        def __set__(self, instance, value):
+            if value < 0:
+                raise ValueError("negative")
+            instance.__dict__[self.name] = value
+
+    class Holder:
+        size = Positive()
+
+    @compile
+    def f(holder, size, x):
+        holder.size = size
+        return holder.size, x + holder.size
+
+    holder = Holder()
+    return f(holder, 1, ones()), f(holder, 2, ones()), outcome(f, holder, -1, ones()), vars(holder)
+
+
+@program()
+def test_words_of_type_errors(compile):
+    class Odd:
+        def __add__(self, other):
+            return NotImplemented
+
+        def __iter__(self):
+            return 5
+
+        def __enter__(self):
+            return self
+
+    @compile
+    def f(number):
+        texts = []
+        for action in (lambda: Odd() + 1, lambda: iter(Odd()), lambda: functools.reduce(max, []), lambda: operator.add(Odd(), Odd())):
+            try:
+                action()
+            except TypeError as error:
+                texts.append(str(error))
+        try:
+            with Odd():
+                pass
+        except TypeError as error:
+            texts.append(str(error))
+        return texts, number + 1
+
+    return f(1), f(2)
+
+
+@program()
+def test_lists_that_change_while_they_are_compared(compile):
+    class Shrinks:
+        def __init__(self, items):
+            self.items = items
+
+        def __eq__(self, other):
+            self.items.clear()
+            return True
+
+    @compile
+    def f(x):
+        left, right = [], []
+        left += [Shrinks(left), 1]
+        right += [Shrinks(right), 1]
+        return left == right, left, right
+
+    return outcome(f, ones())
+
+
+@program()
+def test_frozensets_and_tuples_that_are_themselves(compile):
+    class Name(tuple):
+        pass
+
+    class Group(frozenset):
+        pass
+
+    @compile
+    def f(s, t, n, g):
+        return frozenset(s) is s, t[:] is t, s.copy() is s, n[:] is n, type(n[:]), g.copy() is g, type(g.copy())
+
+    return f(frozenset([1, 2]), (1, 2), Name((1, 2)), Group([1]))
+
+
+def test_what_is_made_in_a_region_dies_with_its_last_reference():
+    class Thing:
+        pass
+
+    @oxyfuel.compile
+    def f(x):
+        thing = Thing()
+        thing.value = x + 1
+        oxyfuel.graph_break()
+        return thing
+
+    for _ in range(3):
+        with torch.no_grad():
+            thing = f(ones())
+        alive = weakref.ref(thing)
+        del thing
+        assert alive() is None
