@@ -69,6 +69,19 @@ PyObject* visit() {
   return function == nullptr ? nullptr : PyObject_CallNoArgs(function);
 }
 
+Ref dict_keys(PyObject* dict) {
+  if (PyODict_Check(dict)) {
+    Ref iterator = Ref::steal(PyODict_Type.tp_iter(dict));
+    return iterator ? Ref::steal(PySequence_Tuple(iterator.get())) : Ref();
+  }
+  Ref keys = Ref::steal(PyTuple_New(PyDict_GET_SIZE(dict)));
+  PyObject* key = nullptr;
+  Py_ssize_t position = 0, i = 0;
+  while (keys && PyDict_Next(dict, &position, &key, nullptr))
+    PyTuple_SET_ITEM(keys.get(), i++, Py_NewRef(key));
+  return keys;
+}
+
 int64_t find_unicode_key(PyDictKeysObject* keys, PyObject* name) {
   if (keys->dk_kind == DICT_KEYS_GENERAL) return -1;
   const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "cpy/ref.h"
+
 namespace oxy::cpy {
 
 // A number that differs after any change to the dict's keys or values, and that no two states of all dicts of
@@ -17,5 +19,9 @@ namespace oxy::cpy {
 //
 // The number lies in the dict itself up to 3.13; a later Python can serve this interface by dict watchers.
 uint64_t dict_version(PyObject* dict);
+
+// The tuple of the keys of a dict, or of an object of a subclass, in the order in which dict or OrderedDict
+// iterate over them. Runs no Python code. Null with an error set if there is no memory.
+Ref dict_keys(PyObject* dict);
 
 }  // namespace oxy::cpy

@@ -343,9 +343,10 @@ Ref all(Evaluator& e, Arguments& a) {
   return quantified(e, a, false);
 }
 
-// Classes that take items from iterators: the C class if it may advance them, its form in Python for iterators that
-// only the evaluator can.
-Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, const char* python_form, size_t iterables) {
+// Classes that take items from iterators: the C class if it may advance them, its form in Python for
+// iterators that only the evaluator can.
+Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, const char* python_form,
+                   size_t iterables) {
   bool in_c = true;
   for (size_t i = 0; i < std::min(iterables, a.positional.size()); ++i) {
     Ref iterator = e.get_iterator(arg(a, i));

@@ -182,7 +182,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
   if (Ref form = python_form(callable)) {
-    if (!accepts(form.get(), arguments)) stop(fmt::format("calls {} with unusual arguments", describe_callable(callable)));
+    if (!accepts(form.get(), arguments))
+      stop(fmt::format("calls {} with unusual arguments", describe_callable(callable)));
     return call(form.get(), std::move(arguments));
   }
   if (is_external(callable)) {
@@ -337,7 +338,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if (name == "__call__") return call(self, std::move(arguments));
   }
   if (PyType_Check(self)) {
-    if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
+    if (name == "from_iterable" && self == well_known("itertools", "chain") &&
+        arguments.positional.size() == 1)
       return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
     if (name == "__call__") return call(self, std::move(arguments));
     if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
@@ -410,7 +412,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       Ref copy = materialize(self);
       Ref method = Ref::steal(PyObject_GetAttrString(copy.get(), std::string(name).c_str()));
       if (!method) return {};
-      return call_c_method(method.get(), copy.get(), name, std::move(arguments));
+      Ref result = call_c_method(method.get(), copy.get(), name, std::move(arguments));
+      const bool itself = result == copy && (PyTuple_CheckExact(self) || PyFrozenSet_CheckExact(self));
+      return itself ? Ref::borrow(self) : result;
     }
     if (among(kMutators, name))
       stop(fmt::format("changes a {} made before the call", Py_TYPE(self)->tp_name));
@@ -730,6 +734,7 @@ Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) stop("calls a coroutine function");
   if (code->co_flags & CO_GENERATOR) {
     auto data = std::make_unique<GeneratorData>();
+    data->abandoned = abandoned_;
     if (!bind_arguments(function, std::move(arguments), data->frame)) return {};
     return make_generator(std::move(data));
   }

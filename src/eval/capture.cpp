@@ -60,14 +60,15 @@ bool runs_its_own_code(PyObject* callable) {
 }  // namespace
 
 Evaluator::Evaluator(const CaptureOptions& options)
-    : options_(options), capture_(std::make_unique<Capture>()) {
+    : options_(options),
+      capture_(std::make_unique<Capture>()),
+      abandoned_(std::make_shared<AbandonedGenerators>()) {
   recorder_.set_location([this](graph::Graph& graph) { return location(graph); });
 }
 
 Evaluator::~Evaluator() = default;
 
 std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
-  take_abandoned();
   ThreadState state;
   handled_before_ = state.handled();
   PyObject* callable = roots[0];
@@ -118,7 +119,6 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
 }
 
 std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64_t stop_at) {
-  take_abandoned();
   ThreadState state;
   handled_before_ = state.handled();
   stop_at_ = stop_at;
@@ -169,7 +169,7 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
 }
 
 void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t offset) {
-  if (take_abandoned()) stop("a generator is dropped inside a try or with block");
+  close_abandoned();
   guard_identities();
   TemplateBuilder builder(*this, *capture_);
   capture_->end = end;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "cpy/dict.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -12,19 +13,6 @@ namespace oxy::eval {
 
 using guards::CheckKind;
 using guards::kNoSource;
-
-namespace {
-
-// The tuple of a dict's keys; null if one of them is neither a constant nor identified by what it is.
-Ref key_tuple(PyObject* dict) {
-  Ref keys = Ref::steal(PyTuple_New(PyDict_GET_SIZE(dict)));
-  PyObject* key = nullptr;
-  Py_ssize_t position = 0, i = 0;
-  while (PyDict_Next(dict, &position, &key, nullptr)) PyTuple_SET_ITEM(keys.get(), i++, Py_NewRef(key));
-  return keys;
-}
-
-}  // namespace
 
 bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
   return !is_external(object) &&
@@ -54,7 +42,7 @@ Ref Evaluator::materialize(PyObject* object) {
       PyList_Append(copy.get(), item.get());
     }
   } else if (PyDict_Check(object)) {
-    Ref keys = key_tuple(object);
+    Ref keys = cpy::dict_keys(object);
     guards().require(source, CheckKind::DictKeys, keys.get());
     copy = Ref::steal(PyDict_New());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
@@ -88,7 +76,8 @@ Ref Evaluator::materialize(PyObject* object) {
 Ref Evaluator::plain(PyObject* object, const char* what) {
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
-    if (!shown_.insert(object).second) stop(fmt::format("{} is given a container that contains itself", what));
+    if (!shown_.insert(object).second)
+      stop(fmt::format("{} is given a container that contains itself", what));
     struct Leave {
       std::unordered_set<PyObject*>& shown;
       PyObject* object;

@@ -69,6 +69,9 @@ struct Frame {
 
 enum class Flow : uint8_t { Next, Jumped, Returned, Raised, Yielded };
 
+struct GeneratorData;
+using AbandonedGenerators = std::vector<std::unique_ptr<GeneratorData>>;
+
 struct Arguments {
   std::vector<Ref> positional;
   std::vector<std::pair<Ref, Ref>> keywords;  // (name, value) in call order
@@ -202,6 +205,8 @@ class Evaluator {
   Flow step_names(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_generator(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_match(Frame& frame, const bytecode::Instruction& instruction);
+  // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
+  void close_abandoned();
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
@@ -239,8 +244,8 @@ class Evaluator {
   Ref handled_after_;                              // and at the end of a segment, if it is another one
   std::unordered_set<PyObject*> fresh_functions_;  // made while evaluating; kept alive
 
-  std::unordered_set<PyObject*> shown_;            // containers that plain() is inside of
-  std::unordered_set<PyObject*> code_constants_;   // kept alive by their code
+  std::unordered_set<PyObject*> shown_;           // containers that plain() is inside of
+  std::unordered_set<PyObject*> code_constants_;  // kept alive by their code
 
   using Overlay =
       std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
@@ -248,6 +253,7 @@ class Evaluator {
   std::unordered_map<PyObject*, size_t> effect_index_;
   std::vector<std::pair<Ref, Arguments>> call_effects_;
   std::unordered_map<std::string, int32_t> locations_;
+  std::shared_ptr<AbandonedGenerators> abandoned_;
 };
 
 }  // namespace oxy::eval

@@ -1,7 +1,5 @@
 #include "eval/generator.h"
 
-#include <utility>
-
 #include "base/error.h"
 #include "eval/stack.h"
 
@@ -12,10 +10,8 @@ struct GeneratorObject {
   PyObject_HEAD GeneratorData* data;
 };
 
-thread_local bool abandoned = false;
-
-// Whether closing the generator would run code of its own: the handler that turns StopIteration into an error, which
-// surrounds generators from Python 3.12 on, is none.
+// Whether closing the generator would run code of its own: the handler that turns StopIteration into an
+// error, which surrounds generators from Python 3.12 on, is none.
 bool has_cleanup(const GeneratorData& data) {
   if (data.state != GeneratorState::Suspended) return false;
   const bytecode::Code& code = *data.frame.code;
@@ -28,9 +24,10 @@ bool has_cleanup(const GeneratorData& data) {
 }
 
 void deallocate(PyObject* self) {
-  GeneratorData* data = reinterpret_cast<GeneratorObject*>(self)->data;
-  abandoned = abandoned || has_cleanup(*data);
-  delete data;
+  std::unique_ptr<GeneratorData> data(reinterpret_cast<GeneratorObject*>(self)->data);
+  if (auto abandoned = data->abandoned.lock(); abandoned && has_cleanup(*data))
+    abandoned->push_back(std::move(data));
+  data.reset();
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -61,12 +58,31 @@ bool is_generator(PyObject* object) {
   return Py_TYPE(object) == generator_type();
 }
 
-bool take_abandoned() {
-  return std::exchange(abandoned, false);
-}
-
 GeneratorData& generator_data(PyObject* object) {
   return *reinterpret_cast<GeneratorObject*>(object)->data;
+}
+
+void Evaluator::close_abandoned() {
+  Ref type, value, traceback;
+  PyErr_Fetch(type.out(), value.out(), traceback.out());
+  while (!abandoned_->empty()) {
+    std::unique_ptr<GeneratorData> data = std::move(abandoned_->front());
+    abandoned_->erase(abandoned_->begin());
+    Frame& frame = data->frame;
+    if (frame.current > 0 && frame.code->instructions[frame.current - 1].op == bytecode::Op::Send)
+      stop("a generator is dropped inside a try or with block while it waits for another");
+    PyErr_SetNone(PyExc_GeneratorExit);
+    // No object leads to the data any more, so nothing can reach it while it runs.
+    const Flow flow = unwind(frame) ? run(frame) : Flow::Raised;
+    if (flow == Flow::Yielded) stop("a generator that is dropped yields");
+    if (flow == Flow::Raised) {
+      const bool closed =
+          PyErr_ExceptionMatches(PyExc_GeneratorExit) || PyErr_ExceptionMatches(PyExc_StopIteration);
+      PyErr_Clear();
+      if (!closed) stop("a generator that is dropped raises");
+    }
+  }
+  PyErr_Restore(type.release(), value.release(), traceback.release());
 }
 
 Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {

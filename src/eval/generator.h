@@ -15,14 +15,13 @@ struct GeneratorData {
   Frame frame;
   GeneratorState state = GeneratorState::Created;
   Ref returned;  // the value of its return statement, once finished
+  // Where it goes if it dies suspended inside a try or with block, for the evaluator to close it.
+  std::weak_ptr<AbandonedGenerators> abandoned;
 };
 
 // A new generator object over a frame whose arguments are bound.
 Ref make_generator(std::unique_ptr<GeneratorData> data);
 bool is_generator(PyObject* object);
-// Whether a generator died inside a try or with block since the last time this was asked, on this thread: CPython
-// would have closed it, which runs its handlers.
-bool take_abandoned();
 GeneratorData& generator_data(PyObject* object);
 
 }  // namespace oxy::eval

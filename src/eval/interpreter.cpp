@@ -75,7 +75,7 @@ Flow Evaluator::run(Frame& frame) {
       stop("the capture is too long", "a loop over data runs too often to be unrolled");
     frame.next = frame.current + 1;
     const Flow flow = step(frame, instruction);
-    if (take_abandoned()) stop("a generator is dropped inside a try or with block");
+    if (!abandoned_->empty()) close_abandoned();
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:

@@ -15,7 +15,7 @@ bool is_value_object(PyObject* object);
 bool is_enum_member(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
-bool is_dict_like(PyObject* object);  // dict, OrderedDict, defaultdict: exact types
+bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types
 bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
 PyTypeObject* native_base(PyTypeObject* type);

@@ -33,9 +33,11 @@ PyObject* in_place_power(PyObject* a, PyObject* b) {
 constexpr BinaryEntry kBinary[] = {
     {"+", "__add__", "__radd__", "__iadd__", &PyNumber_Add, &PyNumber_InPlaceAdd},
     {"&", "__and__", "__rand__", "__iand__", &PyNumber_And, &PyNumber_InPlaceAnd},
-    {"//", "__floordiv__", "__rfloordiv__", "__ifloordiv__", &PyNumber_FloorDivide, &PyNumber_InPlaceFloorDivide},
+    {"//", "__floordiv__", "__rfloordiv__", "__ifloordiv__", &PyNumber_FloorDivide,
+     &PyNumber_InPlaceFloorDivide},
     {"<<", "__lshift__", "__rlshift__", "__ilshift__", &PyNumber_Lshift, &PyNumber_InPlaceLshift},
-    {"@", "__matmul__", "__rmatmul__", "__imatmul__", &PyNumber_MatrixMultiply, &PyNumber_InPlaceMatrixMultiply},
+    {"@", "__matmul__", "__rmatmul__", "__imatmul__", &PyNumber_MatrixMultiply,
+     &PyNumber_InPlaceMatrixMultiply},
     {"*", "__mul__", "__rmul__", "__imul__", &PyNumber_Multiply, &PyNumber_InPlaceMultiply},
     {"%", "__mod__", "__rmod__", "__imod__", &PyNumber_Remainder, &PyNumber_InPlaceRemainder},
     {"|", "__or__", "__ror__", "__ior__", &PyNumber_Or, &PyNumber_InPlaceOr},
@@ -91,8 +93,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   if (has_python_special(left, entry.method) || has_python_special(right, entry.reflected)) {
     std::string symbol = entry.symbol;
     if (in_place) symbol = kind == BinaryKind::Power ? "**=" : symbol + "=";
-    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'", symbol.c_str(),
-                 Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'",
+                 symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
   if (in_place && is_external(left) && is_builtin_container(left) && !PyTuple_Check(left))
@@ -145,7 +147,8 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
       // Comparing items may change the lists.
       bool equal = PySequence_Fast_GET_SIZE(a.get()) == PySequence_Fast_GET_SIZE(b.get());
       for (Py_ssize_t i = 0; equal; ++i) {
-        const Py_ssize_t left_size = PySequence_Fast_GET_SIZE(a.get()), right_size = PySequence_Fast_GET_SIZE(b.get());
+        const Py_ssize_t left_size = PySequence_Fast_GET_SIZE(a.get()),
+                         right_size = PySequence_Fast_GET_SIZE(b.get());
         if (i >= left_size || i >= right_size) {
           equal = left_size == right_size;
           break;

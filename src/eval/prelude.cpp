@@ -12,7 +12,8 @@ using cpy::Ref;
 
 namespace {
 
-// Iterators are made when the function is called, items are taken when they are asked for, as the real ones do.
+// Iterators are made when the function is called, items are taken when they are asked for, as the real ones
+// do.
 constexpr const char* kPrelude = R"(
 def map_(function, iterable, *iterables):
     return run_map(function, [iter(each) for each in (iterable, *iterables)])

@@ -1,5 +1,5 @@
-// Functions of Python's C modules that call back, in Python: evaluated like the user's own code, so that what they
-// call is too.
+// Functions of Python's C modules that call back, in Python: evaluated like the user's own code, so that what
+// they call is too.
 #pragma once
 
 #include <Python.h>

@@ -15,8 +15,8 @@ Ref container_iterator(PyObject* container, PyTypeObject* type) {
   if (type == &PyDictIterItem_Type || type == &PyDictRevIterItem_Type) view = "items";
   Ref source = view ? Ref::steal(PyObject_CallMethod(container, view, nullptr)) : Ref::borrow(container);
   if (!source) return {};
-  const bool backward = type == &PyDictRevIterKey_Type || type == &PyDictRevIterValue_Type ||
-                        type == &PyDictRevIterItem_Type;
+  const bool backward =
+      type == &PyDictRevIterKey_Type || type == &PyDictRevIterValue_Type || type == &PyDictRevIterItem_Type;
   if (!backward) return Ref::steal(PyObject_GetIter(source.get()));
   return Ref::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), source.get()));
 }
@@ -109,8 +109,9 @@ Ref Rebuilder::make(size_t index) {
       break;
     }
     case ObjectKind::Iterator: {
-      Ref container = t.items.empty() ? Ref::steal(type == &PySetIter_Type ? PySet_New(nullptr) : PyDict_New())
-                                      : build(t.items[0]);
+      Ref container = t.items.empty()
+                          ? Ref::steal(type == &PySetIter_Type ? PySet_New(nullptr) : PyDict_New())
+                          : build(t.items[0]);
       object = container ? container_iterator(container.get(), type) : Ref();
       const Py_ssize_t given = t.items.empty() ? 1 : PyLong_AsSsize_t(t.items[1].object.get());
       for (Py_ssize_t i = 0; object && i < given; ++i)
@@ -222,7 +223,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
         }
       }
       return fill_pairs(
-          is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0, [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
+          is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0,
+          [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
     }
     case ObjectKind::Function: {
       auto* function = reinterpret_cast<PyFunctionObject*>(object);

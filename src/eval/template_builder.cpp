@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "cpy/dict.h"
 #include "cpy/object_dict.h"
 #include "cpy/type.h"
 #include "eval/generator.h"
@@ -36,8 +37,8 @@ Ref method_binder(PyCFunctionObject* method) {
   return {};
 }
 
-// Whether adding the items of a set, in its order, to an empty one gives that order again. What is hashed by its
-// address has no order to keep.
+// Whether adding the items of a set, in its order, to an empty one gives that order again. What is hashed by
+// its address has no order to keep.
 bool keeps_order(PyObject* set) {
   PyObject* item = nullptr;
   Py_hash_t hash = 0;
@@ -112,8 +113,8 @@ Template TemplateBuilder::build(PyObject* object) {
   if (PyCFunction_Check(object)) {
     PyObject* self = PyCFunction_GET_SELF(object);
     if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
-      // A bound method of a fresh object: what its class's entry of that name gives for the object, which an entry
-      // of a subclass may hide from getattr.
+      // A bound method of a fresh object: what its class's entry of that name gives for the object, which an
+      // entry of a subclass may hide from getattr.
       if (auto it = objects_.find(object); it != objects_.end())
         return {TemplateKind::Object, it->second, {}};
       const int32_t index = reserve(object, ObjectKind::Reduced);
@@ -156,7 +157,8 @@ Template TemplateBuilder::build(PyObject* object) {
     PyObject* item = nullptr;
     Py_hash_t hash = 0;
     Py_ssize_t position = 0;
-    if (!keeps_order(object)) evaluator_.stop("a set that cannot be made again in its order outlives the captured region");
+    if (!keeps_order(object))
+      evaluator_.stop("a set that cannot be made again in its order outlives the captured region");
     while (_PySet_NextEntry(object, &position, &item, &hash)) items.push_back(build(item));
   };
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -168,7 +170,8 @@ Template TemplateBuilder::build(PyObject* object) {
   if (PyTuple_Check(object)) {
     PyObject* attributes = cpy::materialized_dict(object);
     if (attributes && PyDict_GET_SIZE(attributes) != 0)
-      evaluator_.stop(fmt::format("an object of type {} with attributes outlives the captured region", Py_TYPE(object)->tp_name));
+      evaluator_.stop(fmt::format("an object of type {} with attributes outlives the captured region",
+                                  Py_TYPE(object)->tp_name));
     return with_items(ObjectKind::TupleSubclass, type, sequence);
   }
   if (type == well_known("collections", "defaultdict")) {
@@ -203,7 +206,8 @@ Template TemplateBuilder::container_iterator(PyObject* object) {
       },
       &container);
   Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  const Py_ssize_t remaining = parts ? PyObject_Size(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0)) : -1;
+  const Py_ssize_t remaining =
+      parts ? PyObject_Size(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0)) : -1;
   if (remaining < 0) {
     PyErr_Clear();
     evaluator_.stop("an iterator over a container that has changed outlives the captured region");
@@ -212,7 +216,8 @@ Template TemplateBuilder::container_iterator(PyObject* object) {
   std::vector<Template> items;
   if (container) {
     items.push_back(build(container.get()));
-    items.push_back(constant(Ref::steal(PyLong_FromSsize_t(PyObject_Size(container.get()) - remaining)).get()));
+    items.push_back(
+        constant(Ref::steal(PyLong_FromSsize_t(PyObject_Size(container.get()) - remaining)).get()));
   }
   capture_.objects[static_cast<size_t>(index)].items = std::move(items);
   return {TemplateKind::Object, index, {}};
@@ -249,8 +254,8 @@ Template TemplateBuilder::instance(PyObject* object) {
   // What C code keeps of an exception besides its arguments is not copied.
   if (exception) {
     auto* state = reinterpret_cast<PyBaseExceptionObject*>(object);
-    if (base->tp_basicsize != static_cast<Py_ssize_t>(sizeof(PyBaseExceptionObject)) || state->cause || state->context ||
-        state->suppress_context || state->notes)
+    if (base->tp_basicsize != static_cast<Py_ssize_t>(sizeof(PyBaseExceptionObject)) || state->cause ||
+        state->context || state->suppress_context || state->notes)
       evaluator_.stop(fmt::format("an exception of type {} outlives the captured region", type->tp_name));
   }
   const bool known = base == &PyBaseObject_Type || base == &PyDict_Type || base == &PyODict_Type ||
@@ -269,12 +274,11 @@ Template TemplateBuilder::instance(PyObject* object) {
     if (PyDict_Check(object)) {
       // Keys and values alone: PyDict_Copy of an ordered dict keeps its order.
       copy = Ref::steal(PyDict_New());
-      Ref keys = Ref::steal(PySequence_List(object));
-      for (Py_ssize_t i = 0; PyODict_Check(object) && i < PyList_GET_SIZE(keys.get()); ++i) {
-        PyObject* key = PyList_GET_ITEM(keys.get(), i);
+      Ref keys = cpy::dict_keys(object);
+      for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) {
+        PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
         PyDict_SetItem(copy.get(), key, PyDict_GetItemWithError(object, key));
       }
-      if (!PyODict_Check(object)) PyDict_Update(copy.get(), object);
     } else if (is_deque_type(base)) {
       copy = Ref::steal(PySequence_List(object));
     } else if (PyList_Check(object)) {

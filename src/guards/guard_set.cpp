@@ -23,6 +23,36 @@ bool has_order(PyObject* set, PyObject* items) {
   return true;
 }
 
+// How a check reads between the place and what it is compared with.
+const char* relation(CheckKind kind) {
+  switch (kind) {
+    case CheckKind::Identity:
+    case CheckKind::Same:
+      return "is";
+    case CheckKind::Type:
+      return "type is";
+    case CheckKind::Equal:
+      return "==";
+    case CheckKind::Length:
+      return "len ==";
+    case CheckKind::DictKeys:
+      return "keys are";
+    case CheckKind::Absent:
+      return "lacks";
+    case CheckKind::SetEqual:
+      return "set ==";
+    case CheckKind::SetOrder:
+      return "in order ==";
+    case CheckKind::Tensor:
+      return "tensor";
+    case CheckKind::Unbound:
+      return "unbound";
+    case CheckKind::Present:
+      return "present";
+  }
+  return "?";
+}
+
 bool is_dict_check(CheckKind kind) {
   return kind == CheckKind::DictKeys || kind == CheckKind::Absent;
 }
@@ -35,13 +65,23 @@ Py_ssize_t length_of(PyObject* value) {
   return -1;
 }
 
+bool same_constant_or_object(PyObject* a, PyObject* b) {
+  return a == b || same_constant(a, b);
+}
+
 bool has_keys(PyObject* dict, PyObject* keys) {
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
   Py_ssize_t position = 0, i = 0;
   PyObject* key = nullptr;
+  if (PyODict_Check(dict)) {
+    cpy::Ref found = cpy::dict_keys(dict);
+    for (; i < PyTuple_GET_SIZE(keys); ++i)
+      if (!found || !same_constant_or_object(PyTuple_GET_ITEM(found.get(), i), PyTuple_GET_ITEM(keys, i)))
+        return false;
+    return true;
+  }
   while (PyDict_Next(dict, &position, &key, nullptr)) {
-    PyObject* expected = PyTuple_GET_ITEM(keys, i++);
-    if (key != expected && !same_constant(key, expected)) return false;
+    if (!same_constant_or_object(key, PyTuple_GET_ITEM(keys, i++))) return false;
   }
   return true;
 }
@@ -295,6 +335,8 @@ void GuardSet::build_fast() {
           break;
         default:
           if (is_dict_check(check.kind)) versioned = true;
+          // The order of an ordered dict is not part of its version.
+          if (check.kind == CheckKind::DictKeys && PyODict_Check(node.value)) varying_.push_back(id);
       }
     }
     if (versioned && PyDict_Check(node.value))
@@ -491,8 +533,6 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
 
 std::vector<std::string> GuardSet::describe_all() const {
   std::vector<std::string> lines;
-  static constexpr const char* kNames[] = {"is",     "type is", "==", "len ==",  "keys are", "lacks",
-                                           "set ==", "tensor",  "is", "unbound", "present"};
   for (const Check& check : checks_) {
     const std::string where = describe(check.source);
     switch (check.kind) {
@@ -508,11 +548,11 @@ std::vector<std::string> GuardSet::describe_all() const {
         lines.push_back(fmt::format("len({}) == {}", where, check.number));
         break;
       case CheckKind::Same:
-        lines.push_back(fmt::format("{} {} {}", where, kNames[static_cast<size_t>(check.kind)],
+        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
                                     describe(static_cast<SourceId>(check.number))));
         break;
       default:
-        lines.push_back(fmt::format("{} {} {}", where, kNames[static_cast<size_t>(check.kind)],
+        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
                                     check.object ? show(check.object.get()) : ""));
     }
   }

@@ -26,9 +26,9 @@ namespace oxy::guards {
 enum class CheckKind : uint8_t {
   Identity,  // the value is `object`
   Type,      // type(value) is `object`
-  Equal,  // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
-          // and NaN by their bits)
-  Length,    // len of a list, tuple, dict or set is `number`
+  Equal,   // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
+           // and NaN by their bits)
+  Length,  // len of a list, tuple, dict or set is `number`
   DictKeys,  // the keys, in order, are those of the tuple `object`
   Absent,    // the dict has no key `object`
   SetEqual,  // a set of constants equal to the frozenset `object`

@@ -1,6 +1,7 @@
 """What Python programs may rely on besides values: identity, order, types, lifetimes and texts, captured or not."""
 
 import collections
+import collections.abc
 import contextlib
 import functools
 import io
@@ -413,3 +414,81 @@ def test_what_is_made_in_a_region_dies_with_its_last_reference():
         alive = weakref.ref(thing)
         del thing
         assert alive() is None
+
+
+@program()
+def test_ordered_dicts_in_an_order_of_their_own(compile):
+    @compile
+    def f(ordered, x):
+        return list(ordered), [key for key, _ in ordered.items()], dict(ordered), x + 1
+
+    ordered = collections.OrderedDict(a=1, b=2, c=3)
+    results = [f(ordered, ones())]
+    ordered.move_to_end("a")
+    results.append(f(ordered, ones()))
+    ordered.move_to_end("b", last=False)
+    return results, f(ordered, ones())
+
+
+class Countdown(collections.abc.Sequence):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        if index >= 4:
+            raise IndexError
+        return 4 - index
+
+
+def test_a_dropped_generator_with_harmless_handlers_is_captured():
+    def f(x):
+        numbers = Countdown()
+        for name, number in zip("ab", numbers):  # leaves Sequence.__iter__ in its try block
+            x = x + number
+        return x, 3 in numbers
+
+    explanation = oxyfuel.explain(f)(ones())
+    assert explanation.graph_count == 1 and not explanation.breaks
+    torch.testing.assert_close(oxyfuel.compile(f)(ones())[0], f(ones())[0])
+
+
+@program()
+def test_handlers_of_dropped_generators(compile):
+    @compile
+    def f(x, log):
+        log = list(log)
+
+        def numbers(name):
+            try:
+                yield 1
+                log.append("not reached")
+            except GeneratorExit:
+                log.append(name)
+                raise
+            finally:
+                log.append("finally")
+
+        def stubborn():
+            try:
+                yield 1
+            except GeneratorExit:
+                return
+
+        def waiting():
+            try:
+                yield from numbers("inner")
+            finally:
+                log.append("outer")
+
+        first = next(numbers("one"))
+        log.append("between")
+        kept = numbers("two")
+        next(kept)
+        log.append("kept")
+        del kept
+        log.append("gone")
+        next(stubborn())
+        next(waiting())
+        return x + first, log
+
+    return f(ones(), []), f(ones(), ["begin"])
