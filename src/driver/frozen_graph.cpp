@@ -115,6 +115,28 @@ bool convolution_pays(const passes::ConvolutionSite& site) {
       .pack;
 }
 
+passes::ConvolutionLayout convolution_layout(const passes::ConvolutionSite& site) {
+  using enum passes::ConvolutionLayout;
+  const auto is_known = [](const TensorMeta& meta) {
+    return std::ranges::all_of(meta.sizes, [](const sym::Expr& size) { return size.is_constant(); });
+  };
+  if (site.weight.dtype != DType::Float32 || site.input.device.kind != Device::Kind::Cpu ||
+      !is_known(site.input) || !is_known(site.weight))
+    return AsItComes;
+  if (site.has_constant_weight && convolution_pays(site)) return ChannelsLast;
+  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  switch (runtime::plain_layout(
+      runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups})) {
+    case runtime::PlainLayout::ChannelsLast:
+      return ChannelsLast;
+    case runtime::PlainLayout::Contiguous:
+      return AsRecorded;
+    case runtime::PlainLayout::Either:
+      return AsItComes;
+  }
+  return AsItComes;
+}
+
 bool linear_pays(const passes::LinearSite& site) {
   if (site.dtype != DType::Float32 || site.device.kind != Device::Kind::Cpu || !site.rows.is_constant())
     return false;
@@ -152,7 +174,7 @@ std::vector<Copy> copies_of(const graph::Graph& part) {
 }
 
 passes::Options freezing_options(passes::EvaluateConstants evaluate) {
-  passes::Options options;
+  passes::Options options = plain_options();
   options.linear.pays = linear_pays;
   options.linear.fuses = [](std::string_view activation, bool with_residual) {
     return runtime::has_packed_activation(activation, with_residual) &&
@@ -162,7 +184,6 @@ passes::Options freezing_options(passes::EvaluateConstants evaluate) {
   options.convolution.fuses = [](std::string_view activation, bool with_residual) {
     return runtime::has_packed_activation(activation, with_residual);
   };
-  options.prefers_channels_last = convolution_pays;
   options.evaluate_constants = std::move(evaluate);
   return options;
 }
@@ -203,6 +224,12 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
 
 }  // namespace
 
+passes::Options plain_options() {
+  passes::Options options;
+  options.choose_layout = convolution_layout;
+  return options;
+}
+
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
                      std::span<const at::Tensor> weights, double copy_budget, const Dump* dump) {
   FrozenGraph result;
@@ -227,7 +254,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   }
   result.inputs.resize(graph.inputs.size());
   std::iota(result.inputs.begin(), result.inputs.end(), 0);
-  passes::Options options;
+  passes::Options options = plain_options();
   ConstantEvaluator evaluator(result.constants, first, frozen.size());
   if (!frozen.empty()) {
     passes::FrozenGraph with_constants = passes::freeze_inputs(graph, handles);

@@ -8,6 +8,7 @@
 
 #include "base/dump.h"
 #include "graph/graph.h"
+#include "passes/pipeline.h"
 #include "runtime/freeze.h"
 
 namespace oxy::driver {
@@ -24,6 +25,9 @@ struct FrozenGraph {
 // The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where
 // weights are large and batches small.
 inline constexpr double kDefaultCopyBudget = 0.15;
+
+// What the passes do with a graph that freezes nothing.
+passes::Options plain_options();
 
 // Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
 // otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.

@@ -12,9 +12,9 @@ namespace {
 
 class Relayout {
  public:
-  Relayout(const Graph& source, const std::function<bool(const ConvolutionSite&)>& prefers)
+  Relayout(const Graph& source, const ChooseLayout& choose)
       : source_(source),
-        prefers_(prefers),
+        choose_(choose),
         rewriter_(source),
         recorded_(source.values.size(), graph::kNoValue) {}
 
@@ -22,10 +22,17 @@ class Relayout {
     std::vector<bool> is_constant = constant_values(source_);
     for (const Node& node : source_.nodes) {
       auto site = convolution_site(source_, node, is_constant);
-      if (site && (site->input.rank() == 4 || site->input.rank() == 5) && prefers_(*site))
-        convert(node);
-      else
-        follow(node);
+      const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
+      switch (has_choice ? choose_(*site) : ConvolutionLayout::AsItComes) {
+        case ConvolutionLayout::ChannelsLast:
+          convert(node);
+          break;
+        case ConvolutionLayout::AsRecorded:
+          keep_recorded(node);
+          break;
+        case ConvolutionLayout::AsItComes:
+          follow(node);
+      }
     }
     restore_results();
     return rewriter_.finish();
@@ -90,6 +97,10 @@ class Relayout {
       keep(renamed, *metas);
       return;
     }
+    keep_recorded(node);
+  }
+
+  void keep_recorded(const Node& node) {
     Node restored = node;
     graph::for_each_input(restored, [&](ValueId& id) { id = recorded(node, id); });
     rewriter_.keep(restored);
@@ -137,16 +148,16 @@ class Relayout {
   }
 
   const Graph& source_;
-  const std::function<bool(const ConvolutionSite&)>& prefers_;
+  const ChooseLayout& choose_;
   Rewriter rewriter_;
   std::vector<ValueId> recorded_;  // copies in the recorded layout, by source value
 };
 
 }  // namespace
 
-Graph use_channels_last(const Graph& source, const std::function<bool(const ConvolutionSite&)>& prefers) {
-  if (!prefers) return source;
-  return Relayout(source, prefers).run();
+Graph use_channels_last(const Graph& source, const ChooseLayout& choose) {
+  if (!choose) return source;
+  return Relayout(source, choose).run();
 }
 
 }  // namespace oxy::passes

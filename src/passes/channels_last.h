@@ -4,11 +4,16 @@
 
 namespace oxy::passes {
 
-// Lets convolutions take and give channels-last tensors where `prefers` says so, and keeps that layout
-// through the operators between them (their shape rules say what they make of it); copies stand only where
-// the layout changes. Graph outputs and mutations keep their recorded layout. Nothing happens without
-// `prefers`.
-graph::Graph use_channels_last(const graph::Graph& source,
-                               const std::function<bool(const ConvolutionSite& site)>& prefers);
+enum class ConvolutionLayout : uint8_t {
+  ChannelsLast,
+  AsRecorded,
+  AsItComes,  // that of the input as the operators before make it
+};
+using ChooseLayout = std::function<ConvolutionLayout(const ConvolutionSite& site)>;
+
+// Lets convolutions take and give tensors in the layout that `choose` wants, and keeps it through the
+// operators between them (their shape rules say what they make of it); copies stand only where the layout
+// changes. Graph outputs and mutations keep their recorded layout. Nothing happens without `choose`.
+graph::Graph use_channels_last(const graph::Graph& source, const ChooseLayout& choose);
 
 }  // namespace oxy::passes

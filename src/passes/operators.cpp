@@ -81,6 +81,17 @@ const OperatorSchema* cat() {
   return schema;
 }
 
+const OperatorSchema* mm() {
+  static const OperatorSchema* schema = intern_schema("aten::mm(Tensor self, Tensor mat2) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* addmm() {
+  static const OperatorSchema* schema = intern_schema(
+      "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* full() {
   static const OperatorSchema* schema = intern_schema(
       "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "

@@ -6,20 +6,22 @@
 namespace oxy::passes::op {
 
 // Each interns torch's own schema at the first call.
-const OperatorSchema* view();     // (self, size)
-const OperatorSchema* permute();  // (self, dims)
-const OperatorSchema* slice();    // (self, dim, start, end, step)
-const OperatorSchema* select();   // (self, dim, index)
+const OperatorSchema* view();        // (self, size)
+const OperatorSchema* permute();     // (self, dims)
+const OperatorSchema* slice();       // (self, dim, start, end, step)
+const OperatorSchema* select();      // (self, dim, index)
 const OperatorSchema* as_strided();  // (self, size, stride, storage_offset)
-const OperatorSchema* clone();    // (self, memory_format)
-const OperatorSchema* to_copy();  // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
-const OperatorSchema* add();      // (self, other, alpha)
-const OperatorSchema* sub();      // (self, other, alpha)
-const OperatorSchema* mul();      // (self, other)
-const OperatorSchema* rsqrt();    // (self)
-const OperatorSchema* neg();      // (self)
-const OperatorSchema* cat();      // (tensors, dim)
-const OperatorSchema* full();     // (size, fill_value, dtype, layout, device, pin_memory)
+const OperatorSchema* clone();       // (self, memory_format)
+const OperatorSchema* to_copy();     // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
+const OperatorSchema* add();         // (self, other, alpha)
+const OperatorSchema* sub();         // (self, other, alpha)
+const OperatorSchema* mul();         // (self, other)
+const OperatorSchema* rsqrt();       // (self)
+const OperatorSchema* neg();         // (self)
+const OperatorSchema* cat();         // (tensors, dim)
+const OperatorSchema* mm();          // (self, mat2)
+const OperatorSchema* addmm();       // (self, mat1, mat2, beta, alpha)
+const OperatorSchema* full();        // (size, fill_value, dtype, layout, device, pin_memory)
 
 // The weight of a linear layer, [out_features, in_features], laid out for packed_linear. The result is
 // opaque: only packed_linear can read it. `rows` is the product of the other sizes of x, 0 if it varies.

@@ -46,7 +46,7 @@ std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& 
   const bool* transposed = std::get_if<bool>(&node.args[6]);
   if (x == graph::kNoValue || weight == graph::kNoValue || transposed == nullptr || *transposed)
     return std::nullopt;
-  if (!is_constant[static_cast<size_t>(weight)] || is_constant[static_cast<size_t>(x)]) return std::nullopt;
+  if (is_constant[static_cast<size_t>(x)]) return std::nullopt;
   auto stride = integers(node.args[3]);
   auto padding = integers(node.args[4]);
   auto dilation = integers(node.args[5]);
@@ -59,6 +59,7 @@ std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& 
                          *padding,
                          *dilation,
                          *groups,
+                         is_constant[static_cast<size_t>(weight)],
                          owned_by_graph(graph, weight)};
 }
 
@@ -69,7 +70,7 @@ Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
   std::vector<EpilogueMatch> matches;
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto site = convolution_site(source, source.nodes[i], is_constant);
-    if (!site) continue;
+    if (!site || !site->has_constant_weight) continue;
     if (!is_channels_last(site->input) || !is_channels_last(site->output) || !packing.pays(*site)) continue;
     matches.push_back({static_cast<int32_t>(i), match_epilogue(source, source.nodes[i].outputs.front(),
                                                                readers, false, packing.fuses)});

@@ -6,11 +6,12 @@
 
 namespace oxy::passes {
 
-// A convolution with a constant weight (transposed ones are left alone).
+// A convolution (transposed ones are left alone).
 struct ConvolutionSite {
   TensorMeta input, weight, output;
   std::vector<int64_t> stride, padding, dilation;
   int64_t groups = 1;
+  bool has_constant_weight = false;
   // Nothing holds the weight but this graph (a batch norm was folded into it): packing it costs no memory.
   bool owns_weight = false;
 };
@@ -21,13 +22,15 @@ struct ConvolutionPacking {
   FusesEpilogue fuses;
 };
 
-// The site of a node; nothing unless it is a convolution with a constant weight and known parameters.
+// The site of a node; nothing unless it is a convolution of an input that is not constant, with known
+// parameters.
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
                                                 const std::vector<bool>& is_constant);
 
-// Such convolutions, if they take and give channels-last tensors, become oxyfuel::packed_convolution, with
-// the addition and the activation that follow. The packed weight is an oxyfuel::pack_convolution node on
-// constants, which fold_constants evaluates; its metadata are those of the weight, its memory is opaque.
+// Convolutions with constant weights, if they take and give channels-last tensors, become
+// oxyfuel::packed_convolution, with the addition and the activation that follow. The packed weight is an
+// oxyfuel::pack_convolution node on constants, which fold_constants evaluates; its metadata are those of the
+// weight, its memory is opaque.
 graph::Graph pack_convolution(const graph::Graph& source, const ConvolutionPacking& packing);
 
 }  // namespace oxy::passes

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/timing.h"
 #include "passes/common_subexpressions.h"
+#include "passes/convolution_to_linear.h"
 #include "passes/dead_code.h"
 #include "passes/decompose.h"
 #include "passes/fold_batch_norm.h"
@@ -27,8 +28,9 @@ class PassRunner {
     clean_up();
     // What this computes is folded once the packing passes have seen that nobody else holds it.
     step("passes.fold_batch_norm", fold_batch_norm);
+    step("passes.convolution_to_linear", convolution_to_linear);
     step("passes.channels_last",
-         [this](const Graph& g) { return use_channels_last(g, options_.prefers_channels_last); });
+         [this](const Graph& g) { return use_channels_last(g, options_.choose_layout); });
     step("passes.pack_convolution",
          [this](const Graph& g) { return pack_convolution(g, options_.convolution); });
     step("passes.pack_linear", [this](const Graph& g) { return pack_linear(g, options_.linear); });

@@ -15,7 +15,7 @@ struct Options {
   FoldOptions folding;
   LinearPacking linear;
   ConvolutionPacking convolution;
-  std::function<bool(const ConvolutionSite& site)> prefers_channels_last;
+  ChooseLayout choose_layout;
 };
 
 // From a functional graph as recorded to one that lowering takes. Every pass is timed ("passes.<name>"); in

@@ -5,6 +5,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 
@@ -18,6 +21,31 @@ constexpr int64_t kFewestRows = 2;
 constexpr int64_t kMostRows = 96;
 // A convolution without packing reorders its weight on every call.
 constexpr int64_t kConvolutionLeastWork = 1 << 17;
+
+// Contiguous activations are reordered on every call, and for channels-last ones the weight is. By elements
+// of input and output to elements of the weight: from the first share on channels-last is 1.1x to 4x as fast,
+// below the second contiguous is 1.2x to 3x (ResNet-50 and MobileNetV3, batch 1 and 2, each convolution
+// alone).
+constexpr double kChannelsLastShare = 0.5;
+constexpr double kContiguousShare = 0.3;
+
+int64_t product(std::span<const int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::vector<int64_t> output_spatial(const ConvolutionShape& shape) {
+  std::vector<int64_t> sizes;
+  for (size_t d = 2; d < shape.input.size(); ++d) {
+    const int64_t reach = shape.dilation[d - 2] * (shape.weight[d] - 1) + 1;
+    sizes.push_back(
+        std::max<int64_t>(0, shape.input[d] + 2 * shape.padding[d - 2] - reach) / shape.stride[d - 2] + 1);
+  }
+  return sizes;
+}
+
+int64_t work_of(const ConvolutionShape& shape) {
+  return shape.input[0] * product(shape.weight) * product(output_spatial(shape));
+}
 
 bool has_onednn() {
   return at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
@@ -58,12 +86,19 @@ Decision should_pack(const ConvolutionShape& shape, bool replaces) {
   if (!has_onednn()) return {false, "this torch has no oneDNN"};
   if (shape.input.size() != 4 && shape.input.size() != 5)
     return {false, "only two and three dimensions are packed"};
-  int64_t work = shape.input[0];
-  for (const int64_t size : shape.weight) work *= size;
-  for (size_t d = 2; d < shape.input.size(); ++d)
-    work *= std::max<int64_t>(1, shape.input[d] / std::max<int64_t>(1, shape.stride[d - 2]));
-  if (work < kConvolutionLeastWork && !replaces) return {false, "too little work for a oneDNN primitive"};
+  if (work_of(shape) < kConvolutionLeastWork && !replaces)
+    return {false, "too little work for a oneDNN primitive"};
   return {true, "oneDNN would reorder the weight on every call"};
+}
+
+PlainLayout plain_layout(const ConvolutionShape& shape) {
+  if (!has_onednn() || work_of(shape) < kConvolutionLeastWork) return PlainLayout::Either;
+  const auto output_sizes = output_spatial(shape);
+  const auto activations =
+      static_cast<double>(product(shape.input) + shape.input[0] * shape.weight[0] * product(output_sizes));
+  const double share = activations / static_cast<double>(product(shape.weight));
+  if (share >= kChannelsLastShare) return PlainLayout::ChannelsLast;
+  return share < kContiguousShare ? PlainLayout::Contiguous : PlainLayout::Either;
 }
 
 at::Tensor pack_linear(const at::Tensor& weight, const LinearShape& shape) {

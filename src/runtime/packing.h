@@ -45,6 +45,10 @@ struct Decision {
 Decision should_pack(const LinearShape& shape, bool replaces);
 Decision should_pack(const ConvolutionShape& shape, bool replaces);
 
+// In which layout oneDNN runs a convolution fastest whose weight is not packed.
+enum class PlainLayout : uint8_t { ChannelsLast, Contiguous, Either };
+PlainLayout plain_layout(const ConvolutionShape& shape);
+
 // The opaque packed copy of a float32 CPU weight for inputs of this shape; any input shape still gives the
 // right answer. The weight is read once and not kept.
 at::Tensor pack_linear(const at::Tensor& weight, const LinearShape& shape);

@@ -74,6 +74,11 @@ plan::View to_view(const loop::BufferView& view) {
   return {view.buffer, view.sizes, view.strides, view.offset};
 }
 
+bool returns_aliases(const OperatorSchema& op) {
+  return op.is_mutating() ||
+         std::ranges::any_of(op.returns, [](const ReturnInfo& r) { return r.alias_set >= 0; });
+}
+
 plan::CallArgument to_argument(const loop::ExternArgument& argument) {
   return std::visit(
       Overloaded{[](const loop::BufferView& view) -> plan::CallArgument { return to_view(view); },
@@ -209,6 +214,7 @@ class Scheduler {
         for (const Expr& e : program_.buffers[static_cast<size_t>(id)].sizes)
           for (const Expr& v : sym::variables(e)) is_known = is_known && known.contains(v.variable_id());
         if (!call->writes_in_place || !is_known) storage_[static_cast<size_t>(id)] = plan::Storage::Extern;
+        if (returns_aliases(*call->op)) shown_elsewhere_.insert(id);
       }
     }
   }
@@ -221,7 +227,9 @@ class Scheduler {
       if (groups_[g].is_extern) continue;
       auto dies = [&](BufferId id) {
         auto k = static_cast<size_t>(id);
-        return storage_[k] == plan::Storage::Arena && last_[k] == static_cast<int32_t>(g);
+        const bool is_ours = storage_[k] == plan::Storage::Arena ||
+                             (storage_[k] == plan::Storage::Extern && !shown_elsewhere_.contains(id));
+        return is_ours && last_[k] == static_cast<int32_t>(g);
       };
       auto is_new = [&](BufferId id) {
         auto k = static_cast<size_t>(id);
@@ -229,12 +237,15 @@ class Scheduler {
                first_[k] == static_cast<int32_t>(g);
       };
       auto same_size = [&](BufferId input, BufferId output) {
+        if (storage_[static_cast<size_t>(input)] == plan::Storage::Extern) return same_layout(input, output);
         if (storage_[static_cast<size_t>(output)] == plan::Storage::Output) return can_become(input, output);
         return span_elements(program_.buffers[static_cast<size_t>(input)]) ==
                span_elements(program_.buffers[static_cast<size_t>(output)]);
       };
       for (auto [input, output] : write_in_place(nests_[g], dies, is_new, same_size)) {
-        if (storage_[static_cast<size_t>(output)] == plan::Storage::Output)
+        if (storage_[static_cast<size_t>(input)] == plan::Storage::Extern)
+          take_over(input, output);
+        else if (storage_[static_cast<size_t>(output)] == plan::Storage::Output)
           become(input, output);
         else
           shares_[static_cast<size_t>(output)] = shares_[static_cast<size_t>(input)];
@@ -244,14 +255,25 @@ class Scheduler {
 
   // Whether the memory of an intermediate, and of all that share it, may be an output's from the beginning.
   bool can_become(BufferId intermediate, BufferId output) const {
-    const loop::Buffer& wanted = program_.buffers[static_cast<size_t>(output)];
-    for (size_t k = 0; k < shares_.size(); ++k) {
-      if (shares_[k] != shares_[static_cast<size_t>(intermediate)]) continue;
-      const loop::Buffer& buffer = program_.buffers[k];
-      if (buffer.dtype != wanted.dtype || buffer.sizes != wanted.sizes || buffer.strides != wanted.strides)
+    for (size_t k = 0; k < shares_.size(); ++k)
+      if (shares_[k] == shares_[static_cast<size_t>(intermediate)] &&
+          !same_layout(static_cast<BufferId>(k), output))
         return false;
-    }
     return true;
+  }
+
+  bool same_layout(BufferId a, BufferId b) const {
+    const loop::Buffer &x = program_.buffers[static_cast<size_t>(a)],
+                       &y = program_.buffers[static_cast<size_t>(b)];
+    return x.dtype == y.dtype && x.sizes == y.sizes && x.strides == y.strides;
+  }
+
+  // The memory of what an extern call returned lives on as `output`.
+  void take_over(BufferId returned, BufferId output) {
+    const BufferId owner = place_of(returned);
+    became_[static_cast<size_t>(output)] = owner;
+    storage_[static_cast<size_t>(output)] = plan::Storage::Extern;
+    last_[static_cast<size_t>(owner)] = last_[static_cast<size_t>(output)];
   }
 
   void become(BufferId intermediate, BufferId output) {
@@ -265,6 +287,12 @@ class Scheduler {
 
   BufferId place_of(BufferId id) const {
     return id == kNoBuffer || became_.empty() ? id : became_[static_cast<size_t>(id)];
+  }
+
+  plan::View placed(const loop::BufferView& view) const {
+    plan::View out = to_view(view);
+    out.buffer = place_of(out.buffer);
+    return out;
   }
 
   Expr buffer_bytes(BufferId id) const {
@@ -345,17 +373,18 @@ class Scheduler {
   void add_frees(int32_t g) {
     std::unordered_set<BufferId> seen;
     for_each_buffer(static_cast<size_t>(g), [&](BufferId id, bool) {
-      auto k = static_cast<size_t>(id);
-      if (storage_[k] == plan::Storage::Extern && last_[k] == g && seen.insert(id).second)
-        plan_.steps.emplace_back(plan::Free{id});
+      const BufferId owner = place_of(id);
+      auto k = static_cast<size_t>(owner);
+      if (storage_[k] == plan::Storage::Extern && last_[k] == g && seen.insert(owner).second)
+        plan_.steps.emplace_back(plan::Free{owner});
     });
   }
 
   void add_ends() {
     for (const loop::ProgramOutput& output : program_.outputs)
-      plan_.outputs.push_back({to_view(output.view), output.dtype, output.kind, output.alias});
+      plan_.outputs.push_back({placed(output.view), output.dtype, output.kind, output.alias});
     for (const loop::ProgramMutation& mutation : program_.mutations) {
-      plan_.mutations.push_back({mutation.input, to_view(mutation.value)});
+      plan_.mutations.push_back({mutation.input, placed(mutation.value)});
       plan_.input_count = std::max(plan_.input_count, mutation.input + 1);
     }
   }
@@ -370,7 +399,10 @@ class Scheduler {
   std::vector<int32_t> last_;
   std::vector<plan::Storage> storage_;
   std::vector<BufferId> shares_;  // by buffer: the one whose memory it takes over
-  std::vector<BufferId> became_;  // by buffer: the output whose memory it uses from the beginning, or itself
+  // By buffer: the output whose memory it uses from the beginning, the extern call's result whose memory it
+  // takes over, or itself.
+  std::vector<BufferId> became_;
+  std::unordered_set<BufferId> shown_elsewhere_;  // results of extern calls that others may see too
   std::unordered_map<std::string, int32_t> kernels_;
   plan::Plan plan_;
 };

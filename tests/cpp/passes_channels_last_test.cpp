@@ -10,9 +10,13 @@ using namespace oxy::passes;
 
 namespace {
 
-Graph converted(std::string_view text) {
+ConvolutionLayout where_constant(const ConvolutionSite& site) {
+  return site.has_constant_weight ? ConvolutionLayout::ChannelsLast : ConvolutionLayout::AsItComes;
+}
+
+Graph converted(std::string_view text, const ChooseLayout& choose = where_constant) {
   ops::intern_schemas();
-  Graph out = use_channels_last(graph::parse(text), [](const ConvolutionSite&) { return true; });
+  Graph out = use_channels_last(graph::parse(text), choose);
   CHECK_NOTHROW(graph::verify(out, true));
   return out;
 }
@@ -59,7 +63,30 @@ TEST_CASE("passes: an operator that needs the recorded layout gets it") {
   CHECK(is_contiguous(out.meta(tensor_argument(view, 0))));
 }
 
-TEST_CASE("passes: a graph without constant weights keeps its layout") {
+TEST_CASE("passes: a convolution that wants the recorded layout gets it between others") {
+  Graph out = converted(
+      "graph(%0 : float32[1, 4, 8, 8], %1 : float32[4, 4, 3, 3], %2 : float32[4, 4, 1, 1]) {\n"
+      "  %3 : float32[1, 4, 8, 8] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  %4 : float32[1, 4, 8, 8] = aten::relu(%3)\n"
+      "  %5 : float32[1, 4, 8, 8] = aten::convolution(%4, %2, None, [1, 1], [0, 0], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  %6 : float32[1, 4, 8, 8] = aten::convolution(%5, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "
+      "1)\n"
+      "  return %6\n"
+      "}\n",
+      [](const ConvolutionSite& site) {
+        return site.padding[0] == 1 ? ConvolutionLayout::ChannelsLast : ConvolutionLayout::AsRecorded;
+      });
+  std::vector<bool> channels_last;
+  for (const Node& node : out.nodes)
+    if (node.op->name == "aten::convolution")
+      channels_last.push_back(is_channels_last(out.meta(node.outputs.front())));
+  CHECK(channels_last == std::vector<bool>{true, false, true});
+  CHECK(is_contiguous(out.meta(out.outputs.front().value)));
+}
+
+TEST_CASE("passes: convolutions that take what comes keep the layout of a graph") {
   std::string_view text =
       "graph(%0 : float32[1, 4, 8, 8], %1 : float32[4, 4, 3, 3]) {\n"
       "  %2 : float32[1, 4, 8, 8] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, 1], False, [0, 0], "

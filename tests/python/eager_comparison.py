@@ -10,6 +10,7 @@ import enum
 import functools
 import linecache
 import math
+import os
 import traceback
 import types
 
@@ -17,6 +18,8 @@ import pytest
 import torch
 
 import oxyfuel
+
+LIBRARIES = tuple(os.path.join(os.path.dirname(library.__file__), "") for library in (torch, oxyfuel))
 
 
 def outcome(function, *args, **kwargs):
@@ -28,8 +31,7 @@ def outcome(function, *args, **kwargs):
             (frame.name, frame.lineno)
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.name != "outcome"
-            and "/oxyfuel/" not in frame.filename
-            and "/torch/" not in frame.filename
+            and not frame.filename.startswith(LIBRARIES)
             and not frame.filename.endswith("eager_comparison.py")
         ]
         return ("raised", type(error), str(error), frames, type(error.__cause__), type(error.__context__))

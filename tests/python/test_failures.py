@@ -122,6 +122,8 @@ def test_keyboard_interrupt_while_it_runs():
                 x = x + 1
                 time.sleep(0.01)
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have it ignored
+
         def interrupt():
             time.sleep(1)
             os.kill(os.getpid(), signal.SIGINT)
@@ -144,6 +146,8 @@ def test_keyboard_interrupt_while_it_captures():
             for i in range(100_000_000):
                 x = x + i
             return x
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have it ignored
 
         def interrupt():
             time.sleep(1.5)
