@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
@@ -188,7 +189,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   {
     Span span("partition");
     graph::Graph graph = options.backend == Backend::Native
-                             ? passes::run_passes(std::move(recording.graph), passes::Options{})
+                             ? passes::run_passes(std::move(recording.graph), plain_options())
                              : std::move(recording.graph);
     passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input,
                              joint.keeps_output};

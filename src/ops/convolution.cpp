@@ -15,7 +15,8 @@ Family convolution_operators() {
        .schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "
                  "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
                  "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::convolution_backward},
+       .shape = shapes::convolution_backward,
+       .has_result = output_mask},
   };
   return table;
 }

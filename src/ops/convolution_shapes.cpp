@@ -102,9 +102,6 @@ Metas convolution_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   const TensorMeta& input = context.tensor(1);
   const TensorMeta& weight = context.tensor(2);
-  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(10));
-  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
-    not_covered(context, "gradients that are left out");
   Metas out = in_format_of_convolution(context, input, weight, 9, {input, weight});
   // The plain implementation leaves a weight alone that is in both formats at once.
   const bool channels_last = out[1].strides != contiguous_strides(weight.sizes);

@@ -60,7 +60,8 @@ Family normalization_operators() {
        .schema = "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, "
                  "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
                  "(Tensor, Tensor, Tensor)",
-       .shape = shapes::group_norm_backward},
+       .shape = shapes::group_norm_backward,
+       .has_result = output_mask},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
        .shape = shapes::softmax,

@@ -155,10 +155,10 @@ Metas group_norm(const ShapeContext& context) {
 Metas group_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   const TensorMeta* weight = optional_tensor(context, 4);
-  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
-  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2] || weight == nullptr)
-    not_covered(context, "gradients that are left out");
-  TensorMeta parameter = vector_of(*weight, expression(context, 6));
+  const std::vector<bool> mask = output_mask(context);
+  if (weight == nullptr && (mask[1] || mask[2]))
+    not_covered(context, "gradients of parameters without a weight");
+  TensorMeta parameter = vector_of(weight == nullptr ? input : *weight, expression(context, 6));
   return {with_format(context, input, input.dtype, suggested_format(input)), parameter, parameter};
 }
 

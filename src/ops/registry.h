@@ -51,6 +51,8 @@ class ShapeContext {
 // Throws Unsupported for arguments that the rule does not cover and for ill-formed calls (eager then raises
 // its own error).
 using ShapeRule = std::function<std::vector<TensorMeta>(const ShapeContext&)>;
+// Which of the results that the shape rule describes there are. torch leaves the others undefined.
+using ResultRule = std::function<std::vector<bool>(const ShapeContext&)>;
 // Rewrites the node into simpler nodes appended to `graph`; returns the values that replace its outputs, or
 // nothing if it does not apply to these arguments.
 using Decomposition =
@@ -66,6 +68,7 @@ struct OperatorEntry {
   Lowering lower;           // may be empty: extern call
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
+  ResultRule has_result;   // may be empty: all results
   bool is_random = false;  // draws from a generator without naming one in its schema
   bool may_raise = false;  // on what its integer tensors hold: an index out of range, a division by zero
 };

@@ -118,4 +118,11 @@ std::vector<bool> dim_mask(const ShapeContext& context, size_t i, int64_t rank, 
   return mask;
 }
 
+std::vector<bool> output_mask(const ShapeContext& context) {
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(context.size() - 1));
+  if (mask == nullptr || mask->size() != context.schema().returns.size())
+    not_covered(context, "a mask of another length");
+  return *mask;
+}
+
 }  // namespace oxy::ops

@@ -38,4 +38,7 @@ int64_t dim_argument(const ShapeContext& context, size_t i, int64_t rank);
 // The dims as a mask; all of them for None or an empty list (as reductions read it) if `empty_means_all`.
 std::vector<bool> dim_mask(const ShapeContext& context, size_t i, int64_t rank, bool empty_means_all = true);
 
+// The last argument, as a ResultRule of operators with an `output_mask`.
+std::vector<bool> output_mask(const ShapeContext& context);
+
 }  // namespace oxy::ops

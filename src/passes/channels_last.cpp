@@ -25,7 +25,7 @@ class Relayout {
       const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
       switch (has_choice ? choose_(*site) : ConvolutionLayout::AsItComes) {
         case ConvolutionLayout::ChannelsLast:
-          convert(node);
+          site->is_backward ? convert_backward(node) : convert(node);
           break;
         case ConvolutionLayout::AsRecorded:
           keep_recorded(node);
@@ -82,6 +82,21 @@ class Relayout {
     keep(renamed, {out});
   }
 
+  void convert_backward(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    for (size_t i : {0, 1}) {  // the output's gradient, the input
+      const ValueId x = tensor_argument(renamed, i);
+      TensorMeta meta = rewriter_.graph().meta(x);
+      if (is_channels_last(meta)) continue;
+      meta.strides = channels_last_strides(meta.sizes);
+      renamed.args[i] = ValueRef{copy(node, x, channels_last(meta), meta)};
+    }
+    if (auto metas = layouts(node, renamed))
+      keep(renamed, *metas);
+    else
+      keep_recorded(node);
+  }
+
   // A copy can give the value back the layout that was recorded.
   static bool can_restore(const TensorMeta& meta) { return is_contiguous(meta) || is_channels_last(meta); }
 
@@ -124,7 +139,7 @@ class Relayout {
     }
     if (metas.size() != node.outputs.size()) return std::nullopt;
     for (size_t i = 0; i < metas.size(); ++i) {
-      if (node.outputs[i] == graph::kNoValue) return std::nullopt;
+      if (node.outputs[i] == graph::kNoValue) continue;
       const TensorMeta& before = source_.meta(node.outputs[i]);
       bool same_values = metas[i].sizes == before.sizes && metas[i].dtype == before.dtype;
       if (!same_values || (!same_layout(metas[i], before) && !can_restore(before))) return std::nullopt;
@@ -137,7 +152,8 @@ class Relayout {
     Graph& out = rewriter_.graph();
     const Node& kept = out.nodes.back();
     for (size_t i = 0; i < metas.size(); ++i)
-      out.values[static_cast<size_t>(kept.outputs[i])].meta = metas[i];
+      if (kept.outputs[i] != graph::kNoValue)
+        out.values[static_cast<size_t>(kept.outputs[i])].meta = metas[i];
   }
 
   void restore_results() {

@@ -40,25 +40,29 @@ ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
 
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
                                                 const std::vector<bool>& is_constant) {
-  if (node.op->name != "aten::convolution") return std::nullopt;
-  ValueId x = tensor_argument(node, 0);
-  ValueId weight = tensor_argument(node, 1);
-  const bool* transposed = std::get_if<bool>(&node.args[6]);
+  const bool is_backward = node.op->name == "aten::convolution_backward";
+  if (!is_backward && node.op->name != "aten::convolution") return std::nullopt;
+  const size_t shift = is_backward ? 1 : 0;  // the gradient of the output comes first
+  ValueId x = tensor_argument(node, shift);
+  ValueId weight = tensor_argument(node, 1 + shift);
+  const ValueId output = is_backward ? tensor_argument(node, 0) : node.outputs.front();
+  const bool* transposed = std::get_if<bool>(&node.args[6 + shift]);
   if (x == graph::kNoValue || weight == graph::kNoValue || transposed == nullptr || *transposed)
     return std::nullopt;
   if (is_constant[static_cast<size_t>(x)]) return std::nullopt;
-  auto stride = integers(node.args[3]);
-  auto padding = integers(node.args[4]);
-  auto dilation = integers(node.args[5]);
-  auto groups = integer_argument(node, 8);
+  auto stride = integers(node.args[3 + shift]);
+  auto padding = integers(node.args[4 + shift]);
+  auto dilation = integers(node.args[5 + shift]);
+  auto groups = integer_argument(node, 8 + shift);
   if (!stride || !padding || !dilation || !groups) return std::nullopt;
   return ConvolutionSite{graph.meta(x),
                          graph.meta(weight),
-                         graph.meta(node.outputs.front()),
+                         graph.meta(output),
                          *stride,
                          *padding,
                          *dilation,
                          *groups,
+                         is_backward,
                          is_constant[static_cast<size_t>(weight)],
                          owned_by_graph(graph, weight)};
 }
@@ -70,7 +74,7 @@ Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
   std::vector<EpilogueMatch> matches;
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     auto site = convolution_site(source, source.nodes[i], is_constant);
-    if (!site || !site->has_constant_weight) continue;
+    if (!site || site->is_backward || !site->has_constant_weight) continue;
     if (!is_channels_last(site->input) || !is_channels_last(site->output) || !packing.pays(*site)) continue;
     matches.push_back({static_cast<int32_t>(i), match_epilogue(source, source.nodes[i].outputs.front(),
                                                                readers, false, packing.fuses)});

@@ -6,11 +6,12 @@
 
 namespace oxy::passes {
 
-// A convolution (transposed ones are left alone).
+// A convolution or the backward pass of one (transposed ones are left alone).
 struct ConvolutionSite {
   TensorMeta input, weight, output;
   std::vector<int64_t> stride, padding, dilation;
   int64_t groups = 1;
+  bool is_backward = false;
   bool has_constant_weight = false;
   // Nothing holds the weight but this graph (a batch norm was folded into it): packing it costs no memory.
   bool owns_weight = false;
@@ -22,8 +23,7 @@ struct ConvolutionPacking {
   FusesEpilogue fuses;
 };
 
-// The site of a node; nothing unless it is a convolution of an input that is not constant, with known
-// parameters.
+// The site of a node; nothing unless it is one, of an input that is not constant, with known parameters.
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
                                                 const std::vector<bool>& is_constant);
 

@@ -170,6 +170,11 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   if (info.schema->is_mutating() && lists == 0 && metas.size() > single) metas.resize(single);
   result.others.resize(info.schema->returns.size());
   result.tensors.assign(std::make_move_iterator(metas.begin()), std::make_move_iterator(metas.end()));
+  if (info.rule->has_result) {
+    const std::vector<bool> exists = info.rule->has_result(context);
+    for (size_t i = 0; i < exists.size(); ++i)
+      if (!exists[i]) result.tensors.at(i).reset();
+  }
   return result;
 }
 

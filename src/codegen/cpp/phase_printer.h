@@ -68,6 +68,7 @@ class PhasePrinter {
   void declare_accumulators();
   void accumulate();
   void flush_accumulators();
+  void flush_welford(size_t i);
   void print_results();
   void reduce_lanes(size_t k);
   std::string flat_position();

@@ -79,7 +79,7 @@ std::string combined(ReductionKind kind, DType dtype, const std::string& a, cons
 
 bool PhasePrinter::is_blocked() const {
   bool sums = std::ranges::any_of(phase_.reductions, [](const Reduction& r) {
-    return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
+    return r.kind == ReductionKind::Welford || (r.kind == ReductionKind::Sum && is_floating(r.accumulate));
   });
   auto extent = phase_.reduction.back().extent.as_constant();
   return sums && (!extent || *extent > (along_reduction_ ? kLaneBlock : kSequentialBlock));
@@ -88,9 +88,7 @@ bool PhasePrinter::is_blocked() const {
 void PhasePrinter::declare_accumulators() {
   Writer& out = scope_.out;
   unroll_ = 1;
-  bool simple = std::ranges::none_of(phase_.reductions, [](const Reduction& r) {
-    return is_arg(r.kind) || r.kind == ReductionKind::Welford;
-  });
+  bool simple = std::ranges::none_of(phase_.reductions, [](const Reduction& r) { return is_arg(r.kind); });
   if (along_reduction_ && simple) {
     bool heavy = false;
     size_t work = 0;
@@ -112,7 +110,10 @@ void PhasePrinter::declare_accumulators() {
       continue;
     }
     if (r.kind == ReductionKind::Welford) {
-      out.line("{} {}_count = {{}}, {}_mean = {{}}, {}_squares = {{}};", type, name, name, name);
+      out.line("f64v {0}_count = {{}}, {0}_mean = {{}}, {0}_squares = {{}};", name);
+      out.line("{} {}_shift = {{}};", type, name);
+      out.line("{0} {1}_seen[{2}] = {{}}, {1}_sum[{2}] = {{}}, {1}_powers[{2}] = {{}};", type, name, unroll_);
+      out.line("bool {}_started = false;", name);
       continue;
     }
     check(r.kind != ReductionKind::OnlineSoftmax && r.kind != ReductionKind::None,
@@ -175,13 +176,14 @@ void PhasePrinter::accumulate() {
       scope_.functions.insert("maximum_" + type);
       std::string v = fmt::format("v{}", scope_.next_name++);
       std::string_view vector = vector_type(r.accumulate);
+      std::string zero = fmt::format("{}{{}}", vector), k = along_reduction_ ? "k" : "0";
       out.line("const {} {} = {};", vector, v, value);
-      out.line("{}_count += {};", name, masked(one, fmt::format("{}{{}}", vector), type));
-      out.line("const {0} {1}_off = {2};", vector, v,
-               masked(fmt::format("({} - {}_mean)", v, name), fmt::format("{}{{}}", vector), type));
-      out.line("{0}_mean += {1}_off / maximum_{2}({0}_count, {3});", name, v, type, one);
-      out.line("{0}_squares += {1}_off * ({2});", name, v,
-               masked(fmt::format("({} - {}_mean)", v, name), fmt::format("{}{{}}", vector), type));
+      out.line("if (!{0}_started) {0}_shift = {1}, {0}_started = true;", name, v);
+      out.line("const {} {}_off = {};", vector, v,
+               masked(fmt::format("({} - {}_shift)", v, name), zero, type));
+      out.line("{}_seen[{}] += {};", name, k, masked(one, zero, type));
+      out.line("{}_sum[{}] += {}_off;", name, k, v);
+      out.line("{0}_powers[{1}] += {2}_off * {2}_off;", name, k, v);
       continue;
     }
     std::string element = fmt::format("{}[{}]", name, along_reduction_ ? "k" : "0");
@@ -197,9 +199,37 @@ void PhasePrinter::accumulate() {
   }
 }
 
+// Mean and squared deviations of a block, which its sums of offsets from a shift give, join those so far
+// (Chan, Golub, LeVeque 1979), in float64 as eager has them. The shift is the mean so far, at first the first
+// element: near enough to the block's own mean for the difference of its sums to keep its digits.
+void PhasePrinter::flush_welford(size_t i) {
+  Writer& out = scope_.out;
+  const std::string& name = accumulators_[i];
+  const std::string_view vector = vector_type(phase_.reductions[i].accumulate);
+  scope_.functions.insert({"splat_f64", "maximum_f64"});
+  const std::string b = fmt::format("b{}", scope_.next_name++);
+  const auto all = [&](std::string_view what) {
+    std::string sum = fmt::format("{}_{}[0]", name, what);
+    for (int k = 1; k < unroll_; ++k) sum += fmt::format(" + {}_{}[{}]", name, what, k);
+    return fmt::format("__builtin_convertvector({}, f64v)", sum);
+  };
+  out.line("const f64v {0}_n = {1}, {0}_sum = {2}, {0}_count = {3}_count + {0}_n;", b, all("seen"),
+           all("sum"), name);
+  out.line("const f64v {0}_off = {0}_sum / maximum_f64({0}_n, splat_f64(1.0));", b);
+  out.line("const f64v {0}_delta = __builtin_convertvector({1}_shift, f64v) + {0}_off - {1}_mean;", b, name);
+  out.line("const f64v {0}_share = {0}_n / maximum_f64({0}_count, splat_f64(1.0));", b);
+  out.line("{0}_squares += maximum_f64({1} - {2}_sum * {2}_off, f64v{{}});", name, all("powers"), b);
+  out.line("{0}_squares += {1}_delta * {1}_delta * ({0}_count * {1}_share);", name, b);
+  out.line("{0}_mean += {1}_delta * {1}_share;", name, b);
+  out.line("{0}_count = {1}_count, {0}_shift = __builtin_convertvector({0}_mean, {2});", name, b, vector);
+  for (int k = 0; k < unroll_; ++k)
+    out.line("{0}_seen[{1}] = {0}_sum[{1}] = {0}_powers[{1}] = {2}{{}};", name, k, vector);
+}
+
 void PhasePrinter::flush_accumulators() {
   if (!is_blocked() && phase_.reduction.size() == 1) return;
   for (size_t i = 0; i < phase_.reductions.size(); ++i) {
+    if (phase_.reductions[i].kind == ReductionKind::Welford) flush_welford(i);
     if (phase_.reductions[i].kind != ReductionKind::Sum) continue;
     const std::string& name = accumulators_[i];
     std::string sum = name + "[0]";
@@ -237,16 +267,16 @@ void PhasePrinter::reduce_lanes(size_t i) {
     return;
   }
   if (r.kind == ReductionKind::Welford) {
-    out.line("{0} {1}_n = {1}_count[0], {1}_m = {1}_mean[0], {1}_s = {1}_squares[0];", scalar, name);
+    out.line("double {0}_n = {0}_count[0], {0}_m = {0}_mean[0], {0}_s = {0}_squares[0];", name);
     out.open("for (int l = 1; l < W; ++l)");
     out.line("if ({}_count[l] == 0) continue;", name);
-    out.line("const {0} off = {1}_mean[l] - {1}_m, n = {1}_n + {1}_count[l];", scalar, name);
+    out.line("const double off = {0}_mean[l] - {0}_m, n = {0}_n + {0}_count[l];", name);
     out.line("{0}_m += off * ({0}_count[l] / n);", name);
     out.line("{0}_s += {0}_squares[l] + off * off * ({0}_n * ({0}_count[l] / n));", name);
     out.line("{}_n = n;", name);
     out.close();
-    results_.push_back(
-        {{name + "_m", r.accumulate, false, nullptr}, {name + "_s", r.accumulate, false, nullptr}});
+    results_.push_back({{fmt::format("({}){}_m", scalar, name), r.accumulate, false, nullptr},
+                        {fmt::format("({}){}_s", scalar, name), r.accumulate, false, nullptr}});
     return;
   }
   throw InternalError("lanes of this reduction are combined elsewhere");
@@ -257,13 +287,18 @@ void PhasePrinter::print_results() {
     const Reduction& r = phase_.reductions[i];
     const std::string& name = accumulators_[i];
     bool special = is_arg(r.kind) || r.kind == ReductionKind::Welford;
+    if (r.kind == ReductionKind::Welford && !is_blocked() && phase_.reduction.size() == 1) flush_welford(i);
     if (special && along_reduction_) {
       reduce_lanes(i);
     } else if (is_arg(r.kind)) {
       results_.push_back({{name + "_at", DType::Int64, true, nullptr}});
     } else if (special) {
-      results_.push_back(
-          {{name + "_mean", r.accumulate, true, nullptr}, {name + "_squares", r.accumulate, true, nullptr}});
+      const auto narrow = [&](std::string_view what) {
+        return Operand{
+            fmt::format("__builtin_convertvector({}_{}, {})", name, what, vector_type(r.accumulate)),
+            r.accumulate, true, nullptr};
+      };
+      results_.push_back({narrow("mean"), narrow("squares")});
     } else {
       std::string all = name + "[0]";
       auto both = [&](const std::string& a, const std::string& b) {
