@@ -25,10 +25,16 @@ def tensors_of(output, path="output"):
             yield from tensors_of(value, f"{path}[{index}]")
 
 
+def widened(model, inputs):
+    """A float64 copy of the model, and its inputs for it."""
+    wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
+    return copy.deepcopy(model).double(), wide
+
+
 def in_float64(model, inputs):
     """The output of a float64 copy of the model."""
-    wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
-    return copy.deepcopy(model).double()(**wide)
+    wide_model, wide_inputs = widened(model, inputs)
+    return wide_model(**wide_inputs)
 
 
 def error_of(tensor, reference):

@@ -176,7 +176,7 @@ class Case:
             return function(**inputs)
         torch.manual_seed(0)
         output = function(**inputs)
-        loss = output.loss if self.labels else output.float().square().mean()
+        loss = output.loss if self.labels else output.square().mean()
         loss.backward()
         gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
         model.zero_grad(set_to_none=True)

@@ -365,8 +365,10 @@ class Scheduler {
     double grain = std::ceil(kSliceNanoseconds / codegen::nanoseconds_per_iteration(nest));
     launch.grain = nest.serial ? std::numeric_limits<int64_t>::max() / 2
                                : std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e15)));
-    if (nest.axis == codegen::VectorAxis::Outer && nest.outer.size() == 1 && !nest.serial)
-      launch.grain = (launch.grain + 63) / 64 * 64;
+    if (nest.axis == codegen::VectorAxis::Outer && nest.outer.size() == 1 && !nest.serial) {
+      const int64_t lanes = target_.vector_bytes / 4;
+      launch.grain = (launch.grain + lanes - 1) / lanes * lanes;
+    }
     plan_.steps.emplace_back(std::move(launch));
   }
 

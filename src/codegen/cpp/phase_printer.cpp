@@ -451,9 +451,8 @@ void PhasePrinter::print_reduction_loops(size_t loop) {
     Writer& out = scope_.out;
     scope_.functions.insert("least");
     std::string end = text(l.extent);
-    out.open(fmt::format("for (int64_t block = 0; block < {}; block += 256)", end));
-    out.open(
-        fmt::format("for (int64_t {0} = block, end = least(block + 256, {1}); {0} < end; ++{0})", name, end));
+    out.open(block_loop(end));
+    out.open(fmt::format("for (int64_t {0} = block, end = {1}; {0} < end; ++{0})", name, block_end(end)));
     scope_.variables[l.variable.variable_id()] = name;
     print_insts(depth);
     print_stores();
@@ -494,8 +493,8 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
   std::string at = step + "_at";
   if (blocked) {
     scope_.functions.insert("least");
-    out.open(fmt::format("for (int64_t block = 0; block < {}; block += 16384)", end));
-    out.line("const int64_t end = least(block + 16384, {});", end);
+    out.open(block_loop(end));
+    out.line("const int64_t end = {};", block_end(end));
     end = "end";
   }
   bool is_short = extent && *extent < lanes;

@@ -73,6 +73,12 @@ class PhasePrinter {
   void reduce_lanes(size_t k);
   std::string flat_position();
   bool is_blocked() const;
+  bool has_welford() const;
+  // Elements of the first and of every other block of a blocked reduction, and the loop over the blocks.
+  int64_t first_block() const;
+  int64_t block() const;
+  std::string block_loop(const std::string& end) const;
+  std::string block_end(const std::string& end) const;
 
   KernelScope& scope_;
   const Phase& phase_;

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int64_t kLaneBlock = 16384;  // elements that one set of lane accumulators sums
 constexpr int64_t kSequentialBlock = 512;
+// Of a variance's first block, whose shift may be far off.
+constexpr int64_t kFirstLaneBlock = 256;
+constexpr int64_t kFirstSequentialBlock = 16;
 
 bool is_arg(ReductionKind kind) {
   return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
@@ -79,10 +82,38 @@ std::string combined(ReductionKind kind, DType dtype, const std::string& a, cons
 
 bool PhasePrinter::is_blocked() const {
   bool sums = std::ranges::any_of(phase_.reductions, [](const Reduction& r) {
-    return r.kind == ReductionKind::Welford || (r.kind == ReductionKind::Sum && is_floating(r.accumulate));
+    return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
   });
   auto extent = phase_.reduction.back().extent.as_constant();
-  return sums && (!extent || *extent > (along_reduction_ ? kLaneBlock : kSequentialBlock));
+  if (!extent) return sums || has_welford();
+  return (sums && *extent > (along_reduction_ ? kLaneBlock : kSequentialBlock)) ||
+         (has_welford() && *extent > first_block());
+}
+
+bool PhasePrinter::has_welford() const {
+  return std::ranges::any_of(phase_.reductions,
+                             [](const Reduction& r) { return r.kind == ReductionKind::Welford; });
+}
+
+int64_t PhasePrinter::first_block() const {
+  if (has_welford()) return along_reduction_ ? kFirstLaneBlock : kFirstSequentialBlock;
+  return block();
+}
+
+int64_t PhasePrinter::block() const {
+  return along_reduction_ ? kLaneBlock : kSequentialBlock / 2;
+}
+
+std::string PhasePrinter::block_loop(const std::string& end) const {
+  if (first_block() == block())
+    return fmt::format("for (int64_t block = 0; block < {}; block += {})", end, block());
+  return fmt::format("for (int64_t block = 0, size = {}; block < {}; block += size, size = {})",
+                     first_block(), end, block());
+}
+
+std::string PhasePrinter::block_end(const std::string& end) const {
+  return fmt::format("least(block + {}, {})", first_block() == block() ? fmt::to_string(block()) : "size",
+                     end);
 }
 
 void PhasePrinter::declare_accumulators() {
