@@ -214,7 +214,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
                                              std::move(gradients), options, dump);
   backward->tangents = std::move(tangents);
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
-                                    dump, "forward_");
+                                    dump, "forward_", joint.forward_outputs);
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
                                                std::move(outputs), std::move(halves.saved));
 }

@@ -155,7 +155,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                                                   std::span<const at::Tensor> weights,
                                                   const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage) {
+                                                  const std::string& stage, size_t visible_outputs) {
   if (options.backend == Backend::Eager)
     return std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants));
   Metrics& m = metrics();
@@ -205,8 +205,8 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
     library = jit::default_compiler().compile(plan.kernels);
   }
   Span span("prepare");
-  auto executable =
-      std::make_unique<runtime::Executable>(std::move(plan), std::move(library), std::move(frozen.constants));
+  auto executable = std::make_unique<runtime::Executable>(std::move(plan), std::move(library),
+                                                          std::move(frozen.constants), visible_outputs);
   m.arena_bytes += executable->arena_bytes();
   m.packed_bytes += frozen.constant_bytes;
   return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),

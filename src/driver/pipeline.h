@@ -10,6 +10,7 @@
 
 #include "base/dump.h"
 #include "driver/frozen_graph.h"
+#include "runtime/executable.h"
 #include "trace/recorder.h"
 
 namespace oxy::driver {
@@ -48,10 +49,11 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
                                        const CompileOptions& options, const std::string& name);
 
 // The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped
-// files.
+// files. Outputs from `visible_outputs` on are for the library alone.
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                                                   std::span<const at::Tensor> weights,
                                                   const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage);
+                                                  const std::string& stage,
+                                                  size_t visible_outputs = runtime::kAllOutputs);
 
 }  // namespace oxy::driver

@@ -161,7 +161,8 @@ Family indexing_operators() {
       {.name = "aten::embedding_dense_backward",
        .schema = "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
                  "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-       .shape = shapes::embedding_backward},
+       .shape = shapes::embedding_backward,
+       .decompose = composed(decompositions::embedding_dense_backward)},
       {.name = "aten::repeat",
        .schema = "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
        .shape = shapes::repeat,

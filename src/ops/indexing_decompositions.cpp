@@ -77,6 +77,29 @@ std::vector<ValueRef> select_backward(Composer& c) {
   return {c.call("aten::select_scatter", {zeros(c, c.arg(1)), c.arg(0), c.arg(2), c.arg(3)})};
 }
 
+std::vector<ValueRef> embedding_dense_backward(Composer& c) {
+  // (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+  const TensorMeta grad = c.meta(c.arg(0));
+  const bool adds_exactly = grad.dtype == DType::Float32 || grad.dtype == DType::Float64;
+  if (c.flag(4) || !adds_exactly)
+    throw Unsupported("frequencies, or an element type that kernels do not add in place");
+  const Expr width = grad.sizes.back();
+  Expr count = 1;
+  for (const Expr& size : c.meta(c.arg(1)).sizes) count = count * size;
+  const auto reshaped = [&](const Argument& x, std::vector<Expr> sizes) {
+    return c.call("aten::view", {c.call("aten::clone", {x, MemoryFormat::Contiguous}), std::move(sizes)});
+  };
+  const ValueRef indices = reshaped(c.arg(1), {count});
+  ValueRef rows = reshaped(c.arg(0), {count, width});
+  if (const int64_t padding = c.integer(3); padding >= 0) {
+    const ValueRef skipped = c.call("aten::eq.Scalar", {indices, Expr(padding)});
+    const ValueRef column = c.call("aten::unsqueeze", {skipped, Expr(1)});
+    rows = c.call("aten::masked_fill.Scalar", {rows, column, 0.0});
+  }
+  const ValueRef start = zeros(c, std::vector<Expr>{std::get<Expr>(c.arg(2)), width});
+  return {c.call("aten::index_put", {start, graph::ValueList{{indices.id}}, rows, true})};
+}
+
 std::vector<ValueRef> is_in_number(Composer& c) {
   // (elements, test_element, *, assume_unique, invert)
   return {c.call(c.flag(3) ? "aten::ne.Scalar" : "aten::eq.Scalar", {c.arg(0), c.arg(1)})};

@@ -95,7 +95,7 @@ void run_steps(const PreparedPlan& plan, Frame& frame, std::vector<at::Tensor>* 
       call->invoke(frame.tensors());
       for (const plan::BufferId id : call->returned) frame.adopt(id);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
-      frame.allocate(allocation->buffer);
+      frame.allocate(*allocation);
     } else if (const auto* release = std::get_if<PreparedRelease>(&step)) {
       if (owned == nullptr) continue;
       frame.drop(release->buffer);
@@ -219,6 +219,7 @@ struct Executable::Impl {
   plan::Plan plan;
   std::shared_ptr<jit::KernelLibrary> kernels;
   std::vector<at::Tensor> constants;
+  size_t visible_outputs;
   std::vector<SymbolSource> symbols;
   std::shared_ptr<Variant> fixed;  // of a plan without symbols
   std::mutex mutex;
@@ -226,7 +227,8 @@ struct Executable::Impl {
 
   std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
     const plan::Plan specialised = specialise(plan, symbols, values);
-    return std::make_shared<Variant>(prepare(specialised, kernels.get(), constants.size()), constants);
+    return std::make_shared<Variant>(prepare(specialised, kernels.get(), constants.size(), visible_outputs),
+                                     constants);
   }
 
   std::shared_ptr<Variant> variant_for(std::span<const at::Tensor> inputs) {
@@ -258,12 +260,13 @@ struct Executable::Impl {
 };
 
 Executable::Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels,
-                       std::vector<at::Tensor> constants)
+                       std::vector<at::Tensor> constants, size_t visible_outputs)
     : impl_(std::make_unique<Impl>()) {
   plan::verify(plan);
   impl_->plan = std::move(plan);
   impl_->kernels = std::move(kernels);
   impl_->constants = std::move(constants);
+  impl_->visible_outputs = visible_outputs;
   impl_->symbols = symbols_of(impl_->plan);
   if (impl_->symbols.empty()) impl_->fixed = impl_->make_variant({});
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,10 +17,13 @@ namespace oxy::runtime {
 // the generator's state is restored): run the segment in eager, which raises the right error.
 struct IndexOutOfRange {};
 
+inline constexpr size_t kAllOutputs = std::numeric_limits<size_t>::max();
+
 class Executable {
  public:
-  // `constants[h]` is the tensor with handle h.
-  Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels, std::vector<at::Tensor> constants);
+  // `constants[h]` is the tensor with handle h. Outputs from `visible_outputs` on never leave the library.
+  Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels, std::vector<at::Tensor> constants,
+             size_t visible_outputs = kAllOutputs);
   ~Executable();
 
   // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;

@@ -60,19 +60,22 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
     if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = tensor;
     if (!slots.parts.empty()) make_parts(slots, tensor);
   }
-  for (const plan::BufferId id : plan_.allocated) allocate(id);
+  for (const plan::BufferId id : plan_.allocated) allocate(PreparedAllocation{id});
 }
 
-void Frame::allocate(plan::BufferId buffer) {
-  const auto index = static_cast<size_t>(buffer);
+void Frame::allocate(const PreparedAllocation& allocation) {
+  const auto index = static_cast<size_t>(allocation.buffer);
   const BufferSlots& slots = plan_.buffers[index];
   at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
-  whole = empty_tensor(slots.whole_spec);
+  const TensorSpec& spec = slots.whole_spec;
+  whole = allocation.slab_bytes > 0 ? tensor_over(slab_.allocate(bytes_of(spec), allocation.slab_bytes), spec)
+                                    : empty_tensor(spec);
   pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
   if (!slots.parts.empty()) make_parts(slots, whole);
 }
 
 void Frame::end_call() {
+  slab_.reset();
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
 }
 

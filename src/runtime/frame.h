@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/prepared_plan.h"
+#include "runtime/slab.h"
 
 namespace oxy::runtime {
 
@@ -20,7 +21,7 @@ class Frame {
   // Points the input buffers at these tensors.
   void begin_call(std::span<const at::Tensor> inputs);
   // Gives an output buffer its memory.
-  void allocate(plan::BufferId buffer);
+  void allocate(const PreparedAllocation& allocation);
   void end_call();
 
   // A buffer whose whole tensor an extern call defined just now: finds its memory, makes its other windows.
@@ -40,6 +41,7 @@ class Frame {
   c10::Storage arena_;
   c10::Storage scratch_;
   int scratch_threads_ = 0;
+  SlabAllocator slab_;               // of the running call
   std::vector<void*> pointers_;      // by buffer
   std::vector<at::Tensor> tensors_;  // by slot
 };

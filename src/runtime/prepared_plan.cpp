@@ -9,6 +9,8 @@ namespace oxy::runtime {
 
 namespace {
 
+constexpr int64_t kMostSlabBytes = int64_t{4} << 20;  // of an output that shares a block
+
 std::vector<int64_t> values(const std::vector<Expr>& expressions) {
   std::vector<int64_t> result;
   result.reserve(expressions.size());
@@ -21,7 +23,7 @@ class Preparation {
   Preparation(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count)
       : plan_(plan), kernels_(kernels), constant_count_(constant_count) {}
 
-  PreparedPlan prepare() {
+  PreparedPlan prepare(size_t visible_outputs) {
     add_buffers();
     find_lives();
     for (size_t n = 0; n < plan_.steps.size(); ++n) {
@@ -36,10 +38,33 @@ class Preparation {
       result_.mutations.push_back({mutation.input, slot_of(mutation.value), reads_input});
     }
     collect_transient();
+    share_slabs(visible_outputs);
     return std::move(result_);
   }
 
  private:
+  void share_slabs(size_t visible_outputs) {
+    std::vector<bool> is_private(plan_.buffers.size(), true);
+    const auto show = [&](const plan::Output& output) {
+      if (output.kind == graph::OutputKind::Value)
+        is_private[static_cast<size_t>(output.view.buffer)] = false;
+    };
+    for (size_t i = 0; i < plan_.outputs.size() && i < visible_outputs; ++i) {
+      show(plan_.outputs[i]);
+      if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
+        show(plan_.outputs[static_cast<size_t>(plan_.outputs[i].alias)]);
+    }
+    int64_t left = 0;
+    for (size_t n = result_.steps.size(); n-- > 0;) {
+      auto* allocation = std::get_if<PreparedAllocation>(&result_.steps[n]);
+      if (allocation == nullptr || !is_private[static_cast<size_t>(allocation->buffer)]) continue;
+      const int64_t bytes = bytes_of(result_.buffers[static_cast<size_t>(allocation->buffer)].whole_spec);
+      if (bytes == 0 || bytes >= kMostSlabBytes) continue;
+      left += (bytes + 63) / 64 * 64;
+      allocation->slab_bytes = left;
+    }
+  }
+
   plan::Storage storage(plan::BufferId id) const { return result_.storages.at(static_cast<size_t>(id)); }
 
   void add_buffers() {
@@ -220,8 +245,9 @@ class Preparation {
 
 }  // namespace
 
-PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count) {
-  return Preparation(plan, kernels, constant_count).prepare();
+PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count,
+                     size_t visible_outputs) {
+  return Preparation(plan, kernels, constant_count).prepare(visible_outputs);
 }
 
 }  // namespace oxy::runtime

@@ -37,6 +37,8 @@ struct PreparedFree {
 // An output's memory is needed from here on.
 struct PreparedAllocation {
   plan::BufferId buffer;
+  int64_t slab_bytes =
+      0;  // of this output and of later ones that share blocks of memory; 0 if it has memory of its own
 };
 
 // No later step reads this input: a caller that gave it away has no more use for it.
@@ -91,8 +93,10 @@ struct PreparedPlan {
   bool draws_random_numbers = false;
 };
 
-// `plan` must be verified and free of symbols. Unsupported for devices other than the CPU; UserError for
-// operators that this torch lacks.
-PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count);
+// `plan` must be verified and free of symbols. Outputs from `visible_outputs` on stay inside the library:
+// small ones share blocks of memory. Unsupported for devices other than the CPU; UserError for operators that
+// this torch lacks.
+PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count,
+                     size_t visible_outputs);
 
 }  // namespace oxy::runtime

@@ -5,8 +5,39 @@
 #include <c10/core/impl/COW.h>
 
 #include <algorithm>
+#include <cstdlib>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace oxy::runtime {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;  // bytes
+
+// Torch's own memory, in huge pages where it is large: a page fault costs a microsecond or more whatever the
+// page, and outputs of many megabytes are made on every call (a quarter of a training step of BERT).
+c10::DataPtr allocate(size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (bytes >= kHugePage && c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator()) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kHugePage, bytes) == 0) {
+      madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // a hint: it may be refused
+      return {memory, memory, &std::free, c10::Device(c10::DeviceType::CPU)};
+    }
+  }
+#endif
+  return c10::GetCPUAllocator()->allocate(bytes);
+}
+
+c10::Storage new_storage(size_t bytes, bool resizable) {
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, allocate(bytes), c10::GetCPUAllocator(), resizable));
+}
+
+}  // namespace
 
 int64_t TensorSpec::element_count() const {
   int64_t count = 1;
@@ -53,8 +84,15 @@ at::Tensor for_reading(const at::Tensor& tensor) {
                      tensor.storage_offset());
 }
 
+int64_t bytes_of(const TensorSpec& spec) {
+  return static_cast<int64_t>(
+      at::detail::computeStorageNbytes(spec.sizes, spec.strides, c10::elementSize(spec.dtype)));
+}
+
 at::Tensor empty_tensor(const TensorSpec& spec) {
-  return at::detail::empty_strided_cpu(spec.sizes, spec.strides, spec.dtype);
+  const auto bytes = static_cast<size_t>(bytes_of(spec));
+  if (bytes < kHugePage) return at::detail::empty_strided_cpu(spec.sizes, spec.strides, spec.dtype);
+  return tensor_over(new_storage(bytes, /*resizable=*/true), {spec.dtype, spec.sizes, spec.strides, 0});
 }
 
 bool has_layout(const at::Tensor& tensor, const TensorSpec& spec) {
@@ -66,9 +104,7 @@ bool has_layout(const at::Tensor& tensor, const TensorSpec& spec) {
 }
 
 c10::Storage make_arena(int64_t bytes) {
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes), c10::GetCPUAllocator(),
-      /*resizable=*/false));
+  return new_storage(static_cast<size_t>(bytes), /*resizable=*/false);
 }
 
 }  // namespace oxy::runtime

@@ -33,9 +33,11 @@ at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec);
 at::Tensor for_reading(const at::Tensor& tensor);
 // Uninitialised, on the CPU, with exactly these strides.
 at::Tensor empty_tensor(const TensorSpec& spec);
+// Of the memory from the first to the last element.
+int64_t bytes_of(const TensorSpec& spec);
 // True if the tensor has these sizes, and these strides wherever they matter.
 bool has_layout(const at::Tensor& tensor, const TensorSpec& spec);
-// `bytes` of 64-byte aligned memory from torch's CPU allocator that cannot be resized.
+// `bytes` of 64-byte aligned memory that cannot be resized.
 c10::Storage make_arena(int64_t bytes);
 
 }  // namespace oxy::runtime

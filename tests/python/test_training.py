@@ -442,3 +442,33 @@ def test_threads_train_one_model():
     for thread in threads:
         thread.join()
     assert not failures, failures
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("padding", [None, 3])
+def test_gradients_of_embeddings(padding, dtype):
+    indices = torch.tensor([[3, 1, 3, 0], [7, 3, 1, 1]])
+    upstream = tensor(2, 4, 5, requires_grad=False, seed=1).to(dtype)
+
+    def f(weight):
+        return F.embedding(indices, weight, padding_idx=padding) * upstream
+
+    check(f, tensor(9, 5).detach().to(dtype).requires_grad_(), graphs=1)
+
+
+def test_what_is_saved_is_freed_on_the_way():
+    """Many small saved tensors share blocks of memory, which go when the backward pass is through with them."""
+
+    def f(x):
+        for i in range(40):
+            x = (x * 1.01).sin()
+        return x
+
+    check(f, tensor(300, 100), graphs=1)
+    compiled = oxyfuel.compile(f)
+    x = tensor(300, 100)
+    first = compiled(x).sum()
+    second = compiled(x).sum()  # its blocks are others
+    (a,) = torch.autograd.grad(second, x)
+    (b,) = torch.autograd.grad(first, x)
+    torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -1,0 +1,50 @@
+#include "runtime/slab.h"
+
+#include <algorithm>
+
+#include "runtime/tensors.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{16} << 20;
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+}  // namespace
+
+// Counted by its pieces and by the allocator while it is the current one.
+struct SlabAllocator::Block : c10::intrusive_ptr_target {
+  explicit Block(int64_t bytes) : memory(make_arena(bytes)), size(bytes) {}
+
+  static void release(void* block) { c10::raw::intrusive_ptr::decref(static_cast<Block*>(block)); }
+
+  c10::Storage memory;
+  int64_t size;
+};
+
+c10::Storage SlabAllocator::allocate(int64_t bytes, int64_t left) {
+  const int64_t needed = aligned(bytes);
+  if (block_ == nullptr || used_ + needed > block_->size) {
+    reset();
+    block_ = c10::make_intrusive<Block>(std::max(needed, std::min(aligned(left), kBlockBytes))).release();
+  }
+  char* const memory = static_cast<char*>(block_->memory.mutable_data()) + used_;
+  used_ += needed;
+  c10::raw::intrusive_ptr::incref(block_);
+  c10::DataPtr piece(memory, block_, &Block::release, c10::Device(c10::DeviceType::CPU));
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                            static_cast<size_t>(bytes), std::move(piece),
+                                                            /*allocator=*/nullptr, /*resizable=*/false));
+}
+
+void SlabAllocator::reset() {
+  if (block_ != nullptr) Block::release(block_);
+  block_ = nullptr;
+  used_ = 0;
+}
+
+}  // namespace oxy::runtime
