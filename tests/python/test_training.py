@@ -472,3 +472,21 @@ def test_what_is_saved_is_freed_on_the_way():
     (a,) = torch.autograd.grad(second, x)
     (b,) = torch.autograd.grad(first, x)
     torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+def gradients_of_a_mean(function, inputs):
+    function(*inputs).square().mean().backward()
+    return [i.grad for i in inputs]
+
+
+@pytest.mark.parametrize("trains_input", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_that_a_convolution_leaves_out(bias, trains_input):
+    weight = tensor(16, 8, 3, 3, seed=1)
+    shift = tensor(16, seed=2).detach().requires_grad_(bias)
+
+    def f(x, weight, shift):
+        return F.conv2d(F.conv2d(x, weight, shift, padding=1).tanh()[:, :8], weight, shift, stride=2)
+
+    check(f, tensor(2, 8, 40, 40, requires_grad=trains_input), weight, shift, run=gradients_of_a_mean, graphs=1)
+    assert oxyfuel.metrics()["shape_fallbacks"] == 0
