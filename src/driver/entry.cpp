@@ -119,6 +119,12 @@ std::optional<std::vector<Ref>> Entry::run() {
     } else {
       status = PyObject_GenericSetAttr(object.get(), effect.name.get(), value.get());
     }
+    // What was written and then deleted need not have been there before.
+    if (status < 0 && effect.deleted &&
+        (PyErr_ExceptionMatches(PyExc_KeyError) || PyErr_ExceptionMatches(PyExc_AttributeError))) {
+      PyErr_Clear();
+      status = 0;
+    }
     if (status < 0) break;
   }
   for (const eval::CallEffect& effect : capture_->call_effects) {

@@ -12,6 +12,7 @@
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
+#include "eval/traceback.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -187,6 +188,7 @@ SourceId Evaluator::instance_dict_source(PyObject* object) {
 
 Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
+  if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
   if (name_is(name, "__class__")) return pin(reinterpret_cast<PyObject*>(type));
   const SourceId source = source_of(object);
   if (name_is(name, "__dict__")) {
@@ -265,6 +267,8 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
     return attribute_error(object, name);
   }
   if (is_generator(object)) stop("uses a generator object by its methods");
+  if (is_unknown_traceback(object)) stop("looks into a traceback");
+  if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
   if (PyModule_Check(object)) {
     PyObject* dict = PyModule_GetDict(object);
     const SourceId source = guards().pinned(dict);
@@ -428,6 +432,7 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
   if (trace::is_trace_tensor(object))
     stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
   if (PyType_Check(object)) stop("sets an attribute of a class");
+  if (PyExceptionInstance_Check(object) && name_is(name, "__traceback__")) stop("replaces a traceback");
   if (PyModule_Check(object)) {
     pin(object);
     PyObject* dict = PyModule_GetDict(object);

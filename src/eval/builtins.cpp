@@ -11,6 +11,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
+#include "eval/traceback.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -64,6 +65,7 @@ Ref length(Evaluator& e, Arguments& a) {
 Ref is_instance(Evaluator& e, Arguments& a) {
   expect(e, a, "isinstance", 2, 2);
   if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
+  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   Ref classes = e.materialize(arg(a, 1));
   const int result = PyObject_IsInstance(arg(a, 0), classes.get());
   return result < 0 ? Ref() : boolean(result);
@@ -123,6 +125,7 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
   if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
+  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
 }
 

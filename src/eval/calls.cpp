@@ -12,6 +12,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
+#include "eval/traceback.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -380,8 +381,11 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       name == "__sizeof__" || name == "__dir__")
     stop(fmt::format("calls {} of an object of type {}", name, Py_TYPE(self)->tp_name));
   if (name == "__enter__" || name == "__exit__") {
-    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C."))
+    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) {
+      for (Ref& value : arguments.positional)
+        if (is_unknown_traceback(value.get())) value = Ref::borrow(Py_None);
       return call_real_plain(bound, arguments);
+    }
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
   const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) ||
@@ -390,7 +394,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (external) {
     if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
       PyObject* key = arguments.positional[0].get();
-      if (name == "get" || name == "__getitem__") {
+      const size_t count = arguments.positional.size();
+      if ((name == "get" && count <= 2) || (name == "__getitem__" && count == 1)) {
         const int found = contains_item(self, key);
         if (found < 0) return {};
         if (found) return get_item_c(self, key);
@@ -399,11 +404,11 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         PyErr_SetObject(PyExc_KeyError, key);
         return {};
       }
-      if (name == "__contains__") {
+      if (name == "__contains__" && count == 1) {
         const int found = contains_item(self, key);
         return found < 0 ? Ref() : Ref::borrow(found ? Py_True : Py_False);
       }
-      if (name == "__setitem__" && arguments.positional.size() == 2 && PyDict_CheckExact(self)) {
+      if (name == "__setitem__" && count == 2 && PyDict_CheckExact(self)) {
         if (!set_external_item(self, key, arguments.positional[1].get())) return {};
         return Ref::borrow(Py_None);
       }
@@ -439,9 +444,15 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
         hashes_itself(arguments.positional[0].get()))
       stop("a dict key that hashes itself");
+    if (name == "with_traceback") stop("replaces a traceback");
+    const bool has_factory = name == "__init__" && is_defaultdict_type(native_base(Py_TYPE(self)));
     for (Ref& value : arguments.positional) {
       if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
-      if (PyDict_Check(value.get()))
+      if (has_factory && &value == &arguments.positional.front()) continue;
+      const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
+      if (mapping && (name == "update" || name == "__init__"))
+        value = call_positional(reinterpret_cast<PyObject*>(&PyDict_Type), {value});
+      else if (PyDict_Check(value.get()))
         value = materialize(value.get());
       else if (!guards::is_constant(value.get()))
         value = drain(value.get());

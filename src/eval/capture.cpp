@@ -14,6 +14,7 @@
 #include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/template_builder.h"
+#include "guards/constants.h"
 
 namespace oxy::eval {
 
@@ -188,8 +189,11 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       else if (PyCell_Check(object.get()))
         current = PyCell_GET(object.get());
       auto same = external_of_.find(value.get());
+      const bool once = std::count_if(overlay.begin(), overlay.end(), [&](const auto& entry) {
+                          return guards::same_constant(entry.first.get(), name.get());
+                        }) == 1;
       const bool unchanged =
-          current == value.get() || (same != external_of_.end() && same->second == current);
+          once && (current == value.get() || (same != external_of_.end() && same->second == current));
       // It may be left out if what is there is guarded.
       if (unchanged && PyDict_Check(object.get()) &&
           admitted_.contains(guards().dict_item(source_of(object.get()), name.get())))

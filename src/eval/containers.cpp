@@ -389,7 +389,10 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
     Ref list = Ref::steal(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
       PyList_Append(list.get(), deep_copy(PyTuple_GET_ITEM(shallow.get(), i), memo).get());
-    return keep(Ref::steal(PyList_AsTuple(list.get())));
+    bool same = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
+      same = same && PyList_GET_ITEM(list.get(), i) == PyTuple_GET_ITEM(shallow.get(), i);
+    return keep(same ? Ref::borrow(object) : Ref::steal(PyList_AsTuple(list.get())));
   }
   if (PyList_CheckExact(object)) {
     Ref copy = keep(Ref::steal(PyList_New(0)));

@@ -1,4 +1,6 @@
 // Writes to what existed before the call: kept aside while evaluating, replayed when the segment has run.
+#include <algorithm>
+
 #include "eval/evaluator.h"
 #include "guards/constants.h"
 
@@ -7,20 +9,23 @@ namespace oxy::eval {
 void Evaluator::record_attribute_effect(PyObject* object, PyObject* name, PyObject* value) {
   auto [it, inserted] = effect_index_.try_emplace(object, attribute_effects_.size());
   if (inserted) attribute_effects_.emplace_back(Ref::borrow(object), Overlay{});
-  for (auto& [written, current] : attribute_effects_[it->second].second) {
-    if (!guards::same_constant(written.get(), name)) continue;
-    current = Ref::borrow(value);
-    return;
-  }
-  attribute_effects_[it->second].second.emplace_back(Ref::borrow(name), Ref::borrow(value));
+  Overlay& overlay = attribute_effects_[it->second].second;
+  auto last = std::find_if(overlay.rbegin(), overlay.rend(),
+                           [&](const auto& entry) { return guards::same_constant(entry.first.get(), name); });
+  // What is written again after it was deleted stands behind everything else.
+  if (last == overlay.rend() || (!last->second && value))
+    overlay.emplace_back(Ref::borrow(name), Ref::borrow(value));
+  else
+    last->second = Ref::borrow(value);
 }
 
 std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name) const {
   auto it = effect_index_.find(object);
   if (it == effect_index_.end()) return std::nullopt;
-  for (const auto& [written, value] : attribute_effects_[it->second].second)
-    if (guards::same_constant(written.get(), name)) return value;
-  return std::nullopt;
+  const Overlay& overlay = attribute_effects_[it->second].second;
+  auto last = std::find_if(overlay.rbegin(), overlay.rend(),
+                           [&](const auto& entry) { return guards::same_constant(entry.first.get(), name); });
+  return last == overlay.rend() ? std::nullopt : std::optional<Ref>(last->second);
 }
 
 bool Evaluator::has_effects(PyObject* object) const {

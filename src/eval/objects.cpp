@@ -103,10 +103,13 @@ bool is_deque_type(PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(type) == well_known("collections", "deque");
 }
 
+bool is_defaultdict_type(PyTypeObject* type) {
+  return reinterpret_cast<PyObject*>(type) == well_known("collections", "defaultdict");
+}
+
 bool is_dict_like(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyDict_Type || type == &PyODict_Type) return true;
-  return reinterpret_cast<PyObject*>(type) == well_known("collections", "defaultdict");
+  return type == &PyDict_Type || type == &PyODict_Type || is_defaultdict_type(type);
 }
 
 bool is_builtin_container(PyObject* object) {

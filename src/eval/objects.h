@@ -20,6 +20,7 @@ bool is_container_iterator(PyObject* object);  // over a dict, one of its views,
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
 PyTypeObject* native_base(PyTypeObject* type);
 bool is_deque_type(PyTypeObject* type);
+bool is_defaultdict_type(PyTypeObject* type);
 // Callables of C code that hold nothing but what their __reduce__ tells: partial, itemgetter, attrgetter ...
 bool is_reducible(PyObject* object);
 bool is_builtin_iterator(PyObject* object);

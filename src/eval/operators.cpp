@@ -193,10 +193,16 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
 }
 
 Ref Evaluator::to_text(PyObject* value, bool repr) {
-  if (guards::is_constant(value) || is_value_object(value) || is_identity_object(value) ||
-      (PyExceptionInstance_Check(value) && !is_external(value) &&
-       !has_python_special(value, repr ? "__repr__" : "__str__")))
-    return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value));
+  const bool exception = PyExceptionInstance_Check(value) && !is_external(value) &&
+                         !has_python_special(value, repr ? "__repr__" : "__str__");
+  if (exception) {
+    // The text of its arguments is part of it.
+    Ref args = Ref::steal(PyObject_GetAttrString(value, "args"));
+    if (!args) return {};
+    plain(args.get(), "the text of an exception");
+  }
+  if (exception || guards::is_constant(value) || is_value_object(value) || is_identity_object(value))
+    return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value)); });
   if (trace::is_trace_tensor(value)) stop("prints a tensor", "the text depends on data");
   for (const char* name : {"__str__", "__repr__"}) {
     if (repr && std::string_view(name) == "__str__") continue;

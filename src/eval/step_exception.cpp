@@ -3,6 +3,7 @@
 
 #include "eval/evaluator.h"
 #include "eval/stack.h"
+#include "eval/traceback.h"
 
 namespace oxy::eval {
 
@@ -41,7 +42,15 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
       }
       if (exception == handled_before_) stop("raises again an exception caught before the captured region");
       auto instance = [&](Ref& e) {
-        if (PyExceptionClass_Check(e.get())) e = call_positional(e.get(), {});
+        if (!PyExceptionClass_Check(e.get())) return true;
+        Ref made = call_positional(e.get(), {});
+        if (made && !PyExceptionInstance_Check(made.get())) {
+          PyErr_Format(PyExc_TypeError,
+                       "calling %R should have returned an instance of BaseException, not %R", e.get(),
+                       reinterpret_cast<PyObject*>(Py_TYPE(made.get())));
+          return false;
+        }
+        e = std::move(made);
         return static_cast<bool>(e);
       };
       if (!instance(exception)) return Flow::Raised;
@@ -52,6 +61,11 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
       if (is_external(exception.get())) stop("raises an exception object made before the call");
       if (cause) {
         if (cause != Py_None && !instance(cause)) return Flow::Raised;
+        if (cause != Py_None && !PyExceptionInstance_Check(cause.get())) {
+          PyErr_SetString(PyExc_TypeError, "exception causes must derive from BaseException");
+          return Flow::Raised;
+        }
+        if (is_external(cause.get())) stop("raises from an exception object made before the call");
         PyException_SetCause(exception.get(), cause == Py_None ? nullptr : cause.release());
       }
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
@@ -103,11 +117,10 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
       // exit, lasti, previous exception, exception
       Ref exception = stack.back();
       Ref exit = stack[stack.size() - 4];
-      PyObject* traceback = PyException_GetTraceback(exception.get());
       std::vector<Ref> args;
       args.push_back(Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))));
       args.push_back(exception);
-      args.push_back(traceback ? Ref::steal(traceback) : Ref::borrow(Py_None));
+      args.push_back(Ref::borrow(unknown_traceback()));
       Ref result = call_positional(exit.get(), std::move(args));
       if (!result) return Flow::Raised;
       stack.push_back(std::move(result));

@@ -83,6 +83,11 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       } else if (PyCell_GET(cell)) {
         return push(Ref::borrow(PyCell_GET(cell)));
       }
+      if (in.arg < frame.pycode()->co_nlocalsplus - frame.pycode()->co_nfreevars) {
+        PyErr_Format(PyExc_UnboundLocalError,
+                     "cannot access local variable '%U' where it is not associated with a value", name);
+        return Flow::Raised;
+      }
       PyErr_Format(
           PyExc_NameError,
           "cannot access free variable '%U' where it is not associated with a value in enclosing scope",

@@ -68,7 +68,9 @@ class Describer:
         if isinstance(value, types.MethodType):
             return (value.__func__.__qualname__, self.describe(value.__self__))
         if isinstance(value, (set, frozenset)):
-            return sorted(str(self.describe(item)) for item in value)
+            # What is hashed by its address has no order: what it looks like gives one, before it gets its number.
+            items = sorted(value, key=lambda item: str(Describer(self.filename).describe(item)))
+            return [self.describe(item) for item in items]
         if isinstance(value, slice):
             return (self.describe(value.start), self.describe(value.stop), self.describe(value.step))
         result = []

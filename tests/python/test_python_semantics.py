@@ -3,6 +3,7 @@
 import collections
 import collections.abc
 import contextlib
+import copy
 import functools
 import io
 import itertools
@@ -492,3 +493,162 @@ def test_handlers_of_dropped_generators(compile):
         return x + first, log
 
     return f(ones(), []), f(ones(), ["begin"])
+
+
+@program()
+def test_globals_and_attributes_that_are_deleted_again(compile):
+    scope = {}
+    exec(
+        "def f(x):\n"
+        "    global shadow\n"
+        "    shadow = x\n"
+        "    del shadow\n"
+        "    return 'gone'\n"
+        "def g(thing, x):\n"
+        "    del thing.a\n"
+        "    thing.a = x\n"
+        "    thing.extra = 1\n"
+        "    del thing.extra\n"
+        "    return list(vars(thing))\n",
+        scope,
+    )
+    f, g = compile(scope["f"]), compile(scope["g"])
+
+    class Thing:
+        pass
+
+    thing = Thing()
+    thing.a, thing.b = 1, 2
+    first = [f(1), "shadow" in scope, f(1)]
+    return first, g(thing, 5), list(vars(thing)), g(thing, 6), vars(thing)
+
+
+@program()
+def test_methods_of_dicts_given_too_many_arguments(compile):
+    @compile
+    def f(d):
+        found = []
+        for arguments in ((), ("a",), ("a", 1), ("a", 1, 2)):
+            try:
+                found.append(d.get(*arguments))
+            except TypeError as error:
+                found.append(str(error))
+        return found
+
+    return f({"a": 5}), f({"b": 5})
+
+
+@program()
+def test_tracebacks_of_what_is_caught(compile):
+    class Manager:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, error, traceback):
+            self.seen = traceback is not None, kind
+            return True
+
+    @compile
+    def f(x):
+        def g():
+            raise ValueError(x.shape[0])
+
+        with Manager() as manager:
+            g()
+        try:
+            g()
+        except ValueError as error:
+            return manager.seen, error.__traceback__ is None, x + 1
+
+    @compile
+    def depth(x):
+        def g():
+            raise ValueError
+
+        try:
+            g()
+        except ValueError as error:
+            found, count = error.__traceback__, 0
+            while found is not None:
+                found, count = found.tb_next, count + 1
+            return count, x + 1
+
+    return f(ones()), f(ones()), depth(ones())[0]
+
+
+@program()
+def test_causes_that_are_none(compile):
+    class Wrong(Exception):
+        def __new__(cls):
+            return 5
+
+    @compile
+    def f(kind, cause):
+        def g():
+            if cause is None:
+                raise kind
+            raise kind from cause
+
+        try:
+            g()
+        except Exception as error:
+            return type(error), str(error), type(error.__cause__)
+
+    return f(IndexError, 5), f(IndexError, KeyError), f(IndexError, None), f(Wrong, None), f(IndexError, "text")
+
+
+@program()
+def test_mappings_and_factories(compile):
+    @compile
+    def f(x):
+        mapping = collections.ChainMap({"a": 1}, {"b": 2})
+        merged = {"c": 3}
+        merged.update(mapping)
+        counted = collections.defaultdict(list, {"k": [1]})
+        counted["new"].append(x)
+
+        class Kept(collections.defaultdict):
+            pass
+
+        kept = Kept(int, a=1)
+        kept["b"] += 2
+        return merged, counted, dict(kept), x + 1
+
+    return f(ones()), f(ones())
+
+
+@program()
+def test_unbound_cells(compile):
+    @compile
+    def f(inner_first):
+        def outer():
+            if inner_first:
+                return inner()
+            return late
+
+        def inner():
+            return late
+
+        if inner_first is None:
+            late = 1
+        return outer()
+
+    @compile
+    def own():
+        def g():
+            return late
+
+        seen = late
+        late = 1
+        return g, seen
+
+    return [outcome(f, False), outcome(f, True), outcome(own)]
+
+
+@program()
+def test_a_deep_copy_of_what_cannot_change(compile):
+    @compile
+    def f(t, u):
+        return copy.deepcopy(t) is t, copy.deepcopy(u) is u, copy.deepcopy(u)
+
+    return f(((1, 2), 3), ([1], 2))
