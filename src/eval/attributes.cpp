@@ -11,6 +11,7 @@
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/pending_error.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
 #include "guards/constants.h"
@@ -225,6 +226,15 @@ Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
 
 namespace {
 
+void tell_attribute(PyObject* object, PyObject* name) {
+  PendingError pending;
+  if (!PyObject_TypeCheck(pending.value(), reinterpret_cast<PyTypeObject*>(PyExc_AttributeError))) return;
+  auto* error = reinterpret_cast<PyAttributeErrorObject*>(pending.value());
+  if (error->name || error->obj) return;
+  error->name = Py_NewRef(name);
+  error->obj = Py_NewRef(object);
+}
+
 // super().name: the class attribute after `start` in the method resolution order of the object's type.
 Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name) {
   Ref start = Ref::steal(PyObject_GetAttrString(super_object, "__thisclass__"));
@@ -250,6 +260,13 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
 }  // namespace
 
 Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
+  Ref value = read_attribute(object, name);
+  // Every AttributeError that leaves an attribute access says what was accessed.
+  if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) tell_attribute(object, name);
+  return value;
+}
+
+Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (trace::is_trace_tensor(object)) {
     const char* utf8 = PyUnicode_AsUTF8(name);
     if (utf8 &&
@@ -362,6 +379,7 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
 }
 
 bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  if (PyType_Check(object)) stop("sets an attribute of a class");
   PyTypeObject* type = Py_TYPE(object);
   Ref descriptor = type_lookup(type, name);
   if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set) {

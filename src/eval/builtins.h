@@ -1,4 +1,4 @@
-// Functions that the evaluator performs itself: one entry each in the table of builtins.cpp.
+// Functions that the evaluator performs itself: one entry each in the tables of builtins_*.cpp.
 #pragma once
 
 #include <Python.h>

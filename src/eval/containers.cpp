@@ -47,6 +47,7 @@ Ref Evaluator::materialize(PyObject* object) {
     copy = Ref::steal(PyDict_New());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
       PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
+      if (hashes_itself(key)) stop("reads a dict with a key that hashes itself");
       PyObject* value = PyDict_GetItemWithError(object, key);
       if (!value) stop("a dict that changes while it is read");
       Ref admitted = admit(value, guards().dict_item(source, key));

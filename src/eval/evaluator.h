@@ -144,6 +144,8 @@ class Evaluator {
   bool has_python_special(PyObject* object, const char* name);
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
+  // Stops at a list with an item that hashes_itself(): C code is to hash them.
+  void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
   SourceId instance_dict_source(PyObject* object);
@@ -207,6 +209,7 @@ class Evaluator {
   Flow step_match(Frame& frame, const bytecode::Instruction& instruction);
   // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
   void close_abandoned();
+  Ref read_attribute(PyObject* object, PyObject* name);
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before

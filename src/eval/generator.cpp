@@ -1,6 +1,7 @@
 #include "eval/generator.h"
 
 #include "base/error.h"
+#include "eval/prelude.h"
 #include "eval/stack.h"
 
 namespace oxy::eval {
@@ -93,6 +94,8 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
     return {};
   }
   if (data.state == GeneratorState::Running) {
+    // What it stands for in C has no such rule.
+    if (is_prelude_code(data.frame.pycode())) stop("an iterator asks itself for an item");
     PyErr_SetString(PyExc_ValueError, "generator already executing");
     *error = true;
     return {};

@@ -1,5 +1,6 @@
 #include "eval/objects.h"
 
+#include <fmt/format.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
@@ -148,6 +149,17 @@ bool is_builtin_iterator(PyObject* object) {
                                                               "itertools.product",
                                                               "itertools.islice"};
   return std::find(kNames.begin(), kNames.end(), Py_TYPE(object)->tp_name) != kNames.end();
+}
+
+std::string describe_callable(PyObject* callable) {
+  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
+  PyErr_Clear();
+  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  PyErr_Clear();
+  std::string text;
+  if (module && PyUnicode_Check(module.get())) text = fmt::format("{}.", PyUnicode_AsUTF8(module.get()));
+  if (name && PyUnicode_Check(name.get())) return text + PyUnicode_AsUTF8(name.get());
+  return fmt::format("an object of type {}", Py_TYPE(callable)->tp_name);
 }
 
 bool is_pybind_function(PyObject* function) {

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <string>
+
 namespace oxy::eval {
 
 // Immutable objects of C types that are themselves at every run: guarded by identity when they come from
@@ -39,6 +41,9 @@ bool is_torch_function(PyObject* callable);
 bool is_pybind_function(PyObject* function);  // a C++ function bound by pybind11
 bool is_torch_tensor_type(
     PyTypeObject* type);  // Tensor, Parameter, Buffer: subclasses without behaviour of their own
+
+// The qualified name of a callable, or what kind of object it is.
+std::string describe_callable(PyObject* callable);
 
 // A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module
 // is not loaded. Looked up once.

@@ -12,6 +12,8 @@ using cpy::Ref;
 
 namespace {
 
+constexpr const char* kFileName = "<oxyfuel prelude>";
+
 // Iterators are made when the function is called, items are taken when they are asked for, as the real ones
 // do.
 constexpr const char* kPrelude = R"(
@@ -361,7 +363,7 @@ Ref prelude_function(const char* name) {
   static PyObject* module_dict = [] {
     Ref dict = Ref::steal(PyDict_New());
     PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
-    Ref code = Ref::steal(Py_CompileString(kPrelude, "<oxyfuel prelude>", Py_file_input));
+    Ref code = Ref::steal(Py_CompileString(kPrelude, kFileName, Py_file_input));
     Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
     check(static_cast<bool>(result), "the prelude is no Python");
     return dict.release();
@@ -369,6 +371,10 @@ Ref prelude_function(const char* name) {
   PyObject* function = PyDict_GetItemString(module_dict, name);
   check(function != nullptr, "a function that the prelude lacks");
   return Ref::borrow(function);
+}
+
+bool is_prelude_code(PyCodeObject* code) {
+  return PyUnicode_CompareWithASCIIString(code->co_filename, kFileName) == 0;
 }
 
 Ref python_form(PyObject* callable) {

@@ -13,4 +13,7 @@ cpy::Ref python_form(PyObject* callable);
 // One by its name in the text of prelude.cpp.
 cpy::Ref prelude_function(const char* name);
 
+// Whether code is of a function of the prelude.
+bool is_prelude_code(PyCodeObject* code);
+
 }  // namespace oxy::eval

@@ -131,7 +131,9 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::SetUpdate: {
       Ref iterable = pop(frame);
       Ref items = drain(iterable.get());
-      if (!items || _PySet_Update(container(), items.get()) < 0) return Flow::Raised;
+      if (!items) return Flow::Raised;
+      require_plain_hashes(items.get());
+      if (_PySet_Update(container(), items.get()) < 0) return Flow::Raised;
       return Flow::Next;
     }
     case Op::DictUpdate:

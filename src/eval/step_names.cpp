@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
+#include "eval/pending_error.h"
 #include "eval/stack.h"
 
 namespace oxy::eval {
@@ -9,6 +10,17 @@ namespace oxy::eval {
 using bytecode::Instruction;
 using bytecode::Op;
 using guards::CheckKind;
+
+namespace {
+
+// A NameError knows the name.
+void name_error(const char* text, PyObject* name) {
+  PyErr_Format(PyExc_NameError, text, name);
+  PendingError pending;
+  PyObject_SetAttrString(pending.value(), "name", name);
+}
+
+}  // namespace
 
 Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   PyObject* globals = frame.globals.get();
@@ -23,7 +35,7 @@ Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   PyObject* builtins = frame.builtins.get();
   if (PyObject* value = PyDict_GetItemWithError(builtins, name))
     return admit(value, guards().dict_item(guards().pinned(builtins), name));
-  PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+  name_error("name '%U' is not defined", name);
   return {};
 }
 
@@ -54,7 +66,7 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       PyObject* name = name_at(frame, in.arg);
       sources_.emplace(frame.globals.get(), guards().pinned(frame.globals.get()));
       if (!has_entry(frame.globals.get(), name)) {
-        PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+        name_error("name '%U' is not defined", name);
         return Flow::Raised;
       }
       record_global_effect(frame.globals.get(), name, nullptr);
@@ -88,8 +100,7 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
                      "cannot access local variable '%U' where it is not associated with a value", name);
         return Flow::Raised;
       }
-      PyErr_Format(
-          PyExc_NameError,
+      name_error(
           "cannot access free variable '%U' where it is not associated with a value in enclosing scope",
           name);
       return Flow::Raised;

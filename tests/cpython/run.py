@@ -105,7 +105,7 @@ def run_module(name, compiled, skip):
 
     import oxyfuel
 
-    module = importlib.import_module("test." + name)
+    module = importlib.import_module(name if "." in name else "test." + name)
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     for case in cases_of(suite):
         method_name = getattr(case, "_testMethodName", None)

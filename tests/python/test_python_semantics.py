@@ -652,3 +652,79 @@ def test_a_deep_copy_of_what_cannot_change(compile):
         return copy.deepcopy(t) is t, copy.deepcopy(u) is u, copy.deepcopy(u)
 
     return f(((1, 2), 3), ([1], 2))
+
+
+@program()
+def test_errors_of_names_say_which(compile):
+    class Answers:
+        def __getattr__(self, name):
+            raise AttributeError("no " + name)
+
+    class Plain:
+        pass
+
+    @compile
+    def f(x):
+        seen = []
+
+        def look(action):
+            try:
+                action()
+            except (NameError, AttributeError) as error:
+                seen.append((str(error), error.name, type(getattr(error, "obj", None)).__name__))
+
+        look(lambda: not_there)  # noqa: F821
+        look(lambda: Answers().first)
+        look(lambda: Plain().second)
+        look(lambda: getattr(5, "third"))
+        look(lambda: x.fourth)
+        return seen, x + 1
+
+    return f(ones())[0]
+
+
+@program()
+def test_an_iterator_that_asks_itself(compile):
+    @compile
+    def f(x):
+        def step(value):
+            if value == 1:
+                return value, next(pairs)
+            return value
+
+        pairs = map(step, [1, 2, 3])
+        return list(pairs), x + 1
+
+    return f(ones())
+
+
+@program()
+def test_hashes_are_asked_for_as_often(compile):
+    class Counted(int):
+        count = 0
+
+        def __hash__(self):
+            Counted.count += 1
+            return int.__hash__(self)
+
+    class Group(frozenset):
+        pass
+
+    @compile
+    def f(numbers):
+        first = Group(numbers)
+        second = set()
+        second.update(numbers)
+        third = {0, *numbers}
+        return len(first), len(second), len(third), Counted.count
+
+    return f([Counted(1), Counted(2)]), f(dict.fromkeys([Counted(1), Counted(2)]))
+
+
+@program()
+def test_attributes_of_builtin_classes_cannot_be_set(compile):
+    @compile
+    def f(x):
+        object.__setattr__(str, "made_up", x)
+
+    return outcome(f, 1), hasattr(str, "made_up")

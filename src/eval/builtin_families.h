@@ -1,0 +1,48 @@
+// The families of builtins, and what their handlers share. A family is a table at the end of its file.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "eval/builtins.h"
+
+namespace oxy::eval {
+
+struct BuiltinEntry {
+  const char* module;
+  const char* name;
+  BuiltinHandler handler;
+};
+
+std::span<const BuiltinEntry> object_builtins();
+std::span<const BuiltinEntry> container_builtins();
+std::span<const BuiltinEntry> iterator_builtins();
+std::span<const BuiltinEntry> operator_builtins();
+
+inline Ref none() {
+  return Ref::borrow(Py_None);
+}
+
+inline Ref boolean(bool value) {
+  return Ref::borrow(value ? Py_True : Py_False);
+}
+
+inline PyObject* arg(const Arguments& a, size_t i) {
+  return a.positional[i].get();
+}
+
+// Checks the number of positional arguments as the real function would, or gives up.
+inline void expect(Evaluator& e, const Arguments& a, const char* name, size_t low, size_t high,
+                   bool keywords = false) {
+  if (a.positional.size() < low || a.positional.size() > high || (!keywords && !a.keywords.empty()))
+    e.stop(fmt::format("calls {}() with unusual arguments", name));
+}
+
+inline Ref keyword(const Arguments& a, const char* name) {
+  for (const auto& [key, value] : a.keywords)
+    if (PyUnicode_CompareWithASCIIString(key.get(), name) == 0) return value;
+  return {};
+}
+
+}  // namespace oxy::eval

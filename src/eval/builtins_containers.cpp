@@ -1,0 +1,210 @@
+// Builtins that make containers or go through all items of one.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "eval/builtin_families.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+
+namespace oxy::eval {
+namespace {
+
+Ref make_list(Evaluator& e, Arguments& a) {
+  expect(e, a, "list", 0, 1);
+  return a.positional.empty() ? Ref::steal(PyList_New(0)) : e.drain(arg(a, 0));
+}
+
+Ref make_tuple(Evaluator& e, Arguments& a) {
+  expect(e, a, "tuple", 0, 1);
+  if (a.positional.empty()) return Ref::steal(PyTuple_New(0));
+  if (PyTuple_CheckExact(arg(a, 0))) return a.positional[0];
+  Ref list = e.drain(arg(a, 0));
+  return list ? Ref::steal(PyList_AsTuple(list.get())) : Ref();
+}
+
+Ref hashed(Evaluator& e, const Arguments& a, const char* name, PyObject* (*make)(PyObject*)) {
+  expect(e, a, name, 0, 1);
+  if (a.positional.empty()) return Ref::steal(make(nullptr));
+  Ref list = e.drain(arg(a, 0));
+  if (!list) return {};
+  e.require_plain_hashes(list.get());
+  return Ref::steal(make(list.get()));
+}
+
+Ref make_set(Evaluator& e, Arguments& a) {
+  return hashed(e, a, "set", &PySet_New);
+}
+
+Ref make_frozenset(Evaluator& e, Arguments& a) {
+  if (a.positional.size() == 1 && PyFrozenSet_CheckExact(arg(a, 0))) return a.positional[0];
+  return hashed(e, a, "frozenset", &PyFrozenSet_New);
+}
+
+Ref make_dict(Evaluator& e, Arguments& a) {
+  expect(e, a, "dict", 0, 1, true);
+  Ref dict = Ref::steal(PyDict_New());
+  if (!a.positional.empty()) {
+    Ref source = e.materialize(arg(a, 0));
+    if (PyDict_Check(source.get()) && !e.has_python_special(source.get(), "keys")) {
+      if (PyDict_Update(dict.get(), source.get()) < 0) return {};
+    } else if (e.has_python_special(source.get(), "keys")) {
+      Ref keys_method = e.special_method(source.get(), "keys");
+      Ref keys = e.call_positional(keys_method.get(), {});
+      Ref list = keys ? e.drain(keys.get()) : Ref();
+      if (!list) return {};
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        Ref value = e.get_item(source.get(), PyList_GET_ITEM(list.get(), i));
+        if (!value || !e.set_item(dict.get(), PyList_GET_ITEM(list.get(), i), value.get())) return {};
+      }
+    } else {
+      Ref list = e.drain(source.get());
+      if (!list) return {};
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        std::vector<Ref> pair;
+        if (!e.unpack(PyList_GET_ITEM(list.get(), i), 2, 0, false, &pair)) return {};
+        if (!e.set_item(dict.get(), pair[0].get(), pair[1].get())) return {};
+      }
+    }
+  }
+  for (auto& [key, value] : a.keywords)
+    if (PyDict_SetItem(dict.get(), key.get(), value.get()) < 0) return {};
+  return dict;
+}
+
+Ref make_deque(Evaluator& e, Arguments& a) {
+  expect(e, a, "collections.deque", 0, 2, true);
+  if (!a.positional.empty() && !(a.positional[0] = e.drain(arg(a, 0)))) return {};
+  return e.call_real(well_known("collections", "deque"), a);
+}
+
+Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
+  Ref key = keyword(a, "key"), fallback = keyword(a, "default");
+  Ref items;
+  if (a.positional.size() == 1) {
+    items = e.drain(arg(a, 0));
+  } else {
+    items = Ref::steal(PyList_New(0));
+    for (const Ref& value : a.positional) PyList_Append(items.get(), value.get());
+  }
+  if (!items) return {};
+  if (PyList_GET_SIZE(items.get()) == 0) {
+    if (fallback) return fallback;
+    PyErr_Format(PyExc_ValueError, "%s() arg is an empty sequence", maximum ? "max" : "min");
+    return {};
+  }
+  Ref best, best_key;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    Ref item = Ref::borrow(PyList_GET_ITEM(items.get(), i));
+    Ref item_key = key && key != Py_None ? e.call_positional(key.get(), {item}) : item;
+    if (!item_key) return {};
+    if (best) {
+      Ref better = e.compare(item_key.get(), best_key.get(), maximum ? Py_GT : Py_LT);
+      bool error = false;
+      if (!better) return {};
+      const bool take = e.truth(better.get(), &error);
+      if (error) return {};
+      if (!take) continue;
+    }
+    best = std::move(item);
+    best_key = std::move(item_key);
+  }
+  return best;
+}
+
+Ref minimum(Evaluator& e, Arguments& a) {
+  return extreme(e, a, false);
+}
+
+Ref maximum(Evaluator& e, Arguments& a) {
+  return extreme(e, a, true);
+}
+
+Ref sum(Evaluator& e, Arguments& a) {
+  expect(e, a, "sum", 1, 2, true);
+  Ref total = a.positional.size() == 2 ? a.positional[1] : keyword(a, "start");
+  if (!total) total = Ref::steal(PyLong_FromLong(0));
+  Ref items = e.drain(arg(a, 0));
+  if (!items) return {};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    total = e.binary(bytecode::BinaryKind::Add, false, total.get(), PyList_GET_ITEM(items.get(), i));
+    if (!total) return {};
+  }
+  return total;
+}
+
+Ref quantified(Evaluator& e, Arguments& a, bool stop_at) {
+  expect(e, a, stop_at ? "any" : "all", 1, 1);
+  Ref iterator = e.get_iterator(arg(a, 0));
+  if (!iterator) return {};
+  while (true) {
+    bool error = false;
+    Ref item = e.iterate(iterator.get(), &error);
+    if (error) return {};
+    if (!item) return boolean(!stop_at);
+    const bool value = e.truth(item.get(), &error);
+    if (error) return {};
+    if (value == stop_at) return boolean(stop_at);
+  }
+}
+
+Ref any(Evaluator& e, Arguments& a) {
+  return quantified(e, a, true);
+}
+
+Ref all(Evaluator& e, Arguments& a) {
+  return quantified(e, a, false);
+}
+
+Ref sorted(Evaluator& e, Arguments& a) {
+  expect(e, a, "sorted", 1, 1, true);
+  Ref key = keyword(a, "key"), reverse = keyword(a, "reverse");
+  Ref items = e.drain(arg(a, 0));
+  if (!items) return {};
+  const bool descending = reverse && PyObject_IsTrue(reverse.get()) == 1;
+  const Py_ssize_t count = PyList_GET_SIZE(items.get());
+  Ref rows = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref item = Ref::borrow(PyList_GET_ITEM(items.get(), i));
+    Ref item_key = key && key != Py_None ? e.call_positional(key.get(), {item}) : item;
+    if (!item_key) return {};
+    item_key = e.plain(item_key.get(), "sorted");
+    Ref index = Ref::steal(PyLong_FromSsize_t(descending ? -i : i));
+    Ref row = Ref::steal(PyTuple_Pack(2, item_key.get(), index.get()));
+    PyList_Append(rows.get(), row.get());
+  }
+  if (PyList_Sort(rows.get()) < 0) {
+    if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(e);
+    return {};
+  }
+  if (descending) PyList_Reverse(rows.get());
+  Ref result = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Py_ssize_t from = std::abs(PyLong_AsSsize_t(PyTuple_GET_ITEM(PyList_GET_ITEM(rows.get(), i), 1)));
+    PyList_Append(result.get(), PyList_GET_ITEM(items.get(), from));
+  }
+  return result;
+}
+
+constexpr BuiltinEntry kTable[] = {
+    {"builtins", "list", &make_list},
+    {"builtins", "tuple", &make_tuple},
+    {"builtins", "dict", &make_dict},
+    {"builtins", "set", &make_set},
+    {"builtins", "frozenset", &make_frozenset},
+    {"builtins", "min", &minimum},
+    {"builtins", "max", &maximum},
+    {"builtins", "sum", &sum},
+    {"builtins", "any", &any},
+    {"builtins", "all", &all},
+    {"builtins", "sorted", &sorted},
+    {"collections", "deque", &make_deque},
+};
+
+}  // namespace
+
+std::span<const BuiltinEntry> container_builtins() {
+  return kTable;
+}
+
+}  // namespace oxy::eval

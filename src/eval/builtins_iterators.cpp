@@ -1,0 +1,121 @@
+// Builtins that make and advance iterators.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval/builtin_families.h"
+#include "eval/objects.h"
+#include "eval/prelude.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+namespace {
+
+Ref make_iterator(Evaluator& e, Arguments& a) {
+  expect(e, a, "iter", 1, 1);
+  return e.get_iterator(arg(a, 0));
+}
+
+Ref next_item(Evaluator& e, Arguments& a) {
+  expect(e, a, "next", 1, 2);
+  bool error = false;
+  Ref value = e.iterate(arg(a, 0), &error);
+  if (value || error) return value;
+  if (a.positional.size() == 2) return a.positional[1];
+  PyErr_SetNone(PyExc_StopIteration);
+  return {};
+}
+
+// Classes that take items from iterators: the C class if it may advance them, its form in Python for
+// iterators that only the evaluator can.
+Ref over_iterators(Evaluator& e, Arguments& a, PyTypeObject* type, const char* python_form,
+                   size_t iterables) {
+  bool in_c = true;
+  for (size_t i = 0; i < std::min(iterables, a.positional.size()); ++i) {
+    Ref iterator = e.get_iterator(arg(a, i));
+    if (!iterator) return {};
+    if (e.is_external(iterator.get())) e.stop("advances an iterator made before the captured region");
+    in_c = in_c && is_builtin_iterator(iterator.get());
+    a.positional[i] = std::move(iterator);
+  }
+  if (in_c) return e.call_real(reinterpret_cast<PyObject*>(type), a);
+  Ref function = prelude_function(python_form);
+  if (!e.accepts(function.get(), a)) e.stop(fmt::format("calls {}() with unusual arguments", type->tp_name));
+  return e.call(function.get(), std::move(a));
+}
+
+PyTypeObject* itertools_type(const char* name) {
+  return reinterpret_cast<PyTypeObject*>(well_known("itertools", name));
+}
+
+Ref make_zip(Evaluator& e, Arguments& a) {
+  return over_iterators(e, a, &PyZip_Type, "zip_", a.positional.size());
+}
+
+Ref make_enumerate(Evaluator& e, Arguments& a) {
+  return over_iterators(e, a, &PyEnum_Type, "enumerate_", 1);
+}
+
+Ref make_slice_of_iterator(Evaluator& e, Arguments& a) {
+  for (size_t i = 1; i < a.positional.size(); ++i)
+    if (!guards::is_constant(arg(a, i))) e.stop("calls itertools.islice() with unusual arguments");
+  return over_iterators(e, a, itertools_type("islice"), "islice_", 1);
+}
+
+// Iterates over its arguments one after another: a break of one of them must not come before its turn.
+Ref make_chain(Evaluator& e, Arguments& a) {
+  expect(e, a, "itertools.chain", 0, 1000);
+  return e.call(prelude_function("chain_").get(), std::move(a));
+}
+
+// They take all items of their arguments at once.
+template <const char* name>
+Ref make_combinations(Evaluator& e, Arguments& a) {
+  for (Ref& value : a.positional) {
+    if (guards::is_constant(value.get()) && !PyUnicode_Check(value.get())) continue;
+    value = e.drain(value.get());
+    if (!value) return {};
+  }
+  return e.call_real(well_known("itertools", name), a);
+}
+
+constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations";
+
+Ref make_repeat(Evaluator& e, Arguments& a) {
+  expect(e, a, "itertools.repeat", 1, 2);
+  return e.call_real(well_known("itertools", "repeat"), a);
+}
+
+Ref make_reversed(Evaluator& e, Arguments& a) {
+  expect(e, a, "reversed", 1, 1);
+  if (e.has_python_special(arg(a, 0), "__reversed__"))
+    return e.call_positional(e.special_method(arg(a, 0), "__reversed__").get(), {});
+  Ref copy = e.materialize(arg(a, 0));
+  if (e.is_external(copy.get()) && !PyRange_Check(copy.get())) {
+    copy = e.drain(copy.get());
+    if (!copy) return {};
+  }
+  return e.call_real(reinterpret_cast<PyObject*>(&PyReversed_Type), Arguments{{copy}, {}});
+}
+
+constexpr BuiltinEntry kTable[] = {
+    {"builtins", "iter", &make_iterator},
+    {"builtins", "next", &next_item},
+    {"builtins", "zip", &make_zip},
+    {"builtins", "enumerate", &make_enumerate},
+    {"builtins", "reversed", &make_reversed},
+    {"itertools", "islice", &make_slice_of_iterator},
+    {"itertools", "chain", &make_chain},
+    {"itertools", "repeat", &make_repeat},
+    {"itertools", "product", &make_combinations<kProduct>},
+    {"itertools", "permutations", &make_combinations<kPermutations>},
+    {"itertools", "combinations", &make_combinations<kCombinations>},
+};
+
+}  // namespace
+
+std::span<const BuiltinEntry> iterator_builtins() {
+  return kTable;
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,232 @@
+// Builtins that look at one object: its length, class, attributes, text or number.
+#include <fmt/format.h>
+
+#include "eval/builtin_families.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "eval/traceback.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+namespace {
+
+Ref length(Evaluator& e, Arguments& a) {
+  expect(e, a, "len", 1, 1);
+  PyObject* object = arg(a, 0);
+  if (trace::is_trace_tensor(object))
+    return torch_result(e, [&] {
+      const Py_ssize_t size = PyObject_Size(object);
+      return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
+    });
+  if (e.has_python_special(object, "__len__"))
+    return e.call_positional(e.special_method(object, "__len__").get(), {});
+  const SourceId source = e.source_of(object);
+  if (source != guards::kNoSource) {
+    if (!(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
+      e.stop(fmt::format("the length of an object of type {}", Py_TYPE(object)->tp_name));
+    if (e.has_effects(object)) e.stop("the length of a container that it has written to");
+    e.guards().require(source, guards::CheckKind::Length, nullptr, PyObject_Size(object));
+  }
+  const Py_ssize_t size = PyObject_Size(object);
+  return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
+}
+
+Ref is_instance(Evaluator& e, Arguments& a) {
+  expect(e, a, "isinstance", 2, 2);
+  if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
+  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
+  Ref classes = e.materialize(arg(a, 1));
+  const int result = PyObject_IsInstance(arg(a, 0), classes.get());
+  return result < 0 ? Ref() : boolean(result);
+}
+
+Ref is_subclass(Evaluator& e, Arguments& a) {
+  expect(e, a, "issubclass", 2, 2);
+  Ref classes = e.materialize(arg(a, 1));
+  const int result = PyObject_IsSubclass(arg(a, 0), classes.get());
+  return result < 0 ? Ref() : boolean(result);
+}
+
+Ref attribute_name(Evaluator& e, const Arguments& a) {
+  Ref name = a.positional[1];
+  if (!PyUnicode_CheckExact(name.get())) e.stop("getattr() with a name that is not a str");
+  PyObject* interned = name.release();
+  PyUnicode_InternInPlace(&interned);
+  return Ref::steal(interned);
+}
+
+Ref get_attr(Evaluator& e, Arguments& a) {
+  expect(e, a, "getattr", 2, 3);
+  Ref name = attribute_name(e, a);
+  Ref value = e.get_attribute(arg(a, 0), name.get());
+  if (value || a.positional.size() < 3 || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  PyErr_Clear();
+  return a.positional[2];
+}
+
+Ref has_attr(Evaluator& e, Arguments& a) {
+  expect(e, a, "hasattr", 2, 2);
+  Ref name = attribute_name(e, a);
+  Ref value = e.get_attribute(arg(a, 0), name.get());
+  if (value) return boolean(true);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
+  PyErr_Clear();
+  return boolean(false);
+}
+
+Ref set_attr(Evaluator& e, Arguments& a) {
+  expect(e, a, "setattr", 3, 3);
+  Ref name = attribute_name(e, a);
+  return e.set_attribute(arg(a, 0), name.get(), arg(a, 2)) ? none() : Ref();
+}
+
+Ref delete_attr(Evaluator& e, Arguments& a) {
+  expect(e, a, "delattr", 2, 2);
+  Ref name = attribute_name(e, a);
+  return e.set_attribute(arg(a, 0), name.get(), nullptr) ? none() : Ref();
+}
+
+Ref is_callable(Evaluator& e, Arguments& a) {
+  expect(e, a, "callable", 1, 1);
+  return boolean(PyCallable_Check(arg(a, 0)));
+}
+
+Ref type_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "type", 1, 1);
+  if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
+  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
+  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
+}
+
+Ref make_super(Evaluator& e, Arguments& a) {
+  Ref type, self;
+  if (a.positional.size() == 2) {
+    type = a.positional[0];
+    self = a.positional[1];
+  } else {
+    expect(e, a, "super", 0, 0);
+    Frame& frame = *e.frame();
+    PyObject* names = frame.pycode()->co_localsplusnames;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+      const Ref& local = frame.locals[static_cast<size_t>(i)];
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && local &&
+          PyCell_Check(local.get()))
+        type = Ref::borrow(PyCell_GET(local.get()));
+    }
+    self = e.first_local(frame);
+    if (self && PyCell_Check(self.get())) self = Ref::borrow(PyCell_GET(self.get()));
+  }
+  if (!type || !self) e.stop("super() outside of a method");
+  e.pin(type.get());
+  return Ref::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), type.get(),
+                                                 self.get(), nullptr));
+}
+
+Ref make_bool(Evaluator& e, Arguments& a) {
+  expect(e, a, "bool", 0, 1);
+  if (a.positional.empty()) return boolean(false);
+  bool error = false;
+  const bool value = e.truth(arg(a, 0), &error);
+  return error ? Ref() : boolean(value);
+}
+
+Ref number(Evaluator& e, const Arguments& a, const char* name, const char* special, PyTypeObject* type) {
+  expect(e, a, name, 0, 2, true);
+  if (!a.positional.empty()) {
+    PyObject* value = arg(a, 0);
+    if (e.has_python_special(value, special))
+      return e.call_positional(e.special_method(value, special).get(), {});
+    if (trace::is_trace_tensor(value))
+      return torch_result(e, [&] { return e.call_real(reinterpret_cast<PyObject*>(type), a); });
+    if (!guards::is_constant(value))
+      e.stop(fmt::format("{}() of an object of type {}", name, Py_TYPE(value)->tp_name));
+  }
+  return e.call_real(reinterpret_cast<PyObject*>(type), a);
+}
+
+Ref make_int(Evaluator& e, Arguments& a) {
+  return number(e, a, "int", "__int__", &PyLong_Type);
+}
+
+Ref make_float(Evaluator& e, Arguments& a) {
+  return number(e, a, "float", "__float__", &PyFloat_Type);
+}
+
+Ref make_str(Evaluator& e, Arguments& a) {
+  expect(e, a, "str", 0, 1);
+  if (a.positional.empty()) return Ref::steal(PyUnicode_FromString(""));
+  return e.to_text(arg(a, 0), false);
+}
+
+Ref make_repr(Evaluator& e, Arguments& a) {
+  expect(e, a, "repr", 1, 1);
+  return e.to_text(arg(a, 0), true);
+}
+
+Ref hash_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "hash", 1, 1);
+  if (!guards::is_constant(arg(a, 0))) e.stop("hashes an object");
+  const Py_hash_t value = PyObject_Hash(arg(a, 0));
+  return value == -1 ? Ref() : Ref::steal(PyLong_FromSsize_t(value));
+}
+
+Ref vars_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "vars", 1, 1);
+  return e.generic_get_attribute(arg(a, 0), Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+}
+
+Ref globals_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "globals", 0, 0);
+  return e.pin(e.frame()->globals.get());
+}
+
+Ref identity_of(Evaluator& e, Arguments&) {
+  e.stop("calls id()");
+}
+
+Ref deep_copy(Evaluator& e, Arguments& a) {
+  expect(e, a, "copy.deepcopy", 1, 1);
+  std::unordered_map<PyObject*, Ref> memo;
+  return e.deep_copy(arg(a, 0), memo);
+}
+
+// Looks at a function's parameters only.
+Ref signature(Evaluator& e, Arguments& a) {
+  expect(e, a, "inspect.signature", 1, 1);
+  PyObject* function = PyMethod_Check(arg(a, 0)) ? PyMethod_GET_FUNCTION(arg(a, 0)) : arg(a, 0);
+  if (!PyFunction_Check(function) && !PyType_Check(function)) e.stop("asks for the signature of an object");
+  return e.call_real(well_known("inspect", "signature"), a);
+}
+
+constexpr BuiltinEntry kTable[] = {
+    {"builtins", "len", &length},
+    {"builtins", "isinstance", &is_instance},
+    {"builtins", "issubclass", &is_subclass},
+    {"builtins", "getattr", &get_attr},
+    {"builtins", "hasattr", &has_attr},
+    {"builtins", "setattr", &set_attr},
+    {"builtins", "delattr", &delete_attr},
+    {"builtins", "callable", &is_callable},
+    {"builtins", "type", &type_of},
+    {"builtins", "super", &make_super},
+    {"builtins", "bool", &make_bool},
+    {"builtins", "int", &make_int},
+    {"builtins", "float", &make_float},
+    {"builtins", "str", &make_str},
+    {"builtins", "repr", &make_repr},
+    {"builtins", "hash", &hash_of},
+    {"builtins", "vars", &vars_of},
+    {"builtins", "globals", &globals_of},
+    {"builtins", "id", &identity_of},
+    {"inspect", "signature", &signature},
+    {"copy", "deepcopy", &deep_copy},
+};
+
+}  // namespace
+
+std::span<const BuiltinEntry> object_builtins() {
+  return kTable;
+}
+
+}  // namespace oxy::eval

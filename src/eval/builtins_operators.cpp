@@ -1,0 +1,69 @@
+// Functions of the operator module, and builtins that are operators.
+#include "eval/builtin_families.h"
+#include "eval/torch_call.h"
+
+namespace oxy::eval {
+namespace {
+
+template <bytecode::BinaryKind kind>
+Ref binary_operator(Evaluator& e, Arguments& a) {
+  expect(e, a, "an operator", 2, 2);
+  return e.binary(kind, false, arg(a, 0), arg(a, 1));
+}
+
+template <int operation>
+Ref comparison(Evaluator& e, Arguments& a) {
+  expect(e, a, "a comparison", 2, 2);
+  return e.compare(arg(a, 0), arg(a, 1), operation);
+}
+
+Ref get_item(Evaluator& e, Arguments& a) {
+  expect(e, a, "getitem", 2, 2);
+  return e.get_item(arg(a, 0), arg(a, 1));
+}
+
+Ref absolute(Evaluator& e, Arguments& a) {
+  expect(e, a, "abs", 1, 1);
+  PyObject* value = arg(a, 0);
+  if (e.has_python_special(value, "__abs__"))
+    return e.call_positional(e.special_method(value, "__abs__").get(), {});
+  return torch_result(e, [&] { return Ref::steal(PyNumber_Absolute(value)); });
+}
+
+Ref power(Evaluator& e, Arguments& a) {
+  if (a.positional.size() == 2 && a.keywords.empty())
+    return e.binary(bytecode::BinaryKind::Power, false, arg(a, 0), arg(a, 1));
+  e.stop("calls pow() with a modulus");
+}
+
+using bytecode::BinaryKind;
+constexpr BuiltinEntry kTable[] = {
+    {"builtins", "abs", &absolute},
+    {"builtins", "pow", &power},
+    {"operator", "add", &binary_operator<BinaryKind::Add>},
+    {"operator", "sub", &binary_operator<BinaryKind::Subtract>},
+    {"operator", "mul", &binary_operator<BinaryKind::Multiply>},
+    {"operator", "truediv", &binary_operator<BinaryKind::TrueDivide>},
+    {"operator", "floordiv", &binary_operator<BinaryKind::FloorDivide>},
+    {"operator", "mod", &binary_operator<BinaryKind::Remainder>},
+    {"operator", "pow", &binary_operator<BinaryKind::Power>},
+    {"operator", "matmul", &binary_operator<BinaryKind::MatrixMultiply>},
+    {"operator", "and_", &binary_operator<BinaryKind::And>},
+    {"operator", "or_", &binary_operator<BinaryKind::Or>},
+    {"operator", "xor", &binary_operator<BinaryKind::Xor>},
+    {"operator", "eq", &comparison<Py_EQ>},
+    {"operator", "ne", &comparison<Py_NE>},
+    {"operator", "lt", &comparison<Py_LT>},
+    {"operator", "le", &comparison<Py_LE>},
+    {"operator", "gt", &comparison<Py_GT>},
+    {"operator", "ge", &comparison<Py_GE>},
+    {"operator", "getitem", &get_item},
+};
+
+}  // namespace
+
+std::span<const BuiltinEntry> operator_builtins() {
+  return kTable;
+}
+
+}  // namespace oxy::eval

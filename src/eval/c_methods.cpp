@@ -1,0 +1,298 @@
+// Methods of C types: which change their object, which only read their arguments, which are done here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/prelude.h"
+#include "eval/torch_call.h"
+#include "eval/traceback.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+using guards::kNoSource;
+
+namespace {
+
+template <size_t N>
+bool among(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A method of `object` itself, bound.
+bool is_object_method(PyObject* bound) {
+  if (!is_method_wrapper(bound)) return false;
+  Ref owner = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));
+  PyErr_Clear();
+  return owner == reinterpret_cast<PyObject*>(&PyBaseObject_Type);
+}
+
+// Methods of builtin containers that change the object they belong to.
+constexpr std::array<std::string_view, 33> kMutators = {"append",
+                                                        "extend",
+                                                        "insert",
+                                                        "pop",
+                                                        "popitem",
+                                                        "remove",
+                                                        "clear",
+                                                        "sort",
+                                                        "reverse",
+                                                        "update",
+                                                        "setdefault",
+                                                        "add",
+                                                        "discard",
+                                                        "__setitem__",
+                                                        "__delitem__",
+                                                        "__init__",
+                                                        "__iadd__",
+                                                        "__imul__",
+                                                        "__ior__",
+                                                        "__iand__",
+                                                        "__isub__",
+                                                        "__ixor__",
+                                                        "difference_update",
+                                                        "intersection_update",
+                                                        "symmetric_difference_update",
+                                                        "appendleft",
+                                                        "extendleft",
+                                                        "popleft",
+                                                        "rotate",
+                                                        "move_to_end",
+                                                        "__setattr__",
+                                                        "__delattr__",
+                                                        "__setstate__"};
+
+// Methods that only look at the items of their arguments: those may be external containers or generators.
+constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
+                                                              "update",
+                                                              "join",
+                                                              "union",
+                                                              "intersection",
+                                                              "difference",
+                                                              "symmetric_difference",
+                                                              "issubset",
+                                                              "issuperset",
+                                                              "isdisjoint",
+                                                              "fromkeys",
+                                                              "difference_update",
+                                                              "intersection_update",
+                                                              "symmetric_difference_update",
+                                                              "extendleft",
+                                                              "__init__",
+                                                              "__add__",
+                                                              "__iadd__",
+                                                              "__or__",
+                                                              "__ior__",
+                                                              "format",
+                                                              "format_map"};
+
+}  // namespace
+
+// operator.itemgetter and attrgetter: constants of what they were made of.
+Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
+  if (is_external(getter)) pin(getter);
+  const bool item = reinterpret_cast<PyObject*>(Py_TYPE(getter)) == well_known("operator", "itemgetter");
+  Ref parts = Ref::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  if (!parts) return {};
+  PyObject* keys = PyTuple_GET_ITEM(parts.get(), 1);
+  std::vector<Ref> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(keys, i);
+    if (item) {
+      values.push_back(get_item(object, key));
+    } else {
+      std::string_view path = PyUnicode_AsUTF8(key);
+      Ref value = Ref::borrow(object);
+      while (value && !path.empty()) {
+        const size_t dot = std::min(path.find('.'), path.size());
+        Ref name = Ref::steal(PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(dot)));
+        value = get_attribute(value.get(), name.get());
+        path.remove_prefix(std::min(dot + 1, path.size()));
+      }
+      values.push_back(std::move(value));
+    }
+    if (!values.back()) return {};
+  }
+  if (values.size() == 1) return values[0];
+  Ref result = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(result.get(), static_cast<Py_ssize_t>(i), values[i].release());
+  return result;
+}
+
+void Evaluator::require_plain_hashes(PyObject* list) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    if (hashes_itself(PyList_GET_ITEM(list, i))) stop("hashes an object with its own __hash__");
+}
+
+// A method of a C type, bound to `self`.
+Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
+  if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
+  if (name == "__new__" && PyType_Check(self)) return call_c_new(bound, std::move(arguments));
+  if (PyType_Check(self) && (name == "__getattribute__" || name == "__setattr__" || name == "__delattr__"))
+    stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  if (name == "__getattribute__" && arguments.positional.size() == 1)
+    return generic_get_attribute(self, arguments.positional[0].get());
+  if (name == "__setattr__" && arguments.positional.size() == 2)
+    return generic_set_attribute(self, arguments.positional[0].get(), arguments.positional[1].get())
+               ? Ref::borrow(Py_None)
+               : Ref();
+  if (name == "__delattr__" && arguments.positional.size() == 1)
+    return generic_set_attribute(self, arguments.positional[0].get(), nullptr) ? Ref::borrow(Py_None) : Ref();
+  if (PyMethod_Check(self) || PyFunction_Check(self)) {
+    if (name == "__call__") return call(self, std::move(arguments));
+  }
+  if (PyType_Check(self)) {
+    if (name == "from_iterable" && self == well_known("itertools", "chain") &&
+        arguments.positional.size() == 1)
+      return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
+    if (name == "__call__") return call(self, std::move(arguments));
+    if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
+        is_python_class(reinterpret_cast<PyTypeObject*>(self)))
+      stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+    if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
+        name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
+        name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
+      return call_real_plain(bound, arguments);
+    stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  }
+  const bool external = is_external(self);
+  if (guards::is_constant(self) || is_value_object(self)) {
+    Arguments shown;
+    for (Ref& value : arguments.positional) {
+      if (name == "join") {
+        shown.positional.push_back(drain(value.get()));
+        if (!shown.positional.back()) return {};
+      } else if (name == "format" && !guards::is_constant(value.get())) {
+        shown.positional.push_back(to_text(value.get(), false));
+        if (!shown.positional.back()) return {};
+      } else {
+        shown.positional.push_back(plain(value.get(), "a method"));
+      }
+    }
+    for (auto& [key, value] : arguments.keywords) {
+      if (!guards::is_constant(value.get())) stop("formats an object by keyword");
+      shown.keywords.emplace_back(key, value);
+    }
+    return call_real(bound, shown);
+  }
+  if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
+  if (name == "__eq__" || name == "__ne__") {
+    if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
+      return call_real(bound, arguments);
+  }
+  if (name == "__hash__" || name == "__repr__" || name == "__str__" || name == "__format__" ||
+      name == "__sizeof__" || name == "__dir__")
+    stop(fmt::format("calls {} of an object of type {}", name, Py_TYPE(self)->tp_name));
+  if (name == "__enter__" || name == "__exit__") {
+    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) {
+      for (Ref& value : arguments.positional)
+        if (is_unknown_traceback(value.get())) value = Ref::borrow(Py_None);
+      return call_real_plain(bound, arguments);
+    }
+    stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
+  }
+  const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) ||
+                         PyAnySet_Check(self) ||
+                         reinterpret_cast<PyObject*>(Py_TYPE(self)) == well_known("collections", "deque");
+  if (external) {
+    if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
+      PyObject* key = arguments.positional[0].get();
+      const size_t count = arguments.positional.size();
+      if ((name == "get" && count <= 2) || (name == "__getitem__" && count == 1)) {
+        const int found = contains_item(self, key);
+        if (found < 0) return {};
+        if (found) return get_item_c(self, key);
+        if (name == "get")
+          return arguments.positional.size() > 1 ? arguments.positional[1] : Ref::borrow(Py_None);
+        PyErr_SetObject(PyExc_KeyError, key);
+        return {};
+      }
+      if (name == "__contains__" && count == 1) {
+        const int found = contains_item(self, key);
+        return found < 0 ? Ref() : Ref::borrow(found ? Py_True : Py_False);
+      }
+      if (name == "__setitem__" && count == 2 && PyDict_CheckExact(self)) {
+        if (!set_external_item(self, key, arguments.positional[1].get())) return {};
+        return Ref::borrow(Py_None);
+      }
+    }
+    if (container && !among(kMutators, name)) {
+      Ref copy = materialize(self);
+      Ref method = Ref::steal(PyObject_GetAttrString(copy.get(), std::string(name).c_str()));
+      if (!method) return {};
+      Ref result = call_c_method(method.get(), copy.get(), name, std::move(arguments));
+      const bool itself = result == copy && (PyTuple_CheckExact(self) || PyFrozenSet_CheckExact(self));
+      return itself ? Ref::borrow(self) : result;
+    }
+    if (among(kMutators, name))
+      stop(fmt::format("changes a {} made before the call", Py_TYPE(self)->tp_name));
+    if ((Py_TYPE(self) == &PyDictProxy_Type)) stop("reads a mapping proxy");
+    stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
+  }
+  if ((Py_TYPE(self) == &PyDictProxy_Type)) return call_real_plain(bound, arguments);
+  if (container || is_builtin_iterator(self) || PyExceptionInstance_Check(self) || PyDictKeys_Check(self) ||
+      PyDictValues_Check(self) || PyDictItems_Check(self) || Py_TYPE(self) == &PyProperty_Type) {
+    if (name == "sort" && !arguments.keywords.empty()) {
+      if (!PyList_CheckExact(self) || !arguments.positional.empty()) stop("sorts in place with a key");
+      arguments.positional.push_back(Ref::borrow(self));
+      Ref result = call(well_known("builtins", "sorted"), std::move(arguments));
+      if (!result || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), result.get()) < 0) return {};
+      return Ref::borrow(Py_None);
+    }
+    if (name == "index" || name == "count" || name == "remove" || name == "__contains__") {
+      for (const Ref& value : arguments.positional)
+        if (has_python_special(value.get(), "__eq__"))
+          stop("compares objects with their own __eq__ in C code");
+    }
+    if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
+        hashes_itself(arguments.positional[0].get()))
+      stop("a dict key that hashes itself");
+    if (name == "with_traceback") stop("replaces a traceback");
+    const bool has_factory = name == "__init__" && is_defaultdict_type(native_base(Py_TYPE(self)));
+    for (Ref& value : arguments.positional) {
+      if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
+      if (has_factory && &value == &arguments.positional.front()) continue;
+      const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
+      if (mapping && (name == "update" || name == "__init__"))
+        value = call_positional(reinterpret_cast<PyObject*>(&PyDict_Type), {value});
+      else if (PyDict_Check(value.get()))
+        value = materialize(value.get());
+      else if (!guards::is_constant(value.get()))
+        value = drain(value.get());
+      if (!value) return {};
+      if (PyAnySet_Check(self) && PyList_Check(value.get())) require_plain_hashes(value.get());
+    }
+    Ref result = call_real(bound, arguments);
+    if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(trace::trace_error()))
+      stop_on_torch_error(*this);
+    return result;
+  }
+  if (std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) return call_torch(bound, arguments);
+  stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
+}
+
+int Evaluator::contains_item(PyObject* dict, PyObject* key) {
+  if (hashes_itself(key)) stop("looks up a dict key that hashes itself");
+  if (auto written = attribute_effect(dict, key)) return *written ? 1 : 0;
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (!value && PyErr_Occurred()) return -1;
+  if (!value) guards().require(source_of(dict), guards::CheckKind::Absent, key);
+  return value != nullptr;
+}
+
+Ref Evaluator::get_item_c(PyObject* dict, PyObject* key) {
+  if (auto written = attribute_effect(dict, key); written && *written) return *written;
+  return admit(PyDict_GetItemWithError(dict, key), guards().dict_item(source_of(dict), key));
+}
+
+bool Evaluator::set_external_item(PyObject* dict, PyObject* key, PyObject* value) {
+  if (!guards::is_constant(key)) stop("writes a key that is not a constant to a dict made before the call");
+  record_attribute_effect(dict, key, value);
+  return true;
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,184 @@
+// Python functions, evaluated where they are called.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval/builtins.h"
+#include "eval/evaluator.h"
+#include "eval/generator.h"
+#include "eval/objects.h"
+
+namespace oxy::eval {
+
+using guards::kNoSource;
+using guards::SourceKind;
+
+bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& frame) {
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
+  frame.code_object = Ref::borrow(object->func_code);
+  frame.code = bytecode::decode(code);
+  frame.function = Ref::borrow(function);
+  frame.globals = Ref::borrow(object->func_globals);
+  frame.builtins = Ref::borrow(object->func_builtins);
+  frame.locals.resize(static_cast<size_t>(code->co_nlocalsplus));
+  const auto positional_count = static_cast<size_t>(code->co_argcount);
+  const auto keyword_only = static_cast<size_t>(code->co_kwonlyargcount);
+  const size_t named = positional_count + keyword_only;
+  const char* name = PyUnicode_AsUTF8(object->func_qualname);
+
+  const size_t given = arguments.positional.size();
+  for (size_t i = 0; i < std::min(given, positional_count); ++i) frame.locals[i] = arguments.positional[i];
+  size_t next_slot = named;
+  if (code->co_flags & CO_VARARGS) {
+    const size_t extra = given > positional_count ? given - positional_count : 0;
+    Ref rest = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(extra)));
+    for (size_t i = 0; i < extra; ++i)
+      PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i),
+                       arguments.positional[positional_count + i].new_reference());
+    frame.locals[next_slot++] = std::move(rest);
+  } else if (given > positional_count) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %zu positional arguments but %zu were given", name,
+                 positional_count, given);
+    return false;
+  }
+  Ref extra_keywords;
+  if (code->co_flags & CO_VARKEYWORDS) {
+    extra_keywords = Ref::steal(PyDict_New());
+    frame.locals[next_slot] = extra_keywords;
+  }
+  for (auto& [key, value] : arguments.keywords) {
+    size_t slot = named;
+    for (size_t i = static_cast<size_t>(code->co_posonlyargcount); i < named; ++i) {
+      PyObject* parameter = PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i));
+      if (parameter == key.get() || PyUnicode_Compare(parameter, key.get()) == 0) {
+        slot = i;
+        break;
+      }
+    }
+    if (slot == named) {
+      if (!extra_keywords) {
+        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", name, key.get());
+        return false;
+      }
+      PyDict_SetItem(extra_keywords.get(), key.get(), value.get());
+      continue;
+    }
+    if (frame.locals[slot]) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", name, key.get());
+      return false;
+    }
+    frame.locals[slot] = value;
+  }
+  const SourceId source = source_of(function);
+  if (object->func_defaults) {
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(object->func_defaults));
+    for (size_t i = positional_count - std::min(count, positional_count); i < positional_count; ++i) {
+      if (frame.locals[i]) continue;
+      const auto k = static_cast<Py_ssize_t>(i - (positional_count - count));
+      PyObject* value = PyTuple_GET_ITEM(object->func_defaults, k);
+      frame.locals[i] =
+          source == kNoSource
+              ? Ref::borrow(value)
+              : admit(value, guards().tuple_item(guards().derived(SourceKind::FunctionDefaults, source),
+                                                 static_cast<int32_t>(k)));
+    }
+  }
+  if (object->func_kwdefaults) {
+    for (size_t i = positional_count; i < named; ++i) {
+      if (frame.locals[i]) continue;
+      PyObject* parameter = PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i));
+      PyObject* value = PyDict_GetItemWithError(object->func_kwdefaults, parameter);
+      if (!value) continue;
+      frame.locals[i] =
+          source == kNoSource
+              ? Ref::borrow(value)
+              : admit(value, guards().dict_item(guards().derived(SourceKind::FunctionKwDefaults, source),
+                                                parameter));
+    }
+  }
+  for (size_t i = 0; i < named; ++i) {
+    if (frame.locals[i]) continue;
+    PyErr_Format(PyExc_TypeError, "%s() missing a required argument: '%U'", name,
+                 PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i)));
+    return false;
+  }
+  return true;
+}
+
+bool Evaluator::accepts(PyObject* function, const Arguments& arguments) {
+  Frame frame;
+  const bool fits = bind_arguments(function, arguments, frame);
+  PyErr_Clear();
+  return fits;
+}
+
+void Evaluator::pin_function(PyObject* function) {
+  if (is_fresh_function(function)) return;
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  pin(function);
+  guards().require(guards().derived(SourceKind::FunctionCode, source_of(function)),
+                   guards::CheckKind::Identity, object->func_code);
+  for (Py_ssize_t i = 0; object->func_closure && i < PyTuple_GET_SIZE(object->func_closure); ++i) {
+    PyObject* cell = PyTuple_GET_ITEM(object->func_closure, i);
+    if (!sources_.contains(cell)) {
+      sources_.emplace(cell, guards().pinned(cell));
+      keep_alive_.push_back(Ref::borrow(cell));
+    }
+  }
+}
+
+Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
+                                std::span<const SourceId> sources, PyObject* kwnames) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  const size_t positional = values.size() - keyword_count;
+  const auto positional_slots = static_cast<size_t>(code->co_argcount);
+  const size_t named = positional_slots + static_cast<size_t>(code->co_kwonlyargcount);
+  std::vector<SourceId> unread(static_cast<size_t>(code->co_nlocalsplus), kNoSource);
+  Arguments arguments;
+  if (self) arguments.positional.push_back(std::move(self));
+  for (size_t i = 0; i < positional; ++i) {
+    const size_t slot = arguments.positional.size();
+    if (slot < positional_slots) unread[slot] = sources[i];
+    arguments.positional.push_back(slot < positional_slots ? Ref::borrow(values[i])
+                                                           : admit(values[i], sources[i]));
+  }
+  for (size_t i = 0; i < keyword_count; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
+    const size_t from = positional + i;
+    size_t slot = static_cast<size_t>(code->co_posonlyargcount);
+    while (slot < named &&
+           PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(slot)),
+                             name) != 0)
+      ++slot;
+    if (slot < named) unread[slot] = sources[from];
+    arguments.keywords.emplace_back(
+        Ref::borrow(name), slot < named ? Ref::borrow(values[from]) : admit(values[from], sources[from]));
+  }
+  pin_function(function);
+  Frame frame;
+  if (!bind_arguments(function, std::move(arguments), frame)) return {};
+  frame.unread = std::move(unread);
+  return run_to_return(frame);
+}
+
+Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
+  if (const char* reason = refusal_to_inline(function))
+    stop(fmt::format("calls {}: {}", describe_callable(function), reason));
+  pin_function(function);
+  if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) stop("calls a coroutine function");
+  if (code->co_flags & CO_GENERATOR) {
+    auto data = std::make_unique<GeneratorData>();
+    data->abandoned = abandoned_;
+    if (!bind_arguments(function, std::move(arguments), data->frame)) return {};
+    return make_generator(std::move(data));
+  }
+  Frame frame;
+  if (!bind_arguments(function, std::move(arguments), frame)) return {};
+  return run_to_return(frame);
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,105 @@
+// Instances: what calling a class does.
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "eval/builtins.h"
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+
+namespace oxy::eval {
+
+// `type.__new__` of a C type, with the class as first argument.
+Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
+  if (arguments.positional.empty() || !PyType_Check(arguments.positional[0].get()))
+    return call_real(bound, arguments);
+  auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
+  if (base == &PyBaseObject_Type) {
+    Arguments only_class;
+    only_class.positional.push_back(arguments.positional[0]);
+    return call_real(bound, only_class);
+  }
+  if (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type || base == &PySet_Type) {
+    Arguments only_class;
+    only_class.positional.push_back(arguments.positional[0]);
+    return call_real(bound, only_class);
+  }
+  if (base == &PyTuple_Type || base == &PyFrozenSet_Type) {
+    if (arguments.positional.size() > 1) {
+      arguments.positional[1] = drain(arguments.positional[1].get());
+      if (!arguments.positional[1]) return {};
+      if (base == &PyFrozenSet_Type) require_plain_hashes(arguments.positional[1].get());
+    }
+    return call_real(bound, arguments);
+  }
+  if (std::string_view(base->tp_name) == "functools.partial") return call_real(bound, arguments);
+  if (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
+      PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
+    return call_real(bound, arguments);
+  stop(fmt::format("makes an object of C type {}", base->tp_name));
+}
+
+Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
+  auto* class_object = reinterpret_cast<PyObject*>(type);
+  if (is_enum_class(class_object)) return call_real_plain(class_object, arguments);
+  if (is_pure_type(type)) return torch_result_or_error(class_object, arguments);
+  if (Py_TYPE(type) != &PyType_Type) {
+    Ref meta_call = type_lookup(Py_TYPE(type), Ref::steal(PyUnicode_InternFromString("__call__")).get());
+    if (meta_call && PyFunction_Check(meta_call.get())) {
+      pin(meta_call.get());
+      arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));
+      return call(meta_call.get(), std::move(arguments));
+    }
+  }
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(THPVariableClass)))
+    stop(fmt::format("makes a tensor of class {}", type->tp_name));
+  Ref new_name = Ref::steal(PyUnicode_InternFromString("__new__"));
+  Ref init_name = Ref::steal(PyUnicode_InternFromString("__init__"));
+  if (type_lookup(type, Ref::steal(PyUnicode_InternFromString("__del__")).get()))
+    stop(fmt::format("makes an object of class {}, which has a finalizer", type->tp_name));
+  Ref maker = type_lookup(type, new_name.get());
+  if (!maker) stop(fmt::format("class {} has no __new__", type->tp_name));
+  Ref maker_function = Py_TYPE(maker.get()) == &PyStaticMethod_Type
+                           ? Ref::steal(PyObject_GetAttrString(maker.get(), "__func__"))
+                           : maker;
+  pin(class_object);
+  Arguments new_arguments = arguments;
+  new_arguments.positional.insert(new_arguments.positional.begin(), Ref::borrow(class_object));
+  Ref object;
+  if (PyFunction_Check(maker_function.get())) {
+    pin(maker_function.get());
+    object = call(maker_function.get(), std::move(new_arguments));
+  } else if (PyCFunction_Check(maker_function.get())) {
+    object = call_c_new(maker_function.get(), std::move(new_arguments));
+  } else {
+    stop(fmt::format("class {} has an unusual __new__", type->tp_name));
+  }
+  if (!object || !PyObject_TypeCheck(object.get(), type)) return object;
+  Ref init = type_lookup(Py_TYPE(object.get()), init_name.get());
+  if (!init) return object;
+  if (PyFunction_Check(init.get())) {
+    pin(init.get());
+    arguments.positional.insert(arguments.positional.begin(), object);
+    Ref result = call(init.get(), std::move(arguments));
+    if (!result) return {};
+    if (result != Py_None) {
+      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                   Py_TYPE(result.get())->tp_name);
+      return {};
+    }
+    return object;
+  }
+  if (Py_TYPE(object.get())->tp_init == PyBaseObject_Type.tp_init) {
+    if (maker_function == _PyType_Lookup(&PyBaseObject_Type, new_name.get()) &&
+        (!arguments.positional.empty() || !arguments.keywords.empty())) {
+      PyErr_Format(PyExc_TypeError, "%.200s() takes no arguments", type->tp_name);
+      return {};
+    }
+    return object;
+  }
+  Ref bound = Ref::steal(Py_TYPE(init.get())->tp_descr_get(init.get(), object.get(), class_object));
+  if (!bound) return {};
+  Ref result = call_c_method(bound.get(), object.get(), "__init__", std::move(arguments));
+  return result ? object : Ref();
+}
+
+}  // namespace oxy::eval
