@@ -11,6 +11,8 @@
 namespace oxy::eval {
 namespace {
 
+constexpr int kSharedVariable = 0x40;  // CO_FAST_CELL in co_localspluskinds, of Python 3.11 to 3.13
+
 Ref length(Evaluator& e, Arguments& a) {
   expect(e, a, "len", 1, 1);
   PyObject* object = arg(a, 0);
@@ -107,6 +109,7 @@ Ref make_super(Evaluator& e, Arguments& a) {
   } else {
     expect(e, a, "super", 0, 0);
     Frame& frame = *e.frame();
+    if (frame.pycode()->co_argcount == 0) e.stop("super() without a first argument");
     PyObject* names = frame.pycode()->co_localsplusnames;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
       const Ref& local = frame.locals[static_cast<size_t>(i)];
@@ -115,7 +118,9 @@ Ref make_super(Evaluator& e, Arguments& a) {
         type = Ref::borrow(PyCell_GET(local.get()));
     }
     self = e.first_local(frame);
-    if (self && PyCell_Check(self.get())) self = Ref::borrow(PyCell_GET(self.get()));
+    // A cell that an inner function shares, unlike a cell that is the argument itself.
+    const bool shared = PyBytes_AS_STRING(frame.pycode()->co_localspluskinds)[0] & kSharedVariable;
+    if (shared && self && PyCell_Check(self.get())) self = Ref::borrow(PyCell_GET(self.get()));
   }
   if (!type || !self) e.stop("super() outside of a method");
   e.pin(type.get());

@@ -238,9 +238,18 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       PyDictValues_Check(self) || PyDictItems_Check(self) || Py_TYPE(self) == &PyProperty_Type) {
     if (name == "sort" && !arguments.keywords.empty()) {
       if (!PyList_CheckExact(self) || !arguments.positional.empty()) stop("sorts in place with a key");
-      arguments.positional.push_back(Ref::borrow(self));
+      // The list is empty for what the key function sees.
+      Ref items = Ref::steal(PySequence_List(self));
+      if (!items || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), nullptr) < 0) return {};
+      arguments.positional.push_back(items);
       Ref result = call(well_known("builtins", "sorted"), std::move(arguments));
-      if (!result || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), result.get()) < 0) return {};
+      const bool modified = PyList_GET_SIZE(self) != 0;
+      if (PyList_SetSlice(self, 0, PyList_GET_SIZE(self), result ? result.get() : items.get()) < 0) return {};
+      if (!result) return {};
+      if (modified) {
+        PyErr_SetString(PyExc_ValueError, "list modified during sort");
+        return {};
+      }
       return Ref::borrow(Py_None);
     }
     if (name == "index" || name == "count" || name == "remove" || name == "__contains__") {

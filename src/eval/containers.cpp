@@ -378,13 +378,20 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
 Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo) {
   if (auto it = memo.find(object); it != memo.end()) return it->second;
   if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
-  if (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object)))
+  if (!PySlice_Check(object) &&
+      (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))))
     return Ref::borrow(object);
   auto keep = [&](Ref copy) {
     memo.emplace(object, copy);
     keep_alive_.push_back(Ref::borrow(object));
     return copy;
   };
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    Ref start = deep_copy(slice->start, memo), end = deep_copy(slice->stop, memo),
+        step = deep_copy(slice->step, memo);
+    return keep(Ref::steal(PySlice_New(start.get(), end.get(), step.get())));
+  }
   Ref shallow = materialize(object);
   if (PyTuple_CheckExact(object)) {
     Ref list = Ref::steal(PyList_New(0));

@@ -1,6 +1,7 @@
 #include "eval/generator.h"
 
 #include "base/error.h"
+#include "eval/pending_error.h"
 #include "eval/prelude.h"
 #include "eval/stack.h"
 
@@ -24,11 +25,31 @@ bool has_cleanup(const GeneratorData& data) {
   return false;
 }
 
+// A generator may hold another, and that one the next: they die one after the other, not one inside the
+// other.
+void destroy(std::unique_ptr<GeneratorData> data) {
+  static thread_local AbandonedGenerators* dying = nullptr;
+  if (!data) return;
+  if (dying) {
+    dying->push_back(std::move(data));
+    return;
+  }
+  AbandonedGenerators rest;
+  dying = &rest;
+  data.reset();
+  while (!rest.empty()) {
+    std::unique_ptr<GeneratorData> next = std::move(rest.back());
+    rest.pop_back();
+    next.reset();
+  }
+  dying = nullptr;
+}
+
 void deallocate(PyObject* self) {
   std::unique_ptr<GeneratorData> data(reinterpret_cast<GeneratorObject*>(self)->data);
   if (auto abandoned = data->abandoned.lock(); abandoned && has_cleanup(*data))
     abandoned->push_back(std::move(data));
-  data.reset();
+  destroy(std::move(data));
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -106,8 +127,16 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   if (flow == Flow::Raised) {
     data.state = GeneratorState::Finished;
     if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
+      Ref stop_iteration;
+      {
+        PendingError pending;
+        stop_iteration = Ref::borrow(pending.value());
+      }
       PyErr_Clear();
       PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
+      PendingError pending;
+      PyException_SetCause(pending.value(), stop_iteration.new_reference());
+      PyException_SetContext(pending.value(), stop_iteration.release());
     }
     *error = true;
     return {};

@@ -728,3 +728,99 @@ def test_attributes_of_builtin_classes_cannot_be_set(compile):
         object.__setattr__(str, "made_up", x)
 
     return outcome(f, 1), hasattr(str, "made_up")
+
+
+@program()
+def test_super_without_a_first_argument(compile):
+    class Base:
+        def name(self):
+            return "base"
+
+    class Derived(Base):
+        def run(self, case):
+            def none():
+                return super()
+
+            def deleted(x):
+                del x
+                return super()
+
+            def of(x):
+                return super().name()
+
+            def of_shared(x):
+                return super().name(), lambda: x
+
+            return {"none": none, "deleted": lambda: deleted(self), "of": lambda: of(self), "shared": lambda: of_shared(self)[0],
+                    "cell": lambda: of((lambda: case).__closure__[0])}[case]()
+
+    @compile
+    def f(case):
+        try:
+            return Derived().run(case)
+        except (RuntimeError, TypeError) as error:
+            return type(error), str(error)
+
+    return [f(case) for case in ("none", "deleted", "of", "shared", "cell")]
+
+
+@program()
+def test_a_long_chain_of_iterators_dies(compile):
+    @compile
+    def f(count):
+        chain = filter(bool, range(count))
+        for _ in range(count):
+            chain = filter(bool, chain)
+        del chain
+        return count
+
+    return f(60000)
+
+
+@program()
+def test_a_list_is_empty_while_it_is_sorted(compile):
+    @compile
+    def f(change):
+        items = [3, 1, 2]
+        seen = []
+
+        def key(item):
+            seen.append(len(items))
+            if change:
+                items.append(item)
+            return item
+
+        try:
+            items.sort(key=key)
+        except ValueError as error:
+            return str(error), items, seen
+        return items, seen
+
+    return f(False), f(True)
+
+
+@program()
+def test_what_a_stopped_generator_was_stopped_by(compile):
+    @compile
+    def f(x):
+        def numbers():
+            yield 1
+            raise StopIteration("early")
+
+        try:
+            list(numbers())
+        except RuntimeError as error:
+            return str(error), type(error.__cause__), error.__cause__ is error.__context__, x + 1
+
+    return f(ones())
+
+
+@program()
+def test_a_deep_copy_of_a_slice(compile):
+    @compile
+    def f(x):
+        bounds = slice([1], 2, None)
+        other = copy.deepcopy(bounds)
+        return other is bounds, other.start is bounds.start, other == bounds
+
+    return f(ones())
