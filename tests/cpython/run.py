@@ -110,7 +110,9 @@ def run_module(name, compiled, skip):
     for case in cases_of(suite):
         method_name = getattr(case, "_testMethodName", None)
         if compiled and isinstance(case, unittest.TestCase) and type(case).__name__ not in ("_FailedTest", "DocTestCase"):
-            setattr(case, method_name, oxyfuel.compile(getattr(case, method_name), backend="eager"))
+            method = getattr(case, method_name)
+            case.__unittest_expecting_failure__ = getattr(method, "__unittest_expecting_failure__", False)
+            setattr(case, method_name, oxyfuel.compile(method, backend="eager"))
         if case.id() in skip:
             setattr(case, method_name, unittest.skip("ends the process")(lambda: None))
     suite.run(Recorder(out))
