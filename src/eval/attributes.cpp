@@ -289,6 +289,10 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (PyModule_Check(object)) {
     PyObject* dict = PyModule_GetDict(object);
     const SourceId source = guards().pinned(dict);
+    if (auto written = attribute_effect(dict, name)) {
+      if (*written) return *written;
+      stop("reads an attribute of a module that it has deleted");
+    }
     if (PyObject* value = PyDict_GetItemWithError(dict, name))
       return admit(value, guards().dict_item(source, name));
     guards().require(source, CheckKind::Absent, name);

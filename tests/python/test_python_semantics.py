@@ -10,6 +10,7 @@ import itertools
 import operator
 import random
 import sys
+import types
 import weakref
 
 import torch
@@ -824,3 +825,19 @@ def test_a_deep_copy_of_a_slice(compile):
         return other is bounds, other.start is bounds.start, other == bounds
 
     return f(ones())
+
+
+@program()
+def test_attributes_of_modules_are_read_as_written(compile):
+    module = types.ModuleType("made_up")
+    module.level = 1
+
+    @compile
+    def f(value, x):
+        module.level = value
+        module.new = value + 1
+        found = module.level, module.new
+        del module.new
+        return found, hasattr(module, "new"), x + 1
+
+    return f(2, ones()), module.level, f(3, ones()), module.level
