@@ -3,18 +3,29 @@
 import torch  # the extension links against its libraries
 
 from oxyfuel import _core
-from oxyfuel._api import (
-    Unsupported,
-    compile,
+from oxyfuel._api import Unsupported, compile, explain, metrics, reset
+from oxyfuel._controls import (
+    allow_in_graph,
+    assume_constant_result,
     disable,
-    explain,
     graph_break,
     is_compiling,
-    metrics,
-    reset,
+    set_stance,
 )
 
-__all__ = ["Unsupported", "compile", "disable", "explain", "graph_break", "is_compiling", "metrics", "reset"]
+__all__ = [
+    "Unsupported",
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "disable",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "metrics",
+    "reset",
+    "set_stance",
+]
 
 _core.set_unsupported_class(Unsupported)
 _core.start_logging()

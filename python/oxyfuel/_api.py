@@ -118,29 +118,6 @@ def metrics():
     return _core.metrics()
 
 
-def disable(fn=None, *, reason=None):
-    """Keep a function out of compiled regions: it runs as it is. Also a decorator."""
-    if fn is None:
-        return lambda target: disable(target, reason=reason)
-    if not callable(fn):
-        raise TypeError(f"oxyfuel.disable() takes a callable, not {type(fn).__name__}")
-
-    @functools.wraps(fn)
-    def disabled(*args, **kwargs):
-        return _core.call_disabled(fn, *args, **kwargs)
-
-    return disabled
-
-
-def graph_break():
-    """End the captured region here; does nothing in eager."""
-
-
-def is_compiling():
-    """True while a function is being captured."""
-    return False
-
-
 def explain(fn):
     """``explain(f)(*args)`` captures ``f`` and returns what was captured, as an :class:`Explanation`."""
 

@@ -1,4 +1,4 @@
-"""Compiled modules: objects of a subclass of the module's class that share its ``__dict__``."""
+"""Modules called in another way: objects of a subclass of the module's class that share its ``__dict__``."""
 
 import copy
 
@@ -6,7 +6,7 @@ from oxyfuel import _core
 
 _ORIGINAL = "_oxyfuel_original"
 _CALLABLE = "_oxyfuel_callable"
-_SETTINGS = "_oxyfuel_settings"
+_REMADE = "_oxyfuel_remade"
 _classes = {}
 
 
@@ -15,17 +15,19 @@ def _call(self, *args, **kwargs):
 
 
 def _reduce(self, protocol=None):
-    return compile_module, (self._oxyfuel_original, self._oxyfuel_settings)
+    make, argument = self._oxyfuel_remade
+    return make, (self._oxyfuel_original, argument)
 
 
 def _deepcopy(self, memo):
-    return compile_module(copy.deepcopy(self._oxyfuel_original, memo), self._oxyfuel_settings)
+    make, argument = self._oxyfuel_remade
+    return make(copy.deepcopy(self._oxyfuel_original, memo), argument)
 
 
-def _compiled_class(cls):
+def _wrapped_class(cls):
     if cls not in _classes:
         namespace = {
-            "__slots__": (_ORIGINAL, _CALLABLE, _SETTINGS),
+            "__slots__": (_ORIGINAL, _CALLABLE, _REMADE),
             "__call__": _call,
             "__reduce_ex__": _reduce,
             "__deepcopy__": _deepcopy,
@@ -37,16 +39,19 @@ def _compiled_class(cls):
     return _classes[cls]
 
 
+def wrap_module(module, make_callable, remake, argument):
+    """A new object that is the module, but calls ``make_callable(module)``: same attributes (shared), same class and
+    subclasses' checks. ``remake(module, argument)`` makes the same of a copy."""
+    original = module
+    if getattr(module, _REMADE, (None,))[0] is remake:
+        original = getattr(module, _ORIGINAL)
+    cls = _wrapped_class(type(original))
+    wrapped = object.__new__(cls)
+    object.__setattr__(wrapped, "__dict__", original.__dict__)
+    for name, value in ((_ORIGINAL, original), (_CALLABLE, make_callable(original)), (_REMADE, (remake, argument))):
+        cls.__dict__[name].__set__(wrapped, value)
+    return wrapped
+
+
 def compile_module(module, settings):
-    """A new object that is the module, compiled: same attributes (shared), same class and subclasses' checks."""
-    original = getattr(module, _ORIGINAL, module)
-    cls = _compiled_class(type(original))
-    compiled = object.__new__(cls)
-    object.__setattr__(compiled, "__dict__", original.__dict__)
-    for name, value in (
-        (_ORIGINAL, original),
-        (_CALLABLE, _core.compile(original, **settings)),
-        (_SETTINGS, settings),
-    ):
-        cls.__dict__[name].__set__(compiled, value)
-    return compiled
+    return wrap_module(module, lambda original: _core.compile(original, **settings), compile_module, settings)

@@ -13,6 +13,7 @@
 #include "base/timing.h"
 #include "driver/metrics.h"
 #include "driver/segments.h"
+#include "driver/stance.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
 
@@ -94,7 +95,8 @@ PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyO
 }
 
 PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (gave_up_ || compiling_ || is_traced()) return call_eager(args, nargsf, kwnames);
+  if (gave_up_ || compiling_ || is_traced() || stance() == Stance::ForceEager)
+    return call_eager(args, nargsf, kwnames);
   if (has_breaks_) return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const size_t count = positional + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
@@ -140,10 +142,16 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                                              size_t nargsf, PyObject* kwnames) {
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const GlobalState state = GlobalState::current();
+  if (stance() == Stance::EagerOnRecompile) return call_eager(args, nargsf, kwnames);
+  std::string reason = "it was not compiled before";
+  if (!entries_.empty())
+    reason = entries_.front().positional == positional ? entries_.front().entry->explain_failure(roots, state)
+                                                       : "called with other arguments";
+  if (stance() == Stance::FailOnRecompile) {
+    raise_would_compile(name_, reason);
+    return nullptr;
+  }
   if (!entries_.empty()) {
-    const std::string reason = entries_.front().positional == positional
-                                   ? entries_.front().entry->explain_failure(roots, state)
-                                   : "called with other arguments";
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
@@ -160,10 +168,12 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     ~Done() { flag = false; }
   } done{compiling_};
   std::unique_ptr<Entry> entry;
-  std::string reason, hint;
+  std::string hint;
+  reason.clear();
   std::vector<std::string> stack;
   bool is_break = false;
   try {
+    const hook::HookPause pause;  // capture may run Python code
     std::unique_ptr<eval::Capture> capture;
     {
       Span span("capture");

@@ -15,6 +15,7 @@
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
+#include "driver/stance.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
@@ -86,7 +87,8 @@ class Runner : public hook::SegmentRunner {
       data.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
       data.wanted = is_user_code(code);
     }
-    return data.wanted;
+    return data.wanted &&
+           !eval::is_treated_as(reinterpret_cast<PyObject*>(code), eval::TreatmentKind::Skipped);
   }
 
   hook::SegmentEnd run(hook::FrameState& state) override {
@@ -95,7 +97,7 @@ class Runner : public hook::SegmentRunner {
     const std::shared_ptr<CodeData> hold = known->second;  // a reset may come while Python code runs
     CodeData& data = *hold;
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
-    if (segment.hand_over) return {hook::EndKind::HandOver, state.offset};
+    if (segment.hand_over || stance() == Stance::ForceEager) return {hook::EndKind::HandOver, state.offset};
     if (segment.breaks_at_once) return {hook::EndKind::Break, state.offset};
     const GlobalState global_state = GlobalState::current();
     if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
@@ -142,8 +144,15 @@ class Runner : public hook::SegmentRunner {
   hook::SegmentEnd compile(CodeData& data, Segment& segment, hook::FrameState& state,
                            const std::vector<PyObject*>& roots, const GlobalState& global_state) {
     const hook::SegmentEnd hand_over = {hook::EndKind::HandOver, state.offset};
-    if (!current_options) return hand_over;
+    if (!current_options || stance() == Stance::EagerOnRecompile) return hand_over;
     const CallableOptions& options = *current_options;
+    if (stance() == Stance::FailOnRecompile) {
+      raise_would_compile(fmt::format("a region of {}", PyUnicode_AsUTF8(state.code->co_qualname)),
+                          segment.entries.empty()
+                              ? "it was not compiled before"
+                              : segment.entries.back()->explain_failure(roots, global_state));
+      return {hook::EndKind::Raise, state.offset};
+    }
     if (segment.compiles >= options.recompile_limit) {
       segment.is_full = true;
       warn(fmt::format(

@@ -26,23 +26,18 @@ Ref print_text(Evaluator& e, Arguments&) {
 Ref graph_break(Evaluator& e, Arguments&) {
   e.stop("calls oxyfuel.graph_break()");
 }
-
-Ref disabled(Evaluator& e, Arguments&) {
-  e.stop("calls a function that oxyfuel.disable() keeps in eager");
-}
-
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
     {"torch.compiler", "is_compiling", &compiling},
     {"torch.compiler", "is_dynamo_compiling", &compiling},
     {"torch.compiler", "is_exporting", &not_so},
     {"torch._dynamo", "is_compiling", &compiling},
+    {"torch._dynamo.external_utils", "is_compiling", &compiling},
     {"torch._utils", "is_compiling", &compiling},
     {"torch.jit", "is_tracing", &not_so},
     {"torch.jit", "is_scripting", &not_so},
     {"oxyfuel", "is_compiling", &compiling},
     {"oxyfuel", "graph_break", &graph_break},
-    {"oxyfuel._core", "call_disabled", &disabled},
 };
 
 template <size_t N>
@@ -54,7 +49,7 @@ bool module_among(const std::array<std::string_view, N>& prefixes, std::string_v
 }
 
 // Modules whose functions do what a compiler must not look into: they are called as they are.
-constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
+constexpr std::array<std::string_view, 23> kNotInlined = {"torch._dynamo",
                                                           "torch._inductor",
                                                           "torch._functorch",
                                                           "torch._higher_order_ops",
@@ -74,6 +69,7 @@ constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
                                                           "warnings",
                                                           "threading",
                                                           "oxyfuel._api",
+                                                          "oxyfuel._controls",
                                                           "torch.library",
                                                           "torch.utils._pytree"};
 

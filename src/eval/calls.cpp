@@ -103,6 +103,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     arguments.positional.insert(arguments.positional.begin(), std::move(admitted_self));
     return call(admitted_function.get(), std::move(arguments));
   }
+  if (const Treatment* treatment = treatment_of(callable))
+    return call_treated(*treatment, callable, arguments);
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
   if (Ref form = python_form(callable)) {
     if (!accepts(form.get(), arguments))

@@ -31,6 +31,7 @@
 #include "bytecode/instruction.h"
 #include "cpy/ref.h"
 #include "eval/capture.h"
+#include "eval/treatment.h"
 #include "guards/guard_set.h"
 #include "trace/recorder.h"
 
@@ -173,6 +174,11 @@ class Evaluator {
   bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
   // A tuple or frozenset among the constants of a code object: always the same object.
   bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
+  // --- treated_calls.cpp: callables that the user has marked
+  Ref call_treated(const Treatment& treatment, PyObject* callable, const Arguments& arguments);
+  Ref call_in_graph(PyObject* callable, const Arguments& arguments);
+  Ref call_for_constant(PyObject* callable, const Arguments& arguments);
+
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.contains(function); }
   bool accepts(PyObject* function, const Arguments& arguments);  // whether it can be called with them
   bool bind_arguments(PyObject* function, Arguments arguments, Frame& frame);

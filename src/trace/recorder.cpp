@@ -165,6 +165,10 @@ Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) 
   return result;
 }
 
+bool is_recording() {
+  return current_session() != nullptr || session_paused();
+}
+
 bool is_trace_tensor(PyObject* object) {
   return THPVariable_Check(object) && trace_tensor(THPVariable_Unpack(object)) != nullptr;
 }

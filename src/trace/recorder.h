@@ -104,5 +104,7 @@ class Recorder {
 };
 
 bool is_trace_tensor(PyObject* object);
+// A recording is under way on this thread, or paused.
+bool is_recording();
 
 }  // namespace oxy::trace

@@ -9,8 +9,11 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/metrics.h"
+#include "driver/stance.h"
+#include "eval/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
+#include "trace/recorder.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -66,6 +69,29 @@ nb::dict metrics() {
   return result;
 }
 
+void mark(nb::handle callable, const std::string& kind, const std::string& reason) {
+  using oxy::eval::TreatmentKind;
+  constexpr std::pair<std::string_view, TreatmentKind> kKinds[] = {{"disabled", TreatmentKind::Disabled},
+                                                                   {"skipped", TreatmentKind::Skipped},
+                                                                   {"in_graph", TreatmentKind::InGraph},
+                                                                   {"constant", TreatmentKind::Constant}};
+  for (const auto& [name, value] : kKinds)
+    if (name == kind) try {
+        return oxy::eval::set_treatment(callable.ptr(), {value, reason});
+      } catch (const oxy::UserError& error) {
+        throw nb::type_error(error.what());
+      }
+  throw oxy::UserError("there is no treatment '" + kind + "'");
+}
+
+std::string set_stance(const std::string& name) {
+  const auto stance = oxy::driver::stance_from_name(name);
+  if (!stance)
+    throw oxy::UserError("stance must be 'default', 'force_eager', 'eager_on_recompile' or 'fail_on_recompile', not '" +
+                         name + "'");
+  return std::string(oxy::driver::name_of(oxy::driver::set_stance(*stance)));
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -91,6 +117,10 @@ NB_MODULE(_core, m) {
     oxy::hook::HookPause pause;
     return function(*args, **kwargs);
   }, "Calls a function; no frame below it is captured.");
+  m.def("mark", &mark, "callable"_a, "kind"_a, "reason"_a = "",
+        "Says how the compiler treats a callable: 'disabled', 'skipped' (a code object), 'in_graph' or 'constant'.");
+  m.def("set_stance", &set_stance, "Sets whether calls may compile; returns the stance before.");
+  m.def("is_compiling", &oxy::trace::is_recording);
   m.def("metrics", &metrics, "What was compiled since the last reset.");
   m.def("reset", [] {
     oxy::driver::reset_all();

@@ -1,0 +1,120 @@
+// Calls of what the user has marked: disable(), allow_in_graph(), assume_constant_result().
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+namespace {
+
+[[noreturn]] void stop_on_error(const Evaluator& evaluator, PyObject* callable) {
+  if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(evaluator);
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) throw Interrupted{};
+  Ref type, value, traceback;
+  PyErr_Fetch(type.out(), value.out(), traceback.out());
+  Ref text = value ? Ref::steal(PyObject_Str(value.get())) : Ref();
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  evaluator.stop(fmt::format("{} raises {}: {}", describe_callable(callable),
+                             reinterpret_cast<PyTypeObject*>(type.get())->tp_name, utf8 ? utf8 : ""));
+}
+
+// What a function in the graph returned, in containers of the evaluator's own: the function may keep those
+// that it made. Tensors and constants are themselves.
+Ref own(const Evaluator& evaluator, PyObject* callable, PyObject* object) {
+  if (THPVariable_Check(object) || is_value_object(object)) return Ref::borrow(object);
+  if (PyTuple_Check(object) || PyList_CheckExact(object)) {
+    Ref items = Ref::steal(PyList_New(0));
+    bool same = true;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+      Ref item = own(evaluator, callable, PySequence_Fast_GET_ITEM(object, i));
+      same = same && item == PySequence_Fast_GET_ITEM(object, i);
+      PyList_Append(items.get(), item.get());
+    }
+    if (PyList_CheckExact(object)) return items;
+    if (same) return Ref::borrow(object);
+    if (PyTuple_CheckExact(object)) return Ref::steal(PyList_AsTuple(items.get()));
+  }
+  if (PyDict_CheckExact(object)) {
+    Ref dict = Ref::steal(PyDict_New());
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      Ref item = own(evaluator, callable, value);
+      if (!is_value_object(key)) evaluator.stop("a function of allow_in_graph() returns a dict of objects");
+      PyDict_SetItem(dict.get(), key, item.get());
+    }
+    return dict;
+  }
+  evaluator.stop(
+      fmt::format("{} returns an object of type {}", describe_callable(callable), Py_TYPE(object)->tp_name),
+      "functions of allow_in_graph() return tensors, constants, and tuples, lists and dicts of these");
+}
+
+bool holds_tensor(PyObject* object) {
+  if (THPVariable_Check(object)) return true;
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (holds_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
+  } else if (PyDict_Check(object)) {
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, nullptr, &value))
+      if (holds_tensor(value)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Ref Evaluator::call_treated(const Treatment& treatment, PyObject* callable, const Arguments& arguments) {
+  switch (treatment.kind) {
+    case TreatmentKind::Disabled:
+    case TreatmentKind::Skipped:
+      stop(fmt::format("calls {}, which oxyfuel.disable() keeps in eager{}{}", describe_callable(callable),
+                       treatment.reason.empty() ? "" : ": ", treatment.reason));
+    case TreatmentKind::InGraph:
+      return call_in_graph(callable, arguments);
+    case TreatmentKind::Constant:
+      return call_for_constant(callable, arguments);
+  }
+  return {};
+}
+
+Ref Evaluator::call_in_graph(PyObject* callable, const Arguments& arguments) {
+  pin(callable);
+  Ref result = call_real_plain(callable, arguments);
+  if (!result) stop_on_error(*this, callable);
+  return own(*this, callable, result.get());
+}
+
+Ref Evaluator::call_for_constant(PyObject* callable, const Arguments& arguments) {
+  pin(callable);
+  const std::string name = describe_callable(callable);
+  // Objects made before the call are shown as they are: nothing was written to them yet.
+  const auto shown = [&](const Ref& value) {
+    const bool whole = is_external(value.get()) && !trace::is_trace_tensor(value.get());
+    if (whole && !attribute_effects_.empty() && !is_identity_object(value.get()))
+      stop(fmt::format("calls {} after writing to objects made before the call", name));
+    Ref result = whole ? value : plain(value.get(), name.c_str());
+    if (!whole && holds_tensor(result.get()))
+      stop(fmt::format("{} is given a tensor", name),
+           "what assume_constant_result() marks must not depend on tensors");
+    return result;
+  };
+  Arguments given;
+  for (const Ref& value : arguments.positional) given.positional.push_back(shown(value));
+  for (const auto& [key, value] : arguments.keywords) given.keywords.emplace_back(key, shown(value));
+  Ref result;
+  {
+    const trace::Recorder::Pause pause;
+    result = call_real(callable, given);
+  }
+  if (!result) stop_on_error(*this, callable);
+  return pin(result.get());
+}
+
+}  // namespace oxy::eval
