@@ -7,5 +7,9 @@ target_link_libraries(_core PRIVATE oxyfuel_pybind oxyfuel_driver)
 target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
 if(NOT SKBUILD)  # for development the extension lies beside the Python files
   set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/oxyfuel)
+  # And the metadata that an installed package has: torch.compile finds the entry point there.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/pyproject.toml)
+  execute_process(COMMAND ${Python_EXECUTABLE} -c "from scikit_build_core.build import prepare_metadata_for_build_wheel as write; write('python')"
+                  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endif()
 install(TARGETS _core LIBRARY DESTINATION oxyfuel)

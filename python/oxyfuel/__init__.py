@@ -3,7 +3,7 @@
 import torch  # the extension links against its libraries
 
 from oxyfuel import _core
-from oxyfuel._api import Unsupported, compile, explain, metrics, reset
+from oxyfuel._api import Unsupported, compile, dynamo_backend, explain, metrics, reset
 from oxyfuel._controls import (
     allow_in_graph,
     assume_constant_result,
@@ -19,6 +19,7 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "disable",
+    "dynamo_backend",
     "explain",
     "graph_break",
     "is_compiling",

@@ -5,6 +5,7 @@ import functools
 import sys
 
 import torch
+import torch.fx
 
 from oxyfuel import _core
 from oxyfuel._explanation import Explanation
@@ -116,6 +117,16 @@ def metrics():
     ``shape_fallbacks``, ``arena_bytes``, ``packed_bytes``, and ``seconds`` a stage.
     """
     return _core.metrics()
+
+
+def dynamo_backend(graph_module, example_inputs, *, mode=None, options=None):
+    """What ``torch.compile(model, backend="oxyfuel")`` calls: compiles a graph of torch.compile's, for inference and
+    training. ``mode`` and ``options`` are those of :func:`compile`; sizes come from the calls, not from the examples.
+    """
+    if not isinstance(graph_module, torch.fx.GraphModule):
+        raise TypeError(f"dynamo_backend() takes a torch.fx.GraphModule, not {type(graph_module).__name__}")
+    graph_module.code  # its forward() may be written only when somebody asks for it
+    return compile(graph_module.forward, mode=mode, options=options)
 
 
 def explain(fn):
