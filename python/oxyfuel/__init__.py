@@ -4,6 +4,7 @@ import torch  # the extension links against its libraries
 
 from oxyfuel import _core
 from oxyfuel._api import Unsupported, compile, dynamo_backend, explain, metrics, reset
+from oxyfuel._backends import list_backends, register_backend
 from oxyfuel._controls import (
     allow_in_graph,
     assume_constant_result,
@@ -23,7 +24,9 @@ __all__ = [
     "explain",
     "graph_break",
     "is_compiling",
+    "list_backends",
     "metrics",
+    "register_backend",
     "reset",
     "set_stance",
 ]

@@ -8,10 +8,10 @@ import torch
 import torch.fx
 
 from oxyfuel import _core
+from oxyfuel._backends import check_backend, compile_target
 from oxyfuel._explanation import Explanation
 from oxyfuel._module import compile_module
 
-_BACKENDS = ("native", "eager")
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8), "packing_budget": (float, 0.15)}
 
@@ -28,7 +28,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             attributes; the original stays eager.
         fullgraph: raise ``Unsupported`` at the first construct that cannot be captured.
         dynamic: ``None`` or ``False``: sizes are constants of a compilation. ``True`` is not supported yet.
-        backend: ``"native"`` (fused kernels) or ``"eager"`` (the captured graph, operator by operator).
+        backend: ``"native"`` (fused kernels), ``"eager"`` (the captured graph, operator by operator), the name of a
+            registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
         options: ``freezing`` (bool), ``packing_budget`` (float: bytes that copies of frozen weights may take, as a
             share of the weights), ``fuse`` (bool), ``recompile_limit`` (int).
@@ -37,8 +38,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
     Raises:
         TypeError, ValueError: for arguments of another type or value.
     """
-    if backend not in _BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}, not {backend!r}")
+    check_backend(backend)
     if mode is not None and mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     if dynamic not in (None, True, False):
@@ -63,7 +63,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
 
 
 def _compile_callable(target, settings):
-    compiled = _core.compile(target, **settings)
+    compiled = compile_target(target, settings)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(target, name):
             setattr(compiled, name, getattr(target, name))

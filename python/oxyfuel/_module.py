@@ -2,7 +2,7 @@
 
 import copy
 
-from oxyfuel import _core
+from oxyfuel._backends import compile_target
 
 _ORIGINAL = "_oxyfuel_original"
 _CALLABLE = "_oxyfuel_callable"
@@ -54,4 +54,4 @@ def wrap_module(module, make_callable, remake, argument):
 
 
 def compile_module(module, settings):
-    return wrap_module(module, lambda original: _core.compile(original, **settings), compile_module, settings)
+    return wrap_module(module, lambda original: compile_target(original, settings), compile_module, settings)

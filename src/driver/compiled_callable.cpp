@@ -86,6 +86,7 @@ void reset_all() {
 
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
+  Py_VISIT(options_.custom_backend.callable.get());
   return 0;
 }
 
@@ -177,7 +178,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     std::unique_ptr<eval::Capture> capture;
     {
       Span span("capture");
-      eval::Evaluator evaluator(eval::CaptureOptions{});
+      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_.custom_backend)});
       try {
         capture = evaluator.capture_call(roots, kwnames);
         capture->guards.freeze(roots);
@@ -189,7 +190,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       }
     }
     if (capture) {
-      entry = std::make_unique<Entry>(std::move(capture), state, options_.compile, name_);
+      entry = std::make_unique<Entry>(std::move(capture), state, options_.compile, options_.custom_backend,
+                                      name_);
       ++compiles_;
     }
   } catch (const eval::Interrupted&) {

@@ -15,6 +15,7 @@ namespace oxy::driver {
 
 struct CallableOptions {
   CompileOptions compile;
+  CustomBackend custom_backend;
   bool fullgraph = false;
   int recompile_limit = 8;
 };

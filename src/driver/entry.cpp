@@ -4,12 +4,15 @@
 #include <pybind11/gil.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/metrics.h"
+#include "eval/evaluator.h"
 #include "runtime/executable.h"
 #include "trace/functionalise.h"
 
@@ -17,14 +20,25 @@ namespace oxy::driver {
 
 using cpy::Ref;
 
-Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
-             const std::string& name)
+Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
+             const CompileOptions& wanted_options, const CustomBackend& backend, const std::string& name)
     : capture_(std::move(capture)), state_(state) {
   metrics().guards += static_cast<int64_t>(capture_->guards.size());
   if (log_enabled(Channel::Guards))
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
   const graph::Graph& graph = capture_->recording.graph;
   if (graph.nodes.empty() && graph.outputs.empty()) return;
+  CompileOptions options = wanted_options;
+  if (backend) {
+    if (capture_->torch_program) {
+      graph_ = compile_with_backend(*capture_, inputs(), backend, name);
+      return;
+    }
+    count_break(fmt::format("a region of {} is not given to backend '{}' and runs one operator at a time: {}",
+                            name, backend.name, capture_->torch_problem),
+                "", {});
+    options.backend = Backend::Eager;
+  }
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
                   [](const graph::Node& n) { return n.op->is_mutating(); })) {
     for (const graph::Mutation& mutation : trace::functionalise(graph).mutations)
@@ -92,6 +106,8 @@ std::optional<std::vector<Ref>> Entry::run() {
       std::optional<pybind11::gil_scoped_release> without_gil;
       if (graph_->is_long()) without_gil.emplace();
       tensors = graph_->run(tensors_in);
+    } catch (const eval::Interrupted&) {
+      return std::vector<Ref>();
     } catch (const runtime::IndexOutOfRange&) {
       log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
       return std::nullopt;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpy/ref.h"
+#include "driver/custom_backend.h"
 #include "driver/global_state.h"
 #include "driver/pipeline.h"
 #include "eval/capture.h"
@@ -17,9 +18,10 @@ namespace oxy::driver {
 
 class Entry {
  public:
-  // Compiles what was captured under `state`. Throws Unsupported.
+  // Compiles what was captured under `state`. Throws Unsupported, and eval::Interrupted for a backend of the
+  // user's.
   Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
-        const std::string& name);
+        const CustomBackend& backend, const std::string& name);
 
   // True if the guards hold for these roots; then run() may be called before any other Python code runs.
   bool matches(std::span<PyObject* const> roots, const GlobalState& state);
@@ -27,7 +29,8 @@ class Entry {
   bool valid();
   // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of
   // range, an operator that raises): nothing has changed then, and the segment is to be run in eager. A
-  // Python error may be set only by replaying attribute writes.
+  // Python error may be set by what replays effects, or by a backend of the user's: the results mean nothing
+  // then.
   std::optional<std::vector<cpy::Ref>> run();
 
   const eval::Capture& capture() const { return *capture_; }

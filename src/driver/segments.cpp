@@ -182,7 +182,7 @@ class Runner : public hook::SegmentRunner {
       int64_t stop_at = -1;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
-        eval::Evaluator evaluator(eval::CaptureOptions{});
+        eval::Evaluator evaluator({.torch_program = static_cast<bool>(options.custom_backend)});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
         } catch (const eval::Break& stop) {
@@ -202,7 +202,7 @@ class Runner : public hook::SegmentRunner {
       capture->guards.freeze(roots);
       data.has_graph = data.has_graph || !capture->recording.graph.nodes.empty();
       auto entry = std::make_unique<Entry>(std::move(capture), global_state, options.compile,
-                                           PyUnicode_AsUTF8(state.code->co_qualname));
+                                           options.custom_backend, PyUnicode_AsUTF8(state.code->co_qualname));
       ++segment.compiles;
       if (!entry->matches(roots, global_state))
         throw InternalError("the guards of a new capture fail: " +

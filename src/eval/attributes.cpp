@@ -273,7 +273,8 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
         std::find(kUntraceable.begin(), kUntraceable.end(), std::string_view(utf8)) != kUntraceable.end())
       stop(fmt::format("uses .{} of a tensor", utf8));
     if (_PyType_Lookup(Py_TYPE(object), name))
-      return torch_result(*this, [&] { return Ref::steal(PyObject_GetAttr(object, name)); });
+      return torch_result(*this, "builtins", "getattr", {object, name},
+                          [&] { return Ref::steal(PyObject_GetAttr(object, name)); });
     auto real = external_of_.find(object);
     if (real == external_of_.end()) return attribute_error(object, name);
     const SourceId dict_source = guards().instance_dict(source_of(object));

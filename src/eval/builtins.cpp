@@ -26,6 +26,7 @@ Ref print_text(Evaluator& e, Arguments&) {
 Ref graph_break(Evaluator& e, Arguments&) {
   e.stop("calls oxyfuel.graph_break()");
 }
+
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
     {"torch.compiler", "is_compiling", &compiling},

@@ -27,7 +27,7 @@ Ref absolute(Evaluator& e, Arguments& a) {
   PyObject* value = arg(a, 0);
   if (e.has_python_special(value, "__abs__"))
     return e.call_positional(e.special_method(value, "__abs__").get(), {});
-  return torch_result(e, [&] { return Ref::steal(PyNumber_Absolute(value)); });
+  return torch_result(e, "operator", "abs", {value}, [&] { return Ref::steal(PyNumber_Absolute(value)); });
 }
 
 Ref power(Evaluator& e, Arguments& a) {

@@ -82,7 +82,11 @@ Ref Evaluator::call_real_plain(PyObject* callable, const Arguments& arguments) {
   for (const Ref& value : arguments.positional) shown.positional.push_back(plain(value.get(), what.c_str()));
   for (const auto& [name, value] : arguments.keywords)
     shown.keywords.emplace_back(name, plain(value.get(), what.c_str()));
-  return call_real(callable, shown);
+  if (!torch_calls_) return call_real(callable, shown);
+  TorchCallLog::Pending pending = torch_calls_->begin(callable, shown.positional, shown.keywords);
+  Ref result = call_real(callable, shown);
+  if (result) torch_calls_->end(std::move(pending), result.get());
+  return result;
 }
 
 Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {

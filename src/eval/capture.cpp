@@ -15,6 +15,7 @@
 #include "eval/stack.h"
 #include "eval/template_builder.h"
 #include "guards/constants.h"
+#include "eval/torch_call_log.h"
 
 namespace oxy::eval {
 
@@ -64,7 +65,11 @@ Evaluator::Evaluator(const CaptureOptions& options)
     : options_(options),
       capture_(std::make_unique<Capture>()),
       abandoned_(std::make_shared<AbandonedGenerators>()) {
-  recorder_.set_location([this](graph::Graph& graph) { return location(graph); });
+  if (options.torch_program) torch_calls_ = std::make_unique<TorchCallLog>(recorder_);
+  recorder_.set_location([this](graph::Graph& graph) {
+    if (torch_calls_) torch_calls_->count_operator();
+    return location(graph);
+  });
 }
 
 Evaluator::~Evaluator() = default;
@@ -221,7 +226,12 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
     return THPVariable_Unpack(output).requires_grad();
   });
-  capture_->recording = requires_grad ? recorder_.finish_with_backward(outputs) : recorder_.finish(outputs);
+  if (torch_calls_) {
+    capture_->torch_program = torch_calls_->finish(outputs);
+    capture_->torch_problem = torch_calls_->problem();
+  }
+  const bool needs_backward = requires_grad && !capture_->torch_program;
+  capture_->recording = needs_backward ? recorder_.finish_with_backward(outputs) : recorder_.finish(outputs);
   if (!capture_->recording.foreign_constants.empty())
     stop("uses a tensor that is reached past the captured code",
          "pass it as an argument or keep it in an attribute");

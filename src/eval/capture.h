@@ -5,12 +5,14 @@
 #include <Python.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cpy/ref.h"
 #include "eval/template.h"
+#include "eval/torch_program.h"
 #include "guards/guard_set.h"
 #include "trace/recorder.h"
 
@@ -37,6 +39,10 @@ struct AttributeEffect {
 struct Capture {
   guards::GuardSet guards;
   trace::Recording recording;
+  // If CaptureOptions asks for it; the recording has no backward pass then. Nothing if the region cannot be
+  // written so, for the reason in `torch_problem`.
+  std::optional<TorchProgram> torch_program;
+  std::string torch_problem;
   std::vector<guards::SourceId> inputs;     // the source of each graph input
   std::vector<guards::SourceId> externals;  // objects that the templates refer to
   EndKind end = EndKind::Return;
@@ -55,6 +61,7 @@ struct Capture {
 struct CaptureOptions {
   int64_t max_instructions = 5'000'000;
   int max_depth = 950;
+  bool torch_program = false;
 };
 
 struct FrameRoots {

@@ -174,7 +174,8 @@ bool Evaluator::truth(PyObject* object, bool* error) {
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
     Ref index = plain(key, "indexing");
-    return torch_result(*this, [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });
+    return torch_result(*this, "operator", "getitem", {object, index.get()},
+                        [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });
   }
   const SourceId source = source_of(object);
   if (has_python_special(object, "__getitem__")) {
@@ -251,9 +252,10 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
 bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
   if (trace::is_trace_tensor(object)) {
     Ref index = plain(key, "indexing"), item = plain(value, "assignment to elements");
-    return static_cast<bool>(torch_result(*this, [&] {
-      return PyObject_SetItem(object, index.get(), item.get()) < 0 ? Ref() : Ref::borrow(Py_None);
-    }));
+    return static_cast<bool>(
+        torch_result(*this, "operator", "setitem", {object, index.get(), item.get()}, [&] {
+          return PyObject_SetItem(object, index.get(), item.get()) < 0 ? Ref() : Ref::borrow(Py_None);
+        }));
   }
   if (has_python_special(object, "__setitem__")) {
     Ref method = special_method(object, "__setitem__");
@@ -322,8 +324,11 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
 
 Ref Evaluator::get_iterator(PyObject* object) {
   if (is_generator(object) || is_builtin_iterator(object)) return Ref::borrow(object);
-  if (trace::is_trace_tensor(object))
-    return torch_result(*this, [&] { return Ref::steal(PyObject_GetIter(object)); });
+  if (trace::is_trace_tensor(object)) {  // what Tensor.__iter__ does
+    Ref unbind = Ref::steal(PyObject_GetAttrString(object, "unbind"));
+    Ref parts = call_torch(unbind.get(), {});
+    return Ref::steal(PyObject_GetIter(parts.get()));
+  }
   if (has_python_special(object, "__iter__")) {
     Ref method = special_method(object, "__iter__");
     Ref iterator = method ? call_positional(method.get(), {}) : Ref();

@@ -46,8 +46,11 @@ struct Break {
   std::string hint;
 };
 
-// A signal handler raised while capturing: the Python error is set, and is the caller's to raise.
+// A Python error is set that is the caller's to raise: a signal handler's, or that of a backend of the
+// user's.
 struct Interrupted {};
+
+class TorchCallLog;
 
 struct Frame {
   Ref code_object;  // PyCodeObject
@@ -189,6 +192,7 @@ class Evaluator {
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
 
+  TorchCallLog* torch_calls() { return torch_calls_.get(); }  // null unless they are asked for
   trace::Recorder& recorder() { return recorder_; }
   guards::GuardSet& guards() { return capture_->guards; }
   Frame* frame() { return frame_; }
@@ -234,6 +238,7 @@ class Evaluator {
   CaptureOptions options_;
   std::unique_ptr<Capture> capture_;
   trace::Recorder recorder_;
+  std::unique_ptr<TorchCallLog> torch_calls_;
   Frame* frame_ = nullptr;
   Frame* outermost_ = nullptr;
   int depth_ = 0;

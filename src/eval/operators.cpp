@@ -65,7 +65,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     if (!trace::is_trace_tensor(left) && has_python_special(left, entry.method))
       stop("an operator of a user's class is given a tensor");
     Ref a = plain(left, "an operator"), b = plain(right, "an operator");
-    return torch_result(*this, [&] { return Ref::steal(run(a.get(), b.get())); });
+    return torch_result(*this, "operator", in_place ? entry.in_place : entry.method, {a.get(), b.get()},
+                        [&] { return Ref::steal(run(a.get(), b.get())); });
   }
   if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));
   auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
@@ -118,7 +119,8 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
     return Ref::steal(PyObject_RichCompare(left, right, operation));
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
-    return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
+    return torch_result(*this, "operator", kCompare[operation], {a.get(), b.get()},
+                        [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
   }
   static constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
   auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
@@ -182,7 +184,9 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   auto run = op == Op::UnaryNegative ? &PyNumber_Negative
              : op == Op::UnaryInvert ? &PyNumber_Invert
                                      : &PyNumber_Positive;
-  if (trace::is_trace_tensor(operand)) return torch_result(*this, [&] { return Ref::steal(run(operand)); });
+  if (trace::is_trace_tensor(operand)) {
+    return torch_result(*this, "operator", name, {operand}, [&] { return Ref::steal(run(operand)); });
+  }
   if (has_python_special(operand, name)) {
     Ref method = special_method(operand, name);
     return method ? call_positional(method.get(), {}) : Ref();

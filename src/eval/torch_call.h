@@ -1,6 +1,10 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/torch_call_log.h"
 
 namespace oxy::eval {
 
@@ -12,6 +16,20 @@ template <class Call>
 Ref torch_result(const Evaluator& evaluator, Call&& call) {
   Ref result = call();
   if (!result) stop_on_torch_error(evaluator);
+  return result;
+}
+
+// The same for what may compute tensors: `call` does what `module.name(*arguments)` does.
+template <class Call>
+Ref torch_result(Evaluator& evaluator, const char* module, const char* name,
+                 std::initializer_list<PyObject*> arguments, Call&& call) {
+  TorchCallLog* log = evaluator.torch_calls();
+  if (!log) return torch_result(evaluator, call);
+  std::vector<Ref> positional;
+  for (PyObject* argument : arguments) positional.push_back(Ref::borrow(argument));
+  TorchCallLog::Pending pending = log->begin(well_known(module, name), positional);
+  Ref result = torch_result(evaluator, call);
+  log->end(std::move(pending), result.get());
   return result;
 }
 

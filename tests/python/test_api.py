@@ -56,7 +56,7 @@ def no_grad():
     ("arguments", "error", "words"),
     [
         ({"backend": "inductor"}, ValueError, ["backend", "'native'", "'inductor'"]),
-        ({"backend": 3}, ValueError, ["backend", "3"]),
+        ({"backend": 3}, TypeError, ["backend", "3"]),
         ({"mode": "fast"}, ValueError, ["mode", "'default'", "'fast'"]),
         ({"dynamic": "yes"}, TypeError, ["dynamic", "'yes'"]),
         ({"fullgraph": 1}, TypeError, ["fullgraph", "int"]),

@@ -20,11 +20,12 @@ using namespace nb::literals;
 
 namespace {
 
-nb::object compile(nb::handle target, const std::string& backend, bool fullgraph, bool freezing, bool fuse,
-                   int recompile_limit, double packing_budget) {
+nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
+                   bool freezing, bool fuse, int recompile_limit, double packing_budget) {
+  using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
-  options.compile.backend =
-      backend == "eager" ? oxy::driver::Backend::Eager : oxy::driver::Backend::Native;
+  options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
+  if (!custom_backend.is_none()) options.custom_backend = {oxy::cpy::Ref::borrow(custom_backend.ptr()), backend};
   options.compile.freezing = freezing;
   options.compile.fuse = fuse;
   options.compile.copy_budget = packing_budget;
@@ -103,7 +104,7 @@ NB_MODULE(_core, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
-  m.def("compile", &compile, "target"_a, "backend"_a, "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a, "packing_budget"_a,
+  m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a, "packing_budget"_a,
         "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
