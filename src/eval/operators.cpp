@@ -65,7 +65,9 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     if (!trace::is_trace_tensor(left) && has_python_special(left, entry.method))
       stop("an operator of a user's class is given a tensor");
     Ref a = plain(left, "an operator"), b = plain(right, "an operator");
-    return torch_result(*this, "operator", in_place ? entry.in_place : entry.method, {a.get(), b.get()},
+    // `0 += tensor` is the addition, and cannot be written otherwise.
+    const bool changes_left = in_place && !guards::is_constant(a.get());
+    return torch_result(*this, "operator", changes_left ? entry.in_place : entry.method, {a.get(), b.get()},
                         [&] { return Ref::steal(run(a.get(), b.get())); });
   }
   if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));

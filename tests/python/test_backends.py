@@ -122,6 +122,14 @@ def writes(x):
     return y
 
 
+def accumulates(x):
+    total = bias = 0
+    for row in x:
+        total += row
+    bias -= x
+    return total, bias
+
+
 def grad_modes(x):
     y = x * 2
     with torch.no_grad():
@@ -161,6 +169,7 @@ PROGRAMS = {
     "einsum": lambda x: torch.einsum("ij,kj->ik", x, x),
     "lists that change": mutated_list,
     "writes": writes,
+    "augmented numbers": accumulates,
     "unbound methods": lambda x: torch.Tensor.add(x, torch.Tensor.__mul__(x, 2)) + torch.Tensor.split(x, 1)[0],
     "operator": lambda x: operator.neg(operator.add(x, abs(x))),
     "powers": lambda x: (2**x, pow(x, 2), x.pow(3)),
@@ -396,6 +405,17 @@ def test_such_a_region_runs_one_operator_at_a_time(f, words, grad):
     assert oxyfuel.metrics()["graphs"] == 1
     (record,) = oxyfuel.metrics()["breaks"]
     assert "backend 'keeper'" in record["reason"] and words in record["reason"]
+
+
+def test_what_torch_fx_refuses_runs_in_eager():
+    def f(x):
+        rows = [x[0]]
+        rows += x
+        return torch.stack(rows)
+
+    keeper = Keeper()
+    torch.testing.assert_close(oxyfuel.compile(f, backend=keeper)(x23()), f(x23()))
+    assert keeper.runs == 0 or not oxyfuel.metrics()["breaks"]
 
 
 # --- backends that fail

@@ -77,6 +77,26 @@ def test_second_input_needs_no_second_graph(name):
     assert metrics["graphs"] == 1 and metrics["recompiles"] == 0
 
 
+@pytest.mark.parametrize("name", ["bert", "t5", "resnet50"])
+@pytest.mark.parametrize("grad", [False, True], ids=["", "grad"])
+def test_a_backend_of_the_user_gets_the_whole_model(name, grad):
+    case = models.Case(name, "small")
+    model, inputs = case.build(), case.inputs()
+    given = []
+
+    def backend(module, examples):
+        given.append(module)
+        return module
+
+    compiled = oxyfuel.compile(model, fullgraph=True, backend=backend)
+    with torch.set_grad_enabled(grad):
+        expected = model(**inputs)
+        verdict = accuracy.compare(compiled(**inputs), expected, accuracy.in_float64(model, inputs))
+    assert verdict.ok, verdict.problems
+    assert len(given) == 1 and oxyfuel.metrics()["breaks"] == []
+    assert len(given[0].graph.nodes) > 50
+
+
 def test_another_batch_size_is_right():
     case = models.Case("bert", "small")
     model = case.build()
