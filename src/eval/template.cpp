@@ -115,7 +115,7 @@ Ref Rebuilder::make(size_t index) {
       object = container ? container_iterator(container.get(), type) : Ref();
       const Py_ssize_t given = t.items.empty() ? 1 : PyLong_AsSsize_t(t.items[1].object.get());
       for (Py_ssize_t i = 0; object && i < given; ++i)
-        static_cast<void>(Ref::steal(type->tp_iternext(object.get())));
+        static_cast<void>(Ref::steal(Py_TYPE(object.get())->tp_iternext(object.get())));
       filled = true;
       break;
     }

@@ -1,5 +1,6 @@
 """Constructs that end a captured region: the function goes on natively after them, with eager's effects."""
 
+import collections
 import contextlib
 import gc
 import sys
@@ -680,3 +681,26 @@ def test_nothing_leaks_over_breaks():
             compiled(x, marker)
         gc.collect()
     assert (sys.getrefcount(marker), sys.getrefcount(x)) == before
+
+
+def test_breaks_while_an_ordered_dict_is_iterated():
+    # The region iterates over a copy of its items, the frame over the dict itself.
+    items = collections.OrderedDict(b=2, a=3, c=4)
+    items.move_to_end("b")
+
+    def f(x, items):
+        for key, value in items.items():
+            print(end="")
+            x = x + value
+        for key in items:
+            print(end="")
+            x = x * len(key)
+        for value in items.values():
+            print(end="")
+            x = x * 2 - value
+        return x
+
+    x = torch.ones(2)
+    compiled = oxyfuel.compile(f)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x, items), f(x, items))
