@@ -14,8 +14,8 @@
 #include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/template_builder.h"
-#include "guards/constants.h"
 #include "eval/torch_call_log.h"
+#include "guards/constants.h"
 
 namespace oxy::eval {
 
