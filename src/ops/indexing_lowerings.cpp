@@ -146,23 +146,33 @@ void index(LoweringContext& context, const Node& node) {
                                    3, true));
 }
 
+namespace {
+
+// Elements of x whose position along dimension d is an element of `indices`, at the place that `place` gives.
+void pick(LoweringContext& context, const Node& node, const Tensor& x, const Tensor& indices, size_t d,
+          const std::function<Index(const Index& index)>& place) {
+  const TensorMeta& out = context.output_meta(node);
+  realise_if_repeated(context, x, out);
+  context.set(node.outputs[0], context.generate(
+                                   {x, indices}, out.sizes, out.dtype,
+                                   [x, indices, d, place](BodyBuilder& b, const Index& index) {
+                                     Index source = index;
+                                     source[d] = b.bind_index(element(b, indices, place(index)), x.sizes[d],
+                                                              true, false);
+                                     return element(b, x, source);
+                                   },
+                                   2, true));
+}
+
+}  // namespace
+
 void index_select(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   if (x.rank() == 0) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
   need_elements(node, x.sizes[d]);
   Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
-  const TensorMeta& out = context.output_meta(node);
-  realise_if_repeated(context, x, out);
-  context.set(node.outputs[0], context.generate(
-                                   {x, indices}, out.sizes, out.dtype,
-                                   [x, indices, d](BodyBuilder& b, const Index& index) {
-                                     Index source = index;
-                                     source[d] = b.bind_index(element(b, indices, {index[d]}), x.sizes[d],
-                                                              true, false);
-                                     return element(b, x, source);
-                                   },
-                                   2, true));
+  pick(context, node, x, indices, d, [d](const Index& index) { return Index{index[d]}; });
 }
 
 void gather(LoweringContext& context, const Node& node) {
@@ -171,17 +181,7 @@ void gather(LoweringContext& context, const Node& node) {
   if (x.rank() == 0 || indices.rank() != x.rank()) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
   need_elements(node, x.sizes[d]);
-  const TensorMeta& out = context.output_meta(node);
-  realise_if_repeated(context, x, out);
-  context.set(node.outputs[0], context.generate(
-                                   {x, indices}, out.sizes, out.dtype,
-                                   [x, indices, d](BodyBuilder& b, const Index& index) {
-                                     Index source = index;
-                                     source[d] =
-                                         b.bind_index(element(b, indices, index), x.sizes[d], true, false);
-                                     return element(b, x, source);
-                                   },
-                                   2, true));
+  pick(context, node, x, indices, d, [](const Index& index) { return index; });
 }
 
 void index_put(LoweringContext& context, const Node& node) {

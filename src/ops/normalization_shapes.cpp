@@ -82,34 +82,31 @@ Metas layer_norm_backward(const ShapeContext& context) {
           contiguous_meta(bias->dtype, bias->device, bias->sizes)};
 }
 
-Metas batch_norm(const ShapeContext& context) {
+namespace {
+
+// With `vectors` arguments of one number a channel behind the input.
+Metas normalized_by_channel(const ShapeContext& context, size_t vectors, bool training) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
-  need_vectors(context, input.sizes[1], 1, 4);
+  need_vectors(context, input.sizes[1], 1, vectors);
   const DType type = batch_statistics_type(context, input);
-  const bool training = flag(context, 5);
   TensorMeta saved =
       training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
   return {normalized_batch(context, input), saved, saved};
+}
+
+}  // namespace
+
+Metas batch_norm(const ShapeContext& context) {
+  return normalized_by_channel(context, 4, flag(context, 5));
 }
 
 Metas batch_norm_without_statistics(const ShapeContext& context) {
-  const TensorMeta& input = context.tensor(0);
-  need_channels(context, input);
-  need_vectors(context, input.sizes[1], 1, 2);
-  const DType type = batch_statistics_type(context, input);
-  const bool training = flag(context, 3);
-  TensorMeta saved =
-      training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
-  return {normalized_batch(context, input), saved, saved};
+  return normalized_by_channel(context, 2, flag(context, 3));
 }
 
 Metas batch_norm_inference(const ShapeContext& context) {
-  const TensorMeta& input = context.tensor(0);
-  need_channels(context, input);
-  need_vectors(context, input.sizes[1], 1, 4);
-  TensorMeta saved = empty_vector(batch_statistics_type(context, input), input.device);
-  return {normalized_batch(context, input), saved, saved};
+  return normalized_by_channel(context, 4, false);
 }
 
 Metas batch_norm_functional(const ShapeContext& context) {

@@ -243,26 +243,28 @@ void round_decimals(LoweringContext& context, const Node& node) {
   unary(Op::Round)(context, node);
 }
 
-void where(LoweringContext& context, const Node& node) {
+namespace {
+
+// Of the node's arguments with these positions.
+void choice(LoweringContext& context, const Node& node, size_t condition, size_t yes, size_t no) {
   const TensorMeta& out = context.output_meta(node);
   DType type = compute_dtype(out.dtype);
-  context.set(
-      node.outputs[0],
-      context.pointwise({context.operand(node, 0), context.operand(node, 1), context.operand(node, 2)},
-                        out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
-                          return b.where(as_bool(v[0]), b.cast(v[1], type), b.cast(v[2], type));
-                        }));
+  context.set(node.outputs[0],
+              context.pointwise(
+                  {context.operand(node, condition), context.operand(node, yes), context.operand(node, no)},
+                  out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
+                    return b.where(as_bool(v[0]), b.cast(v[1], type), b.cast(v[2], type));
+                  }));
+}
+
+}  // namespace
+
+void where(LoweringContext& context, const Node& node) {
+  choice(context, node, 0, 1, 2);
 }
 
 void masked_fill(LoweringContext& context, const Node& node) {
-  const TensorMeta& out = context.output_meta(node);
-  DType type = compute_dtype(out.dtype);
-  context.set(
-      node.outputs[0],
-      context.pointwise({context.operand(node, 0), context.operand(node, 1), context.operand(node, 2)},
-                        out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
-                          return b.where(as_bool(v[1]), b.cast(v[2], type), b.cast(v[0], type));
-                        }));
+  choice(context, node, 1, 2, 0);
 }
 
 void log_sigmoid(LoweringContext& context, const Node& node) {

@@ -99,19 +99,12 @@ Metas adaptive_average_pool(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   for (size_t d = 0; d < spatial; ++d)
     sizes[sizes.size() - spatial + d] = item(context, list(context, 1), d, spatial);
-  if (spatial == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
-  return {in_format_of(context, self, std::move(sizes))};
+  return {spatial == 3 ? contiguous_meta(self.dtype, self.device, std::move(sizes))
+                       : in_format_of(context, self, std::move(sizes))};
 }
 
 Metas adaptive_max_pool(const ShapeContext& context) {
-  const TensorMeta& self = context.tensor(0);
-  const size_t spatial = spatial_dims(context);
-  need_rank(context, self, spatial);
-  std::vector<Expr> sizes = self.sizes;
-  for (size_t d = 0; d < spatial; ++d)
-    sizes[sizes.size() - spatial + d] = item(context, list(context, 1), d, spatial);
-  TensorMeta out = spatial == 3 ? contiguous_meta(self.dtype, self.device, std::move(sizes))
-                                : in_format_of(context, self, std::move(sizes));
+  const TensorMeta out = adaptive_average_pool(context).front();
   return {out, with_index_type(out)};
 }
 
