@@ -128,7 +128,7 @@ passes::ConvolutionLayout convolution_layout(const passes::ConvolutionSite& site
   switch (runtime::plain_layout(
       runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups})) {
     case runtime::PlainLayout::ChannelsLast:
-      return ChannelsLast;
+      return PrefersChannelsLast;
     case runtime::PlainLayout::Contiguous:
       return AsRecorded;
     case runtime::PlainLayout::Either:

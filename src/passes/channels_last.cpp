@@ -12,9 +12,10 @@ namespace {
 
 class Relayout {
  public:
-  Relayout(const Graph& source, const ChooseLayout& choose)
+  Relayout(const Graph& source, const ChooseLayout& choose, bool grants_wishes)
       : source_(source),
         choose_(choose),
+        grants_wishes_(grants_wishes),
         rewriter_(source),
         recorded_(source.values.size(), graph::kNoValue) {}
 
@@ -24,6 +25,13 @@ class Relayout {
       auto site = convolution_site(source_, node, is_constant);
       const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
       switch (has_choice ? choose_(*site) : ConvolutionLayout::AsItComes) {
+        case ConvolutionLayout::PrefersChannelsLast:
+          if (!grants_wishes_) {
+            follow(node);
+            break;
+          }
+          moved_ += elements(site->input) + elements(site->output);
+          [[fallthrough]];
         case ConvolutionLayout::ChannelsLast:
           site->is_backward ? convert_backward(node) : convert(node);
           break;
@@ -38,7 +46,15 @@ class Relayout {
     return rewriter_.finish();
   }
 
+  // Whether the convolutions that got their wish move more than twice of what the copies do.
+  bool is_worth_its_copies() const { return moved_ == 0 || copied_ <= moved_ / 2; }
+
  private:
+  static double elements(const TensorMeta& meta) {
+    const Expr count = element_count(meta);
+    return count.is_constant() ? static_cast<double>(count.constant()) : 0;
+  }
+
   static MemoryFormat channels_last(const TensorMeta& meta) {
     return meta.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
   }
@@ -52,6 +68,7 @@ class Relayout {
   ValueId copy(const Node& at, ValueId value, MemoryFormat format, TensorMeta meta) {
     Site site{rewriter_.graph(), source_, at, at};
     meta.storage_offset = 0;
+    copied_ += elements(meta);
     return site.emit(op::clone(), {ValueRef{value}, format}, std::move(meta));
   }
 
@@ -165,6 +182,8 @@ class Relayout {
 
   const Graph& source_;
   const ChooseLayout& choose_;
+  bool grants_wishes_;
+  double moved_ = 0, copied_ = 0;  // elements
   Rewriter rewriter_;
   std::vector<ValueId> recorded_;  // copies in the recorded layout, by source value
 };
@@ -173,7 +192,9 @@ class Relayout {
 
 Graph use_channels_last(const Graph& source, const ChooseLayout& choose) {
   if (!choose) return source;
-  return Relayout(source, choose).run();
+  Relayout wished(source, choose, true);
+  Graph graph = wished.run();
+  return wished.is_worth_its_copies() ? graph : Relayout(source, choose, false).run();
 }
 
 }  // namespace oxy::passes

@@ -6,6 +6,9 @@ namespace oxy::passes {
 
 enum class ConvolutionLayout : uint8_t {
   ChannelsLast,
+  // If the copies that the graph then needs at its borders move less than half of what its convolutions read
+  // and write; as it comes otherwise.
+  PrefersChannelsLast,
   AsRecorded,
   AsItComes,  // that of the input as the operators before make it
 };

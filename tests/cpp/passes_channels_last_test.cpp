@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -84,6 +85,22 @@ TEST_CASE("passes: a convolution that wants the recorded layout gets it between 
       channels_last.push_back(is_channels_last(out.meta(node.outputs.front())));
   CHECK(channels_last == std::vector<bool>{true, false, true});
   CHECK(is_contiguous(out.meta(out.outputs.front().value)));
+}
+
+TEST_CASE("passes: a wish for channels-last is granted where few copies are needed for it") {
+  const auto wish = [](const ConvolutionSite&) { return ConvolutionLayout::PrefersChannelsLast; };
+  std::string chain = "graph(%0 : float32[1, 4, 8, 8], %1 : float32[4, 4, 3, 3]) {\n";
+  for (int n : {1, 8}) {
+    std::string text = chain;
+    for (int k = 0; k < n; ++k)
+      text += fmt::format(
+          "  %{} : float32[1, 4, 8, 8] = aten::convolution(%{}, %1, None, [1, 1], [1, 1], [1, 1], False, [0, "
+          "0], 1)\n",
+          k + 2, k == 0 ? 0 : k + 1);
+    text += fmt::format("  return %{}\n}}\n", n + 1);
+    CAPTURE(n);
+    CHECK(count(converted(text, wish), "aten::clone") == (n == 1 ? 0 : 2));
+  }
 }
 
 TEST_CASE("passes: convolutions that take what comes keep the layout of a graph") {
