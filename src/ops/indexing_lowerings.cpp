@@ -9,7 +9,6 @@
 namespace oxy::ops::lowerings {
 
 using loop::compute_dtype;
-using loop::Op;
 
 namespace {
 
