@@ -10,7 +10,9 @@ if(NOT SKBUILD)  # for development the extension lies beside the Python files
   # And the metadata that an installed package has: torch.compile finds the entry point there.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/pyproject.toml)
   file(GLOB stale_metadata ${CMAKE_SOURCE_DIR}/python/*.dist-info)
-  file(REMOVE_RECURSE ${stale_metadata})
+  if(stale_metadata)
+    file(REMOVE_RECURSE ${stale_metadata})
+  endif()
   execute_process(COMMAND ${Python_EXECUTABLE} -c "from scikit_build_core.build import prepare_metadata_for_build_wheel as write; write('python')"
                   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endif()

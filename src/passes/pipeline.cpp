@@ -25,6 +25,7 @@ class PassRunner {
       : graph_(std::move(graph)), options_(options), dump_(dump) {}
 
   Graph run() {
+    const std::vector<bool> had_own_memory = outputs_with_own_memory(graph_);
     clean_up();
     // What this computes is folded once the packing passes have seen that nobody else holds it.
     step("passes.fold_batch_norm", fold_batch_norm);
@@ -37,7 +38,7 @@ class PassRunner {
     step("passes.decompose", decompose);
     clean_up();
     fold();
-    step("passes.separate_results", separate_results);
+    step("passes.separate_results", [&](const Graph& g) { return separate_results(g, had_own_memory); });
     step("passes.dead_code", remove_dead_code);
     return std::move(graph_);
   }

@@ -24,16 +24,29 @@ std::vector<ValueId> memory_owners(const Graph& graph) {
 
 }  // namespace
 
-Graph separate_results(const Graph& source) {
+std::vector<bool> outputs_with_own_memory(const Graph& graph) {
+  std::vector<ValueId> owner = memory_owners(graph);
+  std::vector<bool> own;
+  for (const graph::Output& output : graph.outputs)
+    own.push_back(output.kind == graph::OutputKind::Value &&
+                  owner[static_cast<size_t>(output.value)] == output.value);
+  return own;
+}
+
+Graph separate_results(const Graph& source, const std::vector<bool>& had_own_memory) {
   Graph out = source;
   std::vector<ValueId> owner = memory_owners(source);
   auto owner_of = [&](ValueId id) { return owner[static_cast<size_t>(id)]; };
 
   std::unordered_set<ValueId> taken(source.inputs.begin(), source.inputs.end());
   for (const graph::Constant& constant : source.constants) taken.insert(constant.value);
-  for (graph::Output& output : out.outputs) {
+  for (size_t i = 0; i < out.outputs.size(); ++i) {
+    graph::Output& output = out.outputs[i];
     if (output.kind != graph::OutputKind::Value) continue;
-    if (!taken.insert(owner_of(output.value)).second) output.value = graph::append_copy(out, output.value);
+    const ValueId base = owner_of(output.value);
+    const bool is_part = i < had_own_memory.size() && had_own_memory[i] &&
+                         element_count(source.meta(base)) != element_count(source.meta(output.value));
+    if (!taken.insert(base).second || is_part) output.value = graph::append_copy(out, output.value);
   }
 
   // What an input held before it holds afterwards.

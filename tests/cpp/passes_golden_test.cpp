@@ -67,7 +67,7 @@ const std::map<std::string, Pass>& passes_by_name() {
       {"fold_batch_norm", fold_batch_norm},
       {"pack_linear", pack_every_linear},
       {"pack_convolution", pack_every_convolution},
-      {"separate_results", separate_results},
+      {"separate_results", [](const Graph& g) { return separate_results(g, {}); }},
   };
   return table;
 }

@@ -59,3 +59,16 @@ def test_freed_on_another_thread(double, x):
     thread.start()
     thread.join()
     torch.testing.assert_close(double(x), x * 2)
+
+
+@pytest.mark.parametrize("backend", ["native", "eager"])
+def test_copies_of_parts_have_memory_of_their_own(x, backend):
+    def f(x):
+        y = x + 1
+        return y[3].clone(), torch.cat([x, y])[5:6].clone(), (x * 2)[2]
+
+    oxyfuel.reset()
+    for ours, eager in zip(oxyfuel.compile(f, backend=backend)(x), f(x)):
+        torch.testing.assert_close(ours, eager)
+        assert ours.storage_offset() == eager.storage_offset()
+        assert ours.untyped_storage().nbytes() == eager.untyped_storage().nbytes()
