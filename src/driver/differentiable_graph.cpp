@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "base/config.h"
@@ -15,6 +16,7 @@
 #include "base/timing.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
+#include "passes/absent_gradients.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
 #include "runtime/backward_node.h"
@@ -28,7 +30,11 @@ namespace {
 using graph::OutputKind;
 using passes::SavedValue;
 
-// The backward half. It is compiled when a gradient is asked for the first time: many calls never do.
+// So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
+constexpr size_t kMostVariants = 4;
+
+// The backward half. It is compiled when a gradient is asked for the first time: many calls never do, or
+// always for the same of several outputs.
 class Backward final : public runtime::BackwardProgram {
  public:
   Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
@@ -39,8 +45,9 @@ class Backward final : public runtime::BackwardProgram {
         options_(options),
         dump_(std::move(dump)) {}
 
-  std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) override {
-    std::call_once(once_, [this] { compile(); });
+  std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
+                              std::vector<bool> absent) override {
+    const Variant& variant = compiled_for(std::move(absent));
     // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
     std::vector<at::Tensor> gradients(gradients_.size());
     for (size_t i = 0; i < gradients.size(); ++i)
@@ -48,7 +55,7 @@ class Backward final : public runtime::BackwardProgram {
         gradients[i] = tangents[static_cast<size_t>(output->alias) - saved.size()];
     for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
     tangents.clear();
-    const std::vector<at::Tensor> results = run_compiled(std::move(saved));
+    const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved));
     for (size_t i = 0; i < gradients.size(); ++i)
       if (const graph::Output* output = output_of(i); output && output->kind != OutputKind::InputAlias)
         gradients[i] = results[static_cast<size_t>(gradients_[i])];
@@ -60,10 +67,55 @@ class Backward final : public runtime::BackwardProgram {
     return gradients_[gradient] < 0 ? nullptr : &graph_.outputs[static_cast<size_t>(gradients_[gradient])];
   }
 
-  void compile() {
-    const pybind11::gil_scoped_acquire gil;  // the metrics'
+  struct Variant {
+    graph::Graph graph;
+    std::unique_ptr<CompiledGraph> compiled;  // null: the graph is interpreted
+  };
+
+  // The GIL is taken before the mutex, never under it.
+  const Variant& compiled_for(std::vector<bool> absent) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (const Variant* known = find(absent)) return *known;
+    }
+    const pybind11::gil_scoped_acquire gil;  // the metrics', and one compilation at a time
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (const Variant* known = find(absent)) return *known;
+      if (variants_.size() >= kMostVariants) absent.clear();
+      if (const Variant* known = find(absent)) return *known;
+    }
+    auto variant = std::make_unique<Variant>();
+    variant->graph = absent.empty() ? graph_ : without(absent);
+    variant->compiled = compile(variant->graph);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
+  }
+
+  const Variant* find(const std::vector<bool>& absent) const {
+    const auto it = variants_.find(absent);
+    return it == variants_.end() ? nullptr : it->second.get();
+  }
+
+  graph::Graph without(const std::vector<bool>& absent) const {
+    const size_t saved = graph_.inputs.size() - absent.size();
+    std::vector<bool> is_gradient(graph_.inputs.size()), is_absent(graph_.inputs.size());
+    for (size_t t = 0; t < absent.size(); ++t) {
+      is_gradient[saved + t] = true;
+      is_absent[saved + t] = absent[t];
+    }
     try {
-      compiled_ = compile_functional(graph_, constants_, {}, options_, dump_, "backward_");
+      graph::Graph result = passes::without_gradients(graph_, is_gradient, is_absent);
+      if (strict()) graph::verify(result, true);
+      return result;
+    } catch (const Unsupported&) {
+      return graph_;
+    }
+  }
+
+  std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const {
+    try {
+      return compile_functional(graph, constants_, {}, options_, dump_, "backward_");
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {
@@ -72,12 +124,13 @@ class Backward final : public runtime::BackwardProgram {
           "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
           error.what()));
     }
+    return nullptr;
   }
 
-  std::vector<at::Tensor> run_compiled(std::vector<at::Tensor> inputs) {
-    if (!compiled_) return runtime::interpret(graph_, inputs, constants_);
+  std::vector<at::Tensor> run_compiled(const Variant& variant, std::vector<at::Tensor> inputs) const {
+    if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
     try {
-      return compiled_->run_and_release(std::move(inputs));
+      return variant.compiled->run_and_release(std::move(inputs));
     } catch (const runtime::IndexOutOfRange&) {
       throw InternalError("an index that the forward pass took is out of range in the backward pass");
     }
@@ -88,8 +141,8 @@ class Backward final : public runtime::BackwardProgram {
   std::vector<int32_t> gradients_;
   CompileOptions options_;
   Dump dump_;
-  std::once_flag once_;
-  std::unique_ptr<CompiledGraph> compiled_;
+  std::mutex mutex_;
+  std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
 };
 
 class DifferentiableGraph final : public CompiledGraph {
@@ -125,9 +178,16 @@ class DifferentiableGraph final : public CompiledGraph {
     torch::autograd::edge_list edges;
     edges.reserve(joint_.gradients.size());
     for (const auto& gradient : joint_.gradients)
-      edges.push_back(torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(gradient.input)]));
+      edges.push_back(gradient.output < 0 ? torch::autograd::Edge()
+                                          : torch::autograd::impl::gradient_edge(
+                                                inputs[static_cast<size_t>(gradient.input)]));
     auto node = c10::make_intrusive<runtime::BackwardNode>(backward_, std::move(edges));
-    for (size_t t = 0; t < joint_.tangents; ++t) torch::autograd::set_history(results[t], node);
+    if (joint_.tangents == 1) torch::autograd::set_history(results[0], node);
+    for (size_t t = 0; joint_.tangents > 1 && t < joint_.tangents; ++t) {
+      node->add_input_metadata(results[t]);
+      torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(t))};
+      torch::autograd::set_history(results[t], c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+    }
     for (const SavedValue& saved : saved_) {
       const auto index = static_cast<size_t>(saved.index);
       switch (saved.kind) {
@@ -153,6 +213,7 @@ class DifferentiableGraph final : public CompiledGraph {
     const auto alias = static_cast<size_t>(output.alias);
     const at::Tensor& base = output.kind == OutputKind::InputAlias ? inputs[alias] : results[alias];
     if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
+    const at::AutoGradMode mode(!joint_.is_no_grad_view[i]);
     const at::Tensor& plain = results[i];
     const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
     return runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
@@ -213,6 +274,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants,
                                              std::move(gradients), options, dump);
   backward->tangents = std::move(tangents);
+  for (auto& gradient : joint.gradients) backward->flows.push_back(std::move(gradient.tangents));
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", joint.forward_outputs);
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),

@@ -71,6 +71,10 @@ constexpr std::array<std::string_view, 30> kUntraceable = {"grad",
 
 }  // namespace
 
+bool is_untraceable(std::string_view tensor_attribute) {
+  return std::find(kUntraceable.begin(), kUntraceable.end(), tensor_attribute) != kUntraceable.end();
+}
+
 Ref Evaluator::type_lookup(PyTypeObject* type, PyObject* name) {
   Ref found = Ref::borrow(_PyType_Lookup(type, name));
   guard_type_lookup(type, name, found.get());
@@ -269,9 +273,7 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
 Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (trace::is_trace_tensor(object)) {
     const char* utf8 = PyUnicode_AsUTF8(name);
-    if (utf8 &&
-        std::find(kUntraceable.begin(), kUntraceable.end(), std::string_view(utf8)) != kUntraceable.end())
-      stop(fmt::format("uses .{} of a tensor", utf8));
+    if (utf8 && is_untraceable(utf8)) stop(fmt::format("uses .{} of a tensor", utf8));
     if (_PyType_Lookup(Py_TYPE(object), name))
       return torch_result(*this, "builtins", "getattr", {object, name},
                           [&] { return Ref::steal(PyObject_GetAttr(object, name)); });

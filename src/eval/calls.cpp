@@ -89,7 +89,34 @@ Ref Evaluator::call_real_plain(PyObject* callable, const Arguments& arguments) {
   return result;
 }
 
+namespace {
+
+// The name of a method of tensors, bound or not; empty for anything else.
+std::string_view tensor_method_name(PyObject* callable) {
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    return self && THPVariable_Check(self) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name
+                                           : "";
+  }
+  PyObject* name = nullptr;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) {
+    name = PyDescr_NAME(callable);
+  } else if (PyFunction_Check(callable)) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+    if (PyUnicode_Check(function->func_qualname) &&
+        std::string_view(PyUnicode_AsUTF8(function->func_qualname)).starts_with("Tensor."))
+      name = function->func_name;
+  }
+  const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
+  return utf8 ? utf8 : "";
+}
+
+}  // namespace
+
 Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
+  // It may have been loaded before the segment began.
+  if (const std::string_view name = tensor_method_name(callable); is_untraceable(name))
+    stop(fmt::format("calls .{} of a tensor", name));
   return torch_result(*this, [&] { return call_real_plain(callable, arguments); });
 }
 

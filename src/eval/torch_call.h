@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string_view>
 
 #include "eval/evaluator.h"
 #include "eval/objects.h"
@@ -9,6 +10,10 @@
 namespace oxy::eval {
 
 [[noreturn]] void stop_on_torch_error(const Evaluator& evaluator);
+
+// Whether an attribute or method of tensors must not be that of a trace tensor: its value is another one, or
+// its use changes the real tensor in a way that no graph expresses.
+bool is_untraceable(std::string_view tensor_attribute);
 
 // Runs `call`, which may reach torch with trace tensors. Its exceptions end the segment here: the instruction
 // then runs in eager, which raises the user's exception in its own words, or finds that there is none.

@@ -187,7 +187,7 @@ Value hardsigmoid_backward(Values v) {
 }
 
 Value hardswish_backward(Values v) {
-  return where(v[1] < -3, zero(v[0]), where(v[1] <= 3, v[0] * (v[1] / 3 + 0.5), v[0]));
+  return where(v[1] <= -3, zero(v[0]), where(v[1] < 3, v[0] * (v[1] / 3 + 0.5), v[0]));
 }
 
 Value leaky_relu_backward(Values v) {

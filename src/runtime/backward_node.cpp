@@ -26,7 +26,8 @@ at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
   const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
   const c10::ScalarType type = dtype_to_torch(wanted.dtype);
   if (gradient.defined() && gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
-      gradient.strides() == c10::IntArrayRef(strides) && !gradient.is_neg() && !gradient.is_conj())
+      gradient.strides() == c10::IntArrayRef(strides) && !gradient.is_neg() && !gradient.is_conj() &&
+      !gradient._is_zerotensor())
     return gradient;
   at::Tensor result =
       at::empty_strided(sizes, strides, at::TensorOptions(type).device(device_to_torch(wanted.device)));
@@ -63,15 +64,26 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     will_release_ = false;
   }
   const at::AutoDispatchBelowADInplaceOrView below;
+  std::vector<bool> wanted(results);
+  for (size_t i = 0; i < results; ++i) {
+    const std::vector<bool>& flows = program_->flows[i];
+    for (size_t t = 0; t < flows.size(); ++t) wanted[i] = wanted[i] || (flows[t] && gradients[t].defined());
+    wanted[i] = wanted[i] && task_should_compute_output(i);
+  }
   std::vector<at::Tensor> tangents;
   tangents.reserve(gradients.size());
+  std::vector<bool> absent;
   for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) {
+      absent.resize(gradients.size());
+      absent[i] = true;
+    }
     tangents.push_back(fitting(gradients[i], program_->tangents[i]));
     gradients[i].reset();
   }
-  std::vector<at::Tensor> computed = program_->run(std::move(saved), std::move(tangents));
+  std::vector<at::Tensor> computed = program_->run(std::move(saved), std::move(tangents), std::move(absent));
   for (size_t i = 0; i < results; ++i)
-    if (!task_should_compute_output(i)) computed[i].reset();
+    if (!wanted[i]) computed[i].reset();
   return computed;
 }
 

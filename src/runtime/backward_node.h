@@ -17,10 +17,25 @@ namespace oxy::runtime {
 struct BackwardProgram {
   virtual ~BackwardProgram() = default;
   // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called
-  // without the GIL, below autograd, by one thread or several at once.
-  virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents) = 0;
+  // without the GIL, below autograd, by one thread or several at once. `absent`: the tangents that did not
+  // come in and are zeros; empty: none.
+  virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
+                                      std::vector<bool> absent) = 0;
   // What `run` expects of tangents: constant sizes and strides.
   std::vector<TensorMeta> tangents;
+  // For each gradient, the tangents that flow into it: without one of those it is undefined.
+  std::vector<std::vector<bool>> flows;
+};
+
+// An output's own place in autograd's graph, where several outputs share a BackwardNode: it is only passed,
+// and the output's hooks only run, if that output's gradient is asked for.
+class OutputNode final : public torch::autograd::Node {
+ public:
+  explicit OutputNode(torch::autograd::edge_list&& next) : Node(std::move(next)) {}
+  std::string name() const override { return "OxyfuelOutputBackward"; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return std::move(gradients);
+  }
 };
 
 class BackwardNode final : public torch::autograd::Node {

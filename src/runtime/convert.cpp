@@ -195,6 +195,7 @@ TensorMeta metadata_of(const at::Tensor& tensor) {
     throw Unsupported(fmt::format("a tensor of layout {}", c10::str(impl.layout())));
   if (tensor.is_conj() || tensor.is_neg())
     throw Unsupported("a tensor with a lazy conjugate or negative bit");
+  if (tensor._is_zerotensor()) throw Unsupported("a tensor of zeros without memory");
   if (impl.has_symbolic_sizes_strides()) throw Unsupported("a tensor with symbolic sizes");
   TensorMeta meta;
   meta.dtype = dtype_from_torch(tensor.scalar_type());

@@ -35,10 +35,12 @@ struct Declared {
 constexpr auto kHiddenWrites =
     std::to_array<Declared>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
 
-// Operators whose results share memory though their schemas do not say so, and those that say it.
-constexpr auto kHiddenViews = std::to_array<Declared>({
+// Operators recorded as another with the same arguments: results that share memory though the schema does not
+// say so, and zeros without any memory, which autograd's formulas make.
+constexpr auto kRenamed = std::to_array<Declared>({
     {"aten::unsafe_split.Tensor", "aten::split.Tensor"},
     {"aten::unsafe_split_with_sizes", "aten::split_with_sizes"},
+    {"aten::_efficientzerotensor", "aten::zeros"},
 });
 
 // Functional counterparts whose names do not follow from the operator's.
@@ -114,7 +116,7 @@ void classify(OperatorInfo& info) {
   for (const auto& [name, declared] : kHiddenWrites)
     if (schema.name == name)
       info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
-  for (const auto& [name, declared] : kHiddenViews) {
+  for (const auto& [name, declared] : kRenamed) {
     if (schema.name != name) continue;
     const std::string overload(declared.substr(without_overload(declared).size()));
     info.treatment = Treatment::Rename;

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <pybind11/gil.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "trace/session.h"
+#include "trace/trace_error.h"
 
 namespace oxy::trace {
 
@@ -24,6 +26,12 @@ using torch::autograd::Edge;
 // The tensor that autograd takes `tensor` to be a view of, or `tensor`.
 at::Tensor differentiable_base(const at::Tensor& tensor) {
   return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+}
+
+// Such a view requires grad as its base does, but has no history.
+bool is_no_grad_view(const at::Tensor& tensor) {
+  return tensor.is_view() && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+                                 torch::autograd::CreationMeta::NO_GRAD_MODE;
 }
 
 // For each recorded value, the first value of its storage.
@@ -54,14 +62,45 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
     joint.keeps_output.push_back(read.contains(root[static_cast<size_t>(graph.outputs[i].value)]));
 }
 
-// Python code may run below: hooks and user-defined functions of the traced program.
+// Python code may run below: hooks and user-defined functions of the traced program. What raises here raises
+// in eager only if that gradient is asked for.
 std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
                                    const std::vector<at::Tensor>& tangents,
                                    const torch::autograd::edge_list& leaves) {
+  const auto unsupported = [](std::string_view text) {
+    return Unsupported(fmt::format("its backward pass raises: {}", text.substr(0, text.find('\n'))));
+  };
   const pybind11::gil_scoped_release without_gil;
-  return torch::autograd::Engine::get_default_engine().execute(roots, tangents, /*keep_graph=*/false,
-                                                               /*create_graph=*/false,
-                                                               /*accumulate_grad=*/false, leaves);
+  try {
+    return torch::autograd::Engine::get_default_engine().execute(roots, tangents, /*keep_graph=*/false,
+                                                                 /*create_graph=*/false,
+                                                                 /*accumulate_grad=*/false, leaves);
+  } catch (const InternalTraceError&) {
+    throw;
+  } catch (const CannotTrace& error) {
+    throw Unsupported(fmt::format("in its backward pass, {}", error.what()));
+  } catch (const c10::Error& error) {
+    throw unsupported(error.what_without_backtrace());
+  } catch (python_error& error) {
+    const pybind11::gil_scoped_acquire gil;
+    const std::string text = error.what();
+    error.restore();
+    PyErr_Clear();
+    throw unsupported(text);
+  }
+}
+
+// The nodes of autograd's graph that a gradient of `root` flows through.
+std::unordered_set<const torch::autograd::Node*> reached_from(const Edge& root) {
+  std::unordered_set<const torch::autograd::Node*> reached;
+  std::vector<const torch::autograd::Node*> stack = {root.function.get()};
+  while (!stack.empty()) {
+    const torch::autograd::Node* node = stack.back();
+    stack.pop_back();
+    if (node == nullptr || !reached.insert(node).second) continue;
+    for (const Edge& next : node->next_edges()) stack.push_back(next.function.get());
+  }
+  return reached;
 }
 
 // Eager's backward passes run outside of the user's autocast region.
@@ -107,12 +146,15 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
     session.add_output(tensor);
     joint.requires_grad.push_back(tensor.requires_grad());
+    joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
   };
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad()) continue;
+    if (is_no_grad_view(output) && output._version() > 0)
+      throw Unsupported("a view made without grad is written to");
     const at::Tensor base = differentiable_base(output);
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
-    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1;
+    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
     const at::Tensor& carrier = is_shared ? base : output;
     if (index_of.contains(carrier.unsafeGetTensorImpl())) continue;
     add(carrier);
@@ -138,8 +180,13 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   }
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     if (!session.inputs[i].requires_grad()) continue;
-    joint.gradients.push_back({static_cast<int32_t>(i), -1});
+    joint.gradients.push_back({static_cast<int32_t>(i), -1, {}});
     leaves.push_back(torch::autograd::impl::gradient_edge(session.inputs[i]));
+  }
+  for (const Edge& root : roots) {
+    const auto reached = reached_from(root);
+    for (size_t i = 0; i < leaves.size(); ++i)
+      joint.gradients[i].tangents.push_back(reached.contains(leaves[i].function.get()));
   }
   if (!roots.empty() && !leaves.empty()) {
     const WithoutAutocast without_autocast;

@@ -29,11 +29,14 @@ struct Joint {
   // bases that the caller does not ask for but whose views it gets.
   std::vector<int32_t> outputs;
   std::vector<bool> requires_grad;  // by forward output
+  std::vector<bool>
+      is_no_grad_view;  // by forward output: a view of one that requires grad, made without grad
   size_t tangents =
       0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
   struct Gradient {
-    int32_t input = -1;   // a graph input that requires grad
-    int32_t output = -1;  // the graph output that is its gradient; -1: it has none
+    int32_t input = -1;          // a graph input that requires grad
+    int32_t output = -1;         // the graph output that is its gradient; -1: it has none
+    std::vector<bool> tangents;  // those that flow into it: where they are undefined, so is the gradient
   };
   std::vector<Gradient> gradients;
   // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward

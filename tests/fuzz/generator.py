@@ -18,8 +18,9 @@ MOST_DEPTH = 3
 
 
 class Builder:
-    def __init__(self, seed):
+    def __init__(self, seed, gradients=False):
         self.seed = seed
+        self.gradients = gradients  # some of the inputs require grad, and the lines run with it
         self.random = random.Random(seed)
         r = self.random
         base = [r.choice(SIZES) for _ in range(3)]
@@ -48,8 +49,11 @@ class Builder:
     def shape_text(self, shape):
         return "(" + "".join(self.size_text(s) + ", " for s in shape) + ")"
 
+    def grad_mode(self):
+        return torch.set_grad_enabled(self.gradients)
+
     def input_dtype(self):
-        r = self.random.random()
+        r = self.random.random() * (0.85 if self.gradients else 1)
         for limit, name in ((0.6, "f32"), (0.7, "f64"), (0.77, "bf16"), (0.82, "f16"), (0.89, "i64"), (0.92, "i32"), (0.94, "u8"), (0.95, "i8"),
                             (0.96, "i16"), (0.99, "b8"), (1, "c64")):
             if r < limit:
@@ -89,6 +93,8 @@ class Builder:
                 text = f"values({seed}, {thin and '(' + thin + ')'}, {dtype}{special}).expand({self.shape_text(shape)})"
             elif len(shape) == 4 and kind < 0.6:
                 text += ".to(memory_format=torch.channels_last)"
+        if self.gradients and not self.uses(text) and dtype in ("f32", "f64", "bf16", "f16", "c64") and r.random() < 0.75:
+            text = f"{r.choice(('leaf', 'leaf', 'leaf', 'result'))}({text})"
         line = Line(f"{name} = {text}", name, self.uses(text))
         exec(line.text, self.space)
         self.inputs.append(line)
@@ -158,7 +164,7 @@ class Builder:
         """Adds ``v = text``; returns the name, or None if eager raises (then the line is mostly left out)."""
         name = f"v{len(self.lines)}"
         try:
-            with torch.no_grad():
+            with self.grad_mode():
                 value = eval(text, self.space)
         except Exception:
             if self.random.random() < keep_raising:
@@ -183,8 +189,8 @@ class Builder:
     def statement(self, text, target, exact, keep_raising=0.3):
         """Adds a statement that writes to a tensor, if eager lets it."""
         try:
-            backup = self.values[target].clone()
-            with torch.no_grad():
+            backup = self.values[target].detach().clone()
+            with self.grad_mode():
                 exec(text, self.space)
         except Exception:
             if self.random.random() < keep_raising:
@@ -193,7 +199,8 @@ class Builder:
             return
         value = self.values[target]
         if value.dtype.is_floating_point and value.numel() and (value.nan_to_num(0, 0, 0).abs().max() > 500 or not value.isfinite().all() and backup.isfinite().all()):
-            value.copy_(backup)
+            with torch.no_grad():
+                value.copy_(backup)
             return
         self.lines.append(Line(text, "", self.uses(text)))
         if not exact:
@@ -217,10 +224,13 @@ def is_float(t):
     return t.dtype in FLOATS
 
 
-def generate(seed):
+def generate(seed, gradients=False):
+    import generator_gradients
     from generator_lines import FAMILIES
 
-    builder = Builder(seed)
+    if gradients:
+        FAMILIES = generator_gradients.FAMILIES
+    builder = Builder(seed, gradients)
     r = builder.random
     for _ in range(r.choice((1, 1, 2, 2, 3))):
         builder.add_input()
@@ -243,7 +253,7 @@ def generate(seed):
     for name in made + builder.names[:1]:
         if r.random() < 0.25 and name not in outputs:
             outputs.append(name)
-    mode = r.choice(("no_grad", "no_grad", "inference_mode", "grad"))
+    mode = "grad" if gradients else r.choice(("no_grad", "no_grad", "inference_mode", "grad"))
     aliased = any("a" + str(i) in line.uses for line in builder.inputs for i in range(9))
     weights = 0
     if not aliased and len(builder.inputs) > 1 and r.random() < 0.3 and mode != "inference_mode":
@@ -251,4 +261,5 @@ def generate(seed):
         if any(not is_float(builder.values[line.defines]) for line in builder.inputs[:weights]):
             weights = 0
     options = {"freezing": False} if weights and r.random() < 0.2 else {"fuse": False} if r.random() < 0.1 else {}
-    return Program(seed, builder.sizes, builder.inputs, builder.lines, outputs, mode, weights, options)
+    backward = generator_gradients.backward_passes(builder, outputs) if gradients else []
+    return Program(seed, builder.sizes, builder.inputs, builder.lines, outputs, mode, weights, options, backward)

@@ -3,6 +3,7 @@
 
     python tests/fuzz/graphs.py --seeds 0:10000          many; a failing one is shrunk and printed as a program
     python tests/fuzz/graphs.py --seeds 4711 --show      one, with its text
+    python tests/fuzz/graphs.py --gradients --seeds 0:10000      programs that are differentiated, with their gradients
 
 A seed makes a program, its inputs, and three calls of it: other values at the second, other sizes or weights at the third.
 """
@@ -30,14 +31,18 @@ from program import DTYPES, load, raising_line, shrink  # noqa: E402
 MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "grad": torch.enable_grad}
 
 
-def _prepare(program, namespace, call, module=None, change=None):
+def _parameter(value):
+    return torch.nn.Parameter(value.detach(), requires_grad=value.requires_grad)
+
+
+def _prepare(program, namespace, call, module=None):
     """The module, which keeps its weights unless it is new or they change, and the arguments of a call."""
-    inputs = change(namespace["inputs"](call)) if change else namespace["inputs"](call)
+    inputs = namespace["inputs"](call)
     names = [line.defines for line in program.inputs]
     if module is None:
         module = namespace["Program"]()
         for name, value in zip(names, inputs[: program.weights]):
-            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
+            setattr(module, name, _parameter(value))
     elif program.weights and call == 1:
         with torch.no_grad():
             for name, value in zip(names, inputs[: program.weights]):
@@ -45,21 +50,36 @@ def _prepare(program, namespace, call, module=None, change=None):
                     getattr(module, name).copy_(value)
     elif program.weights and call == 2:
         for name, value in zip(names, inputs[: program.weights]):
-            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
+            setattr(module, name, _parameter(value))
     weights = [getattr(module, name) for name in names[: program.weights]]
     return module, weights, inputs[program.weights :]
 
 
-def _observe(program, function, weights, arguments):
+def _layout(tensor):
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size > 1] if tensor.numel() else []
+
+
+def _observe(program, namespace, function, weights, arguments):
+    """The observation of a call and its backward passes, and the program's line that raised."""
     line = None
+    leaves = [t for t in weights if t.requires_grad] + namespace["leaves"]
+    for leaf in leaves:
+        leaf.grad = None
 
     def call(weights, *arguments):
         nonlocal line
         try:
-            return function(*arguments)
+            outputs = function(*arguments)
         except Exception as error:
             line = raising_line(error, program.seed)
             raise
+        if not program.backward:
+            return outputs
+        gradients = namespace["backward"](outputs, leaves)
+        given = len(gradients) - len(leaves)
+        layouts = [_layout(g) for g in gradients[given:] if g is not None]
+        returned = [g if g is None else g.clone() for g in gradients[:given]]  # they may share memory or not
+        return outputs, returned, gradients[given:], layouts, [t.is_leaf for t in outputs]
 
     observation = observe(call, (weights, *arguments))
     return observation, line
@@ -68,27 +88,18 @@ def _observe(program, function, weights, arguments):
 def _in_float64(program, call, noise=0.0):
     """The same call with every floating point type replaced by float64, the inputs off by a relative error of `noise`."""
     namespace = load(program)
+    values = namespace["values"]
 
-    def widen(inputs):
-        made = []
-        for tensor in inputs:
-            if tensor.dtype.is_floating_point:
-                tensor = tensor.double()
-                if noise:
-                    tensor = tensor * (1 + noise * torch.randn(tensor.shape, dtype=torch.float64)) + noise * torch.randn(
-                        tensor.shape, dtype=torch.float64) * 0.1
-            made.append(tensor)
+    def noisy(seed, shape, dtype, special=False):
+        made = values(seed, shape, dtype, special)
+        if noise and made.dtype == torch.float64:
+            made = made * (1 + noise * torch.randn(made.shape, dtype=torch.float64)) + noise * 0.1 * torch.randn(made.shape, dtype=torch.float64)
         return made
 
+    namespace.update(f32=torch.float64, bf16=torch.float64, f16=torch.float64, values=noisy)
     try:
-        made = widen(namespace["inputs"](call))
-        namespace.update(f32=torch.float64, bf16=torch.float64, f16=torch.float64)
-        names = [line.defines for line in program.inputs]
-        module = namespace["Program"]()
-        for name, value in zip(names, made[: program.weights]):
-            setattr(module, name, torch.nn.Parameter(value, requires_grad=False))
-        weights = made[: program.weights]
-        return _observe(program, module, weights, made[program.weights :])[0]
+        module, weights, arguments = _prepare(program, namespace, call)
+        return _observe(program, namespace, module, weights, arguments)[0]
     except Exception:
         return None
 
@@ -121,6 +132,12 @@ def _ill_conditioned(program, call, expected, actual):
     return True
 
 
+def _saves_more(program, expected, actual):
+    """Whether eager's backward pass lacks a tensor that the compiled one computes again or does not need."""
+    saved = ("one of the variables needed for gradient", "Trying to backward through the graph a second time")
+    return bool(program.backward and expected.raised and actual.raised is None and expected.raised[1].startswith(saved))
+
+
 def check(program, ignore_rounding=True):
     """What differs, or None."""
     try:
@@ -136,14 +153,19 @@ def check(program, ignore_rounding=True):
         eager = compiled = None
         for call in range(len(program.sizes)):
             eager, weights, arguments = _prepare(program, namespace, call, eager)
-            expected, line = _observe(program, eager, weights, arguments)
+            expected, line = _observe(program, namespace, eager, weights, arguments)
+            if expected.raised and expected.raised[0] in ("NameError", "KeyError", "UnboundLocalError"):
+                return None  # a shrunk program that lacks something
             plain, weights, arguments = _prepare(program, namespace, call, compiled and compiled[0])
             if compiled is None:
                 compiled = plain, oxyfuel.compile(plain, options=program.options or None)
-            actual, line_too = _observe(program, compiled[1], weights, arguments)
-            found = difference(expected, actual)
+            actual, line_too = _observe(program, namespace, compiled[1], weights, arguments)
+            outputs = len(program.outputs)
+            if _saves_more(program, expected, actual):
+                continue
+            found = difference(expected, actual, with_layout=outputs)
             if found and expected.raised is None and actual.raised is None:
-                found = difference(expected, actual, _in_float64(program, call))
+                found = difference(expected, actual, _in_float64(program, call), with_layout=outputs)
                 if found and "values differ" in found and ignore_rounding and _ill_conditioned(program, call, expected, actual):
                     found = None
             if not found and expected.raised and line != line_too:
@@ -161,9 +183,9 @@ def kind_of(found):
     return "raised" if "raised" in found else "other"
 
 
-def run_seed(seed, show=False, shrinks=True):
+def run_seed(seed, show=False, shrinks=True, gradients=False):
     """None, or what differs and the program that shows it."""
-    program = generate(seed)
+    program = generate(seed, gradients)
     if show:
         print(program.runnable())
     found = check(program)
@@ -190,7 +212,7 @@ def work(seeds, progress, options):
     failures = 0
     for seed in seeds:
         Path(progress).write_text(str(seed))
-        result = run_seed(seed, options.show, not options.no_shrink)
+        result = run_seed(seed, options.show, not options.no_shrink, options.gradients)
         if result:
             failures += 1
             print(f"# seed {seed}: {result[0]}\n{result[1].runnable() if not options.brief else brief(result[1])}\n", flush=True)
@@ -201,12 +223,14 @@ def brief(program):
     inputs = "\n".join("    " + line.text for line in program.inputs)
     lines = "\n".join("    " + line.text for line in program.lines)
     held = f", {program.weights} weights" if program.weights else ""
-    return f"{program.mode}{held}, D = {program.sizes}\n{inputs}\n    --\n{lines}\n    return {', '.join(program.outputs)}"
+    passes = "".join(f"\n    {statement}" for statement in program.backward)
+    return f"{program.mode}{held}, D = {program.sizes}\n{inputs}\n    --\n{lines}\n    return {', '.join(program.outputs)}{passes}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200", help="first:last (excluded), or one")
+    parser.add_argument("--gradients", action="store_true", help="programs that are differentiated")
     parser.add_argument("--show", action="store_true", help="print each program before it runs")
     parser.add_argument("--brief", action="store_true", help="print the lines of failing programs only")
     parser.add_argument("--no-shrink", action="store_true")
@@ -216,7 +240,7 @@ def main():
     seeds = parse_seeds(options.seeds)
     if options.worker:
         return work(seeds, options.worker, options)
-    passed = [f"--{name}" for name in ("show", "brief") if getattr(options, name)] + ["--no-shrink"] * options.no_shrink
+    passed = [f"--{name}" for name in ("show", "brief", "gradients") if getattr(options, name)] + ["--no-shrink"] * options.no_shrink
     outcomes = collections.Counter()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -231,7 +255,7 @@ def main():
                 at = last
                 continue
             crashed = int(progress.read_text())
-            print(f"# seed {crashed}: the process died with status {done.returncode}\n{brief(generate(crashed))}\n", flush=True)
+            print(f"# seed {crashed}: the process died with status {done.returncode}\n{brief(generate(crashed, options.gradients))}\n", flush=True)
             outcomes["crashed"] += 1
             at = crashed + 1
     print(f"{len(seeds)} seeds in {time.monotonic() - started:.0f} s, {outcomes['failed']} chunks with failures, {outcomes['crashed']} crashes")

@@ -38,6 +38,49 @@ def values(seed, shape, dtype, special=False):
 
 def indices(seed, shape, bound):
     return torch.randint(0, bound, shape, generator=torch.Generator().manual_seed(seed))
+
+
+leaves = []
+
+
+def leaf(tensor):
+    leaves.append(tensor.requires_grad_())
+    return tensor
+
+
+def result(tensor):
+    return leaf(tensor) * 1
+
+
+def tangent(seed, output, kind):
+    \"\"\"A gradient for an output, laid out in memory in an odd way.\"\"\"
+    shape = tuple(output.shape)
+    if kind == "expanded":
+        return values(seed, (1,) * len(shape), output.dtype).expand(shape)
+    if kind == "transposed":
+        return values(seed, shape[::-1], output.dtype).permute(tuple(range(len(shape)))[::-1])
+    if kind == "strided" and shape:
+        return values(seed, (*shape[:-1], 2 * shape[-1]), output.dtype)[..., ::2]
+    return values(seed, shape, output.dtype)
+
+
+def carry(outputs, chosen):
+    \"\"\"What torch.autograd.backward takes, for those of the (name, seed, kind) that are differentiable outputs.\"\"\"
+    chosen = [(outputs[name], seed, kind) for name, seed, kind in chosen if name in outputs and outputs[name].requires_grad]
+    return [o for o, _, _ in chosen], [tangent(seed, o, kind) for o, seed, kind in chosen]
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, scale):
+        ctx.save_for_backward(a)
+        ctx.scale = scale
+        return a * a * scale, (a > 0)
+
+    @staticmethod
+    def backward(ctx, gradient, unused):
+        (a,) = ctx.saved_tensors
+        return gradient * a * 3 * ctx.scale, None
 """
 
 
@@ -58,6 +101,7 @@ class Program:
     mode: str  # "no_grad", "inference_mode", "grad"
     weights: int = 0  # so many of the inputs are parameters of a module
     options: dict = dataclasses.field(default_factory=dict)
+    backward: list = dataclasses.field(default_factory=list)  # statements over `outputs` and `leaves`: the backward passes
 
     def source(self):
         names = [line.defines for line in self.inputs]
@@ -67,22 +111,25 @@ class Program:
         returned = ", ".join(self.outputs) + ("," if len(self.outputs) == 1 else "")
         made = "\n".join(f"    {line.text}" for line in self.inputs)
         forward = f"def forward(self{''.join(', ' + p for p in parameters)}):\n" + "\n".join(body) + f"\n        return ({returned})"
+        statements = "\n".join(f"    {statement}" for statement in self.backward)
         return (
             f"{PRELUDE}\n\nclass Program(torch.nn.Module):\n    {forward}\n\n\n"
-            f"def inputs(call):\n    D = {self.sizes}[call]\n{made}\n    return [{', '.join(names)}]\n"
+            f"def inputs(call):\n    D = {self.sizes}[call]\n    leaves.clear()\n{made}\n    return [{', '.join(names)}]\n"
+            f"\n\ndef backward(outputs, leaves):\n    gradients, outputs = [], dict(zip({self.outputs}, outputs))\n{statements}\n    return gradients + [leaf.grad for leaf in leaves]\n"
         )
 
     def runnable(self):
         """A script that shows the two answers."""
         names = [line.defines for line in self.inputs]
-        hold = "".join(f"    program.{n} = torch.nn.Parameter({n}, requires_grad=False)\n" for n in names[: self.weights])
+        hold = "".join(f"    program.{n} = torch.nn.Parameter({n}, requires_grad={n}.requires_grad)\n" for n in names[: self.weights])
         mode = {"no_grad": "torch.no_grad()", "inference_mode": "torch.inference_mode()", "grad": "torch.enable_grad()"}[self.mode]
         return (
             self.source()
             + f"\n\nimport oxyfuel\n\n\ndef run(compile, call, program=None):\n"
             f"    {', '.join(names)}{',' if len(names) == 1 else ''} = inputs(call)\n    program = program or Program()\n{hold}"
             f"    compiled = compile(program)\n    torch.manual_seed(0)\n    try:\n"
-            f"        return compiled({', '.join(names[self.weights:])}), [{', '.join(names)}]\n"
+            f"        outputs = compiled({', '.join(names[self.weights:])})\n"
+            f"        return outputs, backward(outputs, [*program.parameters(), *leaves]), [{', '.join(names)}]\n"
             f"    except Exception as error:\n        return error, [{', '.join(names)}]\n\n\n"
             f"with {mode}:\n    compiled = oxyfuel.compile(Program(){''.join(', options=' + repr(self.options) for _ in [0] if self.options)})\n"
             f"    for call in range({len(self.sizes)}):\n"

@@ -20,6 +20,15 @@ def test_random_programs(first):
             pytest.fail(f"seed {seed}: {result[0]}\n{graphs.brief(result[1])}", pytrace=False)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 200, CHUNK))
+def test_random_programs_with_gradients(first):
+    for seed in range(first, first + CHUNK):
+        result = graphs.run_seed(seed, gradients=True)
+        if result:
+            pytest.fail(f"seed {seed}: {result[0]}\n{graphs.brief(result[1])}", pytrace=False)
+
+
 def test_a_wrong_answer_is_found_and_shrunk(monkeypatch):
     """The harness itself: a compiler that forgets an addition is caught, and little of the program is left."""
     seed, program = next((s, p) for s in range(100) if (p := graphs.generate(s)) and len(p.lines) > 8 and ".sum(" in p.source())

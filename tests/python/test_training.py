@@ -268,6 +268,155 @@ def test_gradients_of_some_outputs_only():
     check(lambda a: (a.sin(), a.cos()), X, run=run, graphs=1)
 
 
+def test_inputs_that_a_gradient_does_not_reach_get_none():
+    """As in eager: an optimizer then leaves them alone."""
+
+    def run(function, inputs):
+        function(*inputs)[0].sum().backward(retain_graph=True)
+        return inputs[0].grad, inputs[1].grad is None
+
+    check(lambda a, b: (a.sin(), b.cos() * a), X, Y, run=run, graphs=1)
+
+
+def test_hooks_of_an_output_whose_gradient_is_not_asked_for():
+    def run(function, inputs):
+        seen = []
+        first, second = function(*inputs)
+        second.register_hook(lambda g: seen.append(g * 2))
+        first.sum().backward()
+        return inputs[0].grad, len(seen)
+
+    check(lambda a: (a.sin(), a.cos()), X, run=run, graphs=1)
+
+
+def test_gradients_that_are_not_asked_for_are_not_computed():
+    """A gradient of zero would not do: times infinity it is not a number."""
+
+    def run(function, inputs):
+        first, _, third = function(*inputs)
+        third.sum().backward(retain_graph=True)
+        (first + third).sum().backward()
+        return inputs[0].grad, inputs[1].grad
+
+    def function(a, b):
+        c = a.relu() * b
+        return c.sin(), (c.relu() * 0).log() / c, c * a.t().mean()
+
+    check(function, X, Y, run=run, graphs=1)
+
+
+def test_a_function_before_whose_results_get_no_gradient():
+    def run(function, inputs):
+        middle, _ = Tripled.apply(inputs[1]), None
+        function(inputs[0], middle).sum().backward()
+        return inputs[0].grad, inputs[1].grad is None
+
+    check(lambda a, b: a.sin() + b.detach(), X, Y, run=run)
+
+
+def without_history(a):
+    with torch.no_grad():
+        return a.view(-1), (a * 2).view(-1)
+
+
+def view_without_grad_of_a_result(a):
+    b = a * 2
+    with torch.no_grad():
+        c = b.view(-1)
+    return c
+
+
+@pytest.mark.parametrize("function", [without_history, view_without_grad_of_a_result], ids=lambda function: function.__name__)
+def test_views_made_without_grad(function):
+    check(function, X)
+
+    def write(function, inputs):
+        output = function(*inputs)
+        output = output[0] if isinstance(output, tuple) else output
+        output.mul_(2)
+
+    check(function, X, run=write)
+
+    def backward(function, inputs):
+        function(*inputs)[0].sum().backward()
+
+    check(function, X, run=backward)
+
+
+def not_differentiable(a, b):
+    return a // b, a.sin()
+
+
+def written_though_needed(a, b):
+    c = a.sin()
+    d = c * b
+    c.mul_(2)
+    return d, a.cos()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("function", [not_differentiable, written_though_needed], ids=lambda function: function.__name__)
+def test_backward_passes_that_raise(function, which):
+    """They raise if that gradient is asked for, and only then."""
+
+    def run(function, inputs):
+        function(*inputs)[which].sum().backward()
+        return inputs[0].grad
+
+    check(function, X, Y, run=run)
+
+
+def test_gradients_that_are_zeros_without_memory():
+    check(lambda a, b: (a.sgn(), a * b), X, Y, graphs=1)
+    check(lambda a: a.sgn() * a, X)
+
+
+def setting(method, *arguments):
+    def function(a):
+        getattr(a, method)(*arguments)
+        return a.detach() * 2
+
+    return function
+
+
+def test_settings_of_an_argument_made_inside():
+    def run(function, inputs):
+        function(inputs[0])
+        return inputs[0].requires_grad
+
+    check(setting("requires_grad_", False), X, run=run)
+    check(setting("requires_grad_"), X.detach(), run=run)
+
+    def hooked(function, inputs):
+        middle = inputs[0] * 2
+        function(middle)
+        middle.sum().backward()
+        return middle.grad
+
+    check(setting("retain_grad"), X, run=hooked)
+
+
+ACTIVATIONS = ("hardswish", "hardsigmoid", "hardtanh", "relu6", "relu", "elu", "celu", "selu", "softshrink", "hardshrink", "leaky_relu", "softplus",
+               "threshold", "silu", "mish", "gelu", "logsigmoid", "softsign", "tanhshrink", "rrelu", "sigmoid", "tanh")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_gradients_where_activations_have_corners(name, dtype):
+    function = getattr(F, name)
+    function = (lambda a: F.threshold(a, 0.5, 2)) if name == "threshold" else function
+
+    def run(function, inputs):
+        output = function(*inputs)
+        output.backward(torch.linspace(1, 2, output.numel(), dtype=dtype))
+        return output.detach().float(), inputs[0].grad.float()
+
+    expected = result_of(run, function, [torch.arange(-64, 65).to(dtype).div(8).requires_grad_()])
+    found = result_of(run, oxyfuel.compile(function), [torch.arange(-64, 65).to(dtype).div(8).requires_grad_()])
+    tolerance = 2e-2 if dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
 def test_gradients_of_two_inputs_share_no_memory():
     def run(function, inputs):
         function(*inputs).sum().backward()

@@ -136,7 +136,7 @@ static inline V first_lanes_T(V v, V otherwise, int64_t n) { return select_T(lan
      R"(static inline V shift_right_T(V a, V b) {
   V r;
   for (int l = 0; l < W; ++l)
-    r[l] = (S)(a[l] >> (b[l] < 0 || b[l] >= (S)(8 * sizeof(S)) ? (int)(8 * sizeof(S) - 1) : (int)b[l]));
+    r[l] = b[l] < 0 || b[l] >= (S)(8 * sizeof(S)) ? (S)(a[l] < 0 ? -1 : 0) : (S)(a[l] >> b[l]);
   return r;
 }
 )"},
