@@ -8,8 +8,23 @@
 namespace oxy {
 
 enum class ArgumentKind : uint8_t {
-  Tensor, TensorList, OptionalTensorList, Scalar, Int, IntList, Float, FloatList, Bool, BoolList, String,
-  DType, Device, Layout, MemoryFormat, Generator, Other,
+  Tensor,
+  TensorList,
+  OptionalTensorList,
+  Scalar,
+  Int,
+  IntList,
+  Float,
+  FloatList,
+  Bool,
+  BoolList,
+  String,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator,
+  Other,
 };
 
 struct ArgumentInfo {

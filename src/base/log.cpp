@@ -102,8 +102,8 @@ void enable_logs(std::string_view channels) {
       if (found == kChannels.end()) {
         std::vector<std::string_view> valid;
         for (const ChannelEntry& entry : kChannels) valid.push_back(entry.name);
-        throw UserError(fmt::format("unknown log channel '{}': the channels are {}, all, help",
-                                    name, fmt::join(valid, ", ")));
+        throw UserError(fmt::format("unknown log channel '{}': the channels are {}, all, help", name,
+                                    fmt::join(valid, ", ")));
       }
       mask |= 1u << static_cast<unsigned>(found->channel);
     }

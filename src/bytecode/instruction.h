@@ -1,11 +1,11 @@
 // The canonical instruction set: what every supported Python version's bytecode is decoded into.
 //
-// Semantics are those of CPython 3.11-3.13; stack effects are written bottom to top. Superinstructions are split
-// (both halves carry the same offset), inline caches and no-ops are gone, KW_NAMES and PRECALL are folded into
-// Call. Jumps hold the index of the target instruction.
+// Semantics are those of CPython 3.11-3.13; stack effects are written bottom to top. Superinstructions are
+// split (both halves carry the same offset), inline caches and no-ops are gone, KW_NAMES and PRECALL are
+// folded into Call. Jumps hold the index of the target instruction.
 //
-// Where instructions share an offset (`continues` is set on all but the first), a frame can stop only before the
-// first of them: a break, a hand-over or an error there finds the stack as it was before the whole group.
+// Where instructions share an offset (`continues` is set on all but the first), a frame can stop only before
+// the first of them: a break, a hand-over or an error there finds the stack as it was before the whole group.
 #pragma once
 
 #include <cstdint>
@@ -15,78 +15,156 @@
 namespace oxy::bytecode {
 
 enum class Op : uint8_t {
-  Nop,                // never decoded; RESUME is Resume
-  PopTop, Copy,       // Copy: push stack[-arg]
-  Swap,               // exchange stack[-1] and stack[-arg]
+  Nop,  // never decoded; RESUME is Resume
+  PopTop,
+  Copy,  // Copy: push stack[-arg]
+  Swap,  // exchange stack[-1] and stack[-arg]
   PushNull,
-  LoadConst,          // arg: index into co_consts
-  LoadFast,           // arg: index into localsplus; unbound raises UnboundLocalError
-  LoadFastAndClear,   // an unbound local pushes NULL
-  StoreFast, DeleteFast,
-  LoadGlobal,         // arg: index into co_names; arg2: 1 if the NULL of a call goes with it (see calls.h)
-  LoadName, StoreName, DeleteName, StoreGlobal, DeleteGlobal,
-  MakeCell,           // arg: localsplus index
-  CopyFreeVars,       // arg: how many
-  LoadClosure,        // push the cell itself (3.13: LoadFast of the cell)
-  LoadDeref, StoreDeref, DeleteDeref, LoadClassDeref,
-  LoadAttr,           // arg: name index. obj -> value
-  LoadMethod,         // obj -> method, self   or   NULL, value (order of the version: see `layout` of Call)
-  LoadSuperAttr,      // global_super, class, self -> value       (arg: name index, arg2: 1 if two-argument super)
-  LoadSuperMethod,    // the same, result as LoadMethod's
-  StoreAttr,          // value, obj ->
+  LoadConst,         // arg: index into co_consts
+  LoadFast,          // arg: index into localsplus; unbound raises UnboundLocalError
+  LoadFastAndClear,  // an unbound local pushes NULL
+  StoreFast,
+  DeleteFast,
+  LoadGlobal,  // arg: index into co_names; arg2: 1 if the NULL of a call goes with it (see calls.h)
+  LoadName,
+  StoreName,
+  DeleteName,
+  StoreGlobal,
+  DeleteGlobal,
+  MakeCell,      // arg: localsplus index
+  CopyFreeVars,  // arg: how many
+  LoadClosure,   // push the cell itself (3.13: LoadFast of the cell)
+  LoadDeref,
+  StoreDeref,
+  DeleteDeref,
+  LoadClassDeref,
+  LoadAttr,       // arg: name index. obj -> value
+  LoadMethod,     // obj -> method, self   or   NULL, value (order of the version: see `layout` of Call)
+  LoadSuperAttr,  // global_super, class, self -> value       (arg: name index, arg2: 1 if two-argument super)
+  LoadSuperMethod,  // the same, result as LoadMethod's
+  StoreAttr,        // value, obj ->
   DeleteAttr,
-  BinaryOp,           // arg: BinaryKind, arg2: 1 if in place
-  UnaryNegative, UnaryNot, UnaryInvert, UnaryPositive,
+  BinaryOp,  // arg: BinaryKind, arg2: 1 if in place
+  UnaryNegative,
+  UnaryNot,
+  UnaryInvert,
+  UnaryPositive,
   ToBool,
-  CompareOp,          // arg: 0..5 = < <= == != > >=, arg2: 1 if the result is converted to bool
-  IsOp, ContainsOp,   // arg: 1 if negated
-  BinarySubscr, StoreSubscr, DeleteSubscr,  // StoreSubscr: value, obj, key ->
-  BinarySlice, StoreSlice,
-  BuildTuple, BuildList, BuildSet, BuildMap, BuildConstKeyMap, BuildString, BuildSlice,  // arg: count
-  ListExtend, SetUpdate, DictUpdate, DictMerge, ListAppend, SetAdd, MapAdd,  // arg: depth of the container
+  CompareOp,  // arg: 0..5 = < <= == != > >=, arg2: 1 if the result is converted to bool
+  IsOp,
+  ContainsOp,  // arg: 1 if negated
+  BinarySubscr,
+  StoreSubscr,
+  DeleteSubscr,  // StoreSubscr: value, obj, key ->
+  BinarySlice,
+  StoreSlice,
+  BuildTuple,
+  BuildList,
+  BuildSet,
+  BuildMap,
+  BuildConstKeyMap,
+  BuildString,
+  BuildSlice,  // arg: count
+  ListExtend,
+  SetUpdate,
+  DictUpdate,
+  DictMerge,
+  ListAppend,
+  SetAdd,
+  MapAdd,  // arg: depth of the container
   ListToTuple,
-  UnpackSequence, UnpackEx,  // UnpackEx: arg = count before, arg2 = count after the starred target
-  FormatValue,        // arg: conversion (0 none, 1 str, 2 repr, 3 ascii), arg2: 1 if a format spec is on the stack
-  Call,               // callable-or-method, self-or-NULL (3.11, 3.12: NULL-or-method, callable-or-self), args...
-                      // arg: argument count without self, arg2: co_consts index of the keyword names, -1 if none,
-                      // -2 if the names tuple is on top of the stack (3.13 CALL_KW)
-  CallFunctionEx,     // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
-  Jump,               // arg: target; arg2: 1 if backward (polls signals)
-  PopJumpIfTrue, PopJumpIfFalse, PopJumpIfNone, PopJumpIfNotNone,  // arg, arg2 as Jump's
-  JumpIfTrueOrPop, JumpIfFalseOrPop,
+  UnpackSequence,
+  UnpackEx,     // UnpackEx: arg = count before, arg2 = count after the starred target
+  FormatValue,  // arg: conversion (0 none, 1 str, 2 repr, 3 ascii), arg2: 1 if a format spec is on the stack
+  Call,         // callable-or-method, self-or-NULL (3.11, 3.12: NULL-or-method, callable-or-self), args...
+                // arg: argument count without self, arg2: co_consts index of the keyword names, -1 if none,
+                // -2 if the names tuple is on top of the stack (3.13 CALL_KW)
+  CallFunctionEx,  // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
+  Jump,            // arg: target; arg2: 1 if backward (polls signals)
+  PopJumpIfTrue,
+  PopJumpIfFalse,
+  PopJumpIfNone,
+  PopJumpIfNotNone,  // arg, arg2 as Jump's
+  JumpIfTrueOrPop,
+  JumpIfFalseOrPop,
   GetIter,
-  ForIter,            // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop; always 0: as
-                      // CPython does, the iterator is popped and the target lies behind EndFor (and its PopTop)
-  EndFor,             // 3.12: pops two; 3.13: pops one, followed by PopTop
-  GetLen, MatchMapping, MatchSequence, MatchKeys, MatchClass,
-  ReturnValue,        // also RETURN_CONST, decoded as LoadConst, ReturnValue at one offset
-  ReturnGenerator, YieldValue, Send, GetYieldFromIter, EndSend, Resume,
-  GetAwaitable, GetAiter, GetAnext, EndAsyncFor, CleanupThrow, AsyncGenWrap, BeforeAsyncWith,
-  RaiseVarargs,       // arg: 0, 1, 2
-  Reraise, PushExcInfo, PopExcept, CheckExcMatch, CheckEgMatch, PrepReraiseStar, ExitInitCheck,
-  BeforeWith, WithExceptStart,
-  MakeFunction,       // arg: 3.11/3.12 flags (1 defaults, 2 kwdefaults, 4 annotations, 8 closure)
+  ForIter,  // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop; always 0: as
+            // CPython does, the iterator is popped and the target lies behind EndFor (and its PopTop)
+  EndFor,   // 3.12: pops two; 3.13: pops one, followed by PopTop
+  GetLen,
+  MatchMapping,
+  MatchSequence,
+  MatchKeys,
+  MatchClass,
+  ReturnValue,  // also RETURN_CONST, decoded as LoadConst, ReturnValue at one offset
+  ReturnGenerator,
+  YieldValue,
+  Send,
+  GetYieldFromIter,
+  EndSend,
+  Resume,
+  GetAwaitable,
+  GetAiter,
+  GetAnext,
+  EndAsyncFor,
+  CleanupThrow,
+  AsyncGenWrap,
+  BeforeAsyncWith,
+  RaiseVarargs,  // arg: 0, 1, 2
+  Reraise,
+  PushExcInfo,
+  PopExcept,
+  CheckExcMatch,
+  CheckEgMatch,
+  PrepReraiseStar,
+  ExitInitCheck,
+  BeforeWith,
+  WithExceptStart,
+  MakeFunction,          // arg: 3.11/3.12 flags (1 defaults, 2 kwdefaults, 4 annotations, 8 closure)
   SetFunctionAttribute,  // 3.13
-  ImportName, ImportFrom, ImportStar,
-  LoadBuildClass, LoadAssertionError, LoadLocals, LoadFromDictOrGlobals, LoadFromDictOrDeref,
-  SetupAnnotations, PrintExpr, StopIterationError,
-  TypeIntrinsic,      // arg: CPython's intrinsic number, arg2: how many operands (1 or 2)
-  ConvertValue,       // 3.13: arg: conversion (1 str, 2 repr, 3 ascii) without formatting
+  ImportName,
+  ImportFrom,
+  ImportStar,
+  LoadBuildClass,
+  LoadAssertionError,
+  LoadLocals,
+  LoadFromDictOrGlobals,
+  LoadFromDictOrDeref,
+  SetupAnnotations,
+  PrintExpr,
+  StopIterationError,
+  TypeIntrinsic,  // arg: CPython's intrinsic number, arg2: how many operands (1 or 2)
+  ConvertValue,   // 3.13: arg: conversion (1 str, 2 repr, 3 ascii) without formatting
   Unknown,
 };
 
-enum class BinaryKind : uint8_t { Add, And, FloorDivide, LeftShift, MatrixMultiply, Multiply, Remainder, Or, Power,
-                                  RightShift, Subtract, TrueDivide, Xor };
+enum class BinaryKind : uint8_t {
+  Add,
+  And,
+  FloorDivide,
+  LeftShift,
+  MatrixMultiply,
+  Multiply,
+  Remainder,
+  Or,
+  Power,
+  RightShift,
+  Subtract,
+  TrueDivide,
+  Xor
+};
 
 struct Instruction {
   Op op = Op::Unknown;
-  uint8_t raw = 0;      // CPython's opcode, for messages
+  uint8_t raw = 0;  // CPython's opcode, for messages
   int32_t arg = 0;
   int32_t arg2 = 0;
-  int32_t offset = 0;   // code units from the start of co_code of the instruction (its EXTENDED_ARG prefix included)
-  int32_t end = 0;      // code units: where the next instruction starts
+  int32_t offset =
+      0;  // code units from the start of co_code of the instruction (its EXTENDED_ARG prefix included)
+  int32_t end = 0;  // code units: where the next instruction starts
   int32_t line = -1;
-  int32_t at = 0;       // code units: the opcode proper, past EXTENDED_ARG, KW_NAMES and PRECALL; what f_lasti shows
+  int32_t at =
+      0;  // code units: the opcode proper, past EXTENDED_ARG, KW_NAMES and PRECALL; what f_lasti shows
   bool continues = false;  // shares its offset with the instruction before it
 };
 
@@ -102,11 +180,14 @@ struct Code {
   std::vector<ExceptionEntry> exception_table;
   // Index of the instruction at a code-unit offset (the first of those that share it), -1 if none.
   std::vector<int32_t> index_of_offset;
-  // Index of the first instruction behind the frame's prologue (MakeCell, CopyFreeVars): Resume, in functions.
+  // Index of the first instruction behind the frame's prologue (MakeCell, CopyFreeVars): Resume, in
+  // functions.
   int32_t entry = 0;
 
   // The instruction that starts at an offset, which must be one.
-  const Instruction& at(int32_t offset) const { return instructions[size_t(index_of_offset[size_t(offset)])]; }
+  const Instruction& at(int32_t offset) const {
+    return instructions[size_t(index_of_offset[size_t(offset)])];
+  }
 };
 
 std::string_view name(Op op);

@@ -110,7 +110,8 @@ PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_
 }
 
 bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
-  if (code->_co_monitoring == nullptr) return false;  // never instrumented: whatever was watched before is gone
+  if (code->_co_monitoring == nullptr)
+    return false;  // never instrumented: whatever was watched before is gone
   return code->_co_instrumentation_version != thread->interp->monitoring_version ||
          listens(code->_co_monitoring->local_monitors.tools);
 }

@@ -171,7 +171,8 @@ PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_
 }
 
 bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
-  if (code->_co_monitoring == nullptr) return false;  // never instrumented: whatever was watched before is gone
+  if (code->_co_monitoring == nullptr)
+    return false;  // never instrumented: whatever was watched before is gone
   return code->_co_instrumentation_version != (thread->eval_breaker & ~uintptr_t{_PY_EVAL_EVENTS_MASK}) ||
          listens(code->_co_monitoring->local_monitors.tools);
 }

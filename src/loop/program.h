@@ -1,10 +1,10 @@
 // The loop program: what lowering makes of a graph and what the scheduler fuses.
 //
-// Buffers are logical n-dimensional arrays; loads and stores name an element by its logical index (one expression
-// a dimension), so that the memory layout of an intermediate stays open until something needs it fixed. A
-// Computation is one perfect loop nest with a straight-line element program (a Body) in single assignment. Views
-// never appear: lowering folds them into the index expressions. ExternCalls run eager kernels or library routines
-// on whole buffers.
+// Buffers are logical n-dimensional arrays; loads and stores name an element by its logical index (one
+// expression a dimension), so that the memory layout of an intermediate stays open until something needs it
+// fixed. A Computation is one perfect loop nest with a straight-line element program (a Body) in single
+// assignment. Views never appear: lowering folds them into the index expressions. ExternCalls run eager
+// kernels or library routines on whole buffers.
 #pragma once
 
 #include <array>
@@ -42,33 +42,79 @@ struct Buffer {
 
 enum class Op : uint8_t {
   // sources of values
-  Load,      // element of `buffer` at Body::indices[index]; operands[0] (a Bool, optional): only where true, and
-             // then operands[1] is the value elsewhere and the address is not touched
+  Load,  // element of `buffer` at Body::indices[index]; operands[0] (a Bool, optional): only where true, and
+         // then operands[1] is the value elsewhere and the address is not touched
   Constant,  // `constant`, converted to dtype
   Index,     // value of the single expression Body::indices[index][0], as dtype (an integer type)
   // one operand
-  Cast, Bitcast, Neg, Abs,
+  Cast,
+  Bitcast,
+  Neg,
+  Abs,
   Sign,  // 0 for a NaN
-  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
-  Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf, Erfc, Floor, Ceil, Trunc,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sqrt,
+  Rsqrt,
+  Reciprocal,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Sigmoid,
+  Erf,
+  Erfc,
+  Floor,
+  Ceil,
+  Trunc,
   Round,  // half to even
-  IsNan, IsInf, Not,  // Not: logical for Bool, bitwise for integers
+  IsNan,
+  IsInf,
+  Not,  // Not: logical for Bool, bitwise for integers
   // two operands of equal dtype
-  Add, Sub, Mul,
+  Add,
+  Sub,
+  Mul,
   Div,       // floating division
   FloorDiv,  // Python's //, integers and floats
   TruncDiv,  // C's integer /, or trunc(a / b)
   Mod,       // Python's %
   Fmod,      // C's %
-  Pow, Atan2,
-  Minimum, Maximum,  // a NaN operand gives NaN
-  BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight,
-  Eq, Ne, Lt, Le, Gt, Ge,  // result Bool
+  Pow,
+  Atan2,
+  Minimum,
+  Maximum,  // a NaN operand gives NaN
+  BitAnd,
+  BitOr,
+  BitXor,
+  ShiftLeft,
+  ShiftRight,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,  // result Bool
   // three
   Where,  // Bool, then, else
   Fma,    // a * b + c with one rounding
-  // indirect indexing: operands[0] (Int64) becomes the index variable with id `variable` in later expressions.
-  // Body::indices[index][0] is the size of the indexed dimension: negative values have it added; a value outside
+  // indirect indexing: operands[0] (Int64) becomes the index variable with id `variable` in later
+  // expressions.
+  // Body::indices[index][0] is the size of the indexed dimension: negative values have it added; a value
+  // outside
   // [0, size) makes the kernel report an index error if `checked`.
   BindIndex,
 };
@@ -94,8 +140,8 @@ struct Inst {
 };
 
 struct Body {
-  std::vector<Inst> insts;                   // operands come before their users
-  std::vector<std::vector<Expr>> indices;    // over the loop variables and bound index variables
+  std::vector<Inst> insts;                 // operands come before their users
+  std::vector<std::vector<Expr>> indices;  // over the loop variables and bound index variables
 };
 
 struct LoopVariable {
@@ -113,15 +159,22 @@ struct Store {
 };
 
 enum class ReductionKind : uint8_t {
-  None, Sum, Prod, Max, Min, Any, All,
-  ArgMax, ArgMin,  // one value; result Int64: the first position in the flattened reduction space
-  Welford,         // one value; results: mean, sum of squared deviations
-  OnlineSoftmax,   // one value; results: maximum, sum of exp(x - maximum)
+  None,
+  Sum,
+  Prod,
+  Max,
+  Min,
+  Any,
+  All,
+  ArgMax,
+  ArgMin,         // one value; result Int64: the first position in the flattened reduction space
+  Welford,        // one value; results: mean, sum of squared deviations
+  OnlineSoftmax,  // one value; results: maximum, sum of exp(x - maximum)
 };
 
-// for (loops) { for (reduction) body; stores }: without a reduction the stores take values of the body. With one,
-// `reduced` names the body's value that is combined over the reduction loops in `accumulate` precision and result
-// number k is stored by stores[k] (its `value` field is k; stores[k].index uses `loops` only).
+// for (loops) { for (reduction) body; stores }: without a reduction the stores take values of the body. With
+// one, `reduced` names the body's value that is combined over the reduction loops in `accumulate` precision
+// and result number k is stored by stores[k] (its `value` field is k; stores[k].index uses `loops` only).
 struct Computation {
   std::vector<LoopVariable> loops;
   std::vector<LoopVariable> reduction;
@@ -130,8 +183,8 @@ struct Computation {
   InstId reduced = kNoInst;
   Body body;
   std::vector<Store> stores;
-  int32_t location = -1;   // of the graph node it came from
-  std::string origin;      // "gelu, add": graph operators folded into it, for readers
+  int32_t location = -1;  // of the graph node it came from
+  std::string origin;     // "gelu, add": graph operators folded into it, for readers
 };
 
 // A strided window on a buffer, as an extern call sees it.
@@ -142,15 +195,15 @@ struct BufferView {
   Expr offset = 0;            // elements
 };
 
-using ExternArgument = std::variant<graph::None, BufferView, std::vector<std::optional<BufferView>>, bool, Expr, double,
-                                    std::complex<double>, std::string, DType, Device, MemoryFormat,
-                                    std::vector<bool>, std::vector<Expr>, std::vector<double>>;
+using ExternArgument = std::variant<graph::None, BufferView, std::vector<std::optional<BufferView>>, bool,
+                                    Expr, double, std::complex<double>, std::string, DType, Device,
+                                    MemoryFormat, std::vector<bool>, std::vector<Expr>, std::vector<double>>;
 
 struct ExternCall {
   const OperatorSchema* op = nullptr;
-  std::vector<ExternArgument> args;   // one a schema argument
-  std::vector<BufferId> outputs;      // buffers with fixed layouts, one a returned tensor; kNoBuffer: unused
-  bool writes_in_place = false;       // the runtime may pass the outputs as out= arguments
+  std::vector<ExternArgument> args;  // one a schema argument
+  std::vector<BufferId> outputs;     // buffers with fixed layouts, one a returned tensor; kNoBuffer: unused
+  bool writes_in_place = false;      // the runtime may pass the outputs as out= arguments
   int32_t location = -1;
 };
 

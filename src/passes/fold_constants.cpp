@@ -107,8 +107,9 @@ Choice choose(const Graph& graph, const FoldOptions& options) {
       if (!is_read[index]) continue;
       has_readers = true;
       // A view costs nothing at a call, and a constant has to be watched.
-      fits = fits && !is_view_like(*node.op) && stored_bytes(graph, node, graph.meta(id)) <=
-                         std::max(analysis.bytes[index], options.growth_bytes);
+      fits =
+          fits && !is_view_like(*node.op) &&
+          stored_bytes(graph, node, graph.meta(id)) <= std::max(analysis.bytes[index], options.growth_bytes);
     }
     choice.is_folded[i] = fits;
     if (has_readers && !fits) graph::for_each_input(node, read);

@@ -59,8 +59,8 @@ struct Launch {
 };
 
 using CallArgument = std::variant<graph::None, View, std::vector<std::optional<View>>, bool, Expr, double,
-                                  std::complex<double>, std::string, DType, Device, MemoryFormat, std::vector<bool>,
-                                  std::vector<Expr>, std::vector<double>>;
+                                  std::complex<double>, std::string, DType, Device, MemoryFormat,
+                                  std::vector<bool>, std::vector<Expr>, std::vector<double>>;
 
 struct Call {
   const OperatorSchema* op = nullptr;
@@ -76,8 +76,8 @@ struct Free {
 using Step = std::variant<Launch, Call, Free>;
 
 // Value: the tensor over `view`; contents of an Input, Constant or Arena buffer are copied for the caller.
-// InputAlias, OutputAlias: sizes, strides and offset (from the aliased tensor's first element) of the view that the
-// caller gets; the view's buffer is not read.
+// InputAlias, OutputAlias: sizes, strides and offset (from the aliased tensor's first element) of the view
+// that the caller gets; the view's buffer is not read.
 struct Output {
   View view;
   DType dtype = DType::Float32;

@@ -10,14 +10,15 @@ namespace {
 using driver::CompiledCallable;
 
 struct CallableObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weak_references;
   CompiledCallable* callable;
 };
 
-CallableObject* cast(PyObject* self) { return reinterpret_cast<CallableObject*>(self); }
+CallableObject* cast(PyObject* self) {
+  return reinterpret_cast<CallableObject*>(self);
+}
 
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
@@ -60,7 +61,9 @@ PyMemberDef kMembers[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallableObject, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-PyObject* get_wrapped(PyObject* self, void*) { return Py_NewRef(cast(self)->callable->target()); }
+PyObject* get_wrapped(PyObject* self, void*) {
+  return Py_NewRef(cast(self)->callable->target());
+}
 
 PyGetSetDef kGetSet[] = {{"__wrapped__", &get_wrapped, nullptr, "The function that is compiled.", nullptr},
                          {"__dict__", &PyObject_GenericGetDict, &PyObject_GenericSetDict, nullptr, nullptr},

@@ -5,8 +5,8 @@
 
 namespace oxy::sched {
 
-// Rewrites such computations of the program as two steps. The split depends on the sizes alone, so that results do
-// not depend on the number of threads.
+// Rewrites such computations of the program as two steps. The split depends on the sizes alone, so that
+// results do not depend on the number of threads.
 void split_long_reductions(loop::Program& program);
 
 }  // namespace oxy::sched

@@ -1,10 +1,11 @@
 // Symbolic integers: the sizes, strides and loop indices of every stage.
 //
-// An Expr is an immutable value in canonical form, eight bytes wide. A constant is stored inline; anything else
-// is a shared node with a cached hash. Two expressions that simplify to the same canonical form compare equal.
-// Variables carry their own inclusive range, so that no environment is needed to simplify `i mod 8` for
-// i in [0, 7]. Arithmetic is that of mathematical integers; floordiv and mod follow Python (round to negative
-// infinity, mod has the sign of the divisor). Thread-safe: nodes are immutable and reference counted atomically.
+// An Expr is an immutable value in canonical form, eight bytes wide. A constant is stored inline; anything
+// else is a shared node with a cached hash. Two expressions that simplify to the same canonical form compare
+// equal. Variables carry their own inclusive range, so that no environment is needed to simplify `i mod 8`
+// for i in [0, 7]. Arithmetic is that of mathematical integers; floordiv and mod follow Python (round to
+// negative infinity, mod has the sign of the divisor). Thread-safe: nodes are immutable and reference counted
+// atomically.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ enum class Kind : uint8_t { Constant, Variable, Sum, Product, FloorDiv, Mod, Min
 class Expr {
  public:
   Expr() : Expr(int64_t{0}) {}
-  Expr(int64_t value);  // NOLINT(google-explicit-constructor): integers are expressions
+  Expr(int64_t value);                       // NOLINT(google-explicit-constructor): integers are expressions
   Expr(int value) : Expr(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
   Expr(const Expr& other);
   Expr(Expr&& other) noexcept;
@@ -51,13 +52,13 @@ class Expr {
   bool is_constant() const;
   int64_t constant() const;  // InternalError unless is_constant()
   std::optional<int64_t> as_constant() const;
-  // Operands of a compound expression. Sum: terms (a constant term, if any, last). Product: factors (a constant
-  // coefficient, if any, first). FloorDiv, Mod, Min, Max: two.
+  // Operands of a compound expression. Sum: terms (a constant term, if any, last). Product: factors (a
+  // constant coefficient, if any, first). FloorDiv, Mod, Min, Max: two.
   std::span<const Expr> operands() const;
-  int64_t variable_id() const;                // InternalError unless kind() == Variable
+  int64_t variable_id() const;               // InternalError unless kind() == Variable
   const std::string& variable_name() const;  // likewise
-  Range range() const;                        // bounds of the value, from the ranges of its variables
-  std::string str() const;                    // C-like text: `8*i0 + i1 % 4`; `//` is floor division
+  Range range() const;                       // bounds of the value, from the ranges of its variables
+  std::string str() const;                   // C-like text: `8*i0 + i1 % 4`; `//` is floor division
   size_t hash() const;
 
   friend bool operator==(const Expr& a, const Expr& b);  // canonical forms are the same
@@ -66,8 +67,8 @@ class Expr {
   explicit Expr(const Node* node);
   friend class Node;
   friend Expr make_node(Kind, std::vector<Expr>, std::string, int64_t, Range);
-  // Low bit 1: an inline constant (value << 1). Low bit 0: a counted pointer to a node. Constants that do not fit
-  // in 63 bits raise InternalError.
+  // Low bit 1: an inline constant (value << 1). Low bit 0: a counted pointer to a node. Constants that do not
+  // fit in 63 bits raise InternalError.
   uintptr_t bits_;
 };
 

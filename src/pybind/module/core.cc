@@ -25,7 +25,8 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
-  if (!custom_backend.is_none()) options.custom_backend = {oxy::cpy::Ref::borrow(custom_backend.ptr()), backend};
+  if (!custom_backend.is_none())
+    options.custom_backend = {oxy::cpy::Ref::borrow(custom_backend.ptr()), backend};
   options.compile.freezing = freezing;
   options.compile.fuse = fuse;
   options.compile.copy_budget = packing_budget;
@@ -88,8 +89,9 @@ void mark(nb::handle callable, const std::string& kind, const std::string& reaso
 std::string set_stance(const std::string& name) {
   const auto stance = oxy::driver::stance_from_name(name);
   if (!stance)
-    throw oxy::UserError("stance must be 'default', 'force_eager', 'eager_on_recompile' or 'fail_on_recompile', not '" +
-                         name + "'");
+    throw oxy::UserError(
+        "stance must be 'default', 'force_eager', 'eager_on_recompile' or 'fail_on_recompile', not '" + name +
+        "'");
   return std::string(oxy::driver::name_of(oxy::driver::set_stance(*stance)));
 }
 
@@ -104,8 +106,8 @@ NB_MODULE(_core, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
-  m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a, "fuse"_a, "recompile_limit"_a, "packing_budget"_a,
-        "A CompiledFunction for any callable.");
+  m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a,
+        "fuse"_a, "recompile_limit"_a, "packing_budget"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
@@ -114,12 +116,16 @@ NB_MODULE(_core, m) {
     if (!compiled) throw nb::type_error("describe() takes a CompiledFunction");
     return compiled->describe();
   });
-  m.def("call_disabled", [](nb::handle function, nb::args args, nb::kwargs kwargs) {
-    oxy::hook::HookPause pause;
-    return function(*args, **kwargs);
-  }, "Calls a function; no frame below it is captured.");
+  m.def(
+      "call_disabled",
+      [](nb::handle function, nb::args args, nb::kwargs kwargs) {
+        oxy::hook::HookPause pause;
+        return function(*args, **kwargs);
+      },
+      "Calls a function; no frame below it is captured.");
   m.def("mark", &mark, "callable"_a, "kind"_a, "reason"_a = "",
-        "Says how the compiler treats a callable: 'disabled', 'skipped' (a code object), 'in_graph' or 'constant'.");
+        "Says how the compiler treats a callable: 'disabled', 'skipped' (a code object), 'in_graph' or "
+        "'constant'.");
   m.def("set_stance", &set_stance, "Sets whether calls may compile; returns the stance before.");
   m.def("is_compiling", &oxy::trace::is_recording);
   m.def("metrics", &metrics, "What was compiled since the last reset.");

@@ -24,7 +24,8 @@ std::vector<at::Tensor> tensors(nb::list list) {
 }
 
 struct Recorder {
-  explicit Recorder(bool strict_shapes) : recorder(new trace::Recorder(trace::RecorderOptions{strict_shapes})) {}
+  explicit Recorder(bool strict_shapes)
+      : recorder(new trace::Recorder(trace::RecorderOptions{strict_shapes})) {}
   std::unique_ptr<trace::Recorder> recorder;
 };
 
@@ -32,12 +33,15 @@ struct Pause {
   std::unique_ptr<trace::Recorder::Pause> pause;
 };
 
-// Every value whose real metadata, when the graph runs on `inputs`, are not those of the graph: "operator: ...".
-std::vector<std::string> wrong_metadata(const trace::Recording& recording, const std::vector<at::Tensor>& inputs) {
+// Every value whose real metadata, when the graph runs on `inputs`, are not those of the graph: "operator:
+// ...".
+std::vector<std::string> wrong_metadata(const trace::Recording& recording,
+                                        const std::vector<at::Tensor>& inputs) {
   const graph::Graph& graph = recording.graph;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> values(graph.values.size());
-  for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(graph.inputs[i])] = inputs[i].detach();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values[static_cast<size_t>(graph.inputs[i])] = inputs[i].detach();
   for (const graph::Constant& c : graph.constants)
     values[static_cast<size_t>(c.value)] = recording.constants[static_cast<size_t>(c.handle)].clone();
   std::vector<std::string> wrong;
@@ -95,14 +99,16 @@ NB_MODULE(oxyfuel_trace_testing, m) {
       .def_prop_ro("mutated",
                    [](const trace::Recording& r) {
                      std::vector<int> inputs;
-                     for (const graph::Mutation& mutation : r.graph.mutations) inputs.push_back(mutation.input);
+                     for (const graph::Mutation& mutation : r.graph.mutations)
+                       inputs.push_back(mutation.input);
                      return inputs;
                    })
       .def_ro("fallbacks", &trace::Recording::meta_fallback_names)
       .def_ro("foreign_constants", &trace::Recording::foreign_constants);
   nb::class_<Recorder>(m, "Recorder")
       .def(nb::init<bool>(), nb::arg("strict_shapes") = false)
-      .def("add_input", [](Recorder& r, nb::handle real) { return nb::steal(r.recorder->add_input(real.ptr())); })
+      .def("add_input",
+           [](Recorder& r, nb::handle real) { return nb::steal(r.recorder->add_input(real.ptr())); })
       .def("input_index", [](Recorder& r, nb::handle t) { return r.recorder->input_index(t.ptr()); })
       .def("value_of", [](Recorder& r, nb::handle t) { return r.recorder->value_of(t.ptr()); })
       .def("finish",
