@@ -172,8 +172,41 @@ def compile_time():
     return result
 
 
+def training_overhead():
+    """Forward and backward pass of a * b + a on 4 elements."""
+
+    def function(a, b):
+        return a * b + a
+
+    def step(called):
+        called(a, b).backward(upstream)
+        a.grad = b.grad = None
+
+    a, b, upstream = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True), torch.ones(4)
+    compiled = oxyfuel.compile(function)
+    return microseconds({"eager": lambda: step(function), "oxyfuel": lambda: step(compiled)}, 2000)
+
+
+def joint_capture():
+    """Seconds a stage of the first training step of BERT-base."""
+    import models
+
+    case = models.Case("bert", "base", 2, labels=True, mode="training")
+    model, inputs = case.build(), case.inputs()
+    oxyfuel.reset()
+    case.step(model, oxyfuel.compile(model), inputs)
+    return {stage: seconds for stage, seconds in oxyfuel.metrics()["seconds"].items() if "." not in stage}
+
+
 # torch.compile, the peer of the call overhead, patches nn.Module for the whole process: it comes last.
-FIGURES = {"idle": idle_hook, "guards": guards, "chains": compile_time, "call": call_overhead}
+FIGURES = {
+    "idle": idle_hook,
+    "guards": guards,
+    "chains": compile_time,
+    "training": training_overhead,
+    "joint": joint_capture,
+    "call": call_overhead,
+}
 
 
 def main():

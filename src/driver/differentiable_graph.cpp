@@ -68,8 +68,8 @@ class Backward final : public runtime::BackwardProgram {
   }
 
   struct Variant {
-    graph::Graph graph;
-    std::unique_ptr<CompiledGraph> compiled;  // null: the graph is interpreted
+    std::unique_ptr<CompiledGraph> compiled;
+    graph::Graph graph;  // what is interpreted where there is nothing compiled
   };
 
   // The GIL is taken before the mutex, never under it.
@@ -85,9 +85,9 @@ class Backward final : public runtime::BackwardProgram {
       if (variants_.size() >= kMostVariants) absent.clear();
       if (const Variant* known = find(absent)) return *known;
     }
-    auto variant = std::make_unique<Variant>();
-    variant->graph = absent.empty() ? graph_ : without(absent);
-    variant->compiled = compile(variant->graph);
+    graph::Graph graph = absent.empty() ? graph_ : without(absent);
+    auto variant = std::make_unique<Variant>(compile(graph));
+    if (!variant->compiled) variant->graph = std::move(graph);
     const std::lock_guard<std::mutex> lock(mutex_);
     return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
   }

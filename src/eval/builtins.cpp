@@ -27,6 +27,7 @@ Ref graph_break(Evaluator& e, Arguments&) {
   e.stop("calls oxyfuel.graph_break()");
 }
 
+// Modules are looked up where the program has loaded them, never imported.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
     {"torch.compiler", "is_compiling", &compiling},

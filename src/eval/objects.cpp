@@ -263,4 +263,18 @@ bool is_torch_function(PyObject* callable) {
   return false;
 }
 
+bool any_tensor(PyObject* object, const std::function<bool(PyObject* tensor)>& wanted) {
+  if (THPVariable_Check(object)) return wanted(object);
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (any_tensor(PySequence_Fast_GET_ITEM(object, i), wanted)) return true;
+  } else if (PyDict_Check(object)) {
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, nullptr, &value))
+      if (any_tensor(value, wanted)) return true;
+  }
+  return false;
+}
+
 }  // namespace oxy::eval

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <functional>
 #include <string>
 
 namespace oxy::eval {
@@ -48,5 +49,8 @@ std::string describe_callable(PyObject* callable);
 // A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module
 // is not loaded. Looked up once.
 PyObject* well_known(const char* module, const char* name);
+
+// Whether one of the tensors in a nest of tuples, lists and dicts satisfies `wanted`.
+bool any_tensor(PyObject* object, const std::function<bool(PyObject* tensor)>& wanted);
 
 }  // namespace oxy::eval

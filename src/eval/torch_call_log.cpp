@@ -125,17 +125,7 @@ TorchCallLog::Pending TorchCallLog::begin(PyObject* callable, std::span<const Re
 }
 
 bool TorchCallLog::has_new_tensor(PyObject* object) const {
-  if (THPVariable_Check(object)) return !find(object);
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      if (has_new_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
-  } else if (PyDict_Check(object)) {
-    PyObject* value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, nullptr, &value))
-      if (has_new_tensor(value)) return true;
-  }
-  return false;
+  return any_tensor(object, [this](PyObject* tensor) { return !find(tensor); });
 }
 
 void TorchCallLog::name_tensors(PyObject* object, const TorchValue& value) {

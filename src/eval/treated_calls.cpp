@@ -55,17 +55,7 @@ Ref own(const Evaluator& evaluator, PyObject* callable, PyObject* object) {
 }
 
 bool holds_tensor(PyObject* object) {
-  if (THPVariable_Check(object)) return true;
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      if (holds_tensor(PySequence_Fast_GET_ITEM(object, i))) return true;
-  } else if (PyDict_Check(object)) {
-    PyObject* value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, nullptr, &value))
-      if (holds_tensor(value)) return true;
-  }
-  return false;
+  return any_tensor(object, [](PyObject*) { return true; });
 }
 
 }  // namespace

@@ -23,9 +23,8 @@ constexpr int64_t kMostRows = 96;
 constexpr int64_t kConvolutionLeastWork = 1 << 17;
 
 // Contiguous activations are reordered on every call, and for channels-last ones the weight is. By elements
-// of input and output to elements of the weight: from the first share on channels-last is 1.1x to 4x as fast,
-// below the second contiguous is 1.2x to 3x (ResNet-50 and MobileNetV3, batch 1 and 2, each convolution
-// alone).
+// of input and output to elements of the weight: from the first share on channels-last wins or is even,
+// below the second contiguous does (benchmarks/convolution_layouts.py).
 constexpr double kChannelsLastShare = 0.5;
 constexpr double kContiguousShare = 0.3;
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;  // bytes
 
-// Torch's own memory, in huge pages where it is large: a page fault costs a microsecond or more whatever the
-// page, and outputs of many megabytes are made on every call (a quarter of a training step of BERT).
+// Torch's own memory, in huge pages where it is large: outputs of many megabytes are made anew on every call,
+// and each page of them costs a fault.
 c10::DataPtr allocate(size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (bytes >= kHugePage && c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator()) {

@@ -72,13 +72,7 @@ def compare(call, compiled_call, prepare, tally, what):
         found = difference(expected, actual, observe(differentiated(call), prepare(torch.float64)), single=True, with_layout=count)
     if found:
         tally.wrong.append(f"{what}: {found}")
-    if expected.raised:
-        tally.raised += 1
-    elif metrics["breaks"] or not metrics["calls_compiled"]:
-        tally.eager += 1
-        for reason in [b["reason"] for b in metrics["breaks"]] or ["the plan failed"]:
-            tally.reasons[reason] += 1
-    else:
+    if not tally.stayed_eager(expected, metrics):
         tally.native += 1
 
 

@@ -81,6 +81,17 @@ class Tally:
         self.reasons = collections.Counter()
         self.wrong = []
 
+    def stayed_eager(self, expected, metrics):
+        """Counts a call that eager refuses or that was not compiled; False if it was compiled."""
+        if expected.raised:
+            self.raised += 1
+        elif metrics["breaks"] or not metrics["calls_compiled"]:
+            self.eager += 1
+            self.reasons.update([b["reason"] for b in metrics["breaks"]] or ["the plan failed"])
+        else:
+            return False
+        return True
+
     def kind(self):
         if self.eager:
             return "eager" if not self.native and not self.extern else "partly eager"
@@ -110,17 +121,12 @@ def compare_call(call, arguments, tally, what, mode=torch.no_grad):
             if found:
                 tally.wrong.append(f"{what}, call {i + 1}: {found}")
                 break
-    if expected.raised:
-        tally.raised += 1
-    elif metrics["breaks"] or not metrics["calls_compiled"]:
-        tally.eager += 1
-        for reason in [b["reason"] for b in metrics["breaks"]] or ["the plan failed"]:
-            tally.reasons[reason] += 1
-    elif metrics["extern_calls"]:
-        tally.extern += 1
-        tally.externs.update(metrics.get("extern_names", {}))
-    else:
-        tally.native += 1
+    if not tally.stayed_eager(expected, metrics):
+        if metrics["extern_calls"]:
+            tally.extern += 1
+            tally.externs.update(metrics.get("extern_names", {}))
+        else:
+            tally.native += 1
     tally.fallbacks.update(metrics.get("shape_fallback_names", {}))
 
 
