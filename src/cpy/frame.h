@@ -19,12 +19,14 @@ class Frame {
   _PyInterpreterFrame* get() const { return frame_; }
 
   PyCodeObject* code() const;
-  PyObject* function() const;  // the function object that was called
-  PyObject* globals() const;   // a dict
-  PyObject* builtins() const;  // a dict, mostly
-  PyObject* names() const;     // mapping that LOAD_NAME and STORE_NAME use; null in functions
-  bool is_plain_call() const;  // owned by the thread: not a generator's, not one that outlived its call
-  bool is_at_start() const;    // no instruction has run yet
+  PyObject* function() const;    // the function object that was called
+  PyObject* globals() const;     // a dict
+  PyObject* builtins() const;    // a dict, mostly
+  PyObject* names() const;       // mapping that LOAD_NAME and STORE_NAME use; null in functions
+  bool is_plain_call() const;    // owned by the thread: not a generator's, not one that outlived its call
+  bool is_at_start() const;      // no instruction has run yet
+  bool is_of_generator() const;  // in a generator, coroutine or asynchronous generator
+  void set_function(PyObject* function) const;  // takes a reference of its own
 
   PyObject** slots() const;
   int slot_count() const;  // locals plus stack, in use
@@ -36,6 +38,7 @@ class Frame {
   // EXTENDED_ARG.
   void set_executing(int32_t unit) const;
   int32_t executing() const;
+  int32_t next() const;  // where CPython would go on now
 
  private:
   _PyInterpreterFrame* frame_;

@@ -8,6 +8,7 @@
 #include "cpy/code_extra.h"
 #include "cpy/dict.h"
 #include "cpy/frame.h"
+#include "cpy/generator.h"
 #include "cpy/object_dict.h"
 #include "cpy/shared.h"
 #include "cpy/thread.h"
@@ -49,6 +50,13 @@ bool Frame::is_at_start() const {
   return frame_->prev_instr == _PyCode_CODE(frame_->f_code) - 1;
 }
 
+bool Frame::is_of_generator() const {
+  return frame_->owner == FRAME_OWNED_BY_GENERATOR;
+}
+void Frame::set_function(PyObject* function) const {
+  Py_XSETREF(frame_->f_func, reinterpret_cast<PyFunctionObject*>(Py_NewRef(function)));
+}
+
 PyObject** Frame::slots() const {
   return frame_->localsplus;
 }
@@ -67,6 +75,14 @@ void Frame::set_executing(int32_t unit) const {
 }
 int32_t Frame::executing() const {
   return int32_t(frame_->prev_instr - _PyCode_CODE(frame_->f_code));
+}
+
+int32_t Frame::next() const {
+  return executing() + 1;
+}
+
+void set_suspended(PyObject* generator, bool) {
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;
 }
 
 FrameLink::FrameLink(PyThreadState* thread, Frame frame) : thread_(thread), frame_(frame.get()) {

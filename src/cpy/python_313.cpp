@@ -12,6 +12,7 @@
 #include "cpy/dict.h"
 #include "cpy/exception_table.h"
 #include "cpy/frame.h"
+#include "cpy/generator.h"
 #include "cpy/object_dict.h"
 #include "cpy/shared.h"
 #include "cpy/thread.h"
@@ -70,6 +71,13 @@ bool Frame::is_at_start() const {
   return frame_->instr_ptr == _PyCode_CODE(code());
 }
 
+bool Frame::is_of_generator() const {
+  return frame_->owner == FRAME_OWNED_BY_GENERATOR;
+}
+void Frame::set_function(PyObject* function) const {
+  Py_XSETREF(frame_->f_funcobj, Py_NewRef(function));
+}
+
 PyObject** Frame::slots() const {
   return frame_->localsplus;
 }
@@ -88,6 +96,15 @@ void Frame::set_executing(int32_t unit) const {
 }
 int32_t Frame::executing() const {
   return int32_t(frame_->instr_ptr - _PyCode_CODE(code()));
+}
+
+int32_t Frame::next() const {
+  return executing();
+}
+
+void set_suspended(PyObject* generator, bool delegates) {
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state =
+      delegates ? FRAME_SUSPENDED_YIELD_FROM : FRAME_SUSPENDED;
 }
 
 FrameLink::FrameLink(PyThreadState* thread, Frame frame) : thread_(thread), frame_(frame.get()) {

@@ -20,6 +20,15 @@ namespace oxy::driver {
 
 using cpy::Ref;
 
+namespace {
+
+bool nothing_handled() {
+  const Ref handled = Ref::steal(PyErr_GetHandledException());
+  return !handled || handled == Py_None;
+}
+
+}  // namespace
+
 Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
              const CompileOptions& wanted_options, const CustomBackend& backend, const std::string& name)
     : capture_(std::move(capture)), state_(state) {
@@ -64,7 +73,8 @@ std::vector<at::Tensor> Entry::inputs() const {
 }
 
 bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
-  return state == state_ && capture_->guards.check(roots) && !writes_shared_memory();
+  return state == state_ && (!capture_->needs_nothing_handled || nothing_handled()) &&
+         capture_->guards.check(roots) && !writes_shared_memory();
 }
 
 bool Entry::writes_shared_memory() const {
@@ -85,6 +95,7 @@ bool Entry::valid() {
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
   if (!(state == state_)) return state_.difference(state) + " changed";
+  if (capture_->needs_nothing_handled && !nothing_handled()) return "an exception is being handled";
   std::string reason = capture_->guards.explain_failure(roots);
   return reason.empty() && writes_shared_memory()
              ? "an argument that is written to shares memory with another one"

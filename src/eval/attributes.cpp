@@ -286,9 +286,13 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     guards().require(dict_source, CheckKind::Absent, name);
     return attribute_error(object, name);
   }
-  if (is_generator(object)) stop("uses a generator object by its methods");
+  if (is_generator(object)) return generator_attribute(object, name);
   if (is_unknown_traceback(object)) stop("looks into a traceback");
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
+  if (raised_.contains(object) && name_is(name, "__context__")) {
+    rely_on_nothing_handled();
+    return Ref::steal(PyObject_GetAttr(object, name));
+  }
   if (PyModule_Check(object)) {
     PyObject* dict = PyModule_GetDict(object);
     const SourceId source = guards().pinned(dict);
@@ -457,7 +461,11 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
   if (trace::is_trace_tensor(object))
     stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
   if (PyType_Check(object)) stop("sets an attribute of a class");
-  if (PyExceptionInstance_Check(object) && name_is(name, "__traceback__")) stop("replaces a traceback");
+  if (PyExceptionInstance_Check(object) && name_is(name, "__traceback__")) {
+    // What is put there is that exception's own, as good as any: nothing looks into it.
+    if (value && is_unknown_traceback(value) && raised_.contains(object)) return true;
+    stop("replaces a traceback");
+  }
   if (PyModule_Check(object)) {
     pin(object);
     PyObject* dict = PyModule_GetDict(object);

@@ -7,6 +7,7 @@
 
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
+#include "eval/traceback.h"
 
 namespace oxy::eval {
 namespace {
@@ -17,6 +18,20 @@ Ref compiling(Evaluator&, Arguments&) {
 
 Ref not_so(Evaluator&, Arguments&) {
   return boolean(false);
+}
+
+Ref handled_exception(Evaluator& e, Arguments& a) {
+  expect(e, a, "sys.exception", 0, 0);
+  e.rely_on_nothing_handled();
+  Ref handled = Ref::steal(PyErr_GetHandledException());
+  return handled ? handled : Ref::borrow(Py_None);
+}
+
+Ref handled_details(Evaluator& e, Arguments& a) {
+  Ref handled = handled_exception(e, a);
+  if (handled == Py_None) return Ref::steal(PyTuple_Pack(3, Py_None, Py_None, Py_None));
+  return Ref::steal(PyTuple_Pack(3, reinterpret_cast<PyObject*>(Py_TYPE(handled.get())), handled.get(),
+                                 unknown_traceback()));
 }
 
 Ref print_text(Evaluator& e, Arguments&) {
@@ -30,6 +45,8 @@ Ref graph_break(Evaluator& e, Arguments&) {
 // Modules are looked up where the program has loaded them, never imported.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
+    {"sys", "exc_info", &handled_details},
+    {"sys", "exception", &handled_exception},
     {"torch.compiler", "is_compiling", &compiling},
     {"torch.compiler", "is_dynamo_compiling", &compiling},
     {"torch.compiler", "is_exporting", &not_so},

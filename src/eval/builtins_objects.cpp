@@ -4,6 +4,7 @@
 #include "eval/builtin_families.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
 #include "guards/constants.h"
@@ -34,12 +35,18 @@ Ref length(Evaluator& e, Arguments& a) {
   return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
 }
 
+PyObject* class_of_generator(Evaluator& e, PyObject* generator) {
+  if (is_prelude_code(generator_data(generator).frame.pycode())) e.stop("tests the class of an iterator");
+  return reinterpret_cast<PyObject*>(&PyGen_Type);
+}
+
 Ref is_instance(Evaluator& e, Arguments& a) {
   expect(e, a, "isinstance", 2, 2);
-  if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   Ref classes = e.materialize(arg(a, 1));
-  const int result = PyObject_IsInstance(arg(a, 0), classes.get());
+  const int result = is_generator(arg(a, 0))
+                         ? PyObject_IsSubclass(class_of_generator(e, arg(a, 0)), classes.get())
+                         : PyObject_IsInstance(arg(a, 0), classes.get());
   return result < 0 ? Ref() : boolean(result);
 }
 
@@ -96,9 +103,14 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
-  if (is_generator(arg(a, 0))) e.stop("tests the class of a generator");
+  if (is_generator(arg(a, 0))) return e.pin(class_of_generator(e, arg(a, 0)));
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
+}
+
+Ref make_method(Evaluator& e, Arguments& a) {
+  expect(e, a, "types.MethodType", 2, 2);
+  return e.call_real(reinterpret_cast<PyObject*>(&PyMethod_Type), a);
 }
 
 Ref make_super(Evaluator& e, Arguments& a) {
@@ -213,6 +225,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "setattr", &set_attr},
     {"builtins", "delattr", &delete_attr},
     {"builtins", "callable", &is_callable},
+    {"types", "MethodType", &make_method},
     {"builtins", "type", &type_of},
     {"builtins", "super", &make_super},
     {"builtins", "bool", &make_bool},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "cpy/generator.h"
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
@@ -26,10 +27,10 @@ namespace {
 // The thread state that evaluated code may change; put back when capture ends.
 class ThreadState {
  public:
-  ThreadState() : grad_mode_(at::GradMode::is_enabled()), handled_(Ref::steal(PyErr_GetHandledException())) {}
+  ThreadState() : grad_mode_(at::GradMode::is_enabled()), handled_(cpy::handled_here()) {}
   ~ThreadState() {
     at::GradMode::set_enabled(grad_mode_);
-    PyErr_SetHandledException(handled_ && handled_ != Py_None ? handled_.get() : nullptr);
+    PyErr_SetHandledException(handled_.get());
   }
   bool grad_mode() const { return grad_mode_; }
   const Ref& handled() const { return handled_; }
@@ -76,7 +77,7 @@ Evaluator::~Evaluator() = default;
 
 std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
   ThreadState state;
-  handled_before_ = state.handled();
+  handled_before_ = Ref::steal(PyErr_GetHandledException());
   PyObject* callable = roots[0];
   const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   const size_t positional = roots.size() - 1 - keyword_count;
@@ -126,7 +127,7 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
 
 std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64_t stop_at) {
   ThreadState state;
-  handled_before_ = state.handled();
+  handled_before_ = Ref::steal(PyErr_GetHandledException());
   stop_at_ = stop_at;
   Frame frame;
   frame.code_object = Ref::borrow(reinterpret_cast<PyObject*>(roots.code));
@@ -161,17 +162,21 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
     for (size_t i = 0; i < frame.locals.size(); ++i) results.push_back({frame.locals[i], frame.unread[i]});
     for (Ref& entry : frame.stack) results.push_back({std::move(entry)});
   }
-  Ref handled = Ref::steal(PyErr_GetHandledException());
+  Ref handled = cpy::handled_here();
   if (handled != state.handled()) {
     // The outer exception, which is what a handler's end goes back to, lies on the stack.
-    if (handled && handled != Py_None && !is_external(handled.get()))
-      stop("ends inside an exception handler");
+    if (handled && !is_external(handled.get())) stop("ends inside an exception handler");
     capture_->changes_handled = true;
     handled_after_ = std::move(handled);
   }
   finish(results, flow == Flow::Returned ? EndKind::Return : EndKind::Break, frame.instruction().offset);
   outermost_ = nullptr;
   return std::move(capture_);
+}
+
+void Evaluator::rely_on_nothing_handled() {
+  if (handled_before_ && handled_before_ != Py_None) stop("looks at exceptions while one is being handled");
+  capture_->needs_nothing_handled = true;
 }
 
 void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t offset) {
@@ -185,7 +190,7 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
     capture_->results.push_back(result.value && result.unread != guards::kNoSource
                                     ? builder.external(result.unread)
                                     : builder.build(result.value.get()));
-  if (handled_after_ && handled_after_ != Py_None) capture_->handled = builder.build(handled_after_.get());
+  if (handled_after_) capture_->handled = builder.build(handled_after_.get());
   for (const auto& [object, overlay] : attribute_effects_) {
     for (const auto& [name, value] : overlay) {
       PyObject* current = nullptr;

@@ -54,8 +54,9 @@ struct Capture {
   int64_t instructions = 0;
   bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
   Template handled;              // (Null: none)
-  int final_grad_mode = -1;      // 0 or 1 if the segment ends in another grad mode than it began in
-  std::vector<std::string> inlined;  // code objects, for explain()
+  bool needs_nothing_handled = false;  // valid while the thread handles no exception
+  int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
+  std::vector<std::string> inlined;    // code objects, for explain()
 };
 
 struct CaptureOptions {

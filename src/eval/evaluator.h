@@ -185,7 +185,11 @@ class Evaluator {
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.contains(function); }
   bool accepts(PyObject* function, const Arguments& arguments);  // whether it can be called with them
   bool bind_arguments(PyObject* function, Arguments arguments, Frame& frame);
-  Ref run_generator(PyObject* generator, PyObject* sent, bool* error);  // null, no error: finished
+  // Null, no error: finished. `sent` null: the pending error is thrown.
+  Ref run_generator(PyObject* generator, PyObject* sent, bool* error);
+  bool close_generator(PyObject* generator);
+  Ref generator_attribute(PyObject* generator, PyObject* name);
+  Ref call_generator_method(PyObject* generator, std::string_view name, const Arguments& arguments);
 
   // --- interpreter.cpp
   Ref first_local(Frame& frame) { return frame.locals.empty() ? Ref() : local(frame, 0); }
@@ -197,6 +201,10 @@ class Evaluator {
   guards::GuardSet& guards() { return capture_->guards; }
   Frame* frame() { return frame_; }
   [[noreturn]] void stop(std::string reason, std::string hint = "") const;
+
+  // What a program sees of the exception being handled, and of those in its context, holds as long as no
+  // other was being handled at the start.
+  void rely_on_nothing_handled();
 
   // --- effects.cpp
   void record_attribute_effect(PyObject* object, PyObject* name, PyObject* value);
@@ -217,9 +225,13 @@ class Evaluator {
   Flow step_names(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_generator(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_match(Frame& frame, const bytecode::Instruction& instruction);
+  Ref throw_into_receiver(GeneratorData& data, Ref* returned);
   // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
   void close_abandoned();
   Ref read_attribute(PyObject* object, PyObject* name);
+  // The exception to raise for what a program gives: an instance, or one made of a class. False: an error is
+  // set.
+  bool instantiate(Ref& exception);
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before

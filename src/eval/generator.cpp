@@ -1,6 +1,8 @@
 #include "eval/generator.h"
 
 #include "base/error.h"
+#include "cpy/generator.h"
+#include "eval/objects.h"
 #include "eval/pending_error.h"
 #include "eval/prelude.h"
 #include "eval/stack.h"
@@ -11,6 +13,24 @@ namespace {
 struct GeneratorObject {
   PyObject_HEAD GeneratorData* data;
 };
+
+// An error that is thrown into a generator has what the generator is handling as its context.
+void chain_to_handled() {
+  if (!cpy::handled_here()) return;
+  Ref value;
+  {
+    PendingError pending;
+    value = Ref::borrow(pending.value());
+  }
+  PyErr_Clear();
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.get())), value.get());
+}
+
+void end_frame(Frame& frame) {
+  const std::vector<Ref> locals = std::move(frame.locals), stack = std::move(frame.stack);
+  frame.locals.clear();
+  frame.stack.clear();
+}
 
 // Whether closing the generator would run code of its own: the handler that turns StopIteration into an
 // error, which surrounds generators from Python 3.12 on, is none.
@@ -55,9 +75,20 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
+// Methods have a name and an object for the evaluator to find: generator_methods.cpp.
+PyObject* refuse(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_SystemError, "only the evaluator can advance this generator");
+  return nullptr;
+}
+
 PyTypeObject* generator_type() {
   static PyTypeObject* type = [] {
-    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)}, {0, nullptr}};
+    static PyMethodDef methods[] = {
+        {"send", &refuse, METH_O, nullptr},     {"throw", &refuse, METH_O, nullptr},
+        {"close", &refuse, METH_O, nullptr},    {"__next__", &refuse, METH_O, nullptr},
+        {"__iter__", &refuse, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)}, {Py_tp_methods, methods}, {0, nullptr}};
     static PyType_Spec spec = {"oxyfuel.generator", sizeof(GeneratorObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -84,6 +115,12 @@ GeneratorData& generator_data(PyObject* object) {
   return *reinterpret_cast<GeneratorObject*>(object)->data;
 }
 
+bool waits_for_another(const GeneratorData& data) {
+  const Frame& frame = data.frame;
+  return data.state == GeneratorState::Suspended && frame.current > 0 &&
+         frame.code->instructions[frame.current - 1].op == bytecode::Op::Send;
+}
+
 void Evaluator::close_abandoned() {
   Ref type, value, traceback;
   PyErr_Fetch(type.out(), value.out(), traceback.out());
@@ -91,11 +128,16 @@ void Evaluator::close_abandoned() {
     std::unique_ptr<GeneratorData> data = std::move(abandoned_->front());
     abandoned_->erase(abandoned_->begin());
     Frame& frame = data->frame;
-    if (frame.current > 0 && frame.code->instructions[frame.current - 1].op == bytecode::Op::Send)
+    if (waits_for_another(*data))
       stop("a generator is dropped inside a try or with block while it waits for another");
     PyErr_SetNone(PyExc_GeneratorExit);
     // No object leads to the data any more, so nothing can reach it while it runs.
-    const Flow flow = unwind(frame) ? run(frame) : Flow::Raised;
+    Flow flow = Flow::Raised;
+    {
+      const cpy::HandledItem item(data->handled);
+      chain_to_handled();
+      if (unwind(frame)) flow = run(frame);
+    }
     if (flow == Flow::Yielded) stop("a generator that is dropped yields");
     if (flow == Flow::Raised) {
       const bool closed =
@@ -107,10 +149,62 @@ void Evaluator::close_abandoned() {
   PyErr_Restore(type.release(), value.release(), traceback.release());
 }
 
+// A value: what the receiver yields for it. Null: the generator goes on, with `returned` if that is set, else
+// with the error that is.
+Ref Evaluator::throw_into_receiver(GeneratorData& data, Ref* returned) {
+  Frame& frame = data.frame;
+  Ref receiver = frame.stack.back();
+  const bool generator = is_generator(receiver.get());
+  // What the prelude stands for has no throw(), as C iterators have none.
+  if (generator && is_prelude_code(generator_data(receiver.get()).frame.pycode())) return {};
+  if (!generator && is_builtin_iterator(receiver.get())) return {};
+  if (!generator) stop("an exception is thrown into a generator that waits for another object");
+  if (PyErr_ExceptionMatches(PyExc_GeneratorExit)) {
+    Ref type, value, traceback;
+    PyErr_Fetch(type.out(), value.out(), traceback.out());
+    data.state = GeneratorState::Running;
+    if (close_generator(receiver.get())) PyErr_Restore(type.release(), value.release(), traceback.release());
+    data.state = GeneratorState::Suspended;
+    return {};
+  }
+  if constexpr (PY_VERSION_HEX >= 0x030C0000)
+    stop("an exception is thrown into a generator that waits for another");
+  data.state = GeneratorState::Running;
+  bool error = false;
+  Ref value = run_generator(receiver.get(), nullptr, &error);
+  data.state = GeneratorState::Suspended;
+  if (value) return value;
+  frame.stack.pop_back();
+  if (error) return {};
+  *returned = generator_data(receiver.get()).returned;
+  jump(frame, frame.code->instructions[frame.current - 1].arg);
+  return {};
+}
+
+bool Evaluator::close_generator(PyObject* generator) {
+  GeneratorData& data = generator_data(generator);
+  if (data.state == GeneratorState::Created) {
+    data.state = GeneratorState::Finished;
+    end_frame(data.frame);
+  }
+  if (data.state == GeneratorState::Finished) return true;
+  PyErr_SetNone(PyExc_GeneratorExit);
+  bool error = false;
+  if (run_generator(generator, nullptr, &error)) {
+    PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
+    return false;
+  }
+  if (error && !PyErr_ExceptionMatches(PyExc_StopIteration) && !PyErr_ExceptionMatches(PyExc_GeneratorExit))
+    return false;
+  PyErr_Clear();
+  return true;
+}
+
 Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   Ref hold = Ref::borrow(generator);
   GeneratorData& data = generator_data(generator);
   if (data.state == GeneratorState::Finished) {
+    *error = sent == nullptr;
     data.returned = Ref::borrow(Py_None);
     return {};
   }
@@ -121,33 +215,40 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
     *error = true;
     return {};
   }
-  if (data.state == GeneratorState::Suspended) data.frame.stack.push_back(Ref::borrow(sent));
-  data.state = GeneratorState::Running;
-  const Flow flow = run(data.frame);
-  if (flow == Flow::Raised) {
-    data.state = GeneratorState::Finished;
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
-      Ref stop_iteration;
-      {
-        PendingError pending;
-        stop_iteration = Ref::borrow(pending.value());
-      }
-      PyErr_Clear();
-      PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
-      PendingError pending;
-      PyException_SetCause(pending.value(), stop_iteration.new_reference());
-      PyException_SetContext(pending.value(), stop_iteration.release());
-    }
-    *error = true;
-    return {};
+  Frame& frame = data.frame;
+  Flow flow = Flow::Raised;
+  Ref returned;
+  if (!sent && waits_for_another(data)) {
+    if (Ref value = throw_into_receiver(data, &returned)) return value;
+    sent = returned.get();
   }
-  Ref value = pop(data.frame);
+  data.state = GeneratorState::Running;
+  {
+    const cpy::HandledItem item(data.handled);
+    if (sent) frame.stack.push_back(Ref::borrow(sent));
+    if (!sent) chain_to_handled();
+    if (sent || unwind(frame)) flow = run(frame);
+  }
   if (flow == Flow::Yielded) {
     data.state = GeneratorState::Suspended;
-    return value;
+    return pop(frame);
   }
   data.state = GeneratorState::Finished;
-  data.returned = std::move(value);
+  if (flow == Flow::Returned) data.returned = pop(frame);
+  end_frame(frame);
+  *error = flow == Flow::Raised;
+  if (*error && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+    Ref stop_iteration;
+    {
+      PendingError pending;
+      stop_iteration = Ref::borrow(pending.value());
+    }
+    PyErr_Clear();
+    PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
+    PendingError pending;
+    PyException_SetCause(pending.value(), stop_iteration.new_reference());
+    PyException_SetContext(pending.value(), stop_iteration.release());
+  }
   return {};
 }
 
@@ -158,9 +259,6 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
     case Op::Resume:
       return Flow::Next;
     case Op::ReturnGenerator:
-      if (&frame == outermost_) stop("the frame of a generator runs in eager");
-      stack.push_back(Ref::borrow(Py_None));
-      return Flow::Next;
     case Op::YieldValue:
       if (&frame == outermost_) stop("the frame of a generator runs in eager");
       return Flow::Yielded;

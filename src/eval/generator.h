@@ -15,13 +15,16 @@ struct GeneratorData {
   Frame frame;
   GeneratorState state = GeneratorState::Created;
   Ref returned;  // the value of its return statement, once finished
+  Ref handled;   // the exception that it is handling while it is suspended, or null
   // Where it goes if it dies suspended inside a try or with block, for the evaluator to close it.
   std::weak_ptr<AbandonedGenerators> abandoned;
 };
 
-// A new generator object over a frame whose arguments are bound.
+// A new generator object over a frame that has run up to its ReturnGenerator.
 Ref make_generator(std::unique_ptr<GeneratorData> data);
 bool is_generator(PyObject* object);
 GeneratorData& generator_data(PyObject* object);
+// Whether it is suspended in a `yield from`; what it waits for is the topmost entry of its stack.
+bool waits_for_another(const GeneratorData& data);
 
 }  // namespace oxy::eval

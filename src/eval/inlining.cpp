@@ -174,6 +174,7 @@ Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
     auto data = std::make_unique<GeneratorData>();
     data->abandoned = abandoned_;
     if (!bind_arguments(function, std::move(arguments), data->frame)) return {};
+    if (run(data->frame) != Flow::Yielded) return {};
     return make_generator(std::move(data));
   }
   Frame frame;

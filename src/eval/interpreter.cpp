@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cpy/generator.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/stack.h"
@@ -11,6 +12,13 @@ namespace oxy::eval {
 namespace {
 
 constexpr int64_t kInstructionsBetweenSignals = 1024;
+
+bool has_finalizer(PyObject* object) {
+  if (!object || !Py_TYPE(object)->tp_finalize) return false;
+  const bool generator =
+      PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyAsyncGen_CheckExact(object);
+  return !generator || !cpy::has_ended(object);
+}
 
 }  // namespace
 
@@ -40,6 +48,10 @@ Ref& Evaluator::local(Frame& frame, int32_t index) {
 
 void Evaluator::overwrite_local(Frame& frame, int32_t index, Ref value) {
   const auto i = static_cast<size_t>(index);
+  // The interpreter's own frame holds it until the segment has ended: what its finalizer does would come
+  // late.
+  if (&frame == outermost_ && has_finalizer(frame.locals[i].get()))
+    stop("drops an object that has a finalizer");
   if (!frame.unread.empty()) frame.unread[i] = guards::kNoSource;
   frame.locals[i] = std::move(value);
 }

@@ -1,6 +1,7 @@
 // Raising, catching, and with blocks.
 #include <fmt/format.h>
 
+#include "cpy/generator.h"
 #include "eval/evaluator.h"
 #include "eval/stack.h"
 #include "eval/traceback.h"
@@ -30,6 +31,18 @@ bool Evaluator::unwind(Frame& frame) {
   return false;
 }
 
+bool Evaluator::instantiate(Ref& exception) {
+  if (!PyExceptionClass_Check(exception.get())) return true;
+  Ref made = call_positional(exception.get(), {});
+  if (made && !PyExceptionInstance_Check(made.get())) {
+    PyErr_Format(PyExc_TypeError, "calling %R should have returned an instance of BaseException, not %R",
+                 exception.get(), reinterpret_cast<PyObject*>(Py_TYPE(made.get())));
+    return false;
+  }
+  exception = std::move(made);
+  return static_cast<bool>(exception);
+}
+
 Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   switch (in.op) {
@@ -41,26 +54,14 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
         return Flow::Raised;
       }
       if (exception == handled_before_) stop("raises again an exception caught before the captured region");
-      auto instance = [&](Ref& e) {
-        if (!PyExceptionClass_Check(e.get())) return true;
-        Ref made = call_positional(e.get(), {});
-        if (made && !PyExceptionInstance_Check(made.get())) {
-          PyErr_Format(PyExc_TypeError,
-                       "calling %R should have returned an instance of BaseException, not %R", e.get(),
-                       reinterpret_cast<PyObject*>(Py_TYPE(made.get())));
-          return false;
-        }
-        e = std::move(made);
-        return static_cast<bool>(e);
-      };
-      if (!instance(exception)) return Flow::Raised;
+      if (!instantiate(exception)) return Flow::Raised;
       if (!PyExceptionInstance_Check(exception.get())) {
         PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
         return Flow::Raised;
       }
       if (is_external(exception.get())) stop("raises an exception object made before the call");
       if (cause) {
-        if (cause != Py_None && !instance(cause)) return Flow::Raised;
+        if (cause != Py_None && !instantiate(cause)) return Flow::Raised;
         if (cause != Py_None && !PyExceptionInstance_Check(cause.get())) {
           PyErr_SetString(PyExc_TypeError, "exception causes must derive from BaseException");
           return Flow::Raised;
@@ -79,7 +80,7 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
     }
     case Op::PushExcInfo: {
       Ref exception = pop(frame);
-      Ref previous = Ref::steal(PyErr_GetHandledException());
+      Ref previous = cpy::handled_here();
       stack.push_back(previous ? std::move(previous) : Ref::borrow(Py_None));
       PyErr_SetHandledException(exception.get());
       stack.push_back(std::move(exception));

@@ -1,6 +1,7 @@
 #include "eval/template.h"
 
 #include "base/error.h"
+#include "cpy/generator.h"
 #include "eval/objects.h"
 
 namespace oxy::eval {
@@ -162,11 +163,43 @@ Ref Rebuilder::make(size_t index) {
       object = Ref::steal(PyFunction_New(code.get(), globals.get()));
       break;
     }
+    case ObjectKind::Generator: {
+      Ref code = build(t.items[0]), globals = build(t.items[1]);
+      object = cpy::new_generator(reinterpret_cast<PyCodeObject*>(code.get()), globals.get());
+      break;
+    }
   }
   if (!object) return {};
   made_[index] = object;
   if (!filled && !fill(index, object.get())) return {};
   return object;
+}
+
+bool Rebuilder::fill_generator(const ObjectTemplate& t, PyObject* generator) {
+  const auto* code = reinterpret_cast<PyCodeObject*>(t.items[0].object.get());
+  Ref function = build(t.items[2]), handled = build(t.items[3]);
+  if (!function) return false;
+  for (const char* name : {"__name__", "__qualname__"}) {
+    Ref value = Ref::steal(PyObject_GetAttrString(function.get(), name));
+    if (!value || PyObject_SetAttrString(generator, name, value.get()) < 0) return false;
+  }
+  if (t.items[4].object == Py_None)
+    return static_cast<bool>(Ref::steal(PyObject_CallMethod(generator, "close", nullptr)));
+  std::vector<Ref> values;
+  for (size_t i = 7; i < t.items.size(); ++i) {
+    values.push_back(build(t.items[i]));
+    if (!values.back() && t.items[i].kind != TemplateKind::Null) return false;
+  }
+  const std::span<const Ref> all = values;
+  const auto locals = static_cast<size_t>(code->co_nlocalsplus);
+  cpy::suspend(generator, {.function = function.get(),
+                           .next = static_cast<int32_t>(PyLong_AsLong(t.items[4].object.get())),
+                           .started = t.items[5].object == Py_True,
+                           .delegates = t.items[6].object == Py_True,
+                           .locals = all.first(locals),
+                           .stack = all.subspan(locals),
+                           .handled = handled.get()});
+  return true;
 }
 
 bool Rebuilder::fill(size_t index, PyObject* object) {
@@ -241,6 +274,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
       }
       return true;
     }
+    case ObjectKind::Generator:
+      return fill_generator(t, object);
     default:
       throw InternalError("an object template that is filled in place");
   }

@@ -43,7 +43,10 @@ enum class ObjectKind : uint8_t {
   DefaultDict,  // items: factory, key, value pairs
   Iterator,     // `type`: over a dict or set, items: the container (none if the iterator was exhausted), how
                 // many items it has given
-  Reduced,      // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
+  Generator,  // items: code, globals, function, the exception it handles, where it goes on (code units; None:
+              // it has ended), whether it has started, whether it waits for another, then as many locals as
+              // the code has and its stack
+  Reduced,  // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
 };
 
 struct ObjectTemplate {
@@ -69,6 +72,7 @@ class Rebuilder {
  private:
   cpy::Ref make(size_t index);
   bool fill(size_t index, PyObject* object);
+  bool fill_generator(const ObjectTemplate& t, PyObject* generator);
 
   const TemplateObjects& objects_;
   std::span<const cpy::Ref> externals_;

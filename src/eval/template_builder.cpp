@@ -8,6 +8,7 @@
 #include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/prelude.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -24,6 +25,11 @@ bool same_order(PyObject* a, PyObject* b) {
 // descriptor.__get__ of the descriptor that a bound C method was made by; null if there is none.
 Ref method_binder(PyCFunctionObject* method) {
   PyTypeObject* type = Py_TYPE(method->m_self);
+  if (is_generator(method->m_self)) {
+    Ref descriptor =
+        Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyGen_Type), method->m_ml->ml_name));
+    return Ref::steal(PyObject_GetAttrString(descriptor.get(), "__get__"));
+  }
   Ref name = Ref::steal(PyUnicode_InternFromString(method->m_ml->ml_name));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     PyObject* owner = PyTuple_GET_ITEM(type->tp_mro, i);
@@ -132,7 +138,7 @@ Template TemplateBuilder::build(PyObject* object) {
   if (of_code || ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))
     return constant(object);
   if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
-  if (is_generator(object)) evaluator_.stop("a generator outlives the captured region");
+  if (is_generator(object)) return generator(object);
 
   auto with_items = [&](ObjectKind kind, PyObject* type, auto&& visit) -> Template {
     const int32_t index = reserve(object, kind, type);
@@ -240,6 +246,27 @@ Template TemplateBuilder::reduced(PyObject* object) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)
     items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));
   if (items.size() == 3 && PyTuple_GET_ITEM(parts.get(), 2) == Py_None) items.pop_back();
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  return {TemplateKind::Object, index, {}};
+}
+
+Template TemplateBuilder::generator(PyObject* object) {
+  const GeneratorData& data = generator_data(object);
+  const Frame& frame = data.frame;
+  if (is_prelude_code(frame.pycode()))
+    evaluator_.stop("an iterator over what the evaluator makes outlives the captured region");
+  if (data.state == GeneratorState::Running) evaluator_.stop("a generator ends the captured region");
+  const bool finished = data.state == GeneratorState::Finished;
+  const auto flag = [&](bool value) { return constant(value ? Py_True : Py_False); };
+  const int32_t index = reserve(object, ObjectKind::Generator);
+  std::vector<Template> items = {constant(frame.code_object.get()), constant(frame.globals.get()),
+                                 build(frame.function.get()), build(data.handled.get())};
+  items.push_back(finished ? constant(Py_None)
+                           : constant(Ref::steal(PyLong_FromLong(frame.instruction().end)).get()));
+  items.push_back(flag(data.state == GeneratorState::Suspended));
+  items.push_back(flag(waits_for_another(data)));
+  for (const Ref& local : frame.locals) items.push_back(build(local.get()));
+  for (const Ref& entry : frame.stack) items.push_back(build(entry.get()));
   capture_.objects[static_cast<size_t>(index)].items = std::move(items);
   return {TemplateKind::Object, index, {}};
 }

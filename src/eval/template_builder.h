@@ -23,6 +23,7 @@ class TemplateBuilder {
   Template instance(PyObject* object);
   Template container_iterator(PyObject* object);
   Template reduced(PyObject* object);
+  Template generator(PyObject* object);
 
   Evaluator& evaluator_;
   Capture& capture_;

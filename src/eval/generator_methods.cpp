@@ -1,0 +1,86 @@
+// What a program can do with a generator object besides iterating over it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "eval/generator.h"
+#include "eval/prelude.h"
+#include "eval/traceback.h"
+
+namespace oxy::eval {
+namespace {
+
+constexpr std::array<std::string_view, 5> kMethods = {"send", "throw", "close", "__next__", "__iter__"};
+
+void set_stop_iteration(const Ref& returned) {
+  if (returned == Py_None) {
+    PyErr_SetNone(PyExc_StopIteration);
+    return;
+  }
+  // A tuple or an exception would be taken apart.
+  Ref stop = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, returned.get()));
+  if (stop) PyErr_SetObject(PyExc_StopIteration, stop.get());
+}
+
+}  // namespace
+
+Ref Evaluator::generator_attribute(PyObject* generator, PyObject* name) {
+  const char* utf8 = PyUnicode_AsUTF8(name);
+  const std::string_view text = utf8 ? utf8 : "";
+  const GeneratorData& data = generator_data(generator);
+  // The class that it stands for has other attributes.
+  if (is_prelude_code(data.frame.pycode())) stop(fmt::format("reads attribute {} of an iterator", text));
+  if (std::find(kMethods.begin(), kMethods.end(), text) != kMethods.end())
+    return Ref::steal(PyObject_GetAttr(generator, name));
+  if (text == "__class__") return pin(reinterpret_cast<PyObject*>(&PyGen_Type));
+  if (_PyType_Lookup(&PyGen_Type, name)) stop(fmt::format("reads attribute {} of a generator", text));
+  PyErr_Format(PyExc_AttributeError, "'generator' object has no attribute '%U'", name);
+  return {};
+}
+
+Ref Evaluator::call_generator_method(PyObject* generator, std::string_view name, const Arguments& arguments) {
+  const std::vector<Ref>& given = arguments.positional;
+  const size_t least = name == "send" || name == "throw" ? 1 : 0;
+  const size_t most = name == "throw" ? 3 : least;
+  if (!arguments.keywords.empty() || given.size() < least || given.size() > most)
+    stop(fmt::format("calls {} of a generator with unusual arguments", name));
+  GeneratorData& data = generator_data(generator);
+  if (name == "__iter__") return Ref::borrow(generator);
+  if (name == "close") {
+    if (data.state == GeneratorState::Running) {
+      PyErr_SetString(PyExc_ValueError, "generator already executing");
+      return {};
+    }
+    return close_generator(generator) ? Ref::borrow(Py_None) : Ref();
+  }
+  PyObject* sent = name == "send" ? given[0].get() : Py_None;
+  if (name == "throw") {
+    Ref exception = given[0];
+    if (given.size() == 3 && given[2] != Py_None && !is_unknown_traceback(given[2].get()))
+      stop("throws an exception with a traceback into a generator");
+    const bool has_value = given.size() > 1 && given[1] != Py_None;
+    if (has_value) {
+      if (!PyExceptionClass_Check(exception.get()) || !PyExceptionInstance_Check(given[1].get()) ||
+          !PyObject_TypeCheck(given[1].get(), reinterpret_cast<PyTypeObject*>(exception.get())))
+        stop("calls throw of a generator with unusual arguments");
+      exception = given[1];
+    }
+    if (!PyExceptionClass_Check(exception.get()) && !PyExceptionInstance_Check(exception.get()))
+      stop("calls throw of a generator with unusual arguments");
+    if (!instantiate(exception)) return {};
+    if (is_external(exception.get())) stop("raises an exception object made before the call");
+    PyObject* type = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())));
+    PyErr_Restore(type, exception.release(), nullptr);
+    sent = nullptr;
+  } else if (data.state == GeneratorState::Created && sent != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started generator");
+    return {};
+  }
+  bool error = false;
+  Ref value = run_generator(generator, sent, &error);
+  if (!value && !error) set_stop_iteration(data.returned);
+  return value;
+}
+
+}  // namespace oxy::eval
