@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -38,16 +39,20 @@ constexpr size_t kMostVariants = 4;
 class Backward final : public runtime::BackwardProgram {
  public:
   Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
-           const CompileOptions& options, Dump dump)
+           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump)
       : graph_(std::move(graph)),
         constants_(std::move(constants)),
         gradients_(std::move(gradients)),
+        ownership_{runtime::kAllOutputs, std::move(released_inputs)},
         options_(options),
         dump_(std::move(dump)) {}
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent) override {
     const Variant& variant = compiled_for(std::move(absent));
+    for (size_t t = 0; t < tangents.size(); ++t)
+      if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
+        tangents[t] = runtime::zero_tangent(this->tangents[t]);
     // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
     std::vector<at::Tensor> gradients(gradients_.size());
     for (size_t i = 0; i < gradients.size(); ++i)
@@ -67,8 +72,15 @@ class Backward final : public runtime::BackwardProgram {
     return gradients_[gradient] < 0 ? nullptr : &graph_.outputs[static_cast<size_t>(gradients_[gradient])];
   }
 
+  bool is_passed_on(size_t input) const {
+    return std::ranges::any_of(graph_.outputs, [&](const graph::Output& output) {
+      return output.kind == OutputKind::InputAlias && static_cast<size_t>(output.alias) == input;
+    });
+  }
+
   struct Variant {
     std::unique_ptr<CompiledGraph> compiled;
+    bool reads_all_tangents = true;
     graph::Graph graph;  // what is interpreted where there is nothing compiled
   };
 
@@ -85,8 +97,11 @@ class Backward final : public runtime::BackwardProgram {
       if (variants_.size() >= kMostVariants) absent.clear();
       if (const Variant* known = find(absent)) return *known;
     }
-    graph::Graph graph = absent.empty() ? graph_ : without(absent);
-    auto variant = std::make_unique<Variant>(compile(graph));
+    std::optional<graph::Graph> reduced = absent.empty() ? std::nullopt : without(absent);
+    auto variant = std::make_unique<Variant>();
+    variant->reads_all_tangents = !reduced;
+    graph::Graph graph = reduced ? std::move(*reduced) : graph_;
+    variant->compiled = compile(graph);
     if (!variant->compiled) variant->graph = std::move(graph);
     const std::lock_guard<std::mutex> lock(mutex_);
     return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
@@ -97,7 +112,8 @@ class Backward final : public runtime::BackwardProgram {
     return it == variants_.end() ? nullptr : it->second.get();
   }
 
-  graph::Graph without(const std::vector<bool>& absent) const {
+  // None where an absent gradient has to come as zeros.
+  std::optional<graph::Graph> without(const std::vector<bool>& absent) const {
     const size_t saved = graph_.inputs.size() - absent.size();
     std::vector<bool> is_gradient(graph_.inputs.size()), is_absent(graph_.inputs.size());
     for (size_t t = 0; t < absent.size(); ++t) {
@@ -109,13 +125,13 @@ class Backward final : public runtime::BackwardProgram {
       if (strict()) graph::verify(result, true);
       return result;
     } catch (const Unsupported&) {
-      return graph_;
+      return std::nullopt;
     }
   }
 
   std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const {
     try {
-      return compile_functional(graph, constants_, {}, options_, dump_, "backward_");
+      return compile_functional(graph, constants_, {}, options_, dump_, "backward_", ownership_);
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {
@@ -139,6 +155,7 @@ class Backward final : public runtime::BackwardProgram {
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
   std::vector<int32_t> gradients_;
+  Ownership ownership_;
   CompileOptions options_;
   Dump dump_;
   std::mutex mutex_;
@@ -271,12 +288,15 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   std::vector<graph::Output> outputs(
       halves.forward.outputs.begin(),
       halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
+  std::vector<bool> released(halves.backward.inputs.size(), true);
+  for (size_t i = 0; i < halves.saved.size(); ++i)
+    released[i] = halves.saved[i].kind == SavedValue::Kind::Extra;
   auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants,
-                                             std::move(gradients), options, dump);
+                                             std::move(gradients), std::move(released), options, dump);
   backward->tangents = std::move(tangents);
   for (auto& gradient : joint.gradients) backward->flows.push_back(std::move(gradient.tangents));
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
-                                    dump, "forward_", joint.forward_outputs);
+                                    dump, "forward_", {joint.forward_outputs, {}});
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
                                                std::move(outputs), std::move(halves.saved));
 }

@@ -155,7 +155,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                                                   std::span<const at::Tensor> weights,
                                                   const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage, size_t visible_outputs) {
+                                                  const std::string& stage, const Ownership& ownership) {
   if (options.backend == Backend::Eager)
     return std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants));
   Metrics& m = metrics();
@@ -184,6 +184,9 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
     sched::Options schedule_options;
     schedule_options.threads = at::get_num_threads();
     schedule_options.fuse = options.fuse;
+    if (!ownership.released_inputs.empty())
+      for (const int32_t input : frozen.inputs)
+        schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);
     const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
     schedule_options.log = wanted ? &schedule_text : nullptr;
     plan = sched::schedule(std::move(program), codegen::host_target(), schedule_options);
@@ -205,8 +208,8 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
     library = jit::default_compiler().compile(plan.kernels);
   }
   Span span("prepare");
-  auto executable = std::make_unique<runtime::Executable>(std::move(plan), std::move(library),
-                                                          std::move(frozen.constants), visible_outputs);
+  auto executable = std::make_unique<runtime::Executable>(
+      std::move(plan), std::move(library), std::move(frozen.constants), ownership.visible_outputs);
   m.arena_bytes += executable->arena_bytes();
   m.packed_bytes += frozen.constant_bytes;
   return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),

@@ -48,12 +48,17 @@ class CompiledGraph {
 std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
                                        const CompileOptions& options, const std::string& name);
 
+// What a graph's caller does with the tensors that cross its border.
+struct Ownership {
+  size_t visible_outputs = runtime::kAllOutputs;  // the others are for the library alone
+  std::vector<bool> released_inputs;              // by input: run_and_release gets the only reference
+};
+
 // The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped
-// files. Outputs from `visible_outputs` on are for the library alone.
+// files.
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                                                   std::span<const at::Tensor> weights,
                                                   const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage,
-                                                  size_t visible_outputs = runtime::kAllOutputs);
+                                                  const std::string& stage, const Ownership& ownership = {});
 
 }  // namespace oxy::driver

@@ -20,6 +20,7 @@ enum class Storage : uint8_t {
   Input,     // the caller's tensor number `slot`
   Constant,  // the tensor with handle `slot`
   Arena,     // bytes [arena_offset, + size) of the call's arena, 64-byte aligned
+  Temporary,  // allocated at the first step that uses it, gone with its Free
   Output,    // allocated afresh for the caller
   Extern,    // owned by the tensor an extern call returned
 };
@@ -68,7 +69,7 @@ struct Call {
   std::vector<BufferId> outputs;  // kNoBuffer: unused. Arena and Output buffers are filled in place.
 };
 
-// The last use of an extern-owned buffer has passed.
+// The last use of a temporary or extern-owned buffer has passed.
 struct Free {
   BufferId buffer = kNoBuffer;
 };

@@ -24,6 +24,8 @@ std::string_view name(Storage storage) {
       return "constant";
     case Storage::Arena:
       return "arena";
+    case Storage::Temporary:
+      return "temporary";
     case Storage::Output:
       return "output";
     case Storage::Extern:

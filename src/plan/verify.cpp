@@ -76,6 +76,7 @@ class Verifier {
                 "it reaches past the end of the arena");
         break;
       }
+      case Storage::Temporary:
       case Storage::Output:
       case Storage::Extern:
         break;
@@ -138,7 +139,9 @@ class Verifier {
   }
 
   void verify(const Free& step) {
-    require(buffer(step.buffer).storage == Storage::Extern, "only what an extern call returned is freed");
+    const Storage storage = buffer(step.buffer).storage;
+    require(storage == Storage::Extern || storage == Storage::Temporary,
+            "only temporaries and what an extern call returned are freed");
     require(defined_[static_cast<size_t>(step.buffer)], "a buffer is freed before it exists");
     defined_[static_cast<size_t>(step.buffer)] = false;
   }

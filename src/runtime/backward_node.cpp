@@ -20,21 +20,28 @@ std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
   return result;
 }
 
-// A gradient as the compiled graph wants it: eager may hand over none at all, or an expanded or transposed
-// one.
+at::Tensor empty_tangent(const TensorMeta& wanted) {
+  return at::empty_strided(
+      constants_of(wanted.sizes), constants_of(wanted.strides),
+      at::TensorOptions(dtype_to_torch(wanted.dtype)).device(device_to_torch(wanted.device)));
+}
+
+// A gradient as the compiled graph wants it: eager may hand over an expanded or transposed one.
 at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
   const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
   const c10::ScalarType type = dtype_to_torch(wanted.dtype);
-  if (gradient.defined() && gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
+  if (gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
       gradient.strides() == c10::IntArrayRef(strides) && !gradient.is_neg() && !gradient.is_conj() &&
       !gradient._is_zerotensor())
     return gradient;
-  at::Tensor result =
-      at::empty_strided(sizes, strides, at::TensorOptions(type).device(device_to_torch(wanted.device)));
-  return gradient.defined() ? result.copy_(gradient) : result.zero_();
+  return empty_tangent(wanted).copy_(gradient);
 }
 
 }  // namespace
+
+at::Tensor zero_tangent(const TensorMeta& wanted) {
+  return empty_tangent(wanted).zero_();
+}
 
 void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
   saved_.emplace_back(tensor, is_output);
@@ -78,7 +85,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
       absent.resize(gradients.size());
       absent[i] = true;
     }
-    tangents.push_back(fitting(gradients[i], program_->tangents[i]));
+    tangents.push_back(gradients[i].defined() ? fitting(gradients[i], program_->tangents[i]) : at::Tensor());
     gradients[i].reset();
   }
   std::vector<at::Tensor> computed = program_->run(std::move(saved), std::move(tangents), std::move(absent));

@@ -18,7 +18,7 @@ struct BackwardProgram {
   virtual ~BackwardProgram() = default;
   // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called
   // without the GIL, below autograd, by one thread or several at once. `absent`: the tangents that did not
-  // come in and are zeros; empty: none.
+  // come in and are undefined; empty: none.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                                       std::vector<bool> absent) = 0;
   // What `run` expects of tangents: constant sizes and strides.
@@ -26,6 +26,9 @@ struct BackwardProgram {
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
 };
+
+// Zeros as `run` expects a tangent.
+at::Tensor zero_tangent(const TensorMeta& wanted);
 
 // An output's own place in autograd's graph, where several outputs share a BackwardNode: it is only passed,
 // and the output's hooks only run, if that output's gradient is asked for.

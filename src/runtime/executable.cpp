@@ -115,7 +115,7 @@ at::Tensor without_history(const at::Tensor& tensor) {
 class Variant {
  public:
   Variant(PreparedPlan plan, std::span<const at::Tensor> constants)
-      : plan_(std::move(plan)), constants_(constants) {}
+      : plan_(std::move(plan)), need_(plan_.arena_bytes), constants_(constants) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
     Lease lease(*this);
@@ -154,9 +154,8 @@ class Variant {
 
   int64_t bytes() const {
     const std::scoped_lock lock(mutex_);
-    if (idle_.empty()) return plan_.arena_bytes;  // what the first call will take
-    int64_t total = 0;
-    for (const auto& frame : idle_) total += frame->bytes();
+    int64_t total = plan_.arena_bytes;
+    for (const auto& frame : idle_) total += frame->scratch_bytes();
     return total;
   }
 
@@ -205,6 +204,7 @@ class Variant {
   }
 
   PreparedPlan plan_;
+  ArenaNeed need_;
   std::span<const at::Tensor> constants_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;

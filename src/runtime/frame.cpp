@@ -2,6 +2,8 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace oxy::runtime {
@@ -17,18 +19,20 @@ void* address_for_reading(const at::Tensor& tensor) {
 
 Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
     : plan_(plan),
-      arena_(make_arena(plan.arena_bytes)),
+      arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                   static_cast<size_t>(plan.arena_bytes),
+                                                   c10::DataPtr(nullptr, c10::Device(c10::DeviceType::CPU)),
+                                                   /*allocator=*/nullptr, /*resizable=*/false)),
       pointers_(plan.buffers.size(), nullptr),
       tensors_(plan.specs.size()) {
   // The tensors that stay are used by calls in and out of inference mode.
   const c10::InferenceMode normal_tensors(false);
-  char* const arena = static_cast<char*>(arena_.mutable_data());
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferSlots& slots = plan.buffers[i];
     if (plan.storages[i] == plan::Storage::Arena) {
       const int64_t item = static_cast<int64_t>(c10::elementSize(slots.whole_spec.dtype));
       const int64_t offset = plan.arena_offsets[i];
-      pointers_[i] = arena + offset;
+      arena_buffers_.push_back(i);
       const auto make = [&](Slot slot) {
         const auto index = static_cast<size_t>(slot);
         tensors_[index] = tensor_over(arena_, plan.specs[index], offset / item);
@@ -51,7 +55,17 @@ void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
   }
 }
 
+void Frame::take_memory() {
+  if (plan_.arena_bytes == 0) return;
+  memory_ = take_arena(plan_.arena_bytes);
+  char* const base = static_cast<char*>(memory_.memory.get());
+  if (arena_.data() == base) return;
+  arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, c10::Device(c10::DeviceType::CPU)});
+  for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
+}
+
 void Frame::begin_call(std::span<const at::Tensor> inputs) {
+  take_memory();
   for (const PreparedInput& input : plan_.inputs) {
     const auto index = static_cast<size_t>(input.buffer);
     const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
@@ -76,6 +90,7 @@ void Frame::allocate(const PreparedAllocation& allocation) {
 
 void Frame::end_call() {
   slab_.reset();
+  if (memory_.bytes > 0) release_arena(std::exchange(memory_, {}));
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
 }
 
@@ -102,8 +117,8 @@ char* Frame::scratch(int threads) {
   return static_cast<char*>(scratch_.mutable_data());
 }
 
-int64_t Frame::bytes() const {
-  return plan_.arena_bytes + plan_.scratch_bytes * scratch_threads_;
+int64_t Frame::scratch_bytes() const {
+  return plan_.scratch_bytes * scratch_threads_;
 }
 
 }  // namespace oxy::runtime

@@ -6,19 +6,21 @@
 #include <span>
 #include <vector>
 
+#include "runtime/arena_pool.h"
 #include "runtime/prepared_plan.h"
 #include "runtime/slab.h"
 
 namespace oxy::runtime {
 
-// Made once and used by one call at a time. Arena and scratch memory, and the tensors over the arena and over
-// constants, stay between calls; what belongs to one call is dropped by end_call().
+// Made once and used by one call at a time. Scratch memory, and the tensors over the arena and over
+// constants, stay between calls; what belongs to one call is dropped by end_call(), and the arena's memory
+// given back.
 class Frame {
  public:
   // `plan` outlives the frame.
   Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
 
-  // Points the input buffers at these tensors.
+  // Takes an arena and points the input buffers at these tensors.
   void begin_call(std::span<const at::Tensor> inputs);
   // Gives an output buffer its memory.
   void allocate(const PreparedAllocation& allocation);
@@ -32,13 +34,16 @@ class Frame {
   void* const* pointers() const { return pointers_.data(); }
   // 64-byte aligned; plan.scratch_bytes for each of `threads`.
   char* scratch(int threads);
-  int64_t bytes() const;  // arena and scratch
+  int64_t scratch_bytes() const;
 
  private:
+  void take_memory();
   void make_parts(const BufferSlots& slots, const at::Tensor& whole);
 
   const PreparedPlan& plan_;
-  c10::Storage arena_;
+  Arena memory_;        // of the running call
+  c10::Storage arena_;  // over it, or over what the last call had
+  std::vector<size_t> arena_buffers_;
   c10::Storage scratch_;
   int scratch_threads_ = 0;
   SlabAllocator slab_;               // of the running call

@@ -44,7 +44,9 @@ class Preparation {
 
  private:
   void share_slabs(size_t visible_outputs) {
-    std::vector<bool> is_private(plan_.buffers.size(), true);
+    std::vector<bool> is_private(plan_.buffers.size());
+    for (size_t i = 0; i < is_private.size(); ++i)
+      is_private[i] = result_.storages[i] == plan::Storage::Output;  // they live on together
     const auto show = [&](const plan::Output& output) {
       if (output.kind == graph::OutputKind::Value)
         is_private[static_cast<size_t>(output.view.buffer)] = false;
@@ -66,6 +68,9 @@ class Preparation {
   }
 
   plan::Storage storage(plan::BufferId id) const { return result_.storages.at(static_cast<size_t>(id)); }
+  bool is_allocated(plan::BufferId id) const {
+    return storage(id) == plan::Storage::Output || storage(id) == plan::Storage::Temporary;
+  }
 
   void add_buffers() {
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -85,7 +90,7 @@ class Preparation {
         check(static_cast<size_t>(buffer.slot) < constant_count_,
               "a plan names a constant that was not given");
       if (buffer.storage == plan::Storage::Input) result_.inputs.push_back({id, buffer.slot});
-      if (buffer.storage == plan::Storage::Output) whole_slot(id);
+      if (is_allocated(id)) whole_slot(id);
     }
     result_.arena_bytes = plan_.arena_bytes.constant();
   }
@@ -106,7 +111,7 @@ class Preparation {
     }
   }
 
-  // Outputs begin to live at the first step that touches them, inputs end after the last one.
+  // Outputs and temporaries begin to live at the first step that touches them, inputs end after the last one.
   void find_lives() {
     const size_t count = plan_.buffers.size();
     std::vector<int64_t> first(count, -1), last(count, -1);
@@ -132,7 +137,7 @@ class Preparation {
     for (size_t i = 0; i < count; ++i) {
       const plan::Buffer& buffer = plan_.buffers[i];
       const auto id = static_cast<plan::BufferId>(i);
-      if (buffer.storage == plan::Storage::Output) {
+      if (is_allocated(id)) {
         if (first[i] < 0)
           result_.allocated.push_back(id);
         else

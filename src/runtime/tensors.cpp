@@ -103,6 +103,10 @@ bool has_layout(const at::Tensor& tensor, const TensorSpec& spec) {
   return true;
 }
 
+c10::DataPtr allocate_memory(int64_t bytes) {
+  return allocate(static_cast<size_t>(bytes));
+}
+
 c10::Storage make_arena(int64_t bytes) {
   return new_storage(static_cast<size_t>(bytes), /*resizable=*/false);
 }

@@ -37,7 +37,9 @@ at::Tensor empty_tensor(const TensorSpec& spec);
 int64_t bytes_of(const TensorSpec& spec);
 // True if the tensor has these sizes, and these strides wherever they matter.
 bool has_layout(const at::Tensor& tensor, const TensorSpec& spec);
-// `bytes` of 64-byte aligned memory that cannot be resized.
+// `bytes` of 64-byte aligned memory.
+c10::DataPtr allocate_memory(int64_t bytes);
+// The same as a storage that cannot be resized.
 c10::Storage make_arena(int64_t bytes);
 
 }  // namespace oxy::runtime

@@ -1,14 +1,16 @@
 #include "sched/memory.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <limits>
 
 namespace oxy::sched {
 
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kSmallestTemporary = int64_t{64} << 10;  // bytes that are worth an allocation
+constexpr int64_t kTolerance = 256;  // of the peak: what an arena may add to it, inverse
+constexpr int64_t kLimits = 16;      // sizes of the arena that are tried
 
 int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -38,32 +40,60 @@ int64_t find_place(const std::vector<Placed>& by_offset, int64_t bytes, int32_t 
   return best >= 0 ? best : end;
 }
 
-}  // namespace
+// Bytes in use, step by step.
+class Usage {
+ public:
+  explicit Usage(int32_t steps) : change_(static_cast<size_t>(steps) + 1) {}
 
-ArenaPlan plan_arena(const std::vector<Interval>& intervals) {
-  ArenaPlan plan;
-  plan.offsets.resize(intervals.size());
+  void add(const Interval& interval) {
+    if (!interval.bytes.is_constant() || interval.last < interval.first) return;
+    const auto steps = static_cast<int32_t>(change_.size()) - 1;
+    change_[static_cast<size_t>(std::clamp(interval.first, 0, steps))] += interval.bytes.constant();
+    if (interval.last < steps) change_[static_cast<size_t>(interval.last) + 1] -= interval.bytes.constant();
+  }
+
+  int64_t peak() const {
+    int64_t now = 0, most = 0;
+    for (const int64_t change : change_) most = std::max(most, now += change);
+    return most;
+  }
+
+ private:
+  std::vector<int64_t> change_;
+};
+
+bool may_leave(const Block& block) {
+  return block.may_be_temporary && block.interval.bytes.is_constant() &&
+         block.interval.bytes.constant() >= kSmallestTemporary;
+}
+
+// An arena in which no block that may be a temporary ends beyond `limit`.
+MemoryPlan plan_arena(const std::vector<Block>& blocks, int64_t limit) {
+  MemoryPlan plan;
+  plan.offsets.resize(blocks.size());
   std::vector<size_t> constants;
   std::vector<size_t> symbolic;
-  for (size_t k = 0; k < intervals.size(); ++k)
-    (intervals[k].bytes.is_constant() ? constants : symbolic).push_back(k);
+  for (size_t k = 0; k < blocks.size(); ++k)
+    (blocks[k].interval.bytes.is_constant() ? constants : symbolic).push_back(k);
 
   std::ranges::stable_sort(constants, [&](size_t a, size_t b) {
-    return intervals[a].bytes.constant() > intervals[b].bytes.constant();
+    return blocks[a].interval.bytes.constant() > blocks[b].interval.bytes.constant();
   });
   std::vector<Placed> placed;
   int64_t total = 0;
   for (size_t k : constants) {
-    int64_t bytes = aligned(intervals[k].bytes.constant());
-    int64_t offset = find_place(placed, bytes, intervals[k].first, intervals[k].last);
-    Placed block{offset, bytes, intervals[k].first, intervals[k].last};
+    const Interval& interval = blocks[k].interval;
+    const int64_t bytes = aligned(interval.bytes.constant());
+    const int64_t offset = find_place(placed, bytes, interval.first, interval.last);
+    if (offset + bytes > limit && may_leave(blocks[k])) continue;
+    const Placed block{offset, bytes, interval.first, interval.last};
     placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Placed::offset), block);
     plan.offsets[k] = offset;
     total = std::max(total, offset + bytes);
   }
-  plan.bytes = total;
+  plan.arena_bytes = total;
 
-  std::ranges::stable_sort(symbolic, {}, [&](size_t k) { return intervals[k].first; });
+  std::ranges::stable_sort(symbolic, {}, [&](size_t k) { return blocks[k].interval.first; });
   struct Slot {
     Expr bytes;
     Expr offset;
@@ -71,18 +101,44 @@ ArenaPlan plan_arena(const std::vector<Interval>& intervals) {
   };
   std::vector<Slot> slots;
   for (size_t k : symbolic) {
-    const Interval& i = intervals[k];
+    const Interval& i = blocks[k].interval;
     auto free =
         std::ranges::find_if(slots, [&](const Slot& s) { return s.last < i.first && s.bytes == i.bytes; });
     if (free == slots.end()) {
-      slots.push_back({i.bytes, plan.bytes, i.last});
-      plan.bytes = plan.bytes + kAlignment * sym::ceildiv(i.bytes, kAlignment);
+      slots.push_back({i.bytes, plan.arena_bytes, i.last});
+      plan.arena_bytes = plan.arena_bytes + kAlignment * sym::ceildiv(i.bytes, kAlignment);
       free = slots.end() - 1;
     }
     free->last = i.last;
     plan.offsets[k] = free->offset;
   }
   return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<Block>& blocks, const std::vector<Interval>& others, int32_t steps) {
+  MemoryPlan best = plan_arena(blocks, std::numeric_limits<int64_t>::max());
+  if (!best.arena_bytes.is_constant() || std::ranges::none_of(blocks, may_leave)) return best;
+  Usage outside(steps);
+  for (const Interval& interval : others) outside.add(interval);
+  Usage everything = outside;
+  for (const Block& block : blocks) everything.add(block.interval);
+  const int64_t least = everything.peak();
+  const auto peak_of = [&](const MemoryPlan& plan) {
+    Usage usage = outside;
+    for (size_t k = 0; k < blocks.size(); ++k)
+      if (!plan.offsets[k]) usage.add(blocks[k].interval);
+    return plan.arena_bytes.constant() + usage.peak();
+  };
+  const int64_t whole = best.arena_bytes.constant();
+  int64_t best_peak = peak_of(best);
+  for (int64_t n = kLimits - 1; n >= 0 && best_peak > least + least / kTolerance; --n) {
+    MemoryPlan plan = plan_arena(blocks, whole / kLimits * n);
+    const int64_t peak = peak_of(plan);
+    if (peak < best_peak) best = std::move(plan), best_peak = peak;
+  }
+  return best;
 }
 
 }  // namespace oxy::sched

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -300,21 +302,63 @@ class Scheduler {
     return span_elements(buffer) * static_cast<int64_t>(item_size(buffer.dtype));
   }
 
-  void make_buffers() {
-    std::vector<Interval> intervals;
-    std::unordered_map<BufferId, size_t> interval_of;  // by the buffer whose memory is shared
+  // Memory that is no part of the arena, as long as somebody holds it.
+  std::vector<Interval> other_memory() const {
+    std::vector<Interval> others;
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      const auto id = static_cast<BufferId>(k);
+      if (storage_[k] == plan::Storage::Arena || place_of(id) != id) continue;
+      Interval interval{buffer_bytes(id), first_[k], last_[k]};
+      const bool is_input = storage_[k] == plan::Storage::Input;
+      const auto source = static_cast<size_t>(program_.buffers[k].source);
+      const bool is_released =
+          is_input && source < options_.released_inputs.size() && options_.released_inputs[source];
+      if (is_input || storage_[k] == plan::Storage::Constant) interval.first = 0;
+      if ((is_input && !is_released) || storage_[k] == plan::Storage::Constant) interval.last = kEnd;
+      others.push_back(std::move(interval));
+    }
+    return others;
+  }
+
+  void place_intermediates() {
+    std::vector<Block> blocks;
+    std::vector<BufferId> roots;
+    std::unordered_map<BufferId, size_t> block_of;  // by the buffer whose memory is shared
     auto shared = [&](BufferId id) { return shares_.empty() ? id : shares_[static_cast<size_t>(id)]; };
     for (size_t k = 0; k < program_.buffers.size(); ++k) {
       if (storage_[k] != plan::Storage::Arena || first_[k] < 0) continue;
-      BufferId root = shared(static_cast<BufferId>(k));
-      auto [it, is_new] = interval_of.try_emplace(root, intervals.size());
-      if (is_new) intervals.push_back({buffer_bytes(static_cast<BufferId>(k)), first_[k], last_[k]});
-      Interval& interval = intervals[it->second];
-      interval.first = std::min(interval.first, first_[k]);
-      interval.last = std::max(interval.last, last_[k]);
+      const auto id = static_cast<BufferId>(k);
+      const BufferId root = shared(id);
+      auto [it, is_new] = block_of.try_emplace(root, blocks.size());
+      if (is_new) blocks.push_back({{buffer_bytes(id), first_[k], last_[k]}, last_[k] != kEnd});
+      if (is_new) roots.push_back(root);
+      Block& block = blocks[it->second];
+      block.interval.first = std::min(block.interval.first, first_[k]);
+      block.interval.last = std::max(block.interval.last, last_[k]);
+      block.may_be_temporary = block.may_be_temporary && last_[k] != kEnd && same_layout(root, id);
     }
-    ArenaPlan arena = plan_arena(intervals);
-    plan_.arena_bytes = arena.bytes;
+    MemoryPlan memory = plan_memory(blocks, other_memory(), static_cast<int32_t>(groups_.size()));
+    plan_.arena_bytes = memory.arena_bytes;
+    arena_offsets_.resize(program_.buffers.size());
+    for (size_t k = 0; k < program_.buffers.size(); ++k) {
+      const auto id = static_cast<BufferId>(k);
+      const auto it = block_of.find(shared(id));
+      if (storage_[k] != plan::Storage::Arena || first_[k] < 0 || it == block_of.end()) continue;
+      arena_offsets_[k] = memory.offsets[it->second];
+      if (arena_offsets_[k]) continue;
+      const BufferId root = roots[it->second];
+      storage_[k] = plan::Storage::Temporary;
+      last_[static_cast<size_t>(root)] = blocks[it->second].interval.last;
+      if (became_.empty()) {
+        became_.resize(program_.buffers.size());
+        std::iota(became_.begin(), became_.end(), 0);
+      }
+      became_[k] = root;
+    }
+  }
+
+  void make_buffers() {
+    place_intermediates();
     for (size_t k = 0; k < program_.buffers.size(); ++k) {
       const loop::Buffer& buffer = program_.buffers[k];
       plan::Buffer out{buffer.name, buffer.dtype, buffer.device, buffer.sizes,
@@ -324,9 +368,8 @@ class Scheduler {
         out.storage = plan::Storage::Arena, out.sizes = {0},
         out.strides = {1};  // another buffer is its memory
       if (storage_[k] == plan::Storage::Arena) {
-        auto it = interval_of.find(shared(static_cast<BufferId>(k)));
-        if (first_[k] >= 0 && it != interval_of.end())
-          out.arena_offset = arena.offsets[it->second];
+        if (arena_offsets_[k])
+          out.arena_offset = *arena_offsets_[k];
         else
           out.sizes = {0}, out.strides = {1};  // it has vanished into a kernel
       }
@@ -377,8 +420,8 @@ class Scheduler {
     for_each_buffer(static_cast<size_t>(g), [&](BufferId id, bool) {
       const BufferId owner = place_of(id);
       auto k = static_cast<size_t>(owner);
-      if (storage_[k] == plan::Storage::Extern && last_[k] == g && seen.insert(owner).second)
-        plan_.steps.emplace_back(plan::Free{owner});
+      const bool is_owned = storage_[k] == plan::Storage::Extern || storage_[k] == plan::Storage::Temporary;
+      if (is_owned && last_[k] == g && seen.insert(owner).second) plan_.steps.emplace_back(plan::Free{owner});
     });
   }
 
@@ -400,9 +443,10 @@ class Scheduler {
   std::vector<int32_t> first_;
   std::vector<int32_t> last_;
   std::vector<plan::Storage> storage_;
-  std::vector<BufferId> shares_;  // by buffer: the one whose memory it takes over
-  // By buffer: the output whose memory it uses from the beginning, the extern call's result whose memory it
-  // takes over, or itself.
+  std::vector<std::optional<Expr>> arena_offsets_;  // by buffer
+  std::vector<BufferId> shares_;                    // by buffer: the one whose memory it takes over
+  // By buffer: the output or temporary whose memory it uses from the beginning, the extern call's result
+  // whose memory it takes over, or itself.
   std::vector<BufferId> became_;
   std::unordered_set<BufferId> shown_elsewhere_;  // results of extern calls that others may see too
   std::unordered_map<std::string, int32_t> kernels_;

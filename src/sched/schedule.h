@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "codegen/target.h"
 #include "loop/program.h"
@@ -10,9 +11,10 @@
 namespace oxy::sched {
 
 struct Options {
-  int threads = 1;             // that the runtime will use
-  bool fuse = true;            // off: one kernel a computation (for tests)
-  std::string* log = nullptr;  // receives the schedule's text form if set
+  int threads = 1;                    // that the runtime will use
+  bool fuse = true;                   // off: one kernel a computation (for tests)
+  std::vector<bool> released_inputs;  // by input: nobody else holds it, it is freed after its last use
+  std::string* log = nullptr;         // receives the schedule's text form if set
 };
 
 // The whole back end up to source text. Near linear in the number of steps.

@@ -89,13 +89,15 @@ def linear_plan(rows, inputs, outputs, place, with_bias=True):
         plan.call("aten::mm", [plan.view(x), transposed], [y])
     z = buffer(plan, [rows, outputs], "output")
     plan.launch(plan.kernel("add", ADD), [y, y, z], [outputs], rows, 1, 0)
+    if place in ("temporary", "extern"):
+        plan.free(y)
     plan.output(plan.view(z), "value", -1)
     if place == "output":
         plan.output(plan.view(y), "value", -1)
     return plan
 
 
-@pytest.mark.parametrize("place", ["arena", "output", "extern"])
+@pytest.mark.parametrize("place", ["arena", "temporary", "output", "extern"])
 @pytest.mark.parametrize("shape", [(3, 5, 7), (64, 256, 256)])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_matrix_products(place, shape, with_bias):
@@ -328,16 +330,21 @@ def test_symbolic_sizes():
 
 
 def test_threads():
-    run = linear_plan(32, 64, 64, "arena").executable([])
-    w, b = torch.randn(64, 64), torch.randn(64)
+    """Calls at the same time have an arena each; plans of all sizes use the same ones one after the other."""
     wrong = []
 
     def work(seed):
-        x = torch.full((32, 64), float(seed))
-        expected = 2 * (x @ w.t() + b)
-        for _ in range(50):
-            if not torch.allclose(run.run([x, w, b])[0], expected, rtol=1e-4, atol=1e-3):
+        generator = torch.Generator().manual_seed(seed)
+        w, b = torch.randn(64, 64, generator=generator), torch.randn(64, generator=generator)
+        for call in range(50):
+            rows = (32, 4, 50)[(call + seed) % 3]
+            x = torch.full((rows, 64), float(seed))
+            if not torch.allclose(runs[rows].run([x, w, b])[0], 2 * (x @ w.t() + b), rtol=1e-4, atol=1e-3):
                 wrong.append(seed)
+            if call == 40:
+                linear_plan(90 + seed, 64, 64, "arena").executable([]).run([torch.ones(90 + seed, 64), w, b])
+
+    runs = {rows: linear_plan(rows, 64, 64, "arena").executable([]) for rows in (4, 32, 50)}
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     [t.start() for t in threads], [t.join() for t in threads]

@@ -623,6 +623,19 @@ def test_what_is_saved_is_freed_on_the_way():
     torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
+def test_gradients_that_are_passed_on_may_be_absent(asked):
+    def f(x, y):
+        return x + y, x * 2, y + 1
+
+    def run(function, inputs):
+        outputs = function(*inputs)
+        sum(outputs[i].sum() * (i + 1) for i in asked).backward()
+        return [i.grad for i in inputs]
+
+    check(f, tensor(3), tensor(3, seed=1), run=run, graphs=1)
+
+
 def gradients_of_a_mean(function, inputs):
     function(*inputs).square().mean().backward()
     return [i.grad for i in inputs]

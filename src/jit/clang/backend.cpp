@@ -64,6 +64,11 @@ class MachinePool {
     idle_[features].push_back(std::move(machine));
   }
 
+  void clear() {
+    std::lock_guard lock(mutex_);
+    idle_.clear();
+  }
+
  private:
   std::mutex mutex_;
   std::map<std::string, std::vector<std::unique_ptr<llvm::TargetMachine>>> idle_;
@@ -142,6 +147,10 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
 }
 
 }  // namespace
+
+void drop_code_generators() {
+  machine_pool().clear();
+}
 
 std::string generate_object(llvm::Module& module, const codegen::Target& target) {
   std::string features;

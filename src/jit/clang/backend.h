@@ -15,4 +15,7 @@ namespace oxy::jit {
 // modules of different contexts.
 std::string generate_object(llvm::Module& module, const codegen::Target& target);
 
+// Frees the memory that is kept from one module to the next (megabytes). Thread-safe.
+void drop_code_generators();
+
 }  // namespace oxy::jit

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "codegen/target.h"
+#include "jit/clang/backend.h"
 #include "jit/clang/object_compiler.h"
 #include "jit/clang/object_loader.h"
 #include "jit/jit.h"
@@ -19,6 +20,7 @@ class ClangCompiler : public Compiler {
     return cache_.get(kernels, [&](std::span<const size_t> missing) {
       std::vector<LoadedKernel> loaded(missing.size());
       for_each_in_parallel(missing.size(), [&](size_t i) { loaded[i] = compile_one(kernels[missing[i]]); });
+      drop_code_generators();
       return loaded;
     });
   }
