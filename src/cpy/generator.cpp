@@ -1,6 +1,7 @@
 // First: it decides what Python.h declares.
 #include "cpy/internals.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "cpy/generator.h"
@@ -41,8 +42,16 @@ Frame generator_frame(PyObject* generator) {
   return Frame(reinterpret_cast<_PyInterpreterFrame*>(object_of(generator)->gi_iframe));
 }
 
+PyObject* generator_of(Frame frame) {
+  return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(frame.get()) - offsetof(PyGenObject, gi_iframe));
+}
+
 bool has_ended(PyObject* generator) {
   return object_of(generator)->gi_frame_state >= FRAME_COMPLETED;
+}
+
+bool is_running(PyObject* generator) {
+  return object_of(generator)->gi_frame_state == FRAME_EXECUTING;
 }
 
 Ref new_generator(PyCodeObject* code, PyObject* globals) {

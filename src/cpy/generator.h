@@ -13,7 +13,9 @@ namespace oxy::cpy {
 
 // The frame of a generator, coroutine or asynchronous generator that has not ended.
 Frame generator_frame(PyObject* generator);
+PyObject* generator_of(Frame frame);  // the other way; borrowed
 bool has_ended(PyObject* generator);
+bool is_running(PyObject* generator);
 
 // A generator over `code`, not started, with no variable bound. Null with an error set on failure.
 Ref new_generator(PyCodeObject* code, PyObject* globals);

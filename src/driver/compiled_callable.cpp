@@ -65,7 +65,9 @@ void set_unsupported_class(PyObject* unsupported) {
 }
 
 CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& options)
-    : target_(Ref::borrow(target)), options_(options), name_(callable_name(target)) {
+    : target_(Ref::borrow(target)),
+      options_(std::make_shared<const CallableOptions>(options)),
+      name_(callable_name(target)) {
   live_callables().insert(this);
 }
 
@@ -86,7 +88,7 @@ void reset_all() {
 
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
-  Py_VISIT(options_.custom_backend.callable.get());
+  Py_VISIT(options_->custom_backend.callable.get());
   return 0;
 }
 
@@ -133,7 +135,7 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
     if (PyErr_Occurred()) return nullptr;
-    return results->front().release();
+    return run_in_segments(results->front().release(), options_);
   }
   if (is_full_) return call_eager(args, nargsf, kwnames);
   return compile_and_call(span, args, nargsf, kwnames);
@@ -156,7 +158,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
-    if (compiles_ >= options_.recompile_limit) {
+    if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
                        name_, compiles_, reason));
@@ -178,7 +180,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     std::unique_ptr<eval::Capture> capture;
     {
       Span span("capture");
-      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_.custom_backend)});
+      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend)});
       try {
         capture = evaluator.capture_call(roots, kwnames);
         capture->guards.freeze(roots);
@@ -190,7 +192,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       }
     }
     if (capture) {
-      entry = std::make_unique<Entry>(std::move(capture), state, options_.compile, options_.custom_backend,
+      entry = std::make_unique<Entry>(std::move(capture), state, options_->compile, options_->custom_backend,
                                       name_);
       ++compiles_;
     }
@@ -232,10 +234,10 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
     if (PyErr_Occurred()) return nullptr;
-    return results->front().release();
+    return run_in_segments(results->front().release(), options_);
   }
   count_break(reason, hint, stack);
-  if (options_.fullgraph) {
+  if (options_->fullgraph) {
     raise_unsupported(reason, hint, stack);
     return nullptr;
   }

@@ -30,7 +30,7 @@ class CompiledCallable {
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
   PyObject* target() const { return target_.get(); }
-  const CallableOptions& options() const { return options_; }
+  const CallableOptions& options() const { return *options_; }
   void reset();
   // Captures, guards and breaks so far, as text for explain().
   std::vector<std::string> describe() const;
@@ -48,7 +48,7 @@ class CompiledCallable {
                              PyObject* kwnames);
 
   cpy::Ref target_;
-  CallableOptions options_;
+  std::shared_ptr<const CallableOptions> options_;  // shared with the generators that calls gave
   std::string name_;
   std::vector<WholeEntry> entries_;
   bool has_breaks_ = false;

@@ -91,6 +91,10 @@ class Runner : public hook::SegmentRunner {
            !eval::is_treated_as(reinterpret_cast<PyObject*>(code), eval::TreatmentKind::Skipped);
   }
 
+  const void* enter(const void* context) override {
+    return std::exchange(current_options, static_cast<const CallableOptions*>(context));
+  }
+
   hook::SegmentEnd run(hook::FrameState& state) override {
     auto known = codes_.find(state.code);
     if (known == codes_.end()) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
@@ -243,14 +247,21 @@ Runner& runner() {
 }  // namespace
 
 PyObject* call_in_segments(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames,
-                           const CallableOptions& options) {
+                           const std::shared_ptr<const CallableOptions>& options) {
   struct Scope {
-    const CallableOptions* outer;
-    explicit Scope(const CallableOptions& inner) : outer(std::exchange(current_options, &inner)) {}
-    ~Scope() { current_options = outer; }
-  } scope(options);
+    const void* outer;
+    explicit Scope(const CallableOptions* inner) : outer(runner().enter(inner)) {}
+    ~Scope() { runner().enter(outer); }
+  } scope(options.get());
   hook::set_runner(&runner());
-  return hook::call_with_hook(callable, args, nargsf, kwnames);
+  return run_in_segments(hook::call_with_hook(callable, args, nargsf, kwnames), options);
+}
+
+PyObject* run_in_segments(PyObject* result, const std::shared_ptr<const CallableOptions>& options) {
+  if (!result) return nullptr;
+  hook::set_runner(&runner());
+  hook::adopt(result, options);
+  return result;
 }
 
 void reset_segments() {

@@ -37,14 +37,14 @@ Ref length(Evaluator& e, Arguments& a) {
 
 PyObject* class_of_generator(Evaluator& e, PyObject* generator) {
   if (is_prelude_code(generator_data(generator).frame.pycode())) e.stop("tests the class of an iterator");
-  return reinterpret_cast<PyObject*>(&PyGen_Type);
+  return reinterpret_cast<PyObject*>(class_of(generator_data(generator)));
 }
 
 Ref is_instance(Evaluator& e, Arguments& a) {
   expect(e, a, "isinstance", 2, 2);
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   Ref classes = e.materialize(arg(a, 1));
-  const int result = is_generator(arg(a, 0))
+  const int result = is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))
                          ? PyObject_IsSubclass(class_of_generator(e, arg(a, 0)), classes.get())
                          : PyObject_IsInstance(arg(a, 0), classes.get());
   return result < 0 ? Ref() : boolean(result);
@@ -103,7 +103,7 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
-  if (is_generator(arg(a, 0))) return e.pin(class_of_generator(e, arg(a, 0)));
+  if (is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))) return e.pin(class_of_generator(e, arg(a, 0)));
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
 }

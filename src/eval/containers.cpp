@@ -111,7 +111,7 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
     return tuple ? Ref::steal(PyList_AsTuple(result.get())) : result;
   }
   if (PyAnySet_Check(object)) return materialize(object);
-  if (is_generator(object)) return drain(object);
+  if (is_generator(object) || is_coroutine(object)) stop(fmt::format("{} is given a generator", what));
   if (is_builtin_iterator(object) && is_external(object))
     stop("advances an iterator made before the captured region");
   if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
@@ -311,6 +311,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     }
     return 0;
   }
+  if (is_coroutine(copy.get())) stop("tests membership in a coroutine");
   if (is_generator(copy.get()) || (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
     Ref items = drain(copy.get());
     return items ? contains(items.get(), item) : -1;
@@ -324,6 +325,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
 
 Ref Evaluator::get_iterator(PyObject* object) {
   if (is_generator(object) || is_builtin_iterator(object)) return Ref::borrow(object);
+  if (is_coroutine(object)) stop("iterates over a coroutine");
   if (trace::is_trace_tensor(object)) {  // what Tensor.__iter__ does
     Ref unbind = Ref::steal(PyObject_GetAttrString(object, "unbind"));
     Ref parts = call_torch(unbind.get(), {});
@@ -352,6 +354,7 @@ Ref Evaluator::get_iterator(PyObject* object) {
 Ref Evaluator::iterate(PyObject* iterator, bool* error) {
   Ref hold = Ref::borrow(iterator);
   if (is_generator(iterator)) return run_generator(iterator, Py_None, error);
+  if (is_coroutine(iterator)) stop("iterates over a coroutine");
   if (has_python_special(iterator, "__next__")) {
     Ref method = special_method(iterator, "__next__");
     Ref value = method ? call_positional(method.get(), {}) : Ref();

@@ -1,5 +1,7 @@
 #include "eval/generator.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "cpy/generator.h"
 #include "eval/objects.h"
@@ -35,6 +37,8 @@ void end_frame(Frame& frame) {
 // Whether closing the generator would run code of its own: the handler that turns StopIteration into an
 // error, which surrounds generators from Python 3.12 on, is none.
 bool has_cleanup(const GeneratorData& data) {
+  // A coroutine that was never awaited warns.
+  if (data.state == GeneratorState::Created) return class_of(data) == &PyCoro_Type;
   if (data.state != GeneratorState::Suspended) return false;
   const bytecode::Code& code = *data.frame.code;
   const int32_t at = data.frame.instruction().at;
@@ -108,7 +112,17 @@ Ref make_generator(std::unique_ptr<GeneratorData> data) {
 }
 
 bool is_generator(PyObject* object) {
-  return Py_TYPE(object) == generator_type();
+  return Py_TYPE(object) == generator_type() && class_of(generator_data(object)) == &PyGen_Type;
+}
+
+bool is_coroutine(PyObject* object) {
+  return Py_TYPE(object) == generator_type() && class_of(generator_data(object)) != &PyGen_Type;
+}
+
+PyTypeObject* class_of(const GeneratorData& data) {
+  const int flags = data.frame.pycode()->co_flags;
+  if (flags & CO_COROUTINE) return &PyCoro_Type;
+  return flags & CO_ASYNC_GENERATOR ? &PyAsyncGen_Type : &PyGen_Type;
 }
 
 GeneratorData& generator_data(PyObject* object) {
@@ -128,6 +142,7 @@ void Evaluator::close_abandoned() {
     std::unique_ptr<GeneratorData> data = std::move(abandoned_->front());
     abandoned_->erase(abandoned_->begin());
     Frame& frame = data->frame;
+    if (class_of(*data) != &PyGen_Type) stop("a coroutine is dropped before its end");
     if (waits_for_another(*data))
       stop("a generator is dropped inside a try or with block while it waits for another");
     PyErr_SetNone(PyExc_GeneratorExit);
@@ -154,6 +169,7 @@ void Evaluator::close_abandoned() {
 Ref Evaluator::throw_into_receiver(GeneratorData& data, Ref* returned) {
   Frame& frame = data.frame;
   Ref receiver = frame.stack.back();
+  if (is_coroutine(receiver.get())) stop("an exception is thrown into a coroutine");
   const bool generator = is_generator(receiver.get());
   // What the prelude stands for has no throw(), as C iterators have none.
   if (generator && is_prelude_code(generator_data(receiver.get()).frame.pycode())) return {};
@@ -211,6 +227,7 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   if (data.state == GeneratorState::Running) {
     // What it stands for in C has no such rule.
     if (is_prelude_code(data.frame.pycode())) stop("an iterator asks itself for an item");
+    if (is_coroutine(generator)) stop("a coroutine awaits itself");
     PyErr_SetString(PyExc_ValueError, "generator already executing");
     *error = true;
     return {};
@@ -238,6 +255,7 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   end_frame(frame);
   *error = flow == Flow::Raised;
   if (*error && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+    if (is_coroutine(generator)) stop("a coroutine raises StopIteration");
     Ref stop_iteration;
     {
       PendingError pending;
@@ -260,8 +278,20 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       return Flow::Next;
     case Op::ReturnGenerator:
     case Op::YieldValue:
-      if (&frame == outermost_) stop("the frame of a generator runs in eager");
       return Flow::Yielded;
+    case Op::AsyncGenWrap:
+      // What a yield of an asynchronous generator begins with: a segment ends there.
+      if (&frame == outermost_) return Flow::Yielded;
+      stop("an asynchronous generator is not captured");
+    case Op::GetAwaitable: {
+      PyObject* object = stack.back().get();
+      if (is_coroutine(object) && class_of(generator_data(object)) == &PyCoro_Type &&
+          generator_data(object).state == GeneratorState::Created)
+        return Flow::Next;
+      stop(fmt::format("awaits an object of type {}", is_coroutine(object)
+                                                          ? class_of(generator_data(object))->tp_name
+                                                          : Py_TYPE(object)->tp_name));
+    }
     case Op::GetYieldFromIter: {
       if (is_generator(stack.back().get())) return Flow::Next;
       Ref object = pop(frame);
@@ -276,7 +306,7 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       bool error = false;
       Ref value;
       Ref returned = Ref::borrow(Py_None);
-      if (is_generator(receiver)) {
+      if (is_generator(receiver) || is_coroutine(receiver)) {
         value = run_generator(receiver, sent.get(), &error);
         if (!value && !error) returned = generator_data(receiver).returned;
       } else if (sent == Py_None) {

@@ -23,6 +23,10 @@ struct GeneratorData {
 // A new generator object over a frame that has run up to its ReturnGenerator.
 Ref make_generator(std::unique_ptr<GeneratorData> data);
 bool is_generator(PyObject* object);
+// A coroutine or asynchronous generator of the evaluator's: the same kind of object, which cannot be iterated
+// over.
+bool is_coroutine(PyObject* object);
+PyTypeObject* class_of(const GeneratorData& data);  // that of the object that it stands for
 GeneratorData& generator_data(PyObject* object);
 // Whether it is suspended in a `yield from`; what it waits for is the topmost entry of its stack.
 bool waits_for_another(const GeneratorData& data);

@@ -169,8 +169,9 @@ Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   if (const char* reason = refusal_to_inline(function))
     stop(fmt::format("calls {}: {}", describe_callable(function), reason));
   pin_function(function);
-  if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) stop("calls a coroutine function");
-  if (code->co_flags & CO_GENERATOR) {
+  if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) {
+    if ((code->co_flags & CO_COROUTINE) && PyThreadState_Get()->coroutine_origin_tracking_depth > 0)
+      stop("calls a coroutine function while origins of coroutines are tracked");
     auto data = std::make_unique<GeneratorData>();
     data->abandoned = abandoned_;
     if (!bind_arguments(function, std::move(arguments), data->frame)) return {};

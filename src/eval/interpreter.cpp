@@ -369,6 +369,8 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       return step_exception(frame, in);
     case Op::ReturnGenerator:
     case Op::YieldValue:
+    case Op::AsyncGenWrap:
+    case Op::GetAwaitable:
     case Op::Send:
     case Op::GetYieldFromIter:
     case Op::EndSend:

@@ -103,6 +103,7 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   if (in_place && is_external(left) && is_builtin_container(left) && !PyTuple_Check(left))
     stop("changes a container made before the call");
   auto shallow = [&](PyObject* object) -> Ref {
+    if (is_coroutine(object)) stop("an operator is given a coroutine");
     if (is_generator(object)) {
       if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object);
       stop("an operator is given a generator");

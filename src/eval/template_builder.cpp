@@ -138,7 +138,7 @@ Template TemplateBuilder::build(PyObject* object) {
   if (of_code || ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))
     return constant(object);
   if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
-  if (is_generator(object)) return generator(object);
+  if (is_generator(object) || is_coroutine(object)) return generator(object);
 
   auto with_items = [&](ObjectKind kind, PyObject* type, auto&& visit) -> Template {
     const int32_t index = reserve(object, kind, type);

@@ -28,10 +28,16 @@ class FrameLoop {
       : thread_(thread), frame_(frame), runner_(runner), code_(code), link_(thread, frame) {}
 
   PyObject* run() {
+    if (frame_.is_of_generator()) return run_from(frame_.next());
     if (code_.entry == int32_t(code_.instructions.size())) return hand_over(0);
-    int32_t offset = code_.instructions[size_t(code_.entry)].offset;
-    frame_.set_executing(code_.instructions[size_t(code_.entry)].at);
-    if (!run_prologue()) return throw_at(code_.instructions[size_t(code_.entry)]);
+    const Instruction& first = code_.instructions[size_t(code_.entry)];
+    frame_.set_executing(first.at);
+    if (!run_prologue()) return throw_at(first);
+    return run_from(first.offset);
+  }
+
+ private:
+  PyObject* run_from(int32_t offset) {
     for (;;) {
       const SegmentEnd end = run_segment(offset);
       const Instruction& instruction = code_.at(end.offset);
@@ -54,7 +60,6 @@ class FrameLoop {
     }
   }
 
- private:
   struct Advance {
     enum Kind : uint8_t { GoOn, Stop, Throw } kind;
     int32_t offset = 0;

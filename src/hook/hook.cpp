@@ -1,8 +1,10 @@
 #include "hook/hook.h"
 
+#include <unordered_map>
 #include <utility>
 
 #include "cpy/frame.h"
+#include "cpy/generator.h"
 #include "cpy/ref.h"
 #include "cpy/thread.h"
 #include "hook/arguments.h"
@@ -27,6 +29,18 @@ struct HookState {
 
 HookState state;
 thread_local int active_on_thread = 0;
+thread_local int pauses_on_thread = 0;
+
+struct Adopted {
+  cpy::Ref reference;  // weak, with a callback that forgets the generator
+  std::shared_ptr<const void> context;
+};
+
+// Never destroyed: the interpreter is gone when statics die.
+std::unordered_map<PyObject*, Adopted>& adopted() {
+  static auto& all = *new std::unordered_map<PyObject*, Adopted>;
+  return all;
+}
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag);
 
@@ -43,7 +57,7 @@ bool is_reached() {
 
 void update() {
   PyInterpreterState* interpreter = PyInterpreterState_Get();
-  const bool wanted = state.active_calls > 0 && state.suspensions == 0;
+  const bool wanted = (state.active_calls > 0 || !adopted().empty()) && state.suspensions == 0;
   const _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   if (wanted && current != hook && !(state.installed && is_reached())) {
     state.earlier = current;
@@ -84,10 +98,45 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_fla
 }
 
 bool is_ours(PyThreadState* thread, cpy::Frame frame) {
-  if (state.runner == nullptr || !frame.is_plain_call() || !frame.is_at_start()) return false;
+  if (state.runner == nullptr) return false;
   PyCodeObject* code = frame.code();
-  return !(code->co_flags & kSuspendable) && !cpy::is_traced(thread) &&
+  // A call of a generator function makes the generator, which is CPython's business.
+  const bool starts = frame.is_plain_call() && frame.is_at_start() && !(code->co_flags & kSuspendable);
+  return (starts || frame.is_of_generator()) && !cpy::is_traced(thread) &&
          state.runner->wants(code, frame.globals()) && !cpy::needs_interpreter_start(thread, code);
+}
+
+void forget(PyObject* generator) {
+  // Dropping what it was adopted with may run Python code.
+  const auto forgotten = adopted().extract(generator);
+  if (adopted().empty()) update();
+}
+
+PyObject* forget_dead(PyObject* address, PyObject*) {
+  forget(static_cast<PyObject*>(PyLong_AsVoidPtr(address)));
+  Py_RETURN_NONE;
+}
+
+PyObject* run_or_pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  const cpy::Frame frame(raw);
+  if (throw_flag || !is_ours(thread, frame)) return pass_on(thread, raw, throw_flag);
+  return run_frame(thread, frame, *state.runner);
+}
+
+PyObject* resume_adopted(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag,
+                         std::shared_ptr<const void> context) {
+  const cpy::Ref generator = cpy::Ref::borrow(cpy::generator_of(cpy::Frame(raw)));
+  SegmentRunner& runner = *state.runner;
+  PyObject* result = nullptr;
+  {
+    const Activation activation;
+    const void* outer = runner.enter(context.get());
+    result = run_or_pass_on(thread, raw, throw_flag);
+    runner.enter(outer);
+  }
+  // If it has not yielded it has ended, which its object is told after us.
+  if (cpy::is_running(generator.get()) || cpy::has_ended(generator.get())) forget(generator.get());
+  return result;
 }
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
@@ -97,9 +146,13 @@ PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) 
     Suspension suspension;
     return pass_on(thread, raw, throw_flag);
   }
-  if (active_on_thread == 0 || throw_flag || !is_ours(thread, cpy::Frame(raw)))
-    return pass_on(thread, raw, throw_flag);
-  return run_frame(thread, cpy::Frame(raw), *state.runner);
+  if (pauses_on_thread == 0 && !adopted().empty() && cpy::Frame(raw).is_of_generator()) {
+    const auto found = adopted().find(cpy::generator_of(cpy::Frame(raw)));
+    if (found != adopted().end() && state.runner != nullptr)
+      return resume_adopted(thread, raw, throw_flag, found->second.context);
+  }
+  if (active_on_thread == 0) return pass_on(thread, raw, throw_flag);
+  return run_or_pass_on(thread, raw, throw_flag);
 }
 
 }  // namespace
@@ -113,11 +166,33 @@ PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargs
   return PyObject_Vectorcall(callable, args, nargsf, kwnames);
 }
 
+void adopt(PyObject* generator, std::shared_ptr<const void> context) {
+  const bool fits =
+      PyGen_CheckExact(generator) || PyCoro_CheckExact(generator) || PyAsyncGen_CheckExact(generator);
+  if (!fits || state.runner == nullptr || cpy::has_ended(generator) || cpy::is_running(generator) ||
+      adopted().contains(generator))
+    return;
+  const cpy::Frame frame = cpy::generator_frame(generator);
+  if (!state.runner->wants(frame.code(), frame.globals())) return;
+  static PyMethodDef method = {"forget", forget_dead, METH_O, nullptr};
+  const cpy::Ref address = cpy::Ref::steal(PyLong_FromVoidPtr(generator));
+  const cpy::Ref callback = cpy::Ref::steal(address ? PyCFunction_New(&method, address.get()) : nullptr);
+  cpy::Ref reference = cpy::Ref::steal(callback ? PyWeakref_NewRef(generator, callback.get()) : nullptr);
+  if (!reference) {
+    PyErr_Clear();
+    return;
+  }
+  adopted().emplace(generator, Adopted{std::move(reference), std::move(context)});
+  if (adopted().size() == 1) update();
+}
+
 HookPause::HookPause() : saved_(active_on_thread) {
   active_on_thread = 0;
+  ++pauses_on_thread;
 }
 HookPause::~HookPause() {
   active_on_thread = saved_;
+  --pauses_on_thread;
 }
 
 bool is_installed() {

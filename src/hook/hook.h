@@ -1,21 +1,27 @@
 // The PEP 523 hook: when it is installed, and for which threads it acts.
 //
 // While installed it makes every Python call of the process slower, so it is installed only while some thread
-// is inside call_with_hook(). Frames of other threads, of generators and coroutines, and of traced threads go
-// straight on, to a hook that was installed earlier if there is one. When calls nest so deep that the C stack
-// could run out, the hook takes itself away until they have returned: the eval loop nests Python calls
+// is inside call_with_hook(), or an adopted generator is alive. Frames of other threads and of traced threads
+// go straight on, to a hook that was installed earlier if there is one. When calls nest so deep that the C
+// stack could run out, the hook takes itself away until they have returned: the eval loop nests Python calls
 // without C stack then.
 #pragma once
 
 #include <Python.h>
 
 #include <cstddef>
+#include <memory>
 
 namespace oxy::hook {
 
 // Calls `callable` as PyObject_Vectorcall does; the frames made during the call, on this thread, go through
 // the hook. May be nested.
 PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+
+// From now on the generator, coroutine or asynchronous generator is resumed under
+// the hook, whoever resumes it, and with the runner in `context`, which lives as long as the generator. Does
+// nothing for other objects, for one that runs or has ended, and for one that is adopted already.
+void adopt(PyObject* generator, std::shared_ptr<const void> context);
 
 // Turns the hook off for this thread: frames made inside belong to CPython.
 class HookPause {

@@ -9,7 +9,8 @@ using bytecode::Op;
 
 std::array<Native, size_t(Op::Unknown) + 1> make_table() {
   std::array<Native, size_t(Op::Unknown) + 1> table{};
-  for (const auto family : {native_moves(), native_operators(), native_containers(), native_control()})
+  for (const auto family :
+       {native_moves(), native_operators(), native_containers(), native_control(), native_generators()})
     for (const NativeEntry& entry : family) table[size_t(entry.op)] = entry.perform;
   return table;
 }

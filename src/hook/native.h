@@ -73,6 +73,7 @@ std::span<const NativeEntry> native_moves();       // stack, locals, cells, name
 std::span<const NativeEntry> native_operators();   // arithmetic, comparison, attributes, items
 std::span<const NativeEntry> native_containers();  // building, extending, unpacking, formatting
 std::span<const NativeEntry> native_control();     // jumps, iteration, calls, functions, with, import
+std::span<const NativeEntry> native_generators();  // waiting for another generator or coroutine
 
 Outcome perform(const Machine& machine, const bytecode::Instruction& instruction);
 

@@ -50,6 +50,10 @@ class SegmentRunner {
   // active thread: it must be quick, must not run Python code and must not raise.
   virtual bool wants(PyCodeObject* code, PyObject* globals) = 0;
 
+  // What the runner needs to know of the call that this thread is in; adopted generators are resumed in the
+  // one that they were adopted with. Returns the one before.
+  virtual const void* enter(const void* context) = 0;
+
   // Called with the frame linked as the thread's current one, at state.offset, and with the hook off for this
   // thread: frames made by it belong to CPython. A C++ exception means that nothing happened: the state is
   // dropped and CPython runs the frame on from the segment's start.

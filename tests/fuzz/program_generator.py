@@ -141,13 +141,15 @@ class Generator:
     def statement(self, depth, budget, mode):
         self.statements += 1
         chance = self.random.random()
+        if mode in templates.SUSPENDING and self.random.random() < 0.2:
+            return self.simple(templates.SUSPENDING[mode], depth)
         if budget <= 0 or self.statements > 60 or chance < 0.55:
             return self.simple(templates.SIMPLE, depth)
         if chance < 0.57:
             return self.simple(templates.RAISING, depth)
         if chance < 0.65 and mode in ("loop",):
             return self.simple(templates.IN_LOOP, depth)
-        if chance < 0.6 and mode not in ("safe", "generator"):
+        if chance < 0.6 and mode not in ("safe", "generator", "coroutine", "async generator"):
             return self.simple(templates.LEAVING, depth)
         return self.compound(depth, budget, mode)
 
@@ -185,9 +187,9 @@ class Generator:
         lines = ["    global COUNT"]
         for _ in range(size):
             lines += self.statement(1, 3, mode)
-            if mode == "generator" and self.random.random() < 0.6:
-                lines += self.simple(["yield $any", "LOG.append((yield $any))", "$s_int = yield $int", "yield from $list"], 1)
-        return lines + self.simple(templates.LEAVING, 1)
+            if mode in templates.SUSPENDING and self.random.random() < 0.6:
+                lines += self.simple(templates.SUSPENDING[mode], 1)
+        return lines + (["    return"] if mode == "async generator" else self.simple(templates.LEAVING, 1))
 
     def helper(self):
         name = f"h{len(self.helpers) + 1}"
@@ -205,8 +207,8 @@ class Generator:
         parameters = PARAMETERS[:3] + self.random.sample(PARAMETERS[3:], self.random.randint(0, 3))
         names = ", ".join(name for name, _ in parameters)
         size = self.random.randint(2, 7)
-        flavour = self.random.choice(["function"] * 6 + ["closure", "method", "module", "generator", "coroutine", "defaults"])
-        body = self.body(parameters, size, "generator" if flavour == "generator" else "function")
+        flavour = self.random.choice(["function"] * 6 + ["closure", "method", "module", "generator", "generator", "coroutine", "async generator", "defaults"])
+        body = self.body(parameters, size, flavour if flavour in templates.SUSPENDING else "function")
         indented = ["    " + line for line in body]
         if flavour == "closure":
             lines += ["def make():", "    kept, i1 = [1, 2], 5", "    @compile", f"    def f({names}):", *indented, "    return f", "f = make()"]
@@ -214,7 +216,7 @@ class Generator:
             lines += ["class Holder(Node):", f"    def run(self, {names}):", *indented, "f = compile(Holder(3).run)"]
         elif flavour == "module":
             lines += ["class Network(Model):", f"    def forward(self, {names}):", *indented, "f = compile(Network())"]
-        elif flavour == "coroutine":
+        elif flavour in ("coroutine", "async generator"):
             lines += ["@compile", f"async def f({names}):", *body]
         elif flavour == "defaults":
             lines += ["@compile", f"def f({names}, *rest, i1=3, **more):", *body]

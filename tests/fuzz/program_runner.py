@@ -106,12 +106,12 @@ class Describer:
 
 def drive(value):
     """What a generator or coroutine gives when it is run to its end, with values sent and one error thrown."""
-    if isinstance(value, types.CoroutineType):
-        try:
-            value.send(None)
-        except StopIteration as stop:
-            return ("coroutine returned", stop.value)
-        return "coroutine suspended"
+    if isinstance(value, types.AsyncGeneratorType):
+        items = []
+        for i in range(5):
+            step = drive(value.athrow(KeyError("thrown")) if i == 3 else value.asend(i or None))
+            items.append(step)
+        return [*items, drive(value.aclose())]
     items = []
     try:
         sent = None
@@ -141,7 +141,7 @@ def run(program, compile, filename):
             args = eval(call, namespace)
             try:
                 result = namespace["f"](*args)
-                if isinstance(result, (types.GeneratorType, types.CoroutineType)):
+                if isinstance(result, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
                     result = drive(result)
                 outcome = ("returned", describer.describe(result))
             except Exception as error:

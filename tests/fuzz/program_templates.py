@@ -155,11 +155,28 @@ COMPOUND = [
     "@decorated\ndef $new(p):\n    return p + $int\n$s_int = $new($int)", "$s_list = []\n$s_func = $v_list.append\n$v_func($int)",
 ]
 
+COMPOUND += [
+    "with swallowing(ValueError, KeyError, TypeError) as $s_int:\n    $danger", "with managed($int) as $s_int, swallowing(Exception):\n    $danger",
+    "with translating():\n    $block", "with swallowing(Exception), translating() as $s_any:\n    $danger",
+    "with contextlib.ExitStack() as $new:\n    $s_int = $new.enter_context(managed($int))\n    $new.push(lambda kind, *rest: LOG.append(kind))\n    $block",
+    "with contextlib.ExitStack() as $new:\n    $new.enter_context(swallowing(Exception))\n    $s_int = $new.enter_context(managed($int))\n    $danger",
+    "$new = handling($int)\n$s_int = next($new)\n$block\nLOG.append(repr(sys.exc_info()[1]))\n$s_list = list($new)",
+    "try:\n    raise IndexError($str)\nexcept IndexError:\n    $new = handling($int)\n    $s_int = next($new)\n    $block\n    LOG.append(next($new))\n    LOG.append(repr(sys.exc_info()[1]))",
+    "$new = delegating(3)\n$s_int = next($new)\n$block\n$new.close()", "$new = managed($int)\n$s_int = $new.__enter__()\n$block\n$new.__exit__(None, None, None)",
+]
+
+# What a function that can be suspended does besides, by the kind of function.
+SUSPENDING = {
+    "generator": ["yield $any", "LOG.append((yield $any))", "$s_int = yield $int", "yield from $list", "$s_any = yield from delegating(2)"],
+    "coroutine": ["LOG.append(await suspend($any))", "$s_any = await added($int, $any)", "$s_int = await waiting(2)", "$s_list = [p async for p in counted(2)]"],
+    "async generator": ["yield $any", "LOG.append((yield $any))", "$s_any = await added($int, $any)", "LOG.append(await suspend($int))"],
+}
+
 LEAVING = ["return $any", "return $any, $any", "return $v_mixed"]
 IN_LOOP = ["break", "continue", "if $bool:\n    break", "if $int > 2:\n    continue"]
 
 PRELUDE = '''
-import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, traceback
+import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, traceback, types
 import torch
 
 COUNT, LOG, TABLE = 0, [], {'a': 1}
@@ -286,6 +303,47 @@ def managed(value):
         yield value
     finally:
         LOG.append("after")
+
+@contextlib.contextmanager
+def swallowing(*kinds):
+    try:
+        yield len(kinds)
+    except kinds as error:
+        LOG.append(str(error))
+
+@contextlib.contextmanager
+def translating():
+    with torch.no_grad():
+        try:
+            yield torch.is_grad_enabled()
+        except KeyError as error:
+            raise ValueError("translated") from error
+
+def handling(n):
+    try:
+        raise KeyError(n)
+    except KeyError as error:
+        yield n
+        LOG.append(repr(sys.exc_info()[1]))
+        yield repr(error)
+    yield repr(sys.exc_info()[1])
+
+@types.coroutine
+def suspend(value):
+    return (yield value)
+
+async def added(a, b):
+    return [a, b]
+
+async def waiting(n):
+    for i in range(n):
+        LOG.append(await suspend(i))
+    return n
+
+async def counted(n):
+    for i in range(n):
+        await suspend("counted")
+        yield i
 
 def gen(n):
     for i in range(n):

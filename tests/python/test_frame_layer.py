@@ -15,6 +15,7 @@ import warnings
 import pytest
 
 import frame_corpus
+import frame_generators
 import frame_programs
 from frame_layer_module import layer
 
@@ -487,23 +488,107 @@ def test_frames_made_by_a_segment_are_left_alone():
     assert helped == [("work", 1)]
 
 
-def test_generators_and_coroutines_are_left_to_cpython():
+def test_generators_run_in_segments_between_their_yields():
     def generator():
         yield 1
+        yield 2
     async def coroutine():
         return 2
     async def both():
         yield 3
     seen = []
     layer.use_script({generator.__code__, coroutine.__code__, both.__code__},
-                     lambda state: seen.append(1) or ("hand over", state["offset"]))
+                     lambda state: seen.append(state["code"].co_name) or ("hand over", state["offset"]))
     def work():
         c = coroutine()
         try:
             c.send(None)
         except StopIteration as stop:
             return list(generator()), stop.value
-    assert layer.call(work) == ([1], 2) and seen == []
+    assert layer.call(work) == ([1, 2], 2) and seen == ["coroutine"] + ["generator"] * 3
+
+
+def test_an_adopted_generator_is_resumed_under_the_hook():
+    def helper(n):
+        return n + 1
+    def generator(n):
+        got = yield helper(n)
+        yield helper(got)
+    layer.use_breaks({generator.__code__, helper.__code__})
+    adopted, other = layer.adopt(generator(1)), generator(1)
+    assert layer.is_installed()
+    assert next(adopted) == 2 and next(other) == 2
+    frames, segments = layer.counts()
+    assert frames == 1 and segments > 2  # the helper's frame, and segments of the generator
+    assert helper(1) == 2 and other.send(5) == 6
+    assert layer.counts() == (frames, segments)
+    assert adopted.send(5) == 6 and layer.counts()[0] == 2
+    assert next(adopted, None) is None and not layer.is_installed()  # it has ended
+    dropped = layer.adopt(generator(1))
+    next(dropped)
+    assert layer.is_installed()
+    del dropped
+    assert not layer.is_installed()
+    layer.adopt(layer.adopt(generator(1)))
+    layer.adopt(3)
+    assert not layer.is_installed()
+
+
+@pytest.mark.parametrize("function", frame_generators.CASES, ids=lambda f: f.__name__)
+def test_generators(function):
+    plain = outcome(operator.call, function)
+    layer.use_breaks(None)
+    for _ in range(3):
+        assert outcome(layer.call, function) == plain
+    frames, segments = layer.counts()
+    assert segments > frames
+    for seed in range(1, 12):
+        layer.use_random(None, seed, 2 ** (seed % 6 + 1))
+        assert outcome(layer.call, function) == plain
+
+
+def test_generators_made_in_the_middle_of_their_lives():
+    def inner(log, *rest, key=3, **more):
+        shared = [key]
+        try:
+            got = yield rest, more
+            log.append((lambda: (got, shared))())
+            yield sys.exc_info()[1]
+        except ValueError as error:
+            log.append(str(error))
+            yield "handling"
+            log.append(repr(sys.exc_info()[1]))
+            raise
+        finally:
+            log.append("finally")
+    def outer(log, n, /):
+        log.append((yield from inner(log, n, other=n)))
+        yield from range(n)
+    def rest_of(generator, log):
+        shown = [generator.__name__ == "outer", type(generator.gi_yieldfrom).__name__, sorted(generator.gi_frame.f_locals)]
+        shown += [generator.gi_frame.f_lineno, generator.gi_frame.f_lasti, sys.getrefcount(generator.gi_frame.f_builtins) > 0]
+        try:
+            shown.append(generator.send(None))
+            shown.append(generator.throw(ValueError("thrown")))
+            shown += list(generator)
+        except ValueError as error:
+            shown.append([t.lineno for t in traceback.extract_tb(error.__traceback__)][1:])
+        return shown, list(log), generator.gi_frame
+    for taken in range(3):
+        for throws in (False, True) if taken else (False,):
+            shown = []
+            for remake in (lambda generator: generator, layer.copy_generator):
+                log = []
+                generator = outer(log, 2)
+                for _ in range(taken):
+                    next(generator)
+                if throws:
+                    generator.throw(ValueError("before"))
+                made = remake(generator)
+                shown.append(rest_of(made, log))
+                del made
+                gc.collect()
+            assert shown[0] == shown[1]
 
 
 def test_an_earlier_hook_is_chained_to_and_put_back():

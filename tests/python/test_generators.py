@@ -1,12 +1,13 @@
 """Generators that are suspended: inside context managers, where a region ends, and handed to the outside."""
 
+import asyncio
 import collections.abc
 import contextlib
 import gc
 import sys
+import threading
 import types
 
-import pytest
 import torch
 
 import oxyfuel
@@ -417,5 +418,261 @@ def test_what_a_suspended_generator_holds_dies_with_it(compile):
     return [(f(torch.ones(2), drop), gc.collect() * 0, box.taken()) for drop in (True, False, True)]
 
 
-if __name__ == "__main__":
-    pytest.main([__file__])
+# Generators, coroutines and asynchronous generators that a compiled callable gives to its caller ---------------------
+
+
+def doubling(x, n):
+    for i in range(n):
+        x = x * 2 + i
+        got = yield x + 1
+        if got is not None:
+            x = x + got
+    return x.sum()
+
+
+def outer(x):
+    total = yield from doubling(x, 2)
+    total = (total.relu() + 1) * 3
+    yield total
+    try:
+        yield total * 2
+    except ValueError as error:
+        yield total * 3, str(error)
+    finally:
+        yield total * 4
+
+
+def drive(generator, *messages):
+    """What a generator gives for messages: None, something to send, or an exception to throw."""
+    given = []
+    for message in messages:
+        if isinstance(message, BaseException):
+            given.append(outcome(generator.throw, message))
+        else:
+            given.append(outcome(generator.send, message))
+    return given
+
+
+@program()
+def test_generator_functions(compile):
+    f = compile(doubling)
+    results = [list(f(torch.ones(3), 2)) for _ in range(3)]
+    results.append(drive(f(torch.ones(3), 3), None, torch.ones(3), 2.0, None, None))
+    results.append(drive(f(torch.ones(3), 3), None, KeyError("thrown"), None))
+    results.append(drive(f(torch.ones(3), 3), 1, None, ValueError("thrown"), None))
+    generator = f(torch.ones(3), 3)
+    results += [next(generator), generator.close(), outcome(next, generator)]
+    return results
+
+
+@program()
+def test_delegating_generator_functions(compile):
+    f = compile(outer)
+    results = [list(f(torch.ones(3))) for _ in range(3)]
+    for messages in ((None,) * 7, (None, 1.0, None, None, ValueError("v"), None, None), (None, KeyError("k"), None)):
+        results.append(drive(f(torch.ones(3)), *messages))
+    return results
+
+
+def test_code_between_yields_is_compiled():
+    with torch.no_grad():
+        compiled = oxyfuel.compile(outer)
+        for _ in range(3):
+            list(compiled(torch.ones(3)))
+        metrics = oxyfuel.metrics()
+    # Around the loop and its two turns, and what comes behind the `yield from`.
+    assert metrics["graphs"] >= 4 and metrics["calls_eager"] == 0
+
+
+def test_one_graph_between_two_yields():
+    def straight(x):
+        y = x.relu() * 2
+        y = yield y + 1
+        yield y.sin().cos()
+
+    compiled = oxyfuel.compile(straight)
+    with torch.no_grad():
+        for _ in range(4):
+            generator = compiled(torch.ones(3))
+            torch.testing.assert_close(next(generator), torch.full((3,), 3.0))
+            torch.testing.assert_close(generator.send(torch.ones(3)), torch.ones(3).sin().cos())
+            assert next(generator, None) is None
+    metrics = oxyfuel.metrics()
+    assert metrics["graphs"] == 2 and metrics["breaks"] == [] and metrics["recompiles"] == 0
+
+
+class Streaming(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.count = 0
+
+    def forward(self, x):
+        for _ in range(2):
+            x = self.layer(x)
+            self.count += 1
+            yield x
+
+
+@program()
+def test_a_module_that_yields(compile):
+    torch.manual_seed(0)
+    model = Streaming()
+    compiled = compile(model)
+    return [list(compiled(torch.ones(2, 3))) for _ in range(3)], model.count
+
+
+@types.coroutine
+def suspend(value):
+    return (yield value)
+
+
+async def added(x, n):
+    return x + n
+
+
+async def working(x):
+    x = (await added(x, 1)) * 2
+    got = await suspend(x)
+    try:
+        x = await added(x * got, 2) + await suspend(x.sum())
+    except ValueError as error:
+        return x.relu(), str(error)
+    return x.sum() * 2
+
+
+@program()
+def test_coroutine_functions(compile):
+    f = compile(working)
+    results = []
+    for messages in ((None, 2.0, 3.0), (None, 2.0, ValueError("v")), (None, KeyError("k")), (1,), (None, 2.0, 3.0)):
+        coroutine = f(torch.ones(3))
+        results.append((type(coroutine).__name__, drive(coroutine, *messages), coroutine.cr_frame is None))
+        coroutine.close()
+    return results
+
+
+@program()
+def test_asynchronous_generator_functions(compile):
+    @contextlib.asynccontextmanager
+    async def manager(log):
+        log.append("enter")
+        try:
+            yield len(log)
+        except ValueError as error:
+            log.append(str(error))
+        finally:
+            await asyncio.sleep(0)
+            log.append("exit")
+
+    async def scaled(x, n):
+        for i in range(n):
+            await asyncio.sleep(0)
+            got = yield x * i
+            x = x + 1 if got is None else x * got
+
+    scaled = compile(scaled)
+
+    async def work(x, log):
+        results = [y async for y in scaled(x, 3)]
+        async with manager(log) as size:
+            results.append(x * size)
+            raise ValueError("inside")
+        async for y in scaled(x, 2):
+            results.append(y + 1)
+        generator = scaled(x, 4)
+        results.append(await generator.__anext__())
+        results.append(await generator.asend(torch.full((3,), 2.0)))
+        await generator.aclose()
+        results += await asyncio.gather(*(added(x, n) for n in range(2)))
+        return results
+
+    work = compile(work)
+    results = []
+    for _ in range(3):
+        log = []
+        results.append((asyncio.run(work(torch.ones(3), log)), log))
+    return results
+
+
+@program()
+def test_what_is_handled_between_two_resumptions(compile):
+    seen = []
+
+    def handling(x):
+        try:
+            raise KeyError("its own")
+        except KeyError:
+            yield x + 1
+            seen.append(repr(sys.exc_info()[1]))
+            yield x + 2
+            try:
+                raise
+            except KeyError as error:
+                seen.append(repr(error))
+        seen.append(repr(sys.exc_info()[1]))
+        yield x + 3
+
+    f = compile(handling)
+    for _ in range(3):
+        generator = f(torch.ones(2))
+        try:
+            raise ValueError("the caller's")
+        except ValueError:
+            next(generator)
+            seen.append(repr(sys.exc_info()[1]))
+            next(generator)
+        seen.append(repr(sys.exc_info()[1]))
+        next(generator)
+        seen.append(repr(sys.exc_info()[1]))
+    return seen
+
+
+def test_generators_keep_the_hook_for_as_long_as_they_live():
+    from oxyfuel import _core
+
+    f = oxyfuel.compile(doubling)
+    with torch.no_grad():
+        generator = f(torch.ones(3), 3)
+        next(generator)
+        assert _core.is_hook_installed()
+        del generator
+        gc.collect()
+        assert not _core.is_hook_installed()
+        list(f(torch.ones(3), 2))
+        assert not _core.is_hook_installed()
+
+
+def test_a_generator_is_resumed_on_another_thread():
+    f = oxyfuel.compile(doubling)
+    given = []
+    with torch.no_grad():
+        expected = list(doubling(torch.ones(3), 4))
+        generator = f(torch.ones(3), 4)
+
+        def take():
+            with torch.no_grad():
+                given.append(next(generator))
+
+        for _ in range(4):
+            thread = threading.Thread(target=take)
+            thread.start()
+            thread.join()
+    torch.testing.assert_close(given, expected)
+
+
+@program(grad=True)
+def test_grad_modes_of_a_suspended_generator(compile):
+    def switching(x):
+        with torch.no_grad():
+            yield x * 2, torch.is_grad_enabled()
+            yield x * 3, torch.is_grad_enabled()
+        yield x * 4, torch.is_grad_enabled()
+
+    f = compile(switching)
+    results = []
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True)
+        for value, enabled in f(x):
+            results.append((value, enabled, torch.is_grad_enabled()))
+    return results

@@ -128,6 +128,7 @@ NB_MODULE(_core, m) {
         "'constant'.");
   m.def("set_stance", &set_stance, "Sets whether calls may compile; returns the stance before.");
   m.def("is_compiling", &oxy::trace::is_recording);
+  m.def("is_hook_installed", &oxy::hook::is_installed);
   m.def("metrics", &metrics, "What was compiled since the last reset.");
   m.def("reset", [] {
     oxy::driver::reset_all();

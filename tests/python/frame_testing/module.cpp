@@ -2,12 +2,15 @@
 #include <Python.h>
 
 #include <exception>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/config.h"
 #include "bytecode/decode.h"
 #include "bytecode/liveness.h"
 #include "cpy/dict.h"
+#include "cpy/generator.h"
 #include "cpy/object_dict.h"
 #include "cpy/type.h"
 #include "hook/hook.h"
@@ -103,6 +106,32 @@ PyObject* py_call(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* 
   return hook::call_with_hook(args[0], args + 1, size_t(count - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
 }
 
+PyObject* py_adopt(PyObject*, PyObject* generator) {
+  hook::adopt(generator, nullptr);
+  return Py_NewRef(generator);
+}
+
+// A generator in the state of another, which must be suspended or not started.
+PyObject* py_copy_generator(PyObject*, PyObject* generator) {
+  const cpy::Frame frame = cpy::generator_frame(generator);
+  const Ref delegate = Ref::steal(PyObject_GetAttrString(generator, "gi_yieldfrom"));
+  const Ref is_suspended = Ref::steal(PyObject_GetAttrString(generator, "gi_suspended"));
+  Ref copy = cpy::new_generator(frame.code(), frame.globals());
+  if (!delegate || !is_suspended || !copy) return nullptr;
+  std::vector<Ref> slots;
+  for (int i = 0; i < frame.slot_count(); ++i) slots.push_back(Ref::borrow(frame.slots()[i]));
+  const std::span<const Ref> all = slots;
+  const auto locals = size_t(frame.code()->co_nlocalsplus);
+  cpy::suspend(copy.get(), {.function = frame.function(),
+                            .next = frame.next(),
+                            .started = is_suspended == Py_True,
+                            .delegates = !(delegate == Py_None),
+                            .locals = all.first(locals),
+                            .stack = all.subspan(locals),
+                            .handled = reinterpret_cast<PyGenObject*>(generator)->gi_exc_state.exc_value});
+  return copy.release();
+}
+
 PyObject* use(std::unique_ptr<hook::SegmentRunner> next) {
   hook::set_runner(next.get());
   runner = std::move(next);
@@ -171,6 +200,8 @@ PyMethodDef methods[] = {
     {"instance_value", py_instance_value, METH_VARARGS, nullptr},
     {"has_dict", py_has_dict, METH_O, nullptr},
     {"has_inline_values", py_has_inline_values, METH_O, nullptr},
+    {"copy_generator", py_copy_generator, METH_O, nullptr},
+    {"adopt", py_adopt, METH_O, nullptr},
     {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_call)),
      METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"use_breaks", py_use_breaks, METH_O, nullptr},

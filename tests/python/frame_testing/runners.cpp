@@ -2,6 +2,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "bytecode/decode.h"
@@ -28,6 +29,8 @@ class SelectiveRunner : public hook::SegmentRunner {
     return found > 0;
   }
 
+  const void* enter(const void* context) override { return std::exchange(context_, context); }
+
   SegmentEnd run(FrameState& state) override {
     const auto code = bytecode::decode(state.code);
     ++counts.segments;
@@ -38,6 +41,7 @@ class SelectiveRunner : public hook::SegmentRunner {
  private:
   virtual SegmentEnd run_segment(FrameState& state) = 0;
   Ref wanted_;
+  const void* context_ = nullptr;
 };
 
 class BreakRunner : public SelectiveRunner {
