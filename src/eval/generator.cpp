@@ -285,12 +285,13 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       stop("an asynchronous generator is not captured");
     case Op::GetAwaitable: {
       PyObject* object = stack.back().get();
-      if (is_coroutine(object) && class_of(generator_data(object)) == &PyCoro_Type &&
-          generator_data(object).state == GeneratorState::Created)
+      if (!is_generator(object) && !is_coroutine(object))
+        stop(fmt::format("awaits an object of type {}", Py_TYPE(object)->tp_name));
+      const GeneratorData& data = generator_data(object);
+      const int flags = data.frame.pycode()->co_flags;
+      if (data.state == GeneratorState::Created && (flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)))
         return Flow::Next;
-      stop(fmt::format("awaits an object of type {}", is_coroutine(object)
-                                                          ? class_of(generator_data(object))->tp_name
-                                                          : Py_TYPE(object)->tp_name));
+      stop(fmt::format("awaits an object of type {}", class_of(data)->tp_name));
     }
     case Op::GetYieldFromIter: {
       if (is_generator(stack.back().get())) return Flow::Next;

@@ -28,7 +28,7 @@ class FrameLoop {
       : thread_(thread), frame_(frame), runner_(runner), code_(code), link_(thread, frame) {}
 
   PyObject* run() {
-    if (frame_.is_of_generator()) return run_from(frame_.next());
+    if (frame_.is_of_generator()) return resume();
     if (code_.entry == int32_t(code_.instructions.size())) return hand_over(0);
     const Instruction& first = code_.instructions[size_t(code_.entry)];
     frame_.set_executing(first.at);
@@ -37,6 +37,27 @@ class FrameLoop {
   }
 
  private:
+  PyObject* resume() {
+    const Instruction& first = code_.at(frame_.next());
+    const bool skips = first.op == Op::Resume && !cpy::has_requests(thread_);
+    return run_from(put_away(skips ? first.end : first.offset));
+  }
+
+  // Stores or drops the value on top where that is what the code does next, as a value on the stack is
+  // guarded but one in a local only if it is read. Returns where the code goes on.
+  int32_t put_away(int32_t offset) const {
+    const Machine machine(thread_, frame_);
+    for (auto index = size_t(code_.index_of_offset[size_t(offset)]);; ++index) {
+      const Instruction& instruction = code_.instructions[index];
+      const bool moves = instruction.op == Op::StoreFast || instruction.op == Op::PopTop;
+      if (!moves || code_.instructions[index + 1].continues || cpy::is_traced(thread_) ||
+          cpy::has_requests(thread_))
+        return instruction.offset;
+      frame_.set_executing(instruction.at);
+      if (perform(machine, instruction) != Outcome::Next) return instruction.offset;
+    }
+  }
+
   PyObject* run_from(int32_t offset) {
     for (;;) {
       const SegmentEnd end = run_segment(offset);
@@ -55,7 +76,7 @@ class FrameLoop {
       if (advance.kind == Advance::Stop) return hand_over(end.offset);
       if (advance.kind == Advance::Throw) return throw_at(instruction);
       if (cpy::has_requests(thread_) && !serve_requests()) return throw_at(instruction);
-      offset = advance.offset;
+      offset = put_away(advance.offset);
       if (cpy::is_traced(thread_)) return hand_over(offset);
     }
   }

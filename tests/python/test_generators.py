@@ -501,6 +501,27 @@ def test_one_graph_between_two_yields():
     assert metrics["graphs"] == 2 and metrics["breaks"] == [] and metrics["recompiles"] == 0
 
 
+def test_what_is_not_read_behind_a_break_is_not_guarded():
+    def yielding(x, n):
+        for i in range(n):
+            got = yield x.relu() + 1
+        return got
+
+    def breaking(x, n):
+        for i in range(n):
+            x = x + 1
+            got = oxyfuel.graph_break()
+        return x, i, got
+
+    with torch.no_grad():
+        generator = oxyfuel.compile(yielding)(torch.ones(3), 20)
+        next(generator)
+        for sent in range(18):
+            generator.send(sent)
+        assert oxyfuel.compile(breaking)(torch.ones(3), 20)[0].tolist() == [21.0] * 3
+    assert oxyfuel.metrics()["recompiles"] == 0
+
+
 class Streaming(torch.nn.Module):
     def __init__(self):
         super().__init__()
