@@ -270,9 +270,27 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
   return value;
 }
 
+Ref Evaluator::gradient_of(PyObject* tensor) {
+  const auto real = external_of_.find(tensor);
+  if (real == external_of_.end()) return {};
+  Ref name = interned("grad");
+  if (auto written = attribute_effect(tensor, name.get())) return *written;
+  // Of others the attribute warns.
+  if (const at::Tensor& leaf = THPVariable_Unpack(real->second); !leaf.is_leaf() && !leaf.retains_grad())
+    return {};
+  PyObject* descriptor = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(THPVariableClass), name.get());
+  if (!descriptor || Py_TYPE(descriptor) != &PyGetSetDescr_Type) return {};
+  const SourceId source = guards().derived(SourceKind::Member, source_of(tensor), descriptor);
+  PyObject* value =
+      guards::read({SourceKind::Member, source_of(tensor), -1, Ref::borrow(descriptor)}, real->second);
+  return value ? admit(value, source) : Ref();
+}
+
 Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (trace::is_trace_tensor(object)) {
     const char* utf8 = PyUnicode_AsUTF8(name);
+    if (name_is(name, "grad"))
+      if (Ref gradient = gradient_of(object)) return gradient;
     if (utf8 && is_untraceable(utf8)) stop(fmt::format("uses .{} of a tensor", utf8));
     if (_PyType_Lookup(Py_TYPE(object), name))
       return torch_result(*this, "builtins", "getattr", {object, name},
@@ -459,8 +477,13 @@ bool Evaluator::has_entry(PyObject* dict, PyObject* name) {
 }
 
 bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value) {
-  if (trace::is_trace_tensor(object))
+  if (trace::is_trace_tensor(object)) {
+    if (value == Py_None && name_is(name, "grad") && gradient_of(object)) {
+      record_attribute_effect(object, name, value);
+      return true;
+    }
     stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
+  }
   if (PyType_Check(object)) stop("sets an attribute of a class");
   if (PyExceptionInstance_Check(object) && name_is(name, "__traceback__")) {
     // What is put there is that exception's own, as good as any: nothing looks into it.

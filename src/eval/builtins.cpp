@@ -42,6 +42,11 @@ Ref graph_break(Evaluator& e, Arguments&) {
   e.stop("calls oxyfuel.graph_break()");
 }
 
+// It says where another compiler is to end a graph.
+Ref foreign_graph_break(Evaluator&, Arguments&) {
+  return Ref::borrow(Py_None);
+}
+
 // Modules are looked up where the program has loaded them, never imported.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
@@ -52,6 +57,7 @@ constexpr BuiltinEntry kTable[] = {
     {"torch.compiler", "is_exporting", &not_so},
     {"torch._dynamo", "is_compiling", &compiling},
     {"torch._dynamo.external_utils", "is_compiling", &compiling},
+    {"torch._dynamo.decorators", "graph_break", &foreign_graph_break},
     {"torch._utils", "is_compiling", &compiling},
     {"torch.jit", "is_tracing", &not_so},
     {"torch.jit", "is_scripting", &not_so},
@@ -158,6 +164,19 @@ bool is_pure_type(PyTypeObject* type) {
 bool is_enum_class(PyObject* object) {
   PyObject* enum_type = well_known("enum", "EnumMeta");
   return enum_type && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(enum_type));
+}
+
+PyObject* behind_foreign_disable(PyObject* function) {
+  static constexpr std::array<std::string_view, 1> kModules = {"torch.optim.optimizer"};
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  if (!object->func_dict || !PyUnicode_Check(object->func_module) ||
+      PyUnicode_CompareWithASCIIString(object->func_module, "torch._dynamo.eval_frame") != 0)
+    return nullptr;
+  PyObject* original = PyDict_GetItemString(object->func_dict, "_torchdynamo_orig_callable");
+  if (!original || !PyFunction_Check(original)) return nullptr;
+  PyObject* module = reinterpret_cast<PyFunctionObject*>(original)->func_module;
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  return text && module_among(kModules, text) ? original : nullptr;
 }
 
 const char* refusal_to_inline(PyObject* function) {

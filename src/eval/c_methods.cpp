@@ -202,7 +202,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
                          reinterpret_cast<PyObject*>(Py_TYPE(self)) == well_known("collections", "deque");
   if (external) {
     if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
-      PyObject* key = arguments.positional[0].get();
+      if (hashes_itself(arguments.positional[0].get())) stop("looks up a dict key that hashes itself");
+      const Ref real_key = key_in(self, arguments.positional[0].get());
+      PyObject* key = real_key.get();
       const size_t count = arguments.positional.size();
       if ((name == "get" && count <= 2) || (name == "__getitem__" && count == 1)) {
         const int found = contains_item(self, key);
@@ -287,7 +289,6 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
 }
 
 int Evaluator::contains_item(PyObject* dict, PyObject* key) {
-  if (hashes_itself(key)) stop("looks up a dict key that hashes itself");
   if (auto written = attribute_effect(dict, key)) return *written ? 1 : 0;
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (!value && PyErr_Occurred()) return -1;

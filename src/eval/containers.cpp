@@ -171,6 +171,22 @@ bool Evaluator::truth(PyObject* object, bool* error) {
   return value > 0;
 }
 
+// What stands for the key in a dict: tensors made before the call are keys by their identity.
+Ref Evaluator::key_in(PyObject* dict, PyObject* key) {
+  Ref whole = PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
+  if (!is_external(dict) || !any_tensor(whole.get(), trace::is_trace_tensor)) return whole;
+  if (PyTuple_CheckExact(whole.get())) {
+    Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(whole.get())));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(whole.get()); ++i)
+      PyTuple_SET_ITEM(items.get(), i, key_in(dict, PyTuple_GET_ITEM(whole.get(), i)).release());
+    return items;
+  }
+  const auto real = external_of_.find(whole.get());
+  if (real == external_of_.end()) stop("looks up a tensor in a dict made before the call");
+  guards().require(source_of(whole.get()), CheckKind::Identity, real->second);
+  return Ref::borrow(real->second);
+}
+
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
     Ref index = plain(key, "indexing");
@@ -189,7 +205,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (PyDict_Check(object)) {
     if (hashes_itself(key) || has_python_special(key, "__eq__"))
       stop("looks up a dict key that hashes itself");
-    Ref hashed_key = PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
+    Ref hashed_key = key_in(object, key);
     if (source == kNoSource) {
       if (!is_dict_like(object) && has_python_special(object, "__missing__")) {
         if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) return Ref::borrow(value);
@@ -209,7 +225,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
       }
       return Ref::steal(PyObject_GetItem(object, hashed_key.get()));
     }
-    if (auto written = attribute_effect(object, key)) {
+    if (auto written = attribute_effect(object, hashed_key.get())) {
       if (*written) return *written;
     } else if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) {
       return admit(value, guards().dict_item(source, hashed_key.get()));
@@ -289,13 +305,14 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   }
   if (PyDict_Check(container) && source != kNoSource) {
     if (hashes_itself(item)) stop("looks up a dict key that hashes itself");
-    if (auto written = attribute_effect(container, item)) return *written ? 1 : 0;
-    PyObject* value = PyDict_GetItemWithError(container, item);
+    const Ref key = key_in(container, item);
+    if (auto written = attribute_effect(container, key.get())) return *written ? 1 : 0;
+    PyObject* value = PyDict_GetItemWithError(container, key.get());
     if (!value && PyErr_Occurred()) return -1;
     if (value)
-      admit_presence(guards().dict_item(source, item));
+      admit_presence(guards().dict_item(source, key.get()));
     else
-      guards().require(source, CheckKind::Absent, item);
+      guards().require(source, CheckKind::Absent, key.get());
     return value != nullptr;
   }
   Ref copy = materialize(container);

@@ -117,6 +117,7 @@ class Evaluator {
   // Throws Break if something below it cannot be shown to C code.
   Ref plain(PyObject* object, const char* what);
   bool truth(PyObject* object, bool* error);
+  Ref key_in(PyObject* dict, PyObject* key);
   Ref get_item(PyObject* object, PyObject* key);
   bool set_item(PyObject* object, PyObject* key, PyObject* value);
   bool delete_item(PyObject* object, PyObject* key);
@@ -228,6 +229,8 @@ class Evaluator {
   Ref throw_into_receiver(GeneratorData& data, Ref* returned);
   // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
   void close_abandoned();
+  // What .grad of a tensor made before the call is; null if that cannot be said.
+  Ref gradient_of(PyObject* tensor);
   Ref read_attribute(PyObject* object, PyObject* name);
   // The exception to raise for what a program gives: an instance, or one made of a class. False: an error is
   // set.

@@ -166,6 +166,10 @@ Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject
 Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
+  if (PyObject* original = behind_foreign_disable(function)) {
+    pin(function);
+    return call(pin(original).get(), std::move(arguments));
+  }
   if (const char* reason = refusal_to_inline(function))
     stop(fmt::format("calls {}: {}", describe_callable(function), reason));
   pin_function(function);

@@ -182,7 +182,7 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
+constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
                                                        "is_inference_mode_enabled",
@@ -222,7 +222,8 @@ constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
                                                        "_get_accelerator",
                                                        "_log_api_usage_once",
                                                        "_get_float32_matmul_precision",
-                                                       "_is_flash_attention_available"};
+                                                       "_is_flash_attention_available",
+                                                       "_get_privateuse1_backend_name"};
 
 constexpr std::array<std::string_view, 6> kOperatorModules = {"torch._C._nn",     "torch._C._linalg",
                                                               "torch._C._fft",    "torch._C._special",

@@ -1,5 +1,8 @@
 #include "eval/prelude.h"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -299,6 +302,18 @@ def ixor(a, b, /):
     a ^= b
     return a
 
+def record_function_init(self, name, args=None):
+    self.name, self.args, self.record = name, args, None
+    self.run_callbacks_on_exit = False
+    self._cupti_monitor_external_id = None
+
+def record_function_enter(self):
+    self.run_callbacks_on_exit = False
+    return self
+
+def record_function_exit(self, exc_type, exc_value, traceback):
+    self.run_callbacks_on_exit = True
+
 def ilshift(a, b, /):
     a <<= b
     return a
@@ -310,11 +325,19 @@ def irshift(a, b, /):
 
 struct Entry {
   const char* module;
-  const char* name;
+  const char* name;      // or "class.method"
   const char* function;  // of the prelude
 };
 
+constexpr const char* kProfiler = "torch.autograd.profiler";
+
 constexpr Entry kForms[] = {
+    // A profiler shows the kernels of a region, not the ranges in it. Where a region ends inside of a range,
+    // the
+    // real __exit__ finds that there is nothing to do.
+    {kProfiler, "record_function.__init__", "record_function_init"},
+    {kProfiler, "record_function.__enter__", "record_function_enter"},
+    {kProfiler, "record_function.__exit__", "record_function_exit"},
     {"builtins", "map", "map_"},
     {"builtins", "filter", "filter_"},
     {"functools", "reduce", "reduce_"},
@@ -356,6 +379,18 @@ constexpr Entry kForms[] = {
     {"operator", "irshift", "irshift"},
 };
 
+Ref find(const Entry& entry) {
+  Ref object = Ref::steal(PyImport_ImportModule(entry.module));
+  std::string_view rest = entry.name;
+  while (object && !rest.empty()) {
+    const std::string name(rest.substr(0, rest.find('.')));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    object = Ref::steal(PyObject_GetAttrString(object.get(), name.c_str()));
+  }
+  PyErr_Clear();
+  return object;
+}
+
 }  // namespace
 
 Ref prelude_function(const char* name) {
@@ -378,14 +413,11 @@ bool is_prelude_code(PyCodeObject* code) {
 }
 
 Ref python_form(PyObject* callable) {
-  if (!PyCFunction_Check(callable) && !PyType_Check(callable)) return {};
+  if (!PyCFunction_Check(callable) && !PyFunction_Check(callable) && !PyType_Check(callable)) return {};
   static const auto& forms = *[] {
     auto* table = new std::unordered_map<PyObject*, const char*>;
     for (const Entry& entry : kForms) {
-      Ref module = Ref::steal(PyImport_ImportModule(entry.module));
-      PyObject* object = module ? well_known(entry.module, entry.name) : nullptr;
-      PyErr_Clear();
-      if (object) table->emplace(object, entry.function);
+      if (Ref object = find(entry)) table->emplace(object.release(), entry.function);
     }
     return table;
   }();

@@ -46,7 +46,7 @@ enum class ObjectKind : uint8_t {
   Generator,  // items: code, globals, function, the exception it handles, where it goes on (code units; None:
               // it has ended), whether it has started, whether it waits for another, then as many locals as
               // the code has and its stack
-  Reduced,  // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
+  Reduced,    // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
 };
 
 struct ObjectTemplate {
