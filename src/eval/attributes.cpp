@@ -321,8 +321,11 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     }
     if (PyObject* value = PyDict_GetItemWithError(dict, name))
       return admit(value, guards().dict_item(source, name));
-    guards().require(source, CheckKind::Absent, name);
     Ref value = Ref::steal(PyObject_GetAttr(object, name));
+    // A module that makes its attributes when they are asked for may keep them.
+    if (PyObject* kept = value ? PyDict_GetItemWithError(dict, name) : nullptr)
+      return admit(kept, guards().dict_item(source, name));
+    guards().require(source, CheckKind::Absent, name);
     return value ? pin(value.get()) : Ref();
   }
   if (PyType_Check(object)) {

@@ -34,6 +34,11 @@ Ref handled_details(Evaluator& e, Arguments& a) {
                                  unknown_traceback()));
 }
 
+Ref annotate(Evaluator& e, Arguments& arguments) {
+  if (arguments.positional.size() != 2 || !arguments.keywords.empty()) e.stop("calls torch.jit.annotate()");
+  return arguments.positional[1];
+}
+
 Ref print_text(Evaluator& e, Arguments&) {
   e.stop("calls print()");
 }
@@ -61,6 +66,7 @@ constexpr BuiltinEntry kTable[] = {
     {"torch._utils", "is_compiling", &compiling},
     {"torch.jit", "is_tracing", &not_so},
     {"torch.jit", "is_scripting", &not_so},
+    {"torch.jit", "annotate", &annotate},
     {"oxyfuel", "is_compiling", &compiling},
     {"oxyfuel", "graph_break", &graph_break},
 };

@@ -90,6 +90,17 @@ constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "format",
                                                               "format_map"};
 
+// A method of a compiled regular expression that makes strings of strings.
+bool is_pattern_query(PyObject* self, std::string_view name, const Arguments& arguments) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(self)) != well_known("re", "Pattern")) return false;
+  const auto is_constant = [](PyObject* value) { return guards::is_constant(value); };
+  return (name == "sub" || name == "subn" || name == "split" || name == "findall") &&
+         std::all_of(arguments.positional.begin(), arguments.positional.end(),
+                     [&](const Ref& value) { return is_constant(value.get()); }) &&
+         std::all_of(arguments.keywords.begin(), arguments.keywords.end(),
+                     [&](const auto& keyword) { return is_constant(keyword.second.get()); });
+}
+
 }  // namespace
 
 // operator.itemgetter and attrgetter: constants of what they were made of.
@@ -200,6 +211,10 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) ||
                          PyAnySet_Check(self) ||
                          reinterpret_cast<PyObject*>(Py_TYPE(self)) == well_known("collections", "deque");
+  if (is_pattern_query(self, name, arguments)) {
+    if (external) pin(self);
+    return call_real(bound, arguments);
+  }
   if (external) {
     if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
       if (hashes_itself(arguments.positional[0].get())) stop("looks up a dict key that hashes itself");

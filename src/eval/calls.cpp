@@ -10,6 +10,7 @@
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/operator_calls.h"
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
@@ -177,7 +178,14 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (is_pure_builtin(callable)) return call_real_plain(callable, arguments);
     stop(fmt::format("calls {}", describe_callable(callable)));
   }
+  if (is_operator_object(callable)) return call_operator(*this, callable, arguments);
   PyTypeObject* type = Py_TYPE(callable);
+  if (PyWeakref_CheckRefExact(callable) && is_external(callable)) {
+    if (!arguments.positional.empty() || !arguments.keywords.empty())
+      stop("gives arguments to a weak reference");
+    const SourceId referent = guards().derived(SourceKind::WeakReferent, source_of(callable));
+    return admit(PyWeakref_GET_OBJECT(callable), referent);
+  }
   if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
     if (arguments.positional.empty()) stop(fmt::format("calls {} without self", describe_callable(callable)));
     Ref self = std::move(arguments.positional.front());

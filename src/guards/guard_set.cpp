@@ -95,7 +95,7 @@ SourceId GuardSet::find_or_add(Source source) {
   Node node;
   node.stable = source.kind == SourceKind::Pinned ||
                 (source.base != kNoSource && nodes_[static_cast<size_t>(source.base)].stable &&
-                 source.kind != SourceKind::ContextVariable);
+                 source.kind != SourceKind::ContextVariable && source.kind != SourceKind::WeakReferent);
   node.source = std::move(source);
   nodes_.push_back(std::move(node));
   return it->second;
@@ -465,6 +465,8 @@ std::string GuardSet::describe(SourceId id) const {
       return fmt::format("{}.{}", base, text(source.key.get()));
     case SourceKind::ContextVariable:
       return base + ".get()";
+    case SourceKind::WeakReferent:
+      return base + "()";
   }
   return "?";
 }

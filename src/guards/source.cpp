@@ -55,6 +55,8 @@ PyObject* read(const Source& source, PyObject* base) {
       Py_XDECREF(value);  // the context still holds it
       return value;
     }
+    case SourceKind::WeakReferent:
+      return PyWeakref_CheckRef(base) ? PyWeakref_GET_OBJECT(base) : nullptr;
   }
   return nullptr;
 }

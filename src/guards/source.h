@@ -31,6 +31,7 @@ enum class SourceKind : uint8_t {
   MethodSelf,       // base.__self__
   Member,           // the C member (slot) that the member descriptor `key` names
   ContextVariable,  // the value of the context variable
+  WeakReferent,     // what the weak reference refers to; None if that is gone
 };
 
 struct Source {

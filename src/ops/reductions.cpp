@@ -174,6 +174,9 @@ Family reduction_operators() {
        .schema = "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, "
                  "Tensor indices)",
        .shape = shapes::kth_value},
+      {.name = "aten::histc",
+       .schema = "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+       .shape = shapes::histogram},
       {.name = "aten::cumsum",
        .schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
        .shape = shapes::scan},

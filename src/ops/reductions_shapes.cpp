@@ -154,6 +154,11 @@ Metas scan(const ShapeContext& context) {
   return {contiguous_meta(dtype, self.device, self.sizes)};
 }
 
+Metas histogram(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  return {contiguous_meta(self.dtype, self.device, {expression(context, 1)})};
+}
+
 Metas float_scan(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   dim_argument(context, 1, self.rank());

@@ -21,6 +21,7 @@ Metas norm(const ShapeContext& context);             // (self, p) or (self, p, d
 Metas whole_to_scalar(const ShapeContext& context);  // median: (self) -> the same type
 Metas kth_value(const ShapeContext& context);        // (self, k, dim, keepdim) -> values, indices
 Metas scan(const ShapeContext& context);             // cumsum, cumprod: (self, dim, *, dtype)
+Metas histogram(const ShapeContext& context);        // histc(self, bins, min, max)
 Metas float_scan(const ShapeContext& context);       // logcumsumexp(self, dim)
 Metas scan_with_index(const ShapeContext& context);  // cummax, cummin(self, dim)
 Metas sort(const ShapeContext& context);             // (self, dim, descending)

@@ -247,7 +247,9 @@ bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
 
 ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValue> call) {
   ResultMetadata meta = from_kernel(info, call, StandIn::Meta);
-  if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() ||
+  // A custom operator's kernel is the user's code, which runs when the program calls it.
+  const bool is_custom = !info.schema->name.starts_with("aten::");
+  if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() || is_custom ||
       !info.has_tensor_argument || !is_small(info, call))
     return meta;
   try {
@@ -260,9 +262,11 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
 }
 
 // Shape rules and meta kernels know types by promotion alone; which of them eager has kernels for is asked
-// once an operator and types. Throws CannotTrace if it refuses them.
+// once an operator and types. Throws CannotTrace if it refuses them. Only of operators with a shape rule: of
+// the others some believe the sizes among their arguments and would read beyond the one element.
 void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  if (info.schema->is_random || info.schema->is_view() || !info.has_tensor_argument) return;
+  if (info.rule == nullptr || info.schema->is_random || info.schema->is_view() || !info.has_tensor_argument)
+    return;
   uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));
   const auto add = [&](const at::Tensor& tensor) {
     key = hash_combine(key, !tensor.defined() ? 0

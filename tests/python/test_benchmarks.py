@@ -1,11 +1,15 @@
 """What the benchmarks compute from their measurements."""
 
+import importlib.util
+import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
 
 import report  # noqa: E402
 import stats  # noqa: E402
@@ -59,3 +63,48 @@ def test_the_table_has_every_model_and_a_summary():
     assert report.failed({"error": "x"}) and not report.failed(result)
     result["backends"]["oxyfuel"]["accurate"] = False
     assert report.failed(result)
+
+
+def test_the_sweep_judges_models_and_resumes(tmp_path):
+    if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
+        pytest.skip("transformers or timm is not installed")
+    results, table = tmp_path / "sweep.jsonl", tmp_path / "sweep.md"
+    command = [sys.executable, str(BENCHMARKS / "sweep.py"), "--results", str(results), "--markdown", str(table)]
+    command += ["--only", "^(BertModel|DinatModel|resnet)$"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {result["name"]: result for result in map(json.loads, results.read_text().splitlines())}
+    assert {name: found[name]["outcome"] for name in ("BertModel", "resnet")} == {"BertModel": "whole", "resnet": "whole"}
+    assert found["BertModel"]["operators"] > 20 and found["BertModel"]["float64"]
+    assert "| BertModel | whole | right |" in table.read_text()
+    assert len(results.read_text().splitlines()) == 3
+    subprocess.run(command, check=True, capture_output=True)
+    assert len(results.read_text().splitlines()) == 3  # nothing ran again
+
+
+def test_the_sweep_survives_what_a_model_does(tmp_path):
+    code = f"""
+import sys, os, time, signal
+sys.path.insert(0, {str(BENCHMARKS)!r})
+import sweep, sweep_check
+
+def examine(library, name):
+    if name == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name == "hang":
+        time.sleep(100)
+    if name == "error":
+        raise ValueError("no such thing")
+    return {{"library": library, "name": name, "model": name, "outcome": "whole"}}
+
+sweep_check.examine = examine
+sweep.wanted = lambda arguments: [("timm", name) for name in ("crash", "hang", "error", "fine")]
+sys.exit(sweep.main(["--results", {str(tmp_path / "r.jsonl")!r}, "--timeout", "1", "--workers", "2"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    found = {result["name"]: result for result in map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())}
+    assert found["crash"]["outcome"] == "crashed" and found["crash"]["reason"] == "SIGSEGV"
+    assert found["hang"]["outcome"] == "timed out"
+    assert found["error"]["outcome"] == "not built" and "no such thing" in found["error"]["reason"]
+    assert found["fine"]["outcome"] == "whole"

@@ -317,6 +317,7 @@ def reductions(w):
         w.call("norm.Scalar", tensor(size, real), 2)
         w.call("norm.ScalarOpt_dim", tensor(size, real), 2, some_dims(rank), keep)
         w.call("linalg_vector_norm", tensor(size, real), 2, rng.choice([None, some_dims(rank)]), keep)
+        w.call("histc", tensor(size, rng.choice([torch.float32, torch.float64])), rng.randint(1, 9), 0, 1)
         for op in ("cumsum", "cumprod"):
             w.call(op, tensor(size, number), dim)
             w.call(op, tensor(size, number), dim, dtype=torch.float32)

@@ -1,0 +1,114 @@
+"""Judges one model of the sweep: eager, float64 and compiled, in this process. Used by sweep.py."""
+
+import copy
+import time
+import traceback
+import warnings
+
+import accuracy
+import sweep_timm
+import sweep_transformers
+import torch
+
+SEED = 3
+
+
+def copied(arguments):
+    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in arguments.items()}
+
+
+def call(function, arguments):
+    """The output with the random numbers of SEED, and whether any were drawn."""
+    torch.manual_seed(SEED)
+    before = torch.get_rng_state()
+    with torch.no_grad():
+        output = function(**copied(arguments))
+    return output, not torch.equal(before, torch.get_rng_state())
+
+
+def same(first, second):
+    pairs = zip(accuracy.tensors_of(first), accuracy.tensors_of(second))
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for (_, a), (_, b) in pairs)
+
+
+def exact_answer(model, arguments, eager):
+    """The float64 model's output, or eager's own where it has none of the same shapes."""
+    try:
+        wide_model, wide_arguments = accuracy.widened(model, arguments)
+        exact, draws = call(wide_model, wide_arguments)
+        shapes = [[(path, tensor.shape) for path, tensor in accuracy.tensors_of(output)] for output in (exact, eager)]
+        if shapes[0] == shapes[1] and not draws:
+            return exact, True
+    except Exception:  # a model that names float32 somewhere
+        pass
+    return eager, False
+
+
+def build(library, name):
+    """(model, arguments, title)."""
+    if library == "timm":
+        return sweep_timm.build(name)
+    return (*sweep_transformers.build(name), name)
+
+
+def capture_outcome(metrics):
+    if metrics["graphs"] == 0:
+        return "eager"
+    return "broken" if metrics["breaks"] else "whole"
+
+
+def examine(library, name):
+    """What became of the model, as a dict that JSON can hold: `outcome` is "not built", "raised", "wrong", "whole",
+    "broken" or "eager"."""
+    import oxyfuel
+
+    result = {"library": library, "name": name, "model": name}
+    start = time.perf_counter()
+    try:
+        model, arguments, result["model"] = build(library, name)
+    except sweep_transformers.NotBuilt as error:
+        return {**result, "outcome": "not built", "reason": str(error)}
+    result["inputs"] = {key: list(getattr(value, "shape", [])) for key, value in arguments.items()}
+    result["parameters"] = sum(p.numel() for p in model.parameters())
+    fresh = copy.deepcopy(model)
+    eager, result["random"] = call(model, arguments)
+    # Its second call: a model that keeps state gives another answer then.
+    second_eager, _ = call(model, arguments)
+    deterministic = same(eager, call(copy.deepcopy(fresh), arguments)[0])
+    reference, result["float64"] = exact_answer(fresh, arguments, eager)
+    result["build_seconds"] = time.perf_counter() - start
+    oxyfuel.reset()
+    problems = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = oxyfuel.compile(fresh)
+        try:
+            start = time.perf_counter()
+            first, _ = call(compiled, arguments)
+            result["first_seconds"] = time.perf_counter() - start
+            start = time.perf_counter()
+            second, _ = call(compiled, arguments)
+            result["second_seconds"] = time.perf_counter() - start
+        except Exception as error:
+            lines = traceback.format_exc().strip().splitlines()
+            return {**result, "outcome": "raised", "reason": f"{type(error).__name__}: {error}"[:600], "traceback": lines[-30:]}
+    stateful = not same(eager, second_eager)
+    for which, actual, expected in (("first", first, eager), ("second", second, second_eager)):
+        exact = expected if stateful else reference
+        problems += [f"{which} call: {problem}" for problem in accuracy.compare(actual, expected, exact).problems]
+    metrics = oxyfuel.metrics()
+    result.update(
+        graphs=metrics["graphs"],
+        operators=metrics["operators"],
+        recompiles=metrics["recompiles"],
+        recompile_reasons=metrics["recompile_reasons"][:3],
+        calls_eager=metrics["calls_eager"],
+        shape_fallbacks=metrics["shape_fallback_names"],
+        breaks=[{key: record[key] for key in ("reason", "stack", "count")} for record in metrics["breaks"]],
+        deterministic=deterministic,
+        stateful=stateful,
+    )
+    result["outcome"] = capture_outcome(metrics)
+    if problems and deterministic:
+        result.update(outcome="wrong", capture=result["outcome"], problems=problems[:20])
+    return result
