@@ -62,8 +62,8 @@ def _at_most(limit):
 _LAYER_COUNT = object()
 _RULES = [
     (r"vision_feature_layer|.*_token_.*|.*layers?_to_.*|.*layer_id.*|.*_idx|.*_index|num_feat_extract_layers", None),
-    (r"(num_)?experts_per_tok|num_experts_per_token|moe_(top)?k|.*top_?k.*", _at_most(2)),
     (r"n_group|topk_group|num_expert_groups?", lambda value: 1),
+    (r"(num_)?experts_per_tok|num_experts_per_token|moe_(top)?k|.*top_?k.*", _at_most(2)),
     (r"(n|num|moe_num)_(routed_|local_|shared_)?experts|.*num_experts", _at_most(4)),
     (r"first_k_dense_replace|moe_layer_start_index|num_dense_layers|first_k_dense.*", _at_most(1)),
     (r"num_.*layers|n_layers?|.*_layers|num_blocks|depth|.*_depth|num_.*_blocks|n_blocks", _LAYER_COUNT),
@@ -117,6 +117,8 @@ def _shrunk_list(name, values, layers, gentle, most_layers):
             picked = [next(v for v in values if str(v) == kind) for kind in kinds[:most_layers]]
             return [*picked, *[picked[-1]] * (most_layers - len(picked))]
         return values[:most_layers]
+    if re.fullmatch(r".*(layer_)?(indices|layer_ids|layers_idx)", name) and values:
+        return [LAYERS - 1]
     if not values or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
         return values
     if re.fullmatch(r"depths|.*layers|.*_depths|num_blocks", name):
@@ -183,8 +185,10 @@ def _own_fields(config):
 
     result = {}
     for field in dataclasses.fields(config):
-        value = getattr(config, field.name, None)
-        if isinstance(value, PreTrainedConfig):
+        value = vars(config).get(field.name)
+        if field.name == "backbone_config" and getattr(value, "model_type", "timm_backbone") == "timm_backbone":
+            result[field.name] = _MISSING[field.name]
+        elif isinstance(value, PreTrainedConfig):
             result[field.name] = {**_own_fields(value), "model_type": value.model_type}
         elif field.name in _MISSING and value is None:
             result[field.name] = _MISSING[field.name]
@@ -215,6 +219,8 @@ _MISSING = {
     "n_routed_experts": 4,
     "num_experts": 4,
     "prediction_length": 8,
+    "head_dim": WIDTH // HEADS,
+    "pad_token_id": 0,
     "backbone_config": {
         "model_type": "resnet",
         "embedding_size": 8,
@@ -238,7 +244,10 @@ class Inputs:
     def field(self, *names, default=None):
         for config in self._configs(self.config):
             for name in names:
-                value = getattr(config, name, None)
+                try:
+                    value = getattr(config, name, None)
+                except Exception:  # one that differs from layer to layer
+                    continue
                 if value is not None:
                     return value
         return default
@@ -246,7 +255,7 @@ class Inputs:
     def _configs(self, config):
         yield config
         for name in sorted(vars(config)):
-            value = getattr(config, name, None)
+            value = vars(config)[name]
             if hasattr(value, "to_dict") and value is not config:
                 yield from self._configs(value)
 

@@ -19,6 +19,7 @@ std::span<const BuiltinEntry> object_builtins();
 std::span<const BuiltinEntry> container_builtins();
 std::span<const BuiltinEntry> iterator_builtins();
 std::span<const BuiltinEntry> operator_builtins();
+std::span<const BuiltinEntry> torch_builtins();
 
 inline Ref none() {
   return Ref::borrow(Py_None);

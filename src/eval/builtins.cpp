@@ -12,7 +12,8 @@
 namespace oxy::eval {
 namespace {
 
-Ref compiling(Evaluator&, Arguments&) {
+Ref compiling(Evaluator& e, Arguments&) {
+  e.tell_that_it_compiles();
   return boolean(true);
 }
 
@@ -111,7 +112,7 @@ BuiltinHandler find_builtin(PyObject* callable) {
   static std::vector<const BuiltinEntry*> missing = [] {
     std::vector<const BuiltinEntry*> all_entries;
     for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
-                        std::span<const BuiltinEntry>(kTable)})
+                        torch_builtins(), std::span<const BuiltinEntry>(kTable)})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();

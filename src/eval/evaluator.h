@@ -203,6 +203,10 @@ class Evaluator {
   Frame* frame() { return frame_; }
   [[noreturn]] void stop(std::string reason, std::string hint = "") const;
 
+  // The program was told that it is being compiled. If it then raises, it may be for that alone: the region
+  // is left to eager as a whole, which tells it otherwise.
+  void tell_that_it_compiles() { told_that_it_compiles_ = true; }
+
   // What a program sees of the exception being handled, and of those in its context, holds as long as no
   // other was being handled at the start.
   void rely_on_nothing_handled();
@@ -255,6 +259,7 @@ class Evaluator {
   trace::Recorder recorder_;
   std::unique_ptr<TorchCallLog> torch_calls_;
   Frame* frame_ = nullptr;
+  bool told_that_it_compiles_ = false;
   Frame* outermost_ = nullptr;
   int depth_ = 0;
   std::vector<std::string> break_lines_;

@@ -99,6 +99,7 @@ Flow Evaluator::run(Frame& frame) {
         // this frame.
         if (outermost) {
           PyErr_Clear();
+          if (told_that_it_compiles_) throw Unsupported("raises after it asked whether it is being compiled");
           stop("an exception is raised here");
         }
         if (!unwind(frame)) return Flow::Raised;

@@ -133,8 +133,28 @@ struct OperatorCache {
   std::unordered_map<const OperatorSchema*, c10::OperatorHandle> handles;
 };
 
+class RemovalListener : public c10::OpRegistrationListener {
+ public:
+  explicit RemovalListener(std::function<void(const c10::OperatorHandle&)> forget)
+      : forget_(std::move(forget)) {}
+  void onOperatorRegistered(const c10::OperatorHandle&) override {}
+  void onOperatorDeregistered(const c10::OperatorHandle& op) override { forget_(op); }
+
+ private:
+  std::function<void(const c10::OperatorHandle&)> forget_;
+};
+
 OperatorCache& cache() {
-  static OperatorCache instance;
+  // Never destroyed: torch tells of operators that are removed until the process ends.
+  static OperatorCache& instance = []() -> OperatorCache& {
+    auto* made = new OperatorCache;
+    on_removed_operator([made](const c10::OperatorHandle& removed) {
+      std::unique_lock lock(made->mutex);
+      made->schemas.erase(removed);
+      std::erase_if(made->handles, [&](const auto& entry) { return entry.second == removed; });
+    });
+    return *made;
+  }();
   return instance;
 }
 
@@ -216,6 +236,12 @@ at::Tensor meta_tensor(const TensorMeta& meta) {
   at::Tensor tensor = at::detail::empty_strided_meta({extent}, {1}, dtype_to_torch(meta.dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
   return tensor;
+}
+
+void on_removed_operator(std::function<void(const c10::OperatorHandle&)> forget) {
+  auto& registrations = *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(
+      std::make_unique<RemovalListener>(std::move(forget))));
+  static_cast<void>(registrations);  // for as long as the process lives
 }
 
 const OperatorSchema* schema_of(const c10::OperatorHandle& op) {

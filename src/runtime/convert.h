@@ -25,6 +25,10 @@ TensorMeta metadata_of(const at::Tensor& tensor);
 // An at::Tensor on PyTorch's meta device with these metadata; sizes must be constants.
 at::Tensor meta_tensor(const TensorMeta& meta);
 
+// Calls `forget` with each operator that is removed from torch's dispatcher from now on, before its handle
+// dangles: another operator may get the same handle. For caches; `forget` must not call the dispatcher.
+void on_removed_operator(std::function<void(const c10::OperatorHandle&)> forget);
+
 // The operator of a dispatcher handle, with torch's own schema and its nondeterministic_seeded tag. Cached
 // and thread-safe. Unsupported if the schema has types that the compiler does not know.
 const OperatorSchema* schema_of(const c10::OperatorHandle& op);

@@ -181,15 +181,26 @@ OperatorInfo describe(const c10::OperatorHandle& op) {
 }  // namespace
 
 const OperatorInfo& operator_info(const c10::OperatorHandle& op) {
-  static std::shared_mutex mutex;
-  static std::unordered_map<c10::OperatorHandle, std::unique_ptr<const OperatorInfo>> known;
+  struct Cache {
+    std::shared_mutex mutex;
+    std::unordered_map<c10::OperatorHandle, std::unique_ptr<const OperatorInfo>> known;
+  };
+  // Never destroyed: torch tells of operators that are removed until the process ends.
+  static Cache& cache = []() -> Cache& {
+    auto* made = new Cache;
+    runtime::on_removed_operator([made](const c10::OperatorHandle& removed) {
+      std::unique_lock lock(made->mutex);
+      made->known.erase(removed);
+    });
+    return *made;
+  }();
   {
-    std::shared_lock lock(mutex);
-    if (const auto it = known.find(op); it != known.end()) return *it->second;
+    std::shared_lock lock(cache.mutex);
+    if (const auto it = cache.known.find(op); it != cache.known.end()) return *it->second;
   }
   auto info = std::make_unique<const OperatorInfo>(describe(op));
-  std::unique_lock lock(mutex);
-  return *known.emplace(op, std::move(info)).first->second;
+  std::unique_lock lock(cache.mutex);
+  return *cache.known.emplace(op, std::move(info)).first->second;
 }
 
 const OperatorSchema* functional_counterpart(const OperatorSchema& op) {

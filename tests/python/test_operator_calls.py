@@ -77,6 +77,29 @@ def test_an_attribute_that_a_module_makes_when_asked():
     assert oxyfuel.compile(lambda x: x * lazy.scale)(torch.ones(2)).tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("names", [("turning", "turned"), ("again", "again")])
+def test_operators_come_and_go(names):
+    """Another operator may lie where one was that is gone; one of the same name may have another signature."""
+    for turn in range(20):
+        with torch.library._scoped_library("oxysweep", "DEF") as library:
+            name = names[turn % 2]
+            if turn % 2:
+                library.define(f"{name}(Tensor x, int n, int m) -> Tensor")
+                kernel, arguments = (lambda x, n, m: x * n + m), (2, turn)
+                library.impl(name, lambda x, n, m: torch.empty_like(x), "Meta")
+            else:
+                library.define(f"{name}(Tensor x) -> (Tensor, Tensor)")
+                kernel, arguments = (lambda x: (x + 1, x + 2)), ()
+                library.impl(name, lambda x: (torch.empty_like(x), torch.empty_like(x)), "Meta")
+            library.impl(name, kernel, "CPU")
+            oxyfuel.reset()
+            operator = getattr(torch.ops.oxysweep, name)
+            for actual, expected in run(lambda x: operator(x, *arguments), torch.ones(turn + 1)):
+                torch.testing.assert_close(actual, expected)
+            if names[0] != names[1]:
+                assert oxyfuel.metrics()["graphs"] == 1 and not oxyfuel.metrics()["breaks"]
+
+
 def test_a_custom_operator_without_a_meta_kernel_runs_in_eager():
     with torch.library._scoped_library("oxysweep", "DEF") as library:
         library.define("opaque(Tensor x) -> Tensor")
@@ -180,3 +203,42 @@ def test_histograms():
     for actual, expected in run(lambda x: torch.histc(x, bins=5, min=0, max=4) + 1, torch.tensor([0.0, 1, 1, 3, 4])):
         assert torch.equal(actual, expected)
     assert not oxyfuel.metrics()["shape_fallbacks"]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("pool", [torch.max_pool1d, torch.nn.functional.max_pool1d, torch.nn.MaxPool1d(3, 2, 1)])
+def test_functions_that_read_data_without_an_operator(pool, grad):
+    x = torch.randn(2, 5, 12).transpose(0, 1).requires_grad_(grad)
+
+    def f(x):
+        return pool(x * 2) if isinstance(pool, torch.nn.Module) else pool(x * 2, 3, 2, 1)
+
+    with torch.set_grad_enabled(grad):
+        actual, expected = oxyfuel.compile(f)(x), f(x)
+    assert torch.equal(actual, expected) and actual.stride() == expected.stride()
+    assert actual.requires_grad == grad
+    assert not oxyfuel.metrics()["breaks"]
+
+
+def test_pooling_that_returns_indices():
+    for actual, expected in run(lambda x: torch.nn.functional.max_pool1d(x, 2, return_indices=True), torch.randn(1, 2, 6)):
+        assert all(map(torch.equal, actual, expected))
+
+
+def test_a_program_that_raises_because_it_is_compiled_runs_in_eager():
+    def inner(x, mask):
+        if mask is None and not torch.compiler.is_compiling():
+            mask = torch.ones(2)
+        y = x * 2
+        return y * mask.shape[0]
+
+    for actual, expected in run(lambda x: inner(x + 1, None) + 1, torch.ones(2)):
+        assert torch.equal(actual, expected)
+
+    def caught(x):
+        try:
+            return inner(x, None)
+        except AttributeError:
+            return x - 1
+
+    oxyfuel.compile(caught)(torch.ones(2))  # the program handles what being compiled led to
