@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import tempfile
@@ -26,6 +27,7 @@ import sweep_report  # noqa: E402
 
 LIBRARIES = ("transformers", "timm")
 POLL_SECONDS = 0.02
+WALL_FACTOR = 5  # a model may take so many times its processor time before it counts as hanging
 LOG_BYTES = 4000  # of a child's output that are kept
 
 
@@ -36,7 +38,7 @@ def parse_arguments(argv=None):
     parser.add_argument("--only", default="", help="a regular expression that names must match somewhere")
     parser.add_argument("--workers", type=int, default=1, help="models at a time")
     parser.add_argument("--threads", type=int, default=1, help="of each model")
-    parser.add_argument("--timeout", type=float, default=180.0, help="seconds a model")
+    parser.add_argument("--timeout", type=float, default=180.0, help="seconds of processor time a model")
     parser.add_argument("--results", type=Path, default=Path("results/sweep.jsonl"), help="resumed if it is there")
     parser.add_argument("--again", default="", help="outcomes to run again, comma-separated: wrong,raised,broken")
     parser.add_argument("--markdown", type=Path, help="where the table goes")
@@ -87,6 +89,9 @@ class Child:
             import torch
 
             torch.set_num_threads(threads)
+            used = int(time.process_time())
+            limit = used + max(1, round(self.timeout * threads))
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
             with redirect_stdout(sys.stderr):
                 result = sweep_check.examine(self.library, self.name)
             json.dump(result, self.answer)
@@ -106,12 +111,13 @@ class Child:
         seconds = time.monotonic() - self.start
         failure = {"library": self.library, "name": self.name, "model": self.name, "seconds": seconds}
         if not ended:
-            if seconds < self.timeout:
+            if seconds < WALL_FACTOR * self.timeout:
                 return None
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status) if ended else -signal.SIGXCPU
+        if code == -signal.SIGXCPU:
             return {**failure, "outcome": "timed out", "reason": f"took longer than {self.timeout:g} s", "log": self._log()}
-        code = os.waitstatus_to_exitcode(status)
         if code < 0:
             return {**failure, "outcome": "crashed", "reason": signal.Signals(-code).name, "log": self._log()}
         if code > 0:
@@ -171,7 +177,8 @@ def sweep(pairs, arguments):
 def main(argv=None):
     arguments = parse_arguments(argv)
     done = read_results(arguments.results)
-    pairs = [] if arguments.report_only else wanted(arguments)
+    asked = wanted(arguments)
+    pairs = [] if arguments.report_only else asked
     again = set(arguments.again.split(","))
     pairs = [pair for pair in pairs if pair not in done or done[pair]["outcome"] in again]
     if pairs:
@@ -182,7 +189,7 @@ def main(argv=None):
     results = list(read_results(arguments.results).values())
     print(sweep_report.summary(results))
     if arguments.markdown:
-        arguments.markdown.write_text(sweep_report.markdown(results))
+        arguments.markdown.write_text(sweep_report.markdown(results, len(asked)))
     return 1 if any(sweep_report.failed(result) for result in results) else 0
 
 

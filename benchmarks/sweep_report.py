@@ -68,7 +68,7 @@ def _table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]) + "\n"
 
 
-def markdown(results):
+def markdown(results, asked):
     results = sorted(results, key=lambda result: (result["library"], result["name"].lower()))
     lines = [
         "# The sweep",
@@ -77,6 +77,8 @@ def markdown(results):
         "builds, and the smallest model of every timm family; random weights, float32, no_grad. *whole*: one graph, no",
         "break; *eager*: no graph. An answer is right by the rule of `benchmarks/accuracy.py`, on the first call and the",
         "second. Seconds are those of the first compiled call.",
+        "",
+        f"{len(results)} of {asked} models were run.",
         "",
         *(f"- {line}" for line in summary(results).splitlines()),
         "",
