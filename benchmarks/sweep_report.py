@@ -21,7 +21,7 @@ def break_reasons(results):
     counts = Counter()
     for result in results:
         counts.update({record["reason"] for record in result.get("breaks", ())})
-        counts.update({f"no shape rule: {name}" for name in result.get("shape_fallbacks", ())})
+        counts.update({f"no shape rule (no break): {name}" for name in result.get("shape_fallbacks", ())})
     return counts.most_common()
 
 
@@ -86,7 +86,7 @@ def markdown(results, asked):
     reasons = break_reasons(results)[:MOST_REASONS]
     text = "\n".join(lines)
     if reasons:
-        text += "\n## Why models break\n\n" + _table(["reason", "models"], reasons)
+        text += "\n## Reasons of breaks, and operators without a shape rule\n\n" + _table(["reason", "models"], reasons)
     for library in sorted({result["library"] for result in results}):
         own = [result for result in _built(results) if result["library"] == library]
         text += f"\n## {library}\n\n" + _table(["model", "captured", "answer", "first call s", "notes"], map(_row, own))
