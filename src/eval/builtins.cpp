@@ -174,11 +174,9 @@ bool is_enum_class(PyObject* object) {
 }
 
 PyObject* behind_foreign_disable(PyObject* function) {
-  static constexpr std::array<std::string_view, 1> kModules = {"torch.optim.optimizer"};
+  static constexpr std::array<std::string_view, 1> kModules = {"torch.optim"};
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  if (!object->func_dict || !PyUnicode_Check(object->func_module) ||
-      PyUnicode_CompareWithASCIIString(object->func_module, "torch._dynamo.eval_frame") != 0)
-    return nullptr;
+  if (!object->func_dict || !PyDict_GetItemString(object->func_dict, "_torchdynamo_disable")) return nullptr;
   PyObject* original = PyDict_GetItemString(object->func_dict, "_torchdynamo_orig_callable");
   if (!original || !PyFunction_Check(original)) return nullptr;
   PyObject* module = reinterpret_cast<PyFunctionObject*>(original)->func_module;

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+import torch._dynamo
 
 import oxyfuel
 
@@ -112,7 +113,11 @@ def test_kinds_of_steps(make, name):
     compare(make, *OPTIMIZERS[name])
 
 
-def test_what_an_optimizer_does_is_one_graph():
+@pytest.mark.parametrize("keeps_out_others", [False, True])
+def test_what_an_optimizer_does_is_one_graph(keeps_out_others, monkeypatch):
+    if keeps_out_others:  # as torch.compile does where it meets an optimizer
+        wrapped = torch._dynamo.disable(torch.optim.SGD._init_group)
+        monkeypatch.setattr(torch.optim.SGD, "_init_group", wrapped)
     model = new_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for p in model.parameters():
