@@ -184,11 +184,13 @@ class Runner : public hook::SegmentRunner {
     try {
       std::unique_ptr<eval::Capture> capture;
       int64_t stop_at = -1;
+      bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
         eval::Evaluator evaluator({.torch_program = static_cast<bool>(options.custom_backend)});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
+          told_that_it_compiles = evaluator.told_that_it_compiles();
         } catch (const eval::Break& stop) {
           PyErr_Clear();
           count_break(stop.reason, stop.hint, evaluator.stack_lines());
@@ -199,7 +201,10 @@ class Runner : public hook::SegmentRunner {
           return {hook::EndKind::Break, state.offset};
         }
       }
-      if (!capture) {
+      // A function that only asks answers for its caller, whose frame was not captured at this call.
+      const bool only_asks = capture && told_that_it_compiles && state.offset == 0 &&
+                             capture->end == eval::EndKind::Return && capture->recording.graph.nodes.empty();
+      if (!capture || only_asks) {
         segment.hand_over = true;
         return hand_over;
       }

@@ -206,6 +206,7 @@ class Evaluator {
   // The program was told that it is being compiled. If it then raises, it may be for that alone: the region
   // is left to eager as a whole, which tells it otherwise.
   void tell_that_it_compiles() { told_that_it_compiles_ = true; }
+  bool told_that_it_compiles() const { return told_that_it_compiles_; }
 
   // What a program sees of the exception being handled, and of those in its context, holds as long as no
   // other was being handled at the start.

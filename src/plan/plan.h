@@ -17,12 +17,12 @@ using BufferId = int32_t;
 inline constexpr BufferId kNoBuffer = -1;
 
 enum class Storage : uint8_t {
-  Input,     // the caller's tensor number `slot`
-  Constant,  // the tensor with handle `slot`
-  Arena,     // bytes [arena_offset, + size) of the call's arena, 64-byte aligned
+  Input,      // the caller's tensor number `slot`
+  Constant,   // the tensor with handle `slot`
+  Arena,      // bytes [arena_offset, + size) of the call's arena, 64-byte aligned
   Temporary,  // allocated at the first step that uses it, gone with its Free
-  Output,    // allocated afresh for the caller
-  Extern,    // owned by the tensor an extern call returned
+  Output,     // allocated afresh for the caller
+  Extern,     // owned by the tensor an extern call returned
 };
 
 struct Buffer {

@@ -477,3 +477,21 @@ def test_marks_follow_objects_not_addresses():
         oxyfuel.allow_in_graph(lambda x: x)
         f = functools.partial(lambda x: oxyfuel.is_compiling())
         assert oxyfuel.compile(f)(1) is True
+
+
+def test_a_function_that_only_asks_answers_for_its_caller():
+    def asks():
+        return oxyfuel.is_compiling()
+
+    @oxyfuel.disable(recursive=False)
+    def in_eager(x):
+        return (x.sin(), asks())
+
+    @oxyfuel.compile
+    def f(x):
+        return in_eager(x + 1), asks()
+
+    for _ in range(2):
+        (_, answer), own = f(torch.ones(3))
+        assert answer is False and own is True
+    assert oxyfuel.compile(asks)() is True

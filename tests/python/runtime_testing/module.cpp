@@ -69,12 +69,10 @@ plan::CallArgument argument(nb::handle object) {
 }
 
 plan::Storage storage(const std::string& name) {
-  const std::pair<const char*, plan::Storage> names[] = {{"input", plan::Storage::Input},
-                                                         {"constant", plan::Storage::Constant},
-                                                         {"arena", plan::Storage::Arena},
-                                                         {"temporary", plan::Storage::Temporary},
-                                                         {"output", plan::Storage::Output},
-                                                         {"extern", plan::Storage::Extern}};
+  const std::pair<const char*, plan::Storage> names[] = {
+      {"input", plan::Storage::Input},   {"constant", plan::Storage::Constant},
+      {"arena", plan::Storage::Arena},   {"temporary", plan::Storage::Temporary},
+      {"output", plan::Storage::Output}, {"extern", plan::Storage::Extern}};
   for (const auto& [word, value] : names)
     if (name == word) return value;
   throw nb::value_error("no such storage");
