@@ -31,7 +31,6 @@ constexpr const char* kFileName = "kernel.cpp";
 // What the driver would pass to `clang -cc1` for -O2 -fPIC, less everything that looks for files. Kernels
 // neither throw nor unwind; math functions set no errno.
 constexpr const char* kArguments[] = {"-emit-llvm-only",
-                                      "-disable-free",
                                       "-w",
                                       "-O2",
                                       "-disable-llvm-passes",
