@@ -2,11 +2,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
+#include "growth.h"
 #include "loop/interpreter.h"
 #include "loop/lowering.h"
 #include "ops/registry.h"
@@ -417,18 +417,19 @@ return buf1
 
 TEST_CASE("lowering: long chains are linear and bodies stay bounded") {
   for (const char* op : {"aten::add.Tensor(%{0}, 1)", "aten::add.Tensor(%{0}, %{0})"}) {
-    std::string text = "graph(%0: float32[4]) {\n";
-    for (int k = 0; k < 5000; ++k)
-      text += fmt::format("  %{}: float32[4] = {}\n", k + 1, fmt::format(fmt::runtime(op), k));
-    text += "  return %5000\n}";
-    ops::intern_schemas();
-    graph::Graph graph = graph::parse(text);
-    auto start = std::chrono::steady_clock::now();
-    loop::Program program = loop::lower(graph);
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    MESSAGE("5000 adds: ", seconds * 1e3, " ms, ", program.steps.size(), " steps");
-    CHECK(seconds < 0.5);  // 0.02 on an idle machine
-    loop::verify(program);
-    for (const auto& step : program.steps) CHECK(std::get<loop::Computation>(step).body.insts.size() < 200);
+    const auto seconds_of = [&](int steps) {
+      std::string text = "graph(%0: float32[4]) {\n";
+      for (int k = 0; k < steps; ++k)
+        text += fmt::format("  %{}: float32[4] = {}\n", k + 1, fmt::format(fmt::runtime(op), k));
+      text += fmt::format("  return %{}\n}}", steps);
+      ops::intern_schemas();
+      graph::Graph graph = graph::parse(text);
+      loop::Program program;
+      const double seconds = processor_seconds([&] { program = loop::lower(graph); });
+      loop::verify(program);
+      for (const auto& step : program.steps) CHECK(std::get<loop::Computation>(step).body.insts.size() < 200);
+      return seconds;
+    };
+    check_growth(seconds_of, 5000);
   }
 }

@@ -1,0 +1,26 @@
+// Whether work grows in proportion to its size, on any machine and under any sanitizer.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <ctime>
+
+namespace oxy {
+
+// `work(n)` returns the processor seconds that it took for n steps: ten times the steps may take up to thirty
+// times as long, where quadratic work takes a hundred times.
+template <class Work>
+void check_growth(Work work, int steps) {
+  const double small = work(steps / 10), large = work(steps);
+  CAPTURE(small);
+  CHECK(large < 30 * small + 0.05);
+}
+
+template <class Fn>
+double processor_seconds(Fn fn) {
+  const std::clock_t start = std::clock();
+  fn();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+}  // namespace oxy
