@@ -202,7 +202,8 @@ class Runner : public hook::SegmentRunner {
         }
       }
       // A function that only asks answers for its caller, whose frame was not captured at this call.
-      const bool only_asks = capture && told_that_it_compiles && state.offset == 0 &&
+      const bool is_whole = state.offset <= state.code->_co_firsttraceable;
+      const bool only_asks = capture && told_that_it_compiles && is_whole &&
                              capture->end == eval::EndKind::Return && capture->recording.graph.nodes.empty();
       if (!capture || only_asks) {
         segment.hand_over = true;
@@ -263,7 +264,7 @@ PyObject* call_in_segments(PyObject* callable, PyObject* const* args, size_t nar
 }
 
 PyObject* run_in_segments(PyObject* result, const std::shared_ptr<const CallableOptions>& options) {
-  if (!result) return nullptr;
+  if (!result || !hook::can_adopt(result)) return result;
   hook::set_runner(&runner());
   hook::adopt(result, options);
   return result;

@@ -307,7 +307,10 @@ int Evaluator::contains_item(PyObject* dict, PyObject* key) {
   if (auto written = attribute_effect(dict, key)) return *written ? 1 : 0;
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (!value && PyErr_Occurred()) return -1;
-  if (!value) guards().require(source_of(dict), guards::CheckKind::Absent, key);
+  if (value)
+    admit_presence(guards().dict_item(source_of(dict), key));
+  else
+    guards().require(source_of(dict), guards::CheckKind::Absent, key);
   return value != nullptr;
 }
 

@@ -305,15 +305,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   }
   if (PyDict_Check(container) && source != kNoSource) {
     if (hashes_itself(item)) stop("looks up a dict key that hashes itself");
-    const Ref key = key_in(container, item);
-    if (auto written = attribute_effect(container, key.get())) return *written ? 1 : 0;
-    PyObject* value = PyDict_GetItemWithError(container, key.get());
-    if (!value && PyErr_Occurred()) return -1;
-    if (value)
-      admit_presence(guards().dict_item(source, key.get()));
-    else
-      guards().require(source, CheckKind::Absent, key.get());
-    return value != nullptr;
+    return contains_item(container, key_in(container, item).get());
   }
   Ref copy = materialize(container);
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {

@@ -173,7 +173,7 @@ class Evaluator {
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
-  int contains_item(PyObject* dict, PyObject* key);  // an external dict: -1 error, guards the key's absence
+  int contains_item(PyObject* dict, PyObject* key);  // an external dict: -1 error, guards the answer
   Ref get_item_c(PyObject* dict, PyObject* key);     // an external dict that has the key
   bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
   // A tuple or frozenset among the constants of a code object: always the same object.

@@ -17,8 +17,7 @@ namespace {
 
 constexpr const char* kFileName = "<oxyfuel prelude>";
 
-// Iterators are made when the function is called, items are taken when they are asked for, as the real ones
-// do.
+// As with the real ones, iterators are made when the function is called, items are taken when asked for.
 constexpr const char* kPrelude = R"(
 def map_(function, iterable, *iterables):
     return run_map(function, [iter(each) for each in (iterable, *iterables)])

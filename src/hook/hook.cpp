@@ -166,11 +166,13 @@ PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargs
   return PyObject_Vectorcall(callable, args, nargsf, kwnames);
 }
 
+bool can_adopt(PyObject* object) {
+  return PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyAsyncGen_CheckExact(object);
+}
+
 void adopt(PyObject* generator, std::shared_ptr<const void> context) {
-  const bool fits =
-      PyGen_CheckExact(generator) || PyCoro_CheckExact(generator) || PyAsyncGen_CheckExact(generator);
-  if (!fits || state.runner == nullptr || cpy::has_ended(generator) || cpy::is_running(generator) ||
-      adopted().contains(generator))
+  if (!can_adopt(generator) || state.runner == nullptr || cpy::has_ended(generator) ||
+      cpy::is_running(generator) || adopted().contains(generator))
     return;
   const cpy::Frame frame = cpy::generator_frame(generator);
   if (!state.runner->wants(frame.code(), frame.globals())) return;

@@ -18,9 +18,12 @@ namespace oxy::hook {
 // the hook. May be nested.
 PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
-// From now on the generator, coroutine or asynchronous generator is resumed under
-// the hook, whoever resumes it, and with the runner in `context`, which lives as long as the generator. Does
-// nothing for other objects, for one that runs or has ended, and for one that is adopted already.
+// Whether it is a generator, coroutine or asynchronous generator.
+bool can_adopt(PyObject* object);
+
+// From now on the generator is resumed under the hook, whoever resumes it, and with the runner in `context`,
+// which lives as long as the generator. Does nothing for what cannot be adopted, for a generator that runs or
+// has ended, and for one that is adopted already.
 void adopt(PyObject* generator, std::shared_ptr<const void> context);
 
 // Turns the hook off for this thread: frames made inside belong to CPython.

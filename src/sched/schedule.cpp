@@ -182,6 +182,9 @@ class Scheduler {
     for (size_t k = 0; k < last_.size(); ++k)
       if (dependencies.buffers[k].is_kept) last_[k] = kEnd;
     storage_.resize(program_.buffers.size(), plan::Storage::Arena);
+    shares_.resize(program_.buffers.size());
+    std::iota(shares_.begin(), shares_.end(), 0);
+    became_ = shares_;
     for (size_t k = 0; k < program_.buffers.size(); ++k) {
       if (program_.buffers[k].kind == loop::BufferKind::Input) storage_[k] = plan::Storage::Input;
       if (program_.buffers[k].kind == loop::BufferKind::Constant) storage_[k] = plan::Storage::Constant;
@@ -222,9 +225,6 @@ class Scheduler {
   }
 
   void reuse_in_place() {
-    shares_.resize(program_.buffers.size());
-    for (size_t k = 0; k < shares_.size(); ++k) shares_[k] = static_cast<BufferId>(k);
-    became_ = shares_;
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].is_extern) continue;
       auto dies = [&](BufferId id) {
@@ -287,9 +287,7 @@ class Scheduler {
     }
   }
 
-  BufferId place_of(BufferId id) const {
-    return id == kNoBuffer || became_.empty() ? id : became_[static_cast<size_t>(id)];
-  }
+  BufferId place_of(BufferId id) const { return id == kNoBuffer ? id : became_[static_cast<size_t>(id)]; }
 
   plan::View placed(const loop::BufferView& view) const {
     plan::View out = to_view(view);
@@ -324,7 +322,7 @@ class Scheduler {
     std::vector<Block> blocks;
     std::vector<BufferId> roots;
     std::unordered_map<BufferId, size_t> block_of;  // by the buffer whose memory is shared
-    auto shared = [&](BufferId id) { return shares_.empty() ? id : shares_[static_cast<size_t>(id)]; };
+    auto shared = [&](BufferId id) { return shares_[static_cast<size_t>(id)]; };
     for (size_t k = 0; k < program_.buffers.size(); ++k) {
       if (storage_[k] != plan::Storage::Arena || first_[k] < 0) continue;
       const auto id = static_cast<BufferId>(k);
@@ -349,10 +347,6 @@ class Scheduler {
       const BufferId root = roots[it->second];
       storage_[k] = plan::Storage::Temporary;
       last_[static_cast<size_t>(root)] = blocks[it->second].interval.last;
-      if (became_.empty()) {
-        became_.resize(program_.buffers.size());
-        std::iota(became_.begin(), became_.end(), 0);
-      }
       became_[k] = root;
     }
   }

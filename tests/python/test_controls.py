@@ -479,9 +479,18 @@ def test_marks_follow_objects_not_addresses():
         assert oxyfuel.compile(f)(1) is True
 
 
-def test_a_function_that_only_asks_answers_for_its_caller():
-    def asks():
-        return oxyfuel.is_compiling()
+@pytest.mark.parametrize("is_closure", [False, True])
+def test_a_function_that_only_asks_answers_for_its_caller(is_closure):
+    answer_itself = True
+    if is_closure:
+
+        def asks():
+            return oxyfuel.is_compiling() is answer_itself
+
+    else:
+
+        def asks():
+            return oxyfuel.is_compiling()
 
     @oxyfuel.disable(recursive=False)
     def in_eager(x):

@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
-
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -178,28 +176,11 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
              for (const at::Tensor& value : out) result.append(wrap(value));
              return result;
            })
-      .def("nanoseconds",
-           [](const Runner& runner, nb::list inputs, int calls) {
-             const std::vector<at::Tensor> in = tensors(inputs);
-             for (int i = 0; i < 10; ++i) runner.executable->run(in);
-             const auto start = std::chrono::steady_clock::now();
-             for (int i = 0; i < calls; ++i) runner.executable->run(in);
-             const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-             return spent.count() / calls;
-           })
       .def("arena_bytes", [](const Runner& runner) { return runner.executable->arena_bytes(); });
 
   nb::class_<runtime::FrozenTensor>(m, "FrozenTensor")
       .def("unchanged", [](const runtime::FrozenTensor& f, nb::handle t) { return f.unchanged(tensor(t)); })
-      .def("contents", [](const runtime::FrozenTensor& f) { return wrap(f.contents()); })
-      .def("nanoseconds", [](const runtime::FrozenTensor& f, nb::handle t) {
-        const at::Tensor& value = tensor(t);
-        const auto start = std::chrono::steady_clock::now();
-        int64_t unchanged = 0;
-        for (int i = 0; i < 1000000; ++i) unchanged += f.unchanged(value);
-        const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-        return spent.count() / static_cast<double>(std::max<int64_t>(unchanged, 1));
-      });
+      .def("contents", [](const runtime::FrozenTensor& f) { return wrap(f.contents()); });
   m.def("freeze", [](nb::handle t) -> nb::object {
     runtime::FreezeAttempt attempt = runtime::try_freeze(tensor(t));
     if (attempt.frozen) return nb::cast(std::move(*attempt.frozen));

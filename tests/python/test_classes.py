@@ -1,0 +1,340 @@
+"""User classes, enums, text, iteration, patterns, types and copies inside of a compiled function."""
+
+import copy
+import enum
+import functools
+import itertools
+import operator
+import typing
+
+import torch
+import torch.nn as nn
+
+from capture_samples import Color, Config, Derived, x23
+from eager_comparison import outcome, program
+
+
+@program()
+def test_properties_slots_and_getattr(compile):
+    class Slotted:
+        __slots__ = ("a", "b")
+
+        def __init__(self, a):
+            self.a = a
+
+    class Dynamic:
+        known = 3
+
+        def __init__(self):
+            self._scale = 2.0
+
+        @property
+        def scale(self):
+            return self._scale
+
+        @scale.setter
+        def scale(self, value):
+            self._scale = value * 2
+
+        def __getattr__(self, name):
+            if name.startswith("dyn_"):
+                return len(name)
+            raise AttributeError(f"no {name} here")
+
+    slotted, dynamic = Slotted(2.0), Dynamic()
+
+    @compile
+    def f(x):
+        dynamic.scale = dynamic.scale + 1
+        slotted.b = slotted.a + 1
+        return x * slotted.b * dynamic.dyn_abc + dynamic.known, dynamic.scale, hasattr(dynamic, "zzz"), getattr(dynamic, "q", 5)
+
+    results = [f(x23()), dynamic._scale, slotted.b]
+    slotted.a = 5.0
+    return results + [f(x23()), dynamic._scale, slotted.b, outcome(lambda: f(x23()) and dynamic.other)]
+
+
+@program()
+def test_user_operators(compile):
+    class Vector:
+        def __init__(self, value):
+            self.value = value
+
+        def __add__(self, other):
+            return Vector(self.value + (other.value if isinstance(other, Vector) else other))
+
+        def __radd__(self, other):
+            return Vector(other - self.value)
+
+        def __mul__(self, other):
+            return NotImplemented
+
+        def __getitem__(self, index):
+            return self.value[index]
+
+        def __len__(self):
+            return len(self.value)
+
+        def __iter__(self):
+            return iter(self.value.unbind(0))
+
+        def __contains__(self, item):
+            return item == 3
+
+        def __call__(self, x):
+            return self.value * x
+
+        def __eq__(self, other):
+            return self.value.shape == other.value.shape
+
+        __hash__ = None
+
+        def __neg__(self):
+            return Vector(-self.value)
+
+        def __enter__(self):
+            self.value = self.value + 1
+            return self
+
+        def __exit__(self, *exc):
+            self.value = self.value - 2
+            return False
+
+        def __bool__(self):
+            return True
+
+    @compile
+    def f(x):
+        v = Vector(x)
+        w = v + 1 + v
+        u = 2 + v
+        with w as inside:
+            y = inside.value * 2
+        try:
+            v * 2
+        except TypeError:
+            y = y + 1
+        return y, w.value, u.value, v[0], len(v), [a + 1 for a in v], 3 in v, v(2), v == w, v != w, (-v).value, 1 if v else 0
+
+    return f(x23()), f(x23())
+
+
+@program()
+def test_partial_lru_cache_and_wraps(compile):
+    @functools.lru_cache(maxsize=None)
+    def table(n):
+        return tuple(range(n))
+
+    def scaled(x, k, *, bias=0):
+        return x * k + bias
+
+    def deco(fn):
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            return fn(*args, **kwargs) + 1
+
+        return wrapper
+
+    triple = functools.partial(scaled, k=3)
+
+    @compile
+    @deco
+    def f(x):
+        inner = functools.partial(triple, bias=2)
+        return triple(x) + inner(x) + sum(table(4))
+
+    return f(x23()), f(x23()), compile(functools.partial(scaled, k=2))(x23(), bias=1), table(4)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 5
+
+
+class Flags(enum.Flag):
+    A = 1
+    B = 2
+
+
+@program(whole=True)
+def test_enums(compile):
+    @compile
+    def f(x, color, level=Level.LOW):
+        if color is Color.RED:
+            x = x + 1
+        elif color == Color.BLUE:
+            x = x - 1
+        if level > Level.LOW:
+            x = x * level
+        return x * color.factor(), color.name, Color["RED"], Color(2), level.value + 1, [c.name for c in Color]
+
+    return f(x23(), Color.RED), f(x23(), Color.BLUE, Level.HIGH), f(x23(), Color.RED)
+
+
+@program()
+def test_flags(compile):
+    @compile
+    def f(x, flags):
+        return x + 1 if flags & Flags.B else x - 1
+
+    return f(x23(), Flags.A), f(x23(), Flags.A | Flags.B)
+
+
+@program(whole=True)
+def test_text(compile):
+    @compile
+    def f(x, name):
+        text = f"{name!r:>6}|{name!a}|{name!s}|{[name]!r}|{3.14159:.2f}|{x.shape[0]:03d}|{[1, 'a']}|{x.dtype}|{tuple(x.shape)}|{Color.RED}"
+        return x + len(text), text, "%s-%d" % (name, 3), "{} {k}".format(1, k=name), name.upper().split("B"), ",".join(["a", name]), str(x.shape)
+
+    return f(x23(), "abc"), f(x23(), "x\u00e9")
+
+
+@program(whole=True)
+def test_iteration_tools(compile):
+    @compile
+    def f(x, items):
+        a = [v * 2 for v in items if v != 2]
+        b = {k: v for k, v in zip("abc", items)}
+        c = list(map(lambda v: v + 1, items))
+        d = list(filter(None, [0, 1, 2]))
+        e = sorted(items, key=lambda v: -v)
+        g = [i * v for i, v in enumerate(items, 1)]
+        h = sum(v for v in items)
+        i = max(items), min(items, key=lambda v: abs(v - 2)), any(v > 2 for v in items), all(items)
+        j = list(itertools.chain([1], (2,))), list(itertools.product([1], [2, 3])), list(itertools.accumulate([1, 2, 3]))
+        k = functools.reduce(operator.add, items), list(reversed(items)), [*range(3)], list(itertools.islice(items, 1))
+        m = {v for v in items}
+        return x * h, a, b, c, d, e, g, i, j, k, m
+
+    return f(x23(), [3, 1, 2]), f(x23(), [1, 5, 4])
+
+
+@program(whole=True)
+def test_tensors_in_iteration_tools(compile):
+    @compile
+    def f(xs):
+        total = sum(xs)
+        total = total + sum(a * b for a, b in zip(xs, reversed(xs)))
+        rows = [row * i for i, row in enumerate(xs[0])]
+        best = functools.reduce(torch.maximum, xs)
+        return total, torch.stack(rows), list(map(torch.relu, xs)), best
+
+    return f([x23(), x23() - 2]), f([x23() - 2, x23() * 3])
+
+
+@program(whole=True)
+def test_generators_inside(compile):
+    def numbers(n):
+        received = yield 0
+        for i in range(n):
+            yield i * 2
+        return 7
+
+    def delegating(n):
+        result = yield from numbers(n)
+        yield result
+
+    @compile
+    def f(x):
+        total = x
+        for v in delegating(3):
+            total = total + v
+        g = numbers(2)
+        first = next(g)
+        rest = list(g)
+        return total, first, rest, next(iter(()), "none"), tuple(v * x for v in numbers(2))
+
+    return f(x23()), f(x23())
+
+
+@program()
+def test_generator_argument(compile):
+    @compile
+    def f(x, values):
+        for v in values:
+            x = x + v
+        return x
+
+    used = iter([1, 2])
+    return f(x23(), (v for v in [1, 2, 3])), f(x23(), used), list(used)
+
+
+@program()
+def test_iterator_is_advanced_once(compile):
+    steps = iter(range(100))
+
+    @compile
+    def f(x):
+        return x + next(steps)
+
+    return [f(x23()) for _ in range(3)] + [next(steps)]
+
+
+@program(whole=True)
+def test_pattern_matching(compile):
+    @compile
+    def f(x, subject):
+        match subject:
+            case {"kind": "scale", "by": by}:
+                return x * by
+            case [a, b, *rest]:
+                return x + a + b + len(rest)
+            case Config(scale=s):
+                return x - s
+            case str() | None:
+                return x
+            case int(n) if n > 3:
+                return x + n
+            case _:
+                return -x
+
+    return [f(x23(), s) for s in ({"kind": "scale", "by": 2}, [1, 2, 3], Config(4.0), "s", None, 5, 2, {"kind": 1})]
+
+
+@program(whole=True)
+def test_walrus_chained_and_ternary(compile):
+    @compile
+    def f(x, n):
+        y = (z := x + 1) * 2 if 0 < n < 3 else x
+        while n > 0:
+            n -= 1
+            if n == 1:
+                continue
+            if n == 0:
+                break
+            y = y + n
+        else:
+            y = y - 100
+        assert n == 0, "n"
+        return y, n or "zero", not n
+
+    return f(x23(), 2), f(x23(), 5)
+
+
+@program(whole=True)
+def test_isinstance_and_types(compile):
+    @compile
+    def f(x, obj):
+        checks = (
+            isinstance(x, torch.Tensor), isinstance(obj, (int, str)), issubclass(Derived, Config), type(obj) is int,
+            callable(obj), hasattr(x, "shape"), isinstance(x, nn.Parameter), type(x) is torch.Tensor, type(x).__name__,
+            isinstance(obj, typing.Sized), torch.is_tensor(x), torch.is_floating_point(x),
+        )
+        return x + sum(bool(c) for c in checks), checks
+
+    return f(x23(), 3), f(x23(), "s"), f(x23(), [1])
+
+
+@program()
+def test_copies_inside(compile):
+    config = Config(2.0, None, ["a"])
+
+    @compile
+    def f(x):
+        shallow, deep = copy.copy(config), copy.deepcopy(config)
+        shallow.scale = 5.0
+        deep.names.append("b")
+        return x * shallow.scale, deep.names, shallow.names is config.names, copy.copy([1, 2]), copy.deepcopy({"a": [1]})
+
+    return f(x23()), config

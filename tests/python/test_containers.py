@@ -1,0 +1,197 @@
+"""Containers and values that come in, are made and go out: the answer and the text are eager's."""
+
+import collections
+import dataclasses
+import datetime
+import operator
+import typing
+
+import torch
+
+from capture_samples import Config, Derived, made, x23
+from eager_comparison import program
+
+
+Pair = collections.namedtuple("Pair", ["left", "right"])
+
+
+class Typed(typing.NamedTuple):
+    value: torch.Tensor
+    scale: float = 2.0
+
+    def scaled(self):
+        return self.value * self.scale
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    value: object
+    flag: bool = True
+
+
+@program(whole=True)
+def test_containers_in(compile):
+    @compile
+    def f(items):
+        return items["a"][0] + items["b"][1]["c"] * items["n"]
+
+    return [
+        f({"a": [x23()], "b": (0, {"c": x23()}), "n": 2}),
+        f({"a": [x23(), 1], "b": (0, {"c": x23() + 1}), "n": 2}),
+        f({"a": (x23(),), "b": (0, {"c": x23()}), "n": 3}),
+    ]
+
+
+@program(whole=True)
+def test_containers_out(compile):
+    @compile
+    def f(x):
+        y = x + 1
+        shared = [y]
+        return {"t": (x, y), "l": shared, "again": shared, "s": {1, "a"}, "f": frozenset([2]), "n": None, "e": [], "r": range(3),
+                "sl": slice(1, 2), "size": x.shape, "d": x.dtype, "c": 1 + 2j, "by": b"x"}
+
+    return [f(x23()), f(x23())]
+
+
+@program(whole=True)
+def test_named_tuples(compile):
+    @compile
+    def f(pair, typed):
+        p = Pair(pair.left + 1, right=pair.right * 2)
+        t = typed._replace(scale=3.0)
+        left, right = p
+        return p, t, t.scaled(), left - right, p._asdict(), Pair._fields, p == p
+
+    return [f(Pair(x23(), x23()), Typed(x23())), f(Pair(x23(), x23() + 1), Typed(x23(), 4.0))]
+
+
+@program(whole=True)
+def test_dataclasses(compile):
+    @compile
+    def f(config, x):
+        made = Config(config.scale + 1, x * config.doubled)
+        made.names.append("made")
+        derived = Derived(1.0, x, extra=4)
+        frozen = Frozen(x - 1)
+        return made, derived, frozen, made.tensor + frozen.value, dataclasses.replace(frozen, flag=False).flag
+
+    return [f(Config(2.0), x23()), f(Config(2.0), x23()), f(Config(3.0), x23())]
+
+
+@program(whole=True)
+def test_frozen_dataclass_write_fails(compile):
+    @compile
+    def f(x):
+        frozen = Frozen(x + 1)
+        try:
+            frozen.flag = False
+        except dataclasses.FrozenInstanceError as error:
+            return frozen.value, str(error)
+
+    return f(x23())
+
+
+@program(whole=True)
+def test_dataclass_argument_is_written(compile):
+    @compile
+    def f(config, x):
+        config.tensor = x * 2
+        config.scale += 1
+        return config.tensor.sum() + config.scale
+
+    config = Config(1.0)
+    return [(f(config, x23()), dataclasses.replace(config)) for _ in range(3)]
+
+
+@program()
+def test_ordered_and_default_dicts(compile):
+    @compile
+    def f(x):
+        ordered = collections.OrderedDict(a=x, b=x + 1)
+        ordered.move_to_end("a")
+        groups = collections.defaultdict(list)
+        for i in range(4):
+            groups[i % 2].append(x * i)
+        counts = collections.Counter("abca")
+        queue = collections.deque([1, 2, 3], maxlen=3)
+        queue.append(4)
+        return ordered, groups, dict(counts), list(queue), groups[0][1] + 1
+
+    return [f(x23()), f(x23())]
+
+
+@program(whole=False)
+def test_objects_of_c_types_keep_what_only_c_sees(compile):
+    @compile
+    def f(x):
+        second = operator.itemgetter(1)
+        queue = collections.deque([1, 2, 3], maxlen=3)
+        queue.append(4)
+        delta = datetime.timedelta(days=2)
+        y = x + 1
+        print("a break")
+        return second, queue, delta, second((y, y * 2)), list(queue)
+
+    second, *rest = f(x23())
+    return [second("ab"), *rest]
+
+
+@program(whole=True)
+def test_unpacking(compile):
+    @compile
+    def f(items, x):
+        first, *middle, last = items
+        (a, b), c = (x, x + 1), x + 2
+        merged = {**{"a": a}, "b": b, **dict(c=c)}
+        return [first, *middle, last, *items[::-1]], merged, (*middle, a)
+
+    return [f([1, 2, 3], x23()), f((1, 2), x23())]
+
+
+@program(whole=True)
+def test_slices_and_star_index(compile):
+    @compile
+    def f(x):
+        index = (slice(None), 1)
+        return x[index], x[..., :2], x[None, 0, [0, 2]], x[x > 2 if False else slice(0, 1)], x[-1, ::2], x[:, torch.tensor([1, 0])]
+
+    return [f(x23()), f(x23())]
+
+
+@program()
+def test_list_methods(compile):
+    @compile
+    def f(x):
+        items = [3, 1, 2]
+        items.sort()
+        items.reverse()
+        items.insert(0, 9)
+        items.extend(i for i in range(2))
+        items.remove(9)
+        last = items.pop()
+        items[1:2] = [7, 8]
+        del items[0]
+        items += (5,)
+        items *= 2
+        return items, last, items.index(8), items.count(5), x + len(items), items == items[:], [1, 2] < [1, 3]
+
+    return f(x23())
+
+
+@program()
+def test_dict_and_set_methods(compile):
+    @compile
+    def f(x):
+        d = {"a": x, "b": x + 1}
+        d.setdefault("c", x + 2)
+        popped = d.pop("a")
+        d.update(e=1, b=2)
+        d |= {"z": 3}
+        missing = d.pop("nothing", None)
+        s = {1, 2} | {3}
+        s.discard(1)
+        s ^= {2, 9}
+        return d, popped, missing, s, s & {9}, s <= {3, 9}, list(d.items())[0], "e" in d, d.get("q", 4), list(reversed(d))
+
+    return f(x23())
