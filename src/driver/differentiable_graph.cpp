@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <pybind11/gil.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
@@ -226,6 +227,11 @@ class DifferentiableGraph final : public CompiledGraph {
   at::Tensor with_history(size_t i, const std::vector<at::Tensor>& results,
                           std::span<const at::Tensor> inputs) const {
     const graph::Output& output = outputs_[i];
+    if (!joint_.spent[i].empty()) {
+      auto error = c10::make_intrusive<torch::autograd::Error>(joint_.spent[i]);
+      error->add_input_metadata(results[i]);
+      torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
+    }
     if (output.kind == OutputKind::Value) return results[i];
     const auto alias = static_cast<size_t>(output.alias);
     const at::Tensor& base = output.kind == OutputKind::InputAlias ? inputs[alias] : results[alias];
@@ -249,6 +255,11 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   for (size_t i = 0; i < joint.forward_outputs; ++i) {
     const graph::Output& output = graph.outputs[i];
     const bool carries_tangent = i < joint.tangents;
+    if (!joint.spent[i].empty()) {
+      if (output.kind != OutputKind::Value)
+        throw Unsupported("a result whose backward pass has been run shares memory");
+      continue;
+    }
     if (carries_tangent != (output.kind == OutputKind::Value && joint.requires_grad[i]))
       throw Unsupported("results share memory in a way that autograd does not know as views");
     if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&

@@ -1,6 +1,7 @@
 #include "driver/entry.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/COW.h>
 #include <pybind11/gil.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -25,6 +26,13 @@ namespace {
 bool nothing_handled() {
   const Ref handled = Ref::steal(PyErr_GetHandledException());
   return !handled || handled == Py_None;
+}
+
+// The same for tensors that may share memory: storages that copy on write share what they have not copied
+// yet.
+const void* memory_of(const at::Tensor& tensor) {
+  const at::DataPtr& data = tensor.storage().data_ptr();
+  return c10::impl::cow::is_cow_data_ptr(data) ? data.get_context() : tensor.storage().unsafeGetStorageImpl();
 }
 
 }  // namespace
@@ -78,15 +86,16 @@ bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) 
 }
 
 bool Entry::writes_shared_memory() const {
-  for (int32_t w : written_) {
-    const auto tensor = [&](size_t i) -> const at::Tensor& {
-      return THPVariable_Unpack(capture_->guards.value(capture_->inputs[i]));
-    };
-    const auto& storage = tensor(static_cast<size_t>(w)).storage();
-    for (size_t i = 0; i < capture_->inputs.size(); ++i)
-      if (i != static_cast<size_t>(w) && tensor(i).storage().is_alias_of(storage)) return true;
-  }
-  return false;
+  if (written_.empty()) return false;
+  std::vector<std::pair<const void*, bool>> memory;  // and whether it is written
+  memory.reserve(capture_->inputs.size());
+  for (guards::SourceId source : capture_->inputs)
+    memory.emplace_back(memory_of(THPVariable_Unpack(capture_->guards.value(source))), false);
+  for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
+  std::sort(memory.begin(), memory.end());
+  return std::adjacent_find(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
+           return a.first == b.first && (a.second || b.second);
+         }) != memory.end();
 }
 
 bool Entry::valid() {
@@ -168,6 +177,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   }
   if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
   if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
+  if (capture_->autocast_change) capture_->autocast_change->apply();
   return results;
 }
 

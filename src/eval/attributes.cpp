@@ -38,36 +38,22 @@ bool name_is(PyObject* name, const char* text) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 30> kUntraceable = {"grad",
-                                                           "grad_fn",
-                                                           "_grad",
-                                                           "_base",
-                                                           "_version",
-                                                           "data_ptr",
-                                                           "storage",
-                                                           "untyped_storage",
-                                                           "_typed_storage",
-                                                           "_backward_hooks",
-                                                           "register_hook",
-                                                           "register_post_accumulate_grad_hook",
-                                                           "retain_grad",
-                                                           "backward",
-                                                           "requires_grad_",
-                                                           "set_",
-                                                           "resize_",
-                                                           "resize_as_",
-                                                           "share_memory_",
-                                                           "pin_memory",
-                                                           "__dlpack__",
-                                                           "__array__",
-                                                           "_cdata",
-                                                           "__reduce_ex__",
-                                                           "__reduce__",
-                                                           "__setstate__",
-                                                           "_post_accumulate_grad_hooks",
-                                                           "__deepcopy__",
-                                                           "storage_offset_",
-                                                           "_make_subclass"};
+constexpr std::array<std::string_view, 29> kUntraceable = {
+    "grad",           "grad_fn",
+    "_grad",          "_base",
+    "_version",       "data_ptr",
+    "storage",        "untyped_storage",
+    "_typed_storage", "_backward_hooks",
+    "register_hook",  "register_post_accumulate_grad_hook",
+    "retain_grad",    "requires_grad_",
+    "set_",           "resize_",
+    "resize_as_",     "share_memory_",
+    "pin_memory",     "__dlpack__",
+    "__array__",      "_cdata",
+    "__reduce_ex__",  "__reduce__",
+    "__setstate__",   "_post_accumulate_grad_hooks",
+    "__deepcopy__",   "storage_offset_",
+    "_make_subclass"};
 
 }  // namespace
 
@@ -272,8 +258,9 @@ Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
 
 Ref Evaluator::gradient_of(PyObject* tensor) {
   const auto real = external_of_.find(tensor);
-  if (real == external_of_.end()) return {};
   Ref name = interned("grad");
+  if (real == external_of_.end())
+    return THPVariable_Unpack(tensor).is_leaf() ? Ref::steal(PyObject_GetAttr(tensor, name.get())) : Ref();
   if (auto written = attribute_effect(tensor, name.get())) return *written;
   // Of others the attribute warns.
   if (const at::Tensor& leaf = THPVariable_Unpack(real->second); !leaf.is_leaf() && !leaf.retains_grad())
@@ -284,6 +271,27 @@ Ref Evaluator::gradient_of(PyObject* tensor) {
   PyObject* value =
       guards::read({SourceKind::Member, source_of(tensor), -1, Ref::borrow(descriptor)}, real->second);
   return value ? admit(value, source) : Ref();
+}
+
+bool Evaluator::set_gradient(PyObject* tensor, PyObject* value) {
+  Ref name = interned("grad");
+  if (!gradient_of(tensor)) stop("sets .grad of a tensor that has none");
+  if (value != Py_None) {
+    if (!trace::is_trace_tensor(value)) stop("sets .grad of a tensor to something else");
+    const at::Tensor &owner = THPVariable_Unpack(tensor), &gradient = THPVariable_Unpack(value);
+    const bool fits = owner.sizes() == gradient.sizes() && owner.dtype() == gradient.dtype() &&
+                      owner.device() == gradient.device() && value != tensor;
+    if (!fits) stop("sets .grad of a tensor to one that does not fit");
+  }
+  if (!is_external(tensor)) return PyObject_SetAttr(tensor, name.get(), value) == 0;
+  record_attribute_effect(tensor, name.get(), value);
+  return true;
+}
+
+void Evaluator::require_no_gradient_hooks(PyObject* tensor) {
+  if (guards::has_gradient_hooks(THPVariable_Unpack(external_of_.at(tensor))))
+    stop("runs a backward pass into a tensor with hooks");
+  guards().require(source_of(tensor), CheckKind::NoGradientHooks, nullptr);
 }
 
 Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
@@ -481,10 +489,7 @@ bool Evaluator::has_entry(PyObject* dict, PyObject* name) {
 
 bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value) {
   if (trace::is_trace_tensor(object)) {
-    if (value == Py_None && name_is(name, "grad") && gradient_of(object)) {
-      record_attribute_effect(object, name, value);
-      return true;
-    }
+    if (value && name_is(name, "grad")) return set_gradient(object, value);
     stop(fmt::format("sets attribute {} of a tensor", PyUnicode_AsUTF8(name)));
   }
   if (PyType_Check(object)) stop("sets an attribute of a class");

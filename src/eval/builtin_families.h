@@ -20,6 +20,8 @@ std::span<const BuiltinEntry> container_builtins();
 std::span<const BuiltinEntry> iterator_builtins();
 std::span<const BuiltinEntry> operator_builtins();
 std::span<const BuiltinEntry> torch_builtins();
+std::span<const BuiltinEntry> autograd_builtins();
+std::span<const BuiltinEntry> autocast_builtins();
 
 inline Ref none() {
   return Ref::borrow(Py_None);

@@ -111,8 +111,9 @@ BuiltinHandler find_builtin(PyObject* callable) {
   static std::unordered_map<PyObject*, BuiltinHandler> table;
   static std::vector<const BuiltinEntry*> missing = [] {
     std::vector<const BuiltinEntry*> all_entries;
-    for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
-                        torch_builtins(), std::span<const BuiltinEntry>(kTable)})
+    for (auto family :
+         {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(), torch_builtins(),
+          autograd_builtins(), autocast_builtins(), std::span<const BuiltinEntry>(kTable)})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();
@@ -176,8 +177,15 @@ bool is_enum_class(PyObject* object) {
 PyObject* behind_foreign_disable(PyObject* function) {
   static constexpr std::array<std::string_view, 1> kModules = {"torch.optim"};
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  if (!object->func_dict || !PyDict_GetItemString(object->func_dict, "_torchdynamo_disable")) return nullptr;
-  PyObject* original = PyDict_GetItemString(object->func_dict, "_torchdynamo_orig_callable");
+  if (!object->func_dict) return nullptr;
+  const bool is_disabled = PyDict_GetItemString(object->func_dict, "_torchdynamo_disable") != nullptr;
+  // The second one becomes the first when it is called for the first time.
+  const bool will_be =
+      PyUnicode_CompareWithASCIIString(reinterpret_cast<PyCodeObject*>(object->func_code)->co_qualname,
+                                       "_disable_dynamo.<locals>.inner") == 0;
+  if (!is_disabled && !will_be) return nullptr;
+  PyObject* original =
+      PyDict_GetItemString(object->func_dict, is_disabled ? "_torchdynamo_orig_callable" : "__wrapped__");
   if (!original || !PyFunction_Check(original)) return nullptr;
   PyObject* module = reinterpret_cast<PyFunctionObject*>(original)->func_module;
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;

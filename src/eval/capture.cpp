@@ -27,16 +27,28 @@ namespace {
 // The thread state that evaluated code may change; put back when capture ends.
 class ThreadState {
  public:
-  ThreadState() : grad_mode_(at::GradMode::is_enabled()), handled_(cpy::handled_here()) {}
+  ThreadState()
+      : grad_mode_(at::GradMode::is_enabled()),
+        autocast_(AutocastState::current()),
+        handled_(cpy::handled_here()) {}
   ~ThreadState() {
     at::GradMode::set_enabled(grad_mode_);
+    autocast_.apply();
     PyErr_SetHandledException(handled_.get());
   }
-  bool grad_mode() const { return grad_mode_; }
   const Ref& handled() const { return handled_; }
+
+  // What differs now from what it was.
+  void note_changes(const AutocastCache& cache, Capture& capture) const {
+    if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
+    const AutocastState autocast = AutocastState::current();
+    if (autocast != autocast_ || cache.enabled != cache.was_enabled || cache.clears)
+      capture.autocast_change = {autocast, autocast.nesting - autocast_.nesting, cache.enabled, cache.clears};
+  }
 
  private:
   bool grad_mode_;
+  AutocastState autocast_;
   Ref handled_;
 };
 
@@ -120,7 +132,7 @@ std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> root
     result = call(function.get(), std::move(arguments));
   }
   if (!result) stop(raised_text());
-  if (at::GradMode::is_enabled() != state.grad_mode()) capture_->final_grad_mode = at::GradMode::is_enabled();
+  state.note_changes(autocast_cache_, *capture_);
   finish({{std::move(result)}}, EndKind::Return, -1);
   return std::move(capture_);
 }
@@ -152,7 +164,7 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
   frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
   const Flow flow = run(frame);
   if (flow == Flow::Raised) stop(raised_text());
-  if (at::GradMode::is_enabled() != state.grad_mode()) capture_->final_grad_mode = at::GradMode::is_enabled();
+  state.note_changes(autocast_cache_, *capture_);
   std::vector<Result> results;
   if (flow == Flow::Returned) {
     results.push_back({pop(frame)});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpy/ref.h"
+#include "eval/autocast.h"
 #include "eval/template.h"
 #include "eval/torch_program.h"
 #include "guards/guard_set.h"
@@ -56,7 +57,8 @@ struct Capture {
   Template handled;              // (Null: none)
   bool needs_nothing_handled = false;  // valid while the thread handles no exception
   int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
-  std::vector<std::string> inlined;    // code objects, for explain()
+  std::optional<AutocastChange> autocast_change;
+  std::vector<std::string> inlined;  // code objects, for explain()
 };
 
 struct CaptureOptions {

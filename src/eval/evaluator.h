@@ -153,6 +153,10 @@ class Evaluator {
   void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
+  // What .grad of a tensor is; null if that cannot be said.
+  Ref gradient_of(PyObject* tensor);
+  bool set_gradient(PyObject* tensor, PyObject* value);
+  void require_no_gradient_hooks(PyObject* tensor);  // of a tensor made before the call; stops if it has some
   SourceId instance_dict_source(PyObject* object);
   bool has_entry(PyObject* dict, PyObject* name);  // an external dict, as written so far
 
@@ -197,6 +201,7 @@ class Evaluator {
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
 
+  AutocastCache& autocast_cache() { return autocast_cache_; }
   TorchCallLog* torch_calls() { return torch_calls_.get(); }  // null unless they are asked for
   trace::Recorder& recorder() { return recorder_; }
   guards::GuardSet& guards() { return capture_->guards; }
@@ -234,8 +239,6 @@ class Evaluator {
   Ref throw_into_receiver(GeneratorData& data, Ref* returned);
   // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
   void close_abandoned();
-  // What .grad of a tensor made before the call is; null if that cannot be said.
-  Ref gradient_of(PyObject* tensor);
   Ref read_attribute(PyObject* object, PyObject* name);
   // The exception to raise for what a program gives: an instance, or one made of a class. False: an error is
   // set.
@@ -257,6 +260,7 @@ class Evaluator {
 
   CaptureOptions options_;
   std::unique_ptr<Capture> capture_;
+  AutocastCache autocast_cache_;  // before the recorder, which turns the cache off
   trace::Recorder recorder_;
   std::unique_ptr<TorchCallLog> torch_calls_;
   Frame* frame_ = nullptr;

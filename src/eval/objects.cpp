@@ -29,7 +29,12 @@ PyObject* well_known(const char* module, const char* name) {
   if (it != found.end()) return it->second.get();
   Ref module_name = Ref::steal(PyUnicode_FromString(module));
   Ref loaded = Ref::steal(PyImport_GetModule(module_name.get()));
-  Ref object = loaded ? Ref::steal(PyObject_GetAttrString(loaded.get(), name)) : Ref();
+  Ref object = loaded;
+  for (std::string_view rest = name; object && !rest.empty();) {
+    const size_t end = std::min(rest.find('.'), rest.size());
+    object = Ref::steal(PyObject_GetAttrString(object.get(), std::string(rest.substr(0, end)).c_str()));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   PyErr_Clear();
   if (!object) return nullptr;
   return found.emplace(std::pair<std::string, std::string>{module, name}, object).first->second.get();
@@ -182,7 +187,7 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
+constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
                                                        "is_inference_mode_enabled",
@@ -190,7 +195,6 @@ constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
                                                        "is_autocast_cpu_enabled",
                                                        "get_autocast_dtype",
                                                        "get_autocast_cpu_dtype",
-                                                       "is_autocast_cache_enabled",
                                                        "get_default_dtype",
                                                        "_set_grad_enabled",
                                                        "_get_cudnn_enabled",

@@ -85,6 +85,8 @@ Template TemplateBuilder::build(PyObject* object) {
   if (guards::is_constant(object)) return constant(object);
   if (trace::is_trace_tensor(object)) {
     if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
+    if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.is_leaf() && tensor.grad().defined())
+      evaluator_.stop("a tensor with a gradient outlives the captured region that made it");
     auto [it, inserted] = output_index_.try_emplace(object, static_cast<int32_t>(outputs_.size()));
     if (inserted) outputs_.push_back(object);
     return {TemplateKind::Output, it->second, {}};

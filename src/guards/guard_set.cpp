@@ -49,6 +49,8 @@ const char* relation(CheckKind kind) {
       return "unbound";
     case CheckKind::Present:
       return "present";
+    case CheckKind::NoGradientHooks:
+      return "has no hooks on its gradient";
   }
   return "?";
 }
@@ -232,6 +234,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return value == nodes_[static_cast<size_t>(check.number)].value;
     case CheckKind::Present:
       return true;
+    case CheckKind::NoGradientHooks:
+      return THPVariable_Check(value) && !has_gradient_hooks(THPVariable_Unpack(value));
     case CheckKind::Unbound:
       return false;
   }
@@ -329,6 +333,9 @@ void GuardSet::build_fast() {
           else if (!PyTuple_Check(node.value))
             fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
           break;
+        case CheckKind::NoGradientHooks:
+          fast_.push_back({FastKind::NoGradientHooks, id, node.value, 0});
+          break;
         case CheckKind::SetEqual:
         case CheckKind::SetOrder:
           varying_.push_back(id);
@@ -380,6 +387,9 @@ bool GuardSet::check_fast() {
         break;
       case FastKind::Length:
         ok = static_cast<uint64_t>(length_of(check.object)) == check.expected;
+        break;
+      case FastKind::NoGradientHooks:
+        ok = !has_gradient_hooks(THPVariable_Unpack(check.object));
         break;
     }
     if (!ok) return false;
@@ -517,6 +527,8 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
           return fmt::format("the keys of {} changed", where);
         case CheckKind::Absent:
           return fmt::format("{} now has {}", where, show(check.object.get()));
+        case CheckKind::NoGradientHooks:
+          return fmt::format("{} has hooks on its gradient", where);
         case CheckKind::Same:
           return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
         default:

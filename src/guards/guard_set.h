@@ -29,14 +29,15 @@ enum class CheckKind : uint8_t {
   Equal,   // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
            // and NaN by their bits)
   Length,  // len of a list, tuple, dict or set is `number`
-  DictKeys,  // the keys, in order, are those of the tuple `object`
-  Absent,    // the dict has no key `object`
-  SetEqual,  // a set of constants equal to the frozenset `object`
-  SetOrder,  // iterating over the set gives the items of the tuple `object`: constants, in that order
-  Tensor,    // fits tensor guard `number`
-  Same,      // is the same object as source `number`, which was added before this one
-  Unbound,   // the location holds nothing
-  Present,   // the location holds something
+  DictKeys,         // the keys, in order, are those of the tuple `object`
+  Absent,           // the dict has no key `object`
+  SetEqual,         // a set of constants equal to the frozenset `object`
+  SetOrder,         // iterating over the set gives the items of the tuple `object`: constants, in that order
+  Tensor,           // fits tensor guard `number`
+  Same,             // is the same object as source `number`, which was added before this one
+  Unbound,          // the location holds nothing
+  Present,          // the location holds something
+  NoGradientHooks,  // the tensor has no hooks that see its gradient
 };
 
 struct Check {
@@ -98,7 +99,7 @@ class GuardSet {
     unsigned int version = 0;
     std::vector<std::pair<cpy::Ref, cpy::Ref>> names;
   };
-  enum class FastKind : uint8_t { DictVersion, ReadPointer, TypeIs, Tensor, Length };
+  enum class FastKind : uint8_t { DictVersion, ReadPointer, TypeIs, Tensor, Length, NoGradientHooks };
   struct FastCheck {
     FastKind kind;
     SourceId node;

@@ -3,6 +3,8 @@
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace oxy::guards {
 
@@ -42,6 +44,16 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (tensor.key_set() != keys)
     return fmt::format("kind of tensor: was {}, is {}", c10::toString(keys), c10::toString(tensor.key_set()));
   return "";
+}
+
+bool has_gradient_hooks(const at::Tensor& leaf) {
+  namespace impl = torch::autograd::impl;
+  if (impl::get_autograd_meta(leaf) == nullptr) return false;
+  if (!impl::hooks(leaf).empty() || impl::post_acc_grad_hooks(leaf)) return true;
+  const auto accumulator = impl::try_get_grad_accumulator(leaf);
+  return accumulator &&
+         (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty() ||
+          !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);
 }
 
 }  // namespace oxy::guards

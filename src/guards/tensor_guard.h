@@ -24,4 +24,7 @@ struct TensorGuard {
   std::string difference(const at::Tensor& tensor) const;
 };
 
+// Whether somebody wants to see or change the gradient that comes to the tensor, a leaf of autograd's graph.
+bool has_gradient_hooks(const at::Tensor& leaf);
+
 }  // namespace oxy::guards

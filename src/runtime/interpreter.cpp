@@ -77,6 +77,8 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
                                   std::span<const at::Tensor> constants) {
   check(inputs.size() == graph.inputs.size(), "a graph runs on as many tensors as it has inputs");
   const at::NoGradGuard no_grad;
+  // The casts of autocast are nodes of the graph.
+  const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   std::vector<at::Tensor> values(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     values.at(static_cast<size_t>(graph.inputs[i])) = inputs[i].detach();

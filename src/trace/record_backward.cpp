@@ -1,10 +1,8 @@
 #include "trace/record_backward.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/ones_like.h>
 #include <fmt/format.h>
-#include <pybind11/gil.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -13,8 +11,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "trace/engine.h"
 #include "trace/session.h"
-#include "trace/trace_error.h"
 
 namespace oxy::trace {
 
@@ -62,47 +60,6 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
     joint.keeps_output.push_back(read.contains(root[static_cast<size_t>(graph.outputs[i].value)]));
 }
 
-// Python code may run below: hooks and user-defined functions of the traced program. What raises here raises
-// in eager only if that gradient is asked for.
-std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
-                                   const std::vector<at::Tensor>& tangents,
-                                   const torch::autograd::edge_list& leaves) {
-  const auto unsupported = [](std::string_view text) {
-    return Unsupported(fmt::format("its backward pass raises: {}", text.substr(0, text.find('\n'))));
-  };
-  const pybind11::gil_scoped_release without_gil;
-  try {
-    return torch::autograd::Engine::get_default_engine().execute(roots, tangents, /*keep_graph=*/false,
-                                                                 /*create_graph=*/false,
-                                                                 /*accumulate_grad=*/false, leaves);
-  } catch (const InternalTraceError&) {
-    throw;
-  } catch (const CannotTrace& error) {
-    throw Unsupported(fmt::format("in its backward pass, {}", error.what()));
-  } catch (const c10::Error& error) {
-    throw unsupported(error.what_without_backtrace());
-  } catch (python_error& error) {
-    const pybind11::gil_scoped_acquire gil;
-    const std::string text = error.what();
-    error.restore();
-    PyErr_Clear();
-    throw unsupported(text);
-  }
-}
-
-// The nodes of autograd's graph that a gradient of `root` flows through.
-std::unordered_set<const torch::autograd::Node*> reached_from(const Edge& root) {
-  std::unordered_set<const torch::autograd::Node*> reached;
-  std::vector<const torch::autograd::Node*> stack = {root.function.get()};
-  while (!stack.empty()) {
-    const torch::autograd::Node* node = stack.back();
-    stack.pop_back();
-    if (node == nullptr || !reached.insert(node).second) continue;
-    for (const Edge& next : node->next_edges()) stack.push_back(next.function.get());
-  }
-  return reached;
-}
-
 // Eager's backward passes run outside of the user's autocast region.
 class WithoutAutocast {
  public:
@@ -116,6 +73,27 @@ class WithoutAutocast {
  private:
   bool was_on_;
 };
+
+torch::autograd::edge_list leaves_of(const Session& session) {
+  torch::autograd::edge_list leaves;
+  for (const at::Tensor& input : session.inputs)
+    if (input.requires_grad()) leaves.push_back(torch::autograd::impl::gradient_edge(input));
+  return leaves;
+}
+
+// What eager says when one more gradient of `tensor` is asked for; empty if it would come. What the attempt
+// records is read by nobody.
+std::string spent_history(Session& session, const at::Tensor& tensor) {
+  const torch::autograd::edge_list leaves = leaves_of(session);
+  if (leaves.empty()) return "";
+  const at::Tensor tangent = at::ones_like(tensor.detach());
+  try {
+    run_engine({torch::autograd::impl::gradient_edge(tensor)}, {tangent}, leaves, {.keep_graph = true});
+    return "";
+  } catch (const BackwardRaises& raised) {
+    return raised.message();
+  }
+}
 
 }  // namespace
 
@@ -140,6 +118,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   for (const at::Tensor& output : outputs)
     if (output.requires_grad()) ++views_of[differentiable_base(output).unsafeGetTensorImpl()];
   std::vector<at::Tensor> with_tangent;
+  std::unordered_map<c10::TensorImpl*, std::string> all_spent;
   std::unordered_map<c10::TensorImpl*, int32_t> index_of;
   const auto add = [&](const at::Tensor& tensor) {
     const auto index = static_cast<int32_t>(graph.outputs.size());
@@ -147,6 +126,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     session.add_output(tensor);
     joint.requires_grad.push_back(tensor.requires_grad());
     joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
+    joint.spent.emplace_back();
   };
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad()) continue;
@@ -157,11 +137,19 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
     const at::Tensor& carrier = is_shared ? base : output;
     if (index_of.contains(carrier.unsafeGetTensorImpl())) continue;
+    std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
+    if (!spent.empty()) {
+      if (is_shared) throw Unsupported("views of a result whose backward pass has been run");
+      all_spent.emplace(carrier.unsafeGetTensorImpl(), std::move(spent));
+      continue;
+    }
     add(carrier);
     with_tangent.push_back(carrier);
   }
   for (const at::Tensor& output : outputs) {
     add(output);
+    if (const auto it = all_spent.find(output.unsafeGetTensorImpl()); it != all_spent.end())
+      joint.spent[static_cast<size_t>(index_of.at(it->first))] = it->second;
     joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
   }
   joint.forward_outputs = graph.outputs.size();
@@ -169,7 +157,8 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   joint.tangents = with_tangent.size();
   joint.forward_nodes = graph.nodes.size();
 
-  torch::autograd::edge_list roots, leaves;
+  torch::autograd::edge_list roots;
+  const torch::autograd::edge_list leaves = leaves_of(session);
   std::vector<at::Tensor> tangents;
   for (const at::Tensor& tensor : with_tangent) {
     TensorMeta meta = graph.meta(graph.outputs[tangents.size()].value);
@@ -181,7 +170,6 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     if (!session.inputs[i].requires_grad()) continue;
     joint.gradients.push_back({static_cast<int32_t>(i), -1, {}});
-    leaves.push_back(torch::autograd::impl::gradient_edge(session.inputs[i]));
   }
   for (const Edge& root : roots) {
     const auto reached = reached_from(root);
@@ -190,7 +178,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   }
   if (!roots.empty() && !leaves.empty()) {
     const WithoutAutocast without_autocast;
-    const std::vector<at::Tensor> gradients = run_engine(roots, tangents, leaves);
+    const std::vector<at::Tensor> gradients = run_engine(roots, tangents, leaves, {});
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
       joint.gradients[i].output = static_cast<int32_t>(graph.outputs.size());

@@ -124,6 +124,21 @@ void Recorder::set_location(std::function<int32_t(graph::Graph&)> location) {
   session_->location = std::move(location);
 }
 
+std::vector<at::Tensor> Recorder::leaves_of(const InnerBackward& pass) const {
+  check(session_ != nullptr, "the recording has ended");
+  return trace::leaves_of(*session_, pass);
+}
+
+void Recorder::accumulate_gradients(const InnerBackward& pass) {
+  check(session_ != nullptr, "the recording has ended");
+  trace::accumulate_gradients(*session_, pass);
+}
+
+std::vector<at::Tensor> Recorder::gradients_of(const InnerBackward& pass) {
+  check(session_ != nullptr, "the recording has ended");
+  return trace::gradients_of(*session_, pass);
+}
+
 Recorder::Pause::Pause() : was_on_(current_session() != nullptr) {
   if (was_on_) pause_session(true);
 }

@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "graph/graph.h"
+#include "trace/inner_backward.h"
 #include "trace/trace_error.h"
 
 namespace oxy::trace {
@@ -39,6 +40,9 @@ struct Joint {
     std::vector<bool> tangents;  // those that flow into it: where they are undefined, so is the gradient
   };
   std::vector<Gradient> gradients;
+  // By forward output: what eager raises when a gradient of it is asked for, because the program's own
+  // backward pass has freed its history; empty for the others.
+  std::vector<std::string> spent;
   // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward
   // outputs that backward nodes read.
   std::vector<bool> keeps_input;
@@ -84,6 +88,10 @@ class Recorder {
   graph::ValueId value_of(PyObject* tensor) const;
   // Where recorded nodes come from: called once a node to name the user's line; -1 for unknown.
   void set_location(std::function<int32_t(graph::Graph&)> location);
+  // Backward passes of the program's own: trace/inner_backward.h.
+  std::vector<at::Tensor> leaves_of(const InnerBackward& pass) const;
+  void accumulate_gradients(const InnerBackward& pass);
+  std::vector<at::Tensor> gradients_of(const InnerBackward& pass);
   // Suspends recording on this thread while it lives: calls on real tensors run in eager.
   class Pause {
    public:

@@ -20,6 +20,7 @@ struct Session {
   Recording recording;
   bool strict_shapes = false;
   bool autocast_cache = false;  // to be restored
+  bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
   // Real tensors computed while recording from nothing that existed before: their data cannot change between

@@ -1,0 +1,41 @@
+// PyTorch's autograd engine on trace tensors: what it runs is recorded.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+
+namespace oxy::trace {
+
+struct BackwardOptions {
+  bool keep_graph = false;
+  bool create_graph = false;
+  bool accumulate = false;  // into .grad of the leaves, and not into the result
+};
+
+// It raises in eager too, with this message.
+class BackwardRaises : public Unsupported {
+ public:
+  explicit BackwardRaises(std::string message);
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string message_;
+};
+
+// The gradients that come to `leaves` (with `accumulate`: the edges that are let to; none: all) when
+// `tangents` come into `roots`; undefined where none comes. Needs the GIL. Hooks and user-defined functions
+// of the traced program may run. Unsupported if it cannot be recorded.
+std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
+                                   const std::vector<at::Tensor>& tangents,
+                                   const torch::autograd::edge_list& leaves, const BackwardOptions& options);
+
+// The nodes of autograd's graph that a gradient of `root` flows through.
+std::unordered_set<torch::autograd::Node*> reached_from(const torch::autograd::Edge& root);
+
+}  // namespace oxy::trace

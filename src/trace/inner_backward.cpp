@@ -1,0 +1,72 @@
+#include "trace/inner_backward.h"
+
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "trace/engine.h"
+#include "trace/session.h"
+
+namespace oxy::trace {
+namespace {
+
+using torch::autograd::impl::gradient_edge;
+
+torch::autograd::edge_list edges_of(const std::vector<at::Tensor>& tensors) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.requires_grad()) throw Unsupported("a backward pass of a tensor that does not require grad");
+    edges.push_back(gradient_edge(tensor));
+  }
+  return edges;
+}
+
+bool is_of_session(const Session& session, const at::Tensor& tensor) {
+  const TraceTensor* trace = trace_tensor(tensor);
+  return trace != nullptr && trace->recording() == session.id;
+}
+
+std::vector<at::Tensor> run(Session& session, const InnerBackward& pass, bool accumulate) {
+  session.ran_backward = true;
+  return run_engine(edges_of(pass.roots), pass.tangents, edges_of(pass.inputs),
+                    {pass.keep_graph, pass.create_graph, accumulate});
+}
+
+}  // namespace
+
+std::vector<at::Tensor> leaves_of(const Session& session, const InnerBackward& pass) {
+  std::vector<at::Tensor> leaves;
+  for (const torch::autograd::Edge& root : edges_of(pass.roots)) {
+    for (torch::autograd::Node* node : reached_from(root)) {
+      if (dynamic_cast<torch::autograd::Error*>(node) != nullptr && pass.inputs.empty())
+        throw Unsupported("a backward pass goes on into what was computed before the captured region");
+      const auto* accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
+      if (accumulator == nullptr) continue;
+      const at::Tensor& leaf = accumulator->variable;
+      if (!pass.inputs.empty() && std::none_of(pass.inputs.begin(), pass.inputs.end(),
+                                               [&](const auto& t) { return t.is_same(leaf); }))
+        continue;
+      if (!is_of_session(session, leaf))
+        throw Unsupported("a gradient flows into a tensor that is reached past the captured code",
+                          "pass it as an argument or keep it in an attribute");
+      if (std::none_of(leaves.begin(), leaves.end(), [&](const auto& t) { return t.is_same(leaf); }))
+        leaves.push_back(leaf);
+    }
+  }
+  return leaves;
+}
+
+void accumulate_gradients(Session& session, const InnerBackward& pass) {
+  for (const at::Tensor& input : pass.inputs)
+    if (!input.is_leaf()) throw Unsupported("gradients are collected in a tensor that is not a leaf");
+  run(session, pass, true);
+}
+
+std::vector<at::Tensor> gradients_of(Session& session, const InnerBackward& pass) {
+  return run(session, pass, false);
+}
+
+}  // namespace oxy::trace
