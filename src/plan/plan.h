@@ -88,7 +88,7 @@ struct Output {
 
 struct Mutation {
   int32_t input = -1;
-  View value;  // copied into the input after the last step
+  View value;  // copied into the input after the last step; a view of the input: the steps have written it
 };
 
 struct Plan {

@@ -137,9 +137,13 @@ class Variant {
     if (!plan_.mutations.empty()) {
       const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
       auto copy = copies.begin();
-      for (const PreparedMutation& mutation : plan_.mutations)
-        inputs[static_cast<size_t>(mutation.input)].copy_(mutation.copy ? *copy++
-                                                                        : frame.tensors()[mutation.slot]);
+      for (const PreparedMutation& mutation : plan_.mutations) {
+        const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
+        if (!mutation.is_done)
+          input.copy_(mutation.copy ? *copy++ : frame.tensors()[mutation.slot]);
+        else if (!input.is_inference())
+          input.unsafeGetTensorImpl()->bump_version();
+      }
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const PreparedOutput& output = plan_.outputs[i];

@@ -10,7 +10,7 @@ namespace oxy::runtime {
 
 namespace {
 
-// Inputs and constants are only read: a const pointer leaves copy-on-write storage shared.
+// Constants and most inputs are only read: a const pointer leaves copy-on-write storage shared.
 void* address_for_reading(const at::Tensor& tensor) {
   return tensor.has_storage() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
 }
@@ -69,7 +69,7 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
   for (const PreparedInput& input : plan_.inputs) {
     const auto index = static_cast<size_t>(input.buffer);
     const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
-    pointers_[index] = address_for_reading(tensor);
+    pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
     if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = tensor;
     if (!slots.parts.empty()) make_parts(slots, tensor);

@@ -35,7 +35,15 @@ class Preparation {
     for (const plan::Output& output : plan_.outputs) add(output);
     for (const plan::Mutation& mutation : plan_.mutations) {
       const bool reads_input = storage(mutation.value.buffer) == plan::Storage::Input;
-      result_.mutations.push_back({mutation.input, slot_of(mutation.value), reads_input});
+      const bool is_done =
+          reads_input && plan_.buffers[static_cast<size_t>(mutation.value.buffer)].slot == mutation.input;
+      if (is_done) {
+        for (PreparedInput& input : result_.inputs)
+          if (input.input == mutation.input) input.is_written = true;
+        result_.mutations.push_back({mutation.input, kNoSlot, false, true});
+      } else {
+        result_.mutations.push_back({mutation.input, slot_of(mutation.value), reads_input, false});
+      }
     }
     collect_transient();
     share_slabs(visible_outputs);

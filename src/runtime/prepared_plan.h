@@ -60,6 +60,7 @@ struct BufferSlots {
 struct PreparedInput {  // a buffer that is an input
   plan::BufferId buffer;
   int32_t input;
+  bool is_written = false;
 };
 
 struct PreparedOutput {
@@ -73,7 +74,8 @@ struct PreparedOutput {
 struct PreparedMutation {
   int32_t input = -1;
   Slot slot = kNoSlot;
-  bool copy = false;  // the value is (part of) an input, which another mutation may write first
+  bool copy = false;     // the value is (part of) another input, which another mutation may write first
+  bool is_done = false;  // the steps have written it
 };
 
 struct PreparedPlan {

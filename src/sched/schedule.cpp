@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "codegen/cpp/kernel_printer.h"
 #include "sched/dependencies.h"
+#include "sched/direct_writes.h"
 #include "sched/fusion.h"
 #include "sched/in_place.h"
 #include "sched/memory.h"
@@ -106,6 +107,7 @@ class Scheduler {
     Dependencies dependencies = find_dependencies(program_, items);
     FusionOptions fusion{options_.threads, options_.fuse, target_.l2_bytes / 2};
     groups_ = fuse(program_, items, dependencies, fusion);
+    if (options_.fuse) direct_ = find_direct_writes(program_, dependencies, groups_);
     group_of_.resize(program_.steps.size());
     for (size_t g = 0; g < groups_.size(); ++g)
       for (int32_t step : groups_[g].steps) group_of_[static_cast<size_t>(step)] = static_cast<int32_t>(g);
@@ -230,6 +232,7 @@ class Scheduler {
       auto dies = [&](BufferId id) {
         auto k = static_cast<size_t>(id);
         const bool is_ours = storage_[k] == plan::Storage::Arena ||
+                             (storage_[k] == plan::Storage::Input && g >= direct_.first_group) ||
                              (storage_[k] == plan::Storage::Extern && !shown_elsewhere_.contains(id));
         return is_ours && last_[k] == static_cast<int32_t>(g);
       };
@@ -239,13 +242,19 @@ class Scheduler {
                first_[k] == static_cast<int32_t>(g);
       };
       auto same_size = [&](BufferId input, BufferId output) {
+        const auto overwritten = direct_.input_of.find(output);
+        const bool is_direct = overwritten != direct_.input_of.end() && g >= direct_.first_group;
+        if (is_direct || storage_[static_cast<size_t>(input)] == plan::Storage::Input)
+          return is_direct && overwritten->second == input;
         if (storage_[static_cast<size_t>(input)] == plan::Storage::Extern) return same_layout(input, output);
         if (storage_[static_cast<size_t>(output)] == plan::Storage::Output) return can_become(input, output);
         return span_elements(program_.buffers[static_cast<size_t>(input)]) ==
                span_elements(program_.buffers[static_cast<size_t>(output)]);
       };
       for (auto [input, output] : write_in_place(nests_[g], dies, is_new, same_size)) {
-        if (storage_[static_cast<size_t>(input)] == plan::Storage::Extern)
+        if (storage_[static_cast<size_t>(input)] == plan::Storage::Input)
+          overwrite(input, output);
+        else if (storage_[static_cast<size_t>(input)] == plan::Storage::Extern)
           take_over(input, output);
         else if (storage_[static_cast<size_t>(output)] == plan::Storage::Output)
           become(input, output);
@@ -253,6 +262,17 @@ class Scheduler {
           shares_[static_cast<size_t>(output)] = shares_[static_cast<size_t>(input)];
       }
     }
+    for (auto [value, input] : direct_.input_of) {
+      const int32_t made = first_[static_cast<size_t>(value)];
+      if (made >= static_cast<int32_t>(direct_.first_group) && last_[static_cast<size_t>(input)] < made &&
+          storage_[static_cast<size_t>(value)] == plan::Storage::Arena)
+        overwrite(input, value);
+    }
+  }
+
+  void overwrite(BufferId input, BufferId value) {
+    became_[static_cast<size_t>(value)] = input;
+    storage_[static_cast<size_t>(value)] = plan::Storage::Input;
   }
 
   // Whether the memory of an intermediate, and of all that share it, may be an output's from the beginning.
@@ -439,9 +459,10 @@ class Scheduler {
   std::vector<plan::Storage> storage_;
   std::vector<std::optional<Expr>> arena_offsets_;  // by buffer
   std::vector<BufferId> shares_;                    // by buffer: the one whose memory it takes over
-  // By buffer: the output or temporary whose memory it uses from the beginning, the extern call's result
-  // whose memory it takes over, or itself.
+  // By buffer: the input that it overwrites, the output or temporary whose memory it uses from the beginning,
+  // the extern call's result whose memory it takes over, or itself.
   std::vector<BufferId> became_;
+  DirectWrites direct_;
   std::unordered_set<BufferId> shown_elsewhere_;  // results of extern calls that others may see too
   std::unordered_map<std::string, int32_t> kernels_;
   plan::Plan plan_;
