@@ -281,7 +281,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
                              ? passes::run_passes(std::move(recording.graph), plain_options())
                              : std::move(recording.graph);
     passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input,
-                             joint.keeps_output};
+                             joint.keeps_output, options.activation_memory_budget};
     halves = passes::partition(graph, roles);
     if (strict()) {
       graph::verify(halves.forward, true);

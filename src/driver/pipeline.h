@@ -25,6 +25,7 @@ struct CompileOptions {
   bool freezing = true;
   double copy_budget = kDefaultCopyBudget;
   bool fuse = true;
+  double activation_memory_budget = 1;  // passes::JointRoles
 };
 
 // A captured graph made ready to run.

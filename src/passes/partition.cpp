@@ -1,7 +1,10 @@
 #include "passes/partition.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "aten/dtype.h"
 #include "base/error.h"
@@ -84,12 +87,74 @@ class Partitioner {
     return kept;
   }
 
+  // About the multiplications, or the bytes moved, of computing the node once more.
+  double work(const Node& node) const {
+    double result = 0;
+    for (const ValueId id : node.outputs)
+      if (id != kNoValue) result += static_cast<double>(bytes(id));
+    std::vector<double> arguments = {0, 0};
+    graph::for_each_input(node, [&](ValueId id) { arguments.push_back(static_cast<double>(bytes(id))); });
+    std::ranges::sort(arguments, std::greater());
+    const ops::OperatorEntry* entry = ops::find(node.op->name);
+    const bool is_product = (!entry || !entry->lower) && arguments[1] > 0;
+    if (!is_product) return result + arguments[0];
+    // m * n and n * k elements come in, m * k go out: m * n * k multiplications.
+    return std::sqrt(arguments[0] / 4 * arguments[1] / 4 * result / 4);
+  }
+
+  int64_t extra_bytes(const std::vector<ValueId>& saved, const std::map<ValueId, int32_t>& kept) const {
+    int64_t total = 0;
+    for (const ValueId id : saved)
+      if (!kept.contains(id)) total += bytes(id);
+    return total;
+  }
+
+  // The price of work falls until the budget is met.
+  std::vector<ValueId> saved_values(const std::map<ValueId, int32_t>& kept) const {
+    std::vector<ValueId> saved = cut(kept, std::nullopt);
+    if (roles_.memory_budget >= 1) return saved;
+    const auto most =
+        static_cast<int64_t>(roles_.memory_budget * static_cast<double>(extra_bytes(saved, kept)));
+    double low = 0, high = 1024;  // bytes for an instruction
+    saved = cut(kept, low);
+    for (int step = 0; step < 14; ++step) {
+      const double price = low > 0 ? std::sqrt(low * high) : high / 1024 / 1024;
+      std::vector<ValueId> tried = cut(kept, price);
+      if (extra_bytes(tried, kept) <= most) {
+        saved = std::move(tried);
+        low = price;
+      } else {
+        high = price;
+      }
+    }
+    return saved;
+  }
+
   void choose_saved() {
+    const std::map<ValueId, int32_t> kept = kept_values();
+    for (const ValueId id : saved_values(kept)) {
+      SavedValue saved;
+      if (const auto it = kept.find(id); it != kept.end()) {
+        saved = it->second >= 0 ? SavedValue{SavedValue::Kind::Input, it->second}
+                                : SavedValue{SavedValue::Kind::Output, -1 - it->second};
+      } else {
+        if (!is_non_overlapping_and_dense(joint_.meta(id)))
+          throw Unsupported("an argument whose elements share memory is written to and needed for gradients");
+        saved = {SavedValue::Kind::Extra, static_cast<int32_t>(extra_.size())};
+        extra_.push_back(id);
+      }
+      result_.saved.push_back(saved);
+      saved_.push_back(id);
+    }
+  }
+
+  // The values to save. `price`: of an instruction of what is_recomputable() leaves out; none: it is always
+  // saved.
+  std::vector<ValueId> cut(const std::map<ValueId, int32_t>& kept, std::optional<double> price) const {
     const auto count = static_cast<int32_t>(joint_.values.size());
     const int32_t source = 2 * count, sink = source + 1;
     const auto entrance = [](ValueId id) { return 2 * id; };
     const auto exit = [](ValueId id) { return 2 * id + 1; };
-    const std::map<ValueId, int32_t> kept = kept_values();
     FlowNetwork network(sink + 1);
     const auto can_be_saved_at = [&](ValueId id, bool is_view) {
       const int64_t cost = bytes(id) + kBytesOfATensor;
@@ -112,10 +177,11 @@ class Partitioner {
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
-        if (!recomputable) {
+        if (!recomputable && (!price || has_effect(node))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }
+        if (!recomputable) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
         graph::for_each_input(node, [&](ValueId argument) {
           if (!is_constant_[at(argument)])
             network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
@@ -128,22 +194,12 @@ class Partitioner {
         network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
     }
     const std::vector<bool> late = network.minimum_cut(source, sink);
-    for (ValueId id = 0; id < count; ++id) {
-      if (late[static_cast<size_t>(entrance(id))] || !late[static_cast<size_t>(exit(id))]) continue;
-      if (depends_[at(id)] || is_constant_[at(id)]) continue;
-      SavedValue saved;
-      if (const auto it = kept.find(id); it != kept.end()) {
-        saved = it->second >= 0 ? SavedValue{SavedValue::Kind::Input, it->second}
-                                : SavedValue{SavedValue::Kind::Output, -1 - it->second};
-      } else {
-        if (!is_non_overlapping_and_dense(joint_.meta(id)))
-          throw Unsupported("an argument whose elements share memory is written to and needed for gradients");
-        saved = {SavedValue::Kind::Extra, static_cast<int32_t>(extra_.size())};
-        extra_.push_back(id);
-      }
-      result_.saved.push_back(saved);
-      saved_.push_back(id);
-    }
+    std::vector<ValueId> saved;
+    for (ValueId id = 0; id < count; ++id)
+      if (!late[static_cast<size_t>(entrance(id))] && late[static_cast<size_t>(exit(id))] &&
+          !depends_[at(id)] && !is_constant_[at(id)])
+        saved.push_back(id);
+    return saved;
   }
 
   void build_backward() {

@@ -2,7 +2,8 @@
 //
 // What the backward graph needs is saved or computed again, whichever moves fewer bytes: a minimum cut over
 // the values between the forward pass and the gradients (PyTorch 2 paper, section 5 "min-cut"). Only cheap
-// operators are computed again (ops::is_cheap), never products, reductions or random numbers.
+// operators are computed again (ops::is_cheap), not products and reductions, unless a memory budget asks for it;
+// never random numbers.
 #pragma once
 
 #include <vector>
@@ -16,6 +17,9 @@ struct JointRoles {
   size_t forward_outputs = 0;      // graph outputs after these are gradients
   std::vector<bool> keeps_input;   // the caller may keep this forward input as it is until the backward pass
   std::vector<bool> keeps_output;  // likewise for forward outputs
+  // The bytes that may be saved, as a share (0 to 1) of what is saved without a budget. Below 1, products and
+  // reductions are computed again too, those first that give most bytes for their work.
+  double memory_budget = 1;
 };
 
 struct SavedValue {

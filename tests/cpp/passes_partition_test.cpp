@@ -166,3 +166,34 @@ TEST_CASE("partition: a result that depends on a gradient is refused") {
           {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {true}}),
       Unsupported);
 }
+
+TEST_CASE("partition: a memory budget has products computed again") {
+  const std::string_view joint =
+      R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8], %3: float32[8, 8]) {
+  %4: float32[8, 8] = aten::mm(%0, %1)
+  %5: float32[8, 8] = aten::sin(%4)
+  %6: float32[8, 8] = aten::mm(%5, %2)
+  %7: float32[8, 8] = aten::sin(%6)
+  %8: float32[8, 8] = aten::cos(%6)
+  %9: float32[8, 8] = aten::mul.Tensor(%3, %8)
+  %10: float32[8, 8]{strides=[1, 8]} = aten::t(%2)
+  %11: float32[8, 8] = aten::mm(%9, %10)
+  %12: float32[8, 8] = aten::cos(%4)
+  %13: float32[8, 8] = aten::mul.Tensor(%11, %12)
+  %14: float32[8, 8]{strides=[1, 8]} = aten::t(%5)
+  %15: float32[8, 8] = aten::mm(%14, %9)
+  %16: float32[8, 8]{strides=[1, 8]} = aten::t(%0)
+  %17: float32[8, 8] = aten::mm(%16, %13)
+  return %7, %17, %15
+})";
+  JointRoles roles{3, 1, {true, true, true}, {false}};
+  const auto saved_tensors = [&](double budget) {
+    roles.memory_budget = budget;
+    return std::ranges::count_if(cut(joint, roles).saved,
+                                 [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; });
+  };
+  CHECK(saved_tensors(1) == 2);
+  CHECK(saved_tensors(0.9) == 1);
+  CHECK(saved_tensors(0.5) == 1);
+  CHECK(saved_tensors(0) == 0);
+}

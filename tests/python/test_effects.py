@@ -3,6 +3,7 @@
 import torch
 import torch.nn as nn
 
+import oxyfuel
 from capture_samples import x23
 from eager_comparison import outcome, program
 
@@ -264,3 +265,78 @@ def test_effects_before_an_exception(compile):
 
     a = x23()
     return [outcome(f, a, flag) for flag in (False, True, False, True)], log, holder.n, a
+
+
+@program(whole=True)
+def test_writes_over_what_is_read(compile):
+    """New contents are written in place: what the old ones were read for must have been done before."""
+
+    @compile
+    def f(a, b, c, table, index):
+        old = a * 2
+        a.mul_(b).add_(1)
+        b.copy_(a.t())
+        c.add_(c.flip(0))
+        c.mul_(b.sum())
+        table.add_(table[index].sum())
+        return old, a + 1, table[index]
+
+    a, b, c, table = (torch.randn(3, 3) for _ in range(4))
+    held = [t.view(-1) for t in (a, b, c, table)]
+    index = torch.tensor([2, 0])
+    versions = [t._version for t in (a, b, c, table)]
+    results = [f(a, b, c, table, index) for _ in range(3)]
+    return results, held, [t._version > v for t, v in zip((a, b, c, table), versions)]
+
+
+@program()
+def test_nothing_is_written_by_a_run_that_fails(compile):
+    @compile
+    def f(a, table, index):
+        a.mul_(2)
+        table.add_(1)
+        return table[index] + a
+
+    a, table = torch.ones(3), torch.zeros(4, 3)
+    log = []
+    for index in ([0, 3], [0, 4], [1, 1]):
+        log.append((outcome(f, a, table, torch.tensor(index)[:, None].expand(2, 3)[:, 0]), a.clone(), table.clone()))
+    return log
+
+
+@program(whole=True)
+def test_writes_to_tensors_of_many_layouts(compile):
+    @compile
+    def f(*tensors):
+        for t in tensors:
+            t.mul_(2).add_(t.mean())
+        return [t.sum() for t in tensors]
+
+    base = torch.randn(4, 6)
+    tensors = [
+        torch.randn(3, 4).t(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(6)[::2],
+        base[1:3], torch.randn(0, 3), torch.tensor(2.0), torch.randn(5, dtype=torch.float64), torch.randn(3, 1, 2),
+    ]
+    return [f(*tensors) for _ in range(2)], tensors, base
+
+
+@program(whole=True)
+def test_writes_under_inference_mode(compile):
+    f = compile(lambda t: t.mul_(2).add_(1))
+    with torch.inference_mode():
+        t = torch.ones(4)
+        f(t)
+        f(t)
+    return t.clone()
+
+
+def test_a_written_copy_on_write_tensor_leaves_its_origin_alone():
+    f = oxyfuel.compile(lambda t: t.mul_(2))
+    origin = torch.ones(4)
+    copy = torch._lazy_clone(origin)
+    f(copy)
+    assert origin.tolist() == [1, 1, 1, 1] and copy.tolist() == [2, 2, 2, 2]
+    both = oxyfuel.compile(lambda a, b: (a.mul_(3), b.add_(1)))
+    copy = torch._lazy_clone(origin)
+    both(copy, origin)
+    assert origin.tolist() == [2, 2, 2, 2] and copy.tolist() == [3, 3, 3, 3]

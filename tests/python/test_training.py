@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 import torch
+import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -652,3 +653,31 @@ def test_gradients_that_a_convolution_leaves_out(bias, trains_input):
 
     check(f, tensor(2, 8, 40, 40, requires_grad=trains_input), weight, shift, run=gradients_of_a_mean, graphs=1)
     assert oxyfuel.metrics()["shape_fallbacks"] == 0
+
+
+@pytest.mark.parametrize("budget", [1, 0.5, 0.0])
+def test_a_memory_budget_changes_no_gradient(budget):
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.Dropout(0.5), nn.GELU()) for _ in range(4)]
+    model = nn.Sequential(*layers)
+    x = torch.randn(64, 32, requires_grad=True)
+
+    def gradients(run):
+        torch.manual_seed(1)
+        x.grad = None
+        model.zero_grad()
+        run(x).square().mean().backward()
+        return [x.grad, *(p.grad for p in model.parameters())]
+
+    expected = gradients(model)
+    compiled = oxyfuel.compile(model, options={"activation_memory_budget": budget, "rng": "eager"})
+    torch.testing.assert_close(gradients(compiled), expected, rtol=1e-4, atol=1e-6)
+    metrics = oxyfuel.metrics()
+    products = sum(metrics["extern_names"].get(f"aten::{name}", 0) for name in ("mm", "addmm"))
+    assert (products > 12) == (budget < 1), metrics["extern_names"]
+
+
+@pytest.mark.parametrize("options", [{"activation_memory_budget": 1.5}, {"activation_memory_budget": -1}, {"rng": "fast"}])
+def test_budgets_and_generators_that_make_no_sense(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        oxyfuel.compile(torch.sin, options=options)

@@ -21,7 +21,8 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
-                   bool freezing, bool fuse, int recompile_limit, double packing_budget) {
+                   bool freezing, bool fuse, int recompile_limit, double packing_budget,
+                   double activation_memory_budget, const std::string&) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -30,6 +31,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.freezing = freezing;
   options.compile.fuse = fuse;
   options.compile.copy_budget = packing_budget;
+  options.compile.activation_memory_budget = activation_memory_budget;
   options.fullgraph = fullgraph;
   options.recompile_limit = recompile_limit;
   PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
@@ -107,7 +109,8 @@ NB_MODULE(_core, m) {
     }
   });
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a,
-        "fuse"_a, "recompile_limit"_a, "packing_budget"_a, "A CompiledFunction for any callable.");
+        "fuse"_a, "recompile_limit"_a, "packing_budget"_a, "activation_memory_budget"_a, "rng"_a,
+        "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
