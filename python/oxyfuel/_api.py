@@ -13,7 +13,14 @@ from oxyfuel._explanation import Explanation
 from oxyfuel._module import compile_module
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = {"freezing": (bool, True), "fuse": (bool, True), "recompile_limit": (int, 8), "packing_budget": (float, 0.15)}
+_OPTIONS = {
+    "freezing": (bool, True),
+    "fuse": (bool, True),
+    "recompile_limit": (int, 8),
+    "packing_budget": (float, 0.15),
+    "activation_memory_budget": (float, 1.0),
+    "rng": (str, "eager"),
+}
 
 
 class Unsupported(RuntimeError):
@@ -32,7 +39,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
         options: ``freezing`` (bool), ``packing_budget`` (float: bytes that copies of frozen weights may take, as a
-            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int).
+            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int), ``activation_memory_budget`` (float, 0
+            to 1: what training may keep between the passes, as a share of what it keeps by default; the rest is
+            computed again), ``rng`` (``"eager"``, the only one: random numbers are eager's).
         disable: return ``model`` as it is.
 
     Raises:
@@ -100,6 +109,10 @@ def _settings(options):
             raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
         if name == "recompile_limit" and value < 1:
             raise ValueError(f"option 'recompile_limit' must be at least 1, not {value}")
+        if name == "activation_memory_budget" and not 0 <= value <= 1:
+            raise ValueError(f"option 'activation_memory_budget' must lie between 0 and 1, not {value}")
+        if name == "rng" and value != "eager":
+            raise ValueError(f"option 'rng' must be 'eager', not {value!r}")
         settings[name] = value
     return settings
 
