@@ -22,6 +22,7 @@ std::span<const BuiltinEntry> operator_builtins();
 std::span<const BuiltinEntry> torch_builtins();
 std::span<const BuiltinEntry> autograd_builtins();
 std::span<const BuiltinEntry> autocast_builtins();
+std::span<const BuiltinEntry> function_builtins();
 
 inline Ref none() {
   return Ref::borrow(Py_None);

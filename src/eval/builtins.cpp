@@ -111,9 +111,9 @@ BuiltinHandler find_builtin(PyObject* callable) {
   static std::unordered_map<PyObject*, BuiltinHandler> table;
   static std::vector<const BuiltinEntry*> missing = [] {
     std::vector<const BuiltinEntry*> all_entries;
-    for (auto family :
-         {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(), torch_builtins(),
-          autograd_builtins(), autocast_builtins(), std::span<const BuiltinEntry>(kTable)})
+    for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
+                        torch_builtins(), autograd_builtins(), autocast_builtins(), function_builtins(),
+                        std::span<const BuiltinEntry>(kTable)})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "cpy/generator.h"
+#include "cpy/object_dict.h"
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
@@ -239,6 +240,12 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       effect.keywords.emplace_back(name, builder.build(value.get()));
     capture_->call_effects.push_back(std::move(effect));
   }
+  effects_are_final_ = true;
+  for (const Ref& context : function_contexts_)
+    if (builder.shares_objects(cpy::materialized_dict(context.get())))
+      stop(
+          "an object that a torch.autograd.Function keeps for its backward pass outlives the captured "
+          "region");
   const std::vector<PyObject*>& outputs = builder.outputs();
   const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
     return THPVariable_Unpack(output).requires_grad();

@@ -6,7 +6,12 @@
 
 namespace oxy::eval {
 
+void Evaluator::require_open_effects() const {
+  if (effects_are_final_) stop("a backward pass that changes objects");
+}
+
 void Evaluator::record_attribute_effect(PyObject* object, PyObject* name, PyObject* value) {
+  require_open_effects();
   auto [it, inserted] = effect_index_.try_emplace(object, attribute_effects_.size());
   if (inserted) attribute_effects_.emplace_back(Ref::borrow(object), Overlay{});
   Overlay& overlay = attribute_effects_[it->second].second;
@@ -33,6 +38,7 @@ bool Evaluator::has_effects(PyObject* object) const {
 }
 
 Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
+  require_open_effects();
   call_effects_.emplace_back(Ref::borrow(callable), std::move(arguments));
   return Ref::borrow(Py_None);
 }

@@ -201,6 +201,7 @@ class Evaluator {
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
 
+  void keep_function_context(const Ref& context) { function_contexts_.push_back(context); }
   AutocastCache& autocast_cache() { return autocast_cache_; }
   TorchCallLog* torch_calls() { return torch_calls_.get(); }  // null unless they are asked for
   trace::Recorder& recorder() { return recorder_; }
@@ -229,6 +230,7 @@ class Evaluator {
 
  private:
   friend class TemplateBuilder;
+  void require_open_effects() const;
   Flow step(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_call(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_build(Frame& frame, const bytecode::Instruction& instruction);
@@ -265,6 +267,8 @@ class Evaluator {
   std::unique_ptr<TorchCallLog> torch_calls_;
   Frame* frame_ = nullptr;
   bool told_that_it_compiles_ = false;
+  bool effects_are_final_ = false;      // what is evaluated now runs when the gradients are asked for
+  std::vector<Ref> function_contexts_;  // of torch.autograd.Function
   Frame* outermost_ = nullptr;
   int depth_ = 0;
   std::vector<std::string> break_lines_;

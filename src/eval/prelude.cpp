@@ -301,6 +301,34 @@ def ixor(a, b, /):
     a ^= b
     return a
 
+class FunctionContext:
+    def __init__(self, needs_input_grad):
+        self.needs_input_grad = needs_input_grad
+        self.to_save = self.dirty_tensors = self.non_differentiable = ()
+        self.materialize_grads = True
+
+    def save_for_backward(self, *tensors):
+        self.to_save = tensors
+
+    def mark_dirty(self, *args):
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args):
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value):
+        self.materialize_grads = value
+
+    def save_for_forward(self, *tensors):
+        pass
+
+    @property
+    def saved_tensors(self):
+        return self.to_save
+
+def new_function_context(needs_input_grad):
+    return FunctionContext(needs_input_grad)
+
 def record_function_init(self, name, args=None):
     self.name, self.args, self.record = name, args, None
     self.run_callbacks_on_exit = False

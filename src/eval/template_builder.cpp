@@ -202,6 +202,14 @@ Template TemplateBuilder::build(PyObject* object) {
   return instance(object);
 }
 
+bool TemplateBuilder::shares_objects(PyObject* dict) const {
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (dict && PyDict_Next(dict, &position, &key, &value))
+    if (!PyTuple_CheckExact(value) && objects_.contains(value)) return true;
+  return false;
+}
+
 // Its __reduce__ gives a list of what remains: an iterator that does not see changes of the container.
 Template TemplateBuilder::container_iterator(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

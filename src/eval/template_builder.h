@@ -16,6 +16,8 @@ class TemplateBuilder {
   Template external(SourceId source);
   // The trace tensors that templates refer to as outputs, in order (borrowed).
   const std::vector<PyObject*>& outputs() const { return outputs_; }
+  // Whether a value of the dict is an object that will be made again, and could be changed before.
+  bool shares_objects(PyObject* dict) const;
 
  private:
   Template constant(PyObject* object);

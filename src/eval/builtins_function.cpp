@@ -1,0 +1,225 @@
+// torch.autograd.Function: the user's forward() is evaluated like any other code; its backward() is evaluated
+// when autograd's engine, on trace tensors, comes to it.
+#include <ATen/core/grad_mode.h>
+#include <pybind11/gil.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <algorithm>
+
+#include "eval/builtin_families.h"
+#include "eval/objects.h"
+#include "eval/prelude.h"
+#include "trace/trace_error.h"
+
+namespace oxy::eval {
+namespace {
+
+using torch::autograd::variable_list;
+
+struct Saved {
+  at::Tensor tensor;
+  uint32_t version;
+};
+
+// The call of a function in autograd's graph of trace tensors. Lives no longer than the evaluator.
+class EvaluatedFunction final : public torch::autograd::Node {
+ public:
+  EvaluatedFunction(Evaluator& evaluator, Ref backward, Ref context, size_t arguments,
+                    std::vector<size_t> tensors, std::vector<Saved> saved)
+      : evaluator_(evaluator),
+        backward_(std::move(backward)),
+        context_(std::move(context)),
+        arguments_(arguments),
+        tensors_(std::move(tensors)),
+        saved_(std::move(saved)) {}
+
+  ~EvaluatedFunction() override {
+    const pybind11::gil_scoped_acquire gil;
+    backward_.reset();
+    context_.reset();
+  }
+
+  // By result: which gradient of this node's is its own; -1: it has none.
+  std::vector<int> gradient_of_result;
+
+  variable_list apply(variable_list&& gradients) override {
+    const pybind11::gil_scoped_acquire gil;
+    TORCH_CHECK(!is_released_ || saved_.empty(), torch::autograd::ERR_BACKWARD_TWICE);
+    for (const Saved& saved : saved_)
+      if (saved.tensor._version() != saved.version)
+        throw trace::CannotTrace("a tensor that a function has saved was written to");
+    try {
+      return run(gradients);
+    } catch (const Break& stop) {
+      PyErr_Clear();
+      throw trace::CannotTrace(stop.reason);
+    }
+  }
+
+  void release_variables() override { is_released_ = true; }
+  std::string name() const override { return "EvaluatedFunction"; }
+
+ private:
+  variable_list run(const variable_list& gradients) {
+    Arguments arguments;
+    arguments.positional.push_back(context_);
+    Ref materializes = Ref::steal(PyObject_GetAttrString(context_.get(), "materialize_grads"));
+    for (const int index : gradient_of_result) {
+      at::Tensor gradient = index < 0 ? at::Tensor() : gradients[static_cast<size_t>(index)];
+      if (!gradient.defined() && index >= 0 && materializes != Py_False)
+        gradient = input_metadata(static_cast<uint32_t>(index)).zeros_like();
+      arguments.positional.push_back(gradient.defined() ? Ref::steal(THPVariable_Wrap(gradient)) : none());
+    }
+    Ref result = evaluator_.call(backward_.get(), std::move(arguments));
+    if (!result) {
+      PyErr_Clear();
+      throw trace::CannotTrace("the backward() of a function raises");
+    }
+    if (!PyTuple_Check(result.get())) result = Ref::steal(PyTuple_Pack(1, result.get()));
+    const auto given = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
+    for (size_t i = 0; i < std::max(given, arguments_); ++i) {
+      const bool fits = i < given && (i < arguments_ || PyTuple_GET_ITEM(result.get(), i) == Py_None);
+      if (!fits)
+        throw trace::CannotTrace("the backward() of a function returns too few or too many gradients");
+    }
+    variable_list results;
+    for (const size_t i : tensors_) {
+      PyObject* item = PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
+      if (item != Py_None && !THPVariable_Check(item))
+        throw trace::CannotTrace("the backward() of a function returns something that is no gradient");
+      results.push_back(item == Py_None ? at::Tensor() : THPVariable_Unpack(item));
+    }
+    return results;
+  }
+
+  Evaluator& evaluator_;
+  Ref backward_;
+  Ref context_;
+  size_t arguments_;
+  std::vector<size_t> tensors_;  // which arguments are tensors
+  std::vector<Saved> saved_;
+  bool is_released_ = false;
+};
+
+Ref member(Evaluator& e, PyObject* object, const char* name) {
+  Ref value = e.get_attribute(object, Ref::steal(PyUnicode_InternFromString(name)).get());
+  if (!value) e.stop(fmt::format("calls a torch.autograd.Function without {}()", name));
+  return value;
+}
+
+std::vector<at::Tensor> tensors_of(Evaluator& e, PyObject* context, const char* name) {
+  Ref value = member(e, context, name);
+  std::vector<at::Tensor> tensors;
+  Ref items = value == Py_None ? Ref::steal(PyList_New(0)) : e.drain(value.get());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    if (item != Py_None && !trace::is_trace_tensor(item))
+      e.stop("a function saves or marks something else than tensors");
+    if (item != Py_None) tensors.push_back(THPVariable_Unpack(item));
+  }
+  return tensors;
+}
+
+bool is_among(const std::vector<at::Tensor>& tensors, const at::Tensor& tensor) {
+  return std::ranges::any_of(tensors, [&](const at::Tensor& t) { return t.is_same(tensor); });
+}
+
+Ref tuple_of(const std::vector<Ref>& items) {
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), items[i].new_reference());
+  return tuple;
+}
+
+Ref apply(Evaluator& e, Arguments& a) {
+  if (a.positional.empty() || !PyType_Check(arg(a, 0)) || !a.keywords.empty())
+    e.stop("calls a torch.autograd.Function with unusual arguments");
+  if (e.torch_calls()) e.stop("calls a torch.autograd.Function, which a backend's program cannot");
+  Ref function = std::move(a.positional.front());
+  a.positional.erase(a.positional.begin());
+  const Ref forward = member(e, function.get(), "forward"),
+            setup = member(e, function.get(), "setup_context");
+  const Ref backward = member(e, function.get(), "backward");
+  std::vector<Ref> needs;
+  std::vector<size_t> places;
+  std::vector<at::Tensor> inputs;
+  for (size_t i = 0; i < a.positional.size(); ++i) {
+    PyObject* value = arg(a, i);
+    const bool is_tensor = THPVariable_Check(value);
+    if (is_tensor && !trace::is_trace_tensor(value))
+      e.stop("gives a torch.autograd.Function a tensor made outside");
+    needs.push_back(boolean(is_tensor && THPVariable_Unpack(value).requires_grad()));
+    if (!is_tensor) continue;
+    places.push_back(i);
+    inputs.push_back(THPVariable_Unpack(value));
+  }
+  const bool records = at::GradMode::is_enabled() &&
+                       std::ranges::any_of(inputs, [](const at::Tensor& t) { return t.requires_grad(); });
+  Ref context = e.call_positional(prelude_function("new_function_context").get(), {tuple_of(needs)});
+  if (!context) return {};
+  Ref result;
+  {
+    const at::NoGradGuard no_grad;
+    std::vector<Ref> given = a.positional;
+    const bool has_setup = setup != well_known("torch.autograd.function", "Function.setup_context");
+    if (!has_setup) given.insert(given.begin(), context);
+    result = e.call_positional(forward.get(), std::move(given));
+    if (result && has_setup && !e.call_positional(setup.get(), {context, tuple_of(a.positional), result}))
+      return {};
+  }
+  if (!result) return {};
+  if (!tensors_of(e, context.get(), "dirty_tensors").empty())
+    e.stop("calls a torch.autograd.Function that writes to its arguments");
+  std::vector<Ref> results = {result};
+  if (PyTuple_CheckExact(result.get())) {
+    results.clear();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()); ++i)
+      results.push_back(Ref::borrow(PyTuple_GET_ITEM(result.get(), i)));
+  }
+  const std::vector<at::Tensor> not_differentiable = tensors_of(e, context.get(), "non_differentiable");
+  std::vector<at::Tensor> outputs;
+  std::vector<int> gradient_of_result;
+  for (const Ref& item : results) {
+    gradient_of_result.push_back(-1);
+    if (!THPVariable_Check(item.get())) continue;
+    const at::Tensor& tensor = THPVariable_Unpack(item.get());
+    if (!trace::is_trace_tensor(item.get()) || is_among(inputs, tensor) || e.is_external(item.get()))
+      e.stop("calls a torch.autograd.Function that returns a tensor that it has not made");
+    if (is_among(not_differentiable, tensor) || !(tensor.is_floating_point() || tensor.is_complex()))
+      continue;
+    if (records && (tensor.is_view() || tensor.requires_grad() || is_among(outputs, tensor)))
+      e.stop("calls a torch.autograd.Function that returns a view, or a tensor with a history");
+    gradient_of_result.back() = static_cast<int>(outputs.size());
+    outputs.push_back(tensor);
+  }
+  if (!records || outputs.empty()) return result;
+  e.keep_function_context(context);
+  std::vector<Saved> saved;
+  for (const at::Tensor& tensor : tensors_of(e, context.get(), "to_save"))
+    saved.push_back({tensor, static_cast<uint32_t>(tensor._version())});
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& input : inputs)
+    edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)
+                                          : torch::autograd::Edge());
+  auto node = c10::make_intrusive<EvaluatedFunction>(e, backward, context, a.positional.size(),
+                                                     std::move(places), std::move(saved));
+  node->set_next_edges(std::move(edges));
+  node->gradient_of_result = std::move(gradient_of_result);
+  for (const at::Tensor& output : outputs) torch::autograd::set_history(output, node);
+  return result;
+}
+
+constexpr BuiltinEntry kTable[] = {
+    {"torch.autograd.function", "Function.apply.__func__", &apply},
+};
+
+}  // namespace
+
+std::span<const BuiltinEntry> function_builtins() {
+  return kTable;
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,29 @@
+"""Every module of torch.nn, losses among them, trains to eager's gradients; tests/fuzz/gradients.py runs more."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+
+import gradients  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_modules(dtype):
+    wrong, native, run = [], 0, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for info in gradients.modules():
+            try:
+                tally = gradients.check_module(info, dtype, samples=1)
+            except Exception:
+                continue  # the samples cannot be made in this dtype
+            run += 1
+            native += tally.native > 0
+            wrong += [f"{info.name}: {text}" for text in tally.wrong]
+    assert not wrong, "\n".join(wrong)
+    assert native >= run * 0.8 and run >= 60, (native, run)
