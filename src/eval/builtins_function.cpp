@@ -37,9 +37,10 @@ class EvaluatedFunction final : public torch::autograd::Node {
         saved_(std::move(saved)) {}
 
   ~EvaluatedFunction() override {
-    const pybind11::gil_scoped_acquire gil;
+    const PyGILState_STATE state = PyGILState_Ensure();
     backward_.reset();
     context_.reset();
+    PyGILState_Release(state);
   }
 
   // By result: which gradient of this node's is its own; -1: it has none.
