@@ -1,4 +1,4 @@
-"""The small figures: call overhead, guards, the idle hook, compile time of long chains.
+"""The small figures: call overhead, guards, the idle hook, loops with breaks, compile time of long chains.
 
     python benchmarks/micro.py [--only call,guards,...] [--json out.json]
 
@@ -7,6 +7,7 @@ Times of a call are medians of batches of calls, in microseconds; each batch of 
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -198,13 +199,94 @@ def joint_capture():
     return {stage: seconds for stage, seconds in oxyfuel.metrics()["seconds"].items() if "." not in stage}
 
 
-# torch.compile, the peer of the call overhead, patches nn.Module for the whole process: it comes last.
+def _printing(x, out):
+    for i in range(1000):
+        x = x + 1
+        print(i, file=out)
+    return x
+
+
+def _calling_c(x, out):
+    for _ in range(1000):
+        x = torch.relu(x + 1) * 0.5
+        time.perf_counter()
+    return x
+
+
+def _counting(x, out):
+    n = 0
+    while n < 1000:
+        x = x + 1
+        time.perf_counter()
+        n += 1
+    return x
+
+
+def _taking_items(x, out):
+    total = 0.0
+    for _ in range(1000):
+        x = x * 0.5
+        total += x.sum().item()
+    return total
+
+
+def _deciding_by_data(x, out):
+    for _ in range(1000):
+        x = x + 1
+        if x.sum() > 0:
+            x = x - 1
+    return x
+
+
+def _break_in_callee(x):
+    x = x + 1
+    time.perf_counter()
+    return x * 0.5
+
+
+def _calling_python(x, out):
+    for _ in range(1000):
+        x = _break_in_callee(x)
+    return x
+
+
+LOOPS = {
+    "print(i)": _printing,
+    "a C function": _calling_c,
+    "the same, counting": _counting,
+    "a callee with a break": _calling_python,
+    "total += x.sum().item()": _taking_items,
+    "if x.sum() > 0": _deciding_by_data,
+}
+
+
+def loops():
+    """Microseconds an iteration of loops with a break, 16 elements, and of eager's time."""
+    result = {}
+    with open(os.devnull, "w") as out, torch.no_grad():
+        x = torch.rand(2, 8)
+        for name, function in LOOPS.items():
+            oxyfuel.reset()
+            torch._dynamo.reset()
+            called = {"eager": function, "oxyfuel": oxyfuel.compile(function), "torch.compile": torch.compile(function)}
+            for each in called.values():
+                torch.testing.assert_close(each(x, out), function(x, out))
+            times = microseconds({who: lambda each=each: each(x, out) for who, each in called.items()}, 1)
+            for who, time_of_call in times.items():
+                result[f"{name}: {who}"] = time_of_call / 1000
+                if who != "eager":
+                    result[f"{name}: {who}, of eager's"] = time_of_call / times["eager"]
+    return result
+
+
+# torch.compile, the peer of loops and of the call overhead, patches nn.Module for the whole process: it comes last.
 FIGURES = {
     "idle": idle_hook,
     "guards": guards,
     "chains": compile_time,
     "training": training_overhead,
     "joint": joint_capture,
+    "loops": loops,
     "call": call_overhead,
 }
 
@@ -222,7 +304,7 @@ def main():
         print(FIGURES[name].__doc__.splitlines()[0])
         results[name] = FIGURES[name]()
         for what, value in results[name].items():
-            print(f"  {what:32} {value:10.3f}")
+            print(f"  {what:52} {value:10.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

@@ -5,6 +5,7 @@ from statistics import median
 from stats import geometric_mean, ratio_interval
 
 EAGER, OXYFUEL, PEER = "eager", "oxyfuel", "torch.compile"
+CAPTURE, PEER_CAPTURE = "oxyfuel capture", "torch.compile capture"
 MEBIBYTE = 1 << 20
 
 
@@ -15,8 +16,8 @@ def title_of(result):
 
 def failed(result):
     """True if the model could not be measured or oxyfuel's answer is wrong."""
-    record = result.get("backends", {}).get(OXYFUEL)
-    return "error" in result or (record is not None and not record.get("accurate", True))
+    backends = result.get("backends", {})
+    return "error" in result or not all(backends.get(ours, {}).get("accurate", True) for ours in (OXYFUEL, CAPTURE))
 
 
 def compile_seconds(result, backend):
@@ -83,3 +84,28 @@ def markdown(results):
     head = ["model", "eager ms", "oxyfuel ms", "speed-up", "torch.compile ms", "speed-up"]
     head += ["oxyfuel first call s", "torch.compile first call s", "oxyfuel peak MiB", "torch.compile peak MiB", "accurate"]
     return _table(head, [_row(result) for result in results]) + "\n" + _summary(results)
+
+
+def capture_markdown(results):
+    """What running the captured operators one by one costs over eager, as a factor."""
+    head = ["model", "eager ms"]
+    for backend in (CAPTURE, PEER_CAPTURE):
+        head += [f"{backend} ms", "of eager's time"]
+    rows, factors = [], {}
+    for result in results:
+        if "error" in result:
+            rows.append([title_of(result), f"failed: {result['error']}"] + [""] * 4)
+            continue
+        backends = result["backends"]
+        row = [title_of(result), f"{1000 * median(backends[EAGER]['seconds']):.2f}"]
+        for backend in (CAPTURE, PEER_CAPTURE):
+            if backend not in backends:
+                row += ["", ""]
+                continue
+            seconds = backends[backend]["seconds"]
+            factor, low, high = ratio_interval(seconds, backends[EAGER]["seconds"])
+            factors.setdefault(backend, []).append(factor)
+            row += [f"{1000 * median(seconds):.2f}", f"{factor:.3f} [{low:.3f}, {high:.3f}]"]
+        rows.append(row)
+    means = [f"- {name}: of eager's time, geometric mean {geometric_mean(all_):.3f}" for name, all_ in factors.items()]
+    return _table(head, rows) + "\n" + "\n".join(means) + "\n"

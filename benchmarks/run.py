@@ -1,6 +1,7 @@
 """Benchmarks eager, oxyfuel and torch.compile on real models, each model in processes of its own.
 
     python benchmarks/run.py --suite inference --json results/inference.json --markdown results/inference.md
+    python benchmarks/run.py --capture-only            # what backend="eager" of both costs over eager
 
 First calls are measured with torch.compile's caches empty; steady calls in turn, as medians with bootstrap intervals
 of their ratios; peak memory in a process a backend, as the bytes of live large heap blocks (memory_hook.c).
@@ -20,6 +21,7 @@ import report
 
 HERE = Path(__file__).resolve().parent
 BACKENDS = ("eager", "oxyfuel", "torch.compile")
+CAPTURE_BACKENDS = ("eager", "oxyfuel capture", "torch.compile capture")
 
 
 def build_memory_hook(folder):
@@ -90,7 +92,8 @@ def parse_arguments():
         help="inference: under inference_mode; training: forward and backward pass, batch 2",
     )
     parser.add_argument("--models", default="", help=f"comma-separated, of {', '.join(models.NAMES)}; all if empty")
-    parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--backends", help=f"{','.join(BACKENDS)} if not given")
+    parser.add_argument("--capture-only", action="store_true", help="run what was captured operator by operator")
     parser.add_argument("--seconds", type=float, default=10.0, help="of steady calls a model")
     parser.add_argument("--rounds", type=int, default=15, help="of steady calls a model, at least")
     parser.add_argument("--options", default="{}", help='as JSON: {"oxyfuel": {"freezing": false}}')
@@ -102,9 +105,10 @@ def parse_arguments():
     unknown = set(arguments.names) - set(models.NAMES)
     if unknown:
         parser.error(f"unknown models: {', '.join(sorted(unknown))}")
-    arguments.backend_names = arguments.backends.split(",")
-    if set(arguments.backend_names) - set(BACKENDS) or "eager" not in arguments.backend_names:
-        parser.error(f"--backends: expected eager and any of {', '.join(BACKENDS)}")
+    offered = CAPTURE_BACKENDS if arguments.capture_only else BACKENDS
+    arguments.backend_names = arguments.backends.split(",") if arguments.backends else list(offered)
+    if set(arguments.backend_names) - set(offered) or "eager" not in arguments.backend_names:
+        parser.error(f"--backends: expected eager and any of {', '.join(offered)}")
     mode = "inference_mode" if arguments.modes == "inference" else arguments.modes
     arguments.cases = [case for case in models.suite(arguments.suite, mode) if case.model in arguments.names]
     return arguments
@@ -114,13 +118,13 @@ def main():
     arguments = parse_arguments()
     results = []
     with tempfile.TemporaryDirectory(prefix="oxyfuel_hook_") as folder:
-        hook = None if arguments.no_memory else build_memory_hook(folder)
+        hook = None if arguments.no_memory or arguments.capture_only else build_memory_hook(folder)
         for case in progress(arguments.cases):
             results.append(measure(case, arguments.backend_names, arguments, hook))
             if arguments.json:  # after every model: a run that is cut short keeps what it has
                 arguments.json.parent.mkdir(parents=True, exist_ok=True)
                 arguments.json.write_text(json.dumps(results, indent=1))
-    text = report.markdown(results)
+    text = report.capture_markdown(results) if arguments.capture_only else report.markdown(results)
     print(text)
     if arguments.markdown:
         arguments.markdown.parent.mkdir(parents=True, exist_ok=True)

@@ -17,17 +17,19 @@ import torch
 from models import Case
 
 EAGER, OXYFUEL, PEER = "eager", "oxyfuel", "torch.compile"
+CAPTURE, PEER_CAPTURE = "oxyfuel capture", "torch.compile capture"  # with backend="eager"
 
 
 def compiled(model, backend, options):
     if backend == EAGER:
         return model
-    if backend == OXYFUEL:
+    if backend in (OXYFUEL, CAPTURE):
         import oxyfuel
 
-        return oxyfuel.compile(model, options=options.get(OXYFUEL) or None)
+        name = "eager" if backend == CAPTURE else "native"
+        return oxyfuel.compile(model, backend=name, options=options.get(OXYFUEL) or None)
     torch._dynamo.reset()
-    return torch.compile(model)
+    return torch.compile(model, backend="eager" if backend == PEER_CAPTURE else "inductor")
 
 
 def timed(call):
@@ -52,7 +54,7 @@ def measure_time(case, backends, seconds, least_rounds, options):
             record = result["backends"][backend] = {"seconds": []}
             # torch.compile's kernels take the weights' addresses at every call, which ends the freezing of weights that
             # it shares with oxyfuel.
-            own = copy.deepcopy(model) if backend == PEER else model
+            own = copy.deepcopy(model) if backend in (PEER, PEER_CAPTURE) else model
             function = compiled(own, backend, options)
             calls[backend] = lambda own=own, function=function: case.step(own, function, inputs)
             record["first_call"], output = timed(calls[backend])
@@ -61,7 +63,7 @@ def measure_time(case, backends, seconds, least_rounds, options):
                 record["accurate"], record["problems"] = verdict.ok, verdict.problems
                 record["error"], record["eager_error"] = verdict.error, verdict.eager_error
             del output
-            if backend == OXYFUEL:
+            if backend in (OXYFUEL, CAPTURE):
                 import oxyfuel
 
                 record["metrics"] = oxyfuel.metrics()

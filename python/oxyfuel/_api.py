@@ -143,12 +143,16 @@ def dynamo_backend(graph_module, example_inputs, *, mode=None, options=None):
 
 
 def explain(fn):
-    """``explain(f)(*args)`` captures ``f`` and returns what was captured, as an :class:`Explanation`."""
+    """``explain(f)(*args)`` calls ``f`` compiled and returns an :class:`Explanation` of the regions that the call went
+    through. What is compiled already is explained as it is, with its own options; anything else is compiled anew, after a
+    ``reset()``."""
 
     def run(*args, **kwargs):
-        reset()
-        compiled = compile(fn)
-        compiled(*args, **kwargs)
-        return Explanation(metrics(), _core.describe(getattr(compiled, "_oxyfuel_callable", compiled)))
+        compiled = fn
+        if not isinstance(getattr(fn, "_oxyfuel_callable", fn), _core.CompiledFunction):
+            reset()
+            compiled = compile(fn)
+        segments = _core.watch(lambda: compiled(*args, **kwargs))
+        return Explanation(metrics(), segments)
 
     return run

@@ -2,35 +2,108 @@
 
 import html
 
+# What to do about a break whose reason begins so, where the break brings no advice of its own.
+_ADVICE = (
+    ("the result of aten::_local_scalar_dense", "keep the value a tensor, as torch.where does, if it only chooses between tensors"),
+    ("the result of", "its size depends on data: a fixed size and a mask can be captured"),
+    ("uses a number or text", "make it a tensor if it takes part in computations on tensors"),
+    ("calls ", "call it outside; or mark it, with allow_in_graph if it only computes on tensors, with assume_constant_result"
+               " if it always returns the same"),
+    ("advances an iterator", "nothing, if the loop's body is captured; to unroll the loop, let nothing in it break"),
+)
+_ELSE = "nothing, unless it runs often: Python performs the instruction, and capture goes on behind it"
+
+
+def advice(record):
+    """What to do about a break."""
+    if record["hint"]:
+        return record["hint"]
+    return next((text for start, text in _ADVICE if record["reason"].startswith(start)), _ELSE)
+
+
+def _count(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
 
 class Explanation:
-    """The segments, graphs, breaks and guards of one call. ``str()`` and notebooks show it."""
+    """The regions that a call went through, in the order of their first visits: where each begins, what it computes, its
+    guards, and why it ends where it does. ``str()`` and notebooks show it.
+
+    ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
+    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``visits``, ``guards``, and ``end``, a break or ``None``.
+    A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
+    :func:`oxyfuel.metrics` gave after the call.
+    """
 
     def __init__(self, metrics, segments):
         self.metrics = metrics
         self.segments = segments
 
     @property
+    def graphs(self):
+        return [segment for segment in self.segments if segment["operators"]]
+
+    @property
     def graph_count(self):
-        return self.metrics["graphs"]
+        return len(self.graphs)
 
     @property
     def breaks(self):
-        return self.metrics["breaks"]
+        """Each break once, in the order in which the call came to them."""
+        found = []
+        for segment in self.segments:
+            end = segment["end"]
+            if end and not any(end["reason"] == other["reason"] and end["stack"] == other["stack"] for other in found):
+                found.append(end)
+        return found
+
+    def _summary(self):
+        operators, kernels, calls = (
+            sum(segment[what] for segment in self.segments) for what in ("operators", "kernels", "extern_calls")
+        )
+        return (
+            f"{self.graph_count} graph(s), {_count(operators, 'operator')}, {len(self.breaks)} break(s); "
+            f"{_count(kernels, 'kernel')}, {_count(calls, 'extern call')}"
+        )
+
+    @staticmethod
+    def _title(segment):
+        place = f" from {segment['file']}:{segment['line']}" if segment["file"] else ", whole"
+        what = "in Python"
+        if segment["is_captured"]:
+            what = _count(segment["operators"], "operator") if segment["operators"] else "no operators"
+        return f"{segment['function']}{place}: {what}, {_count(segment['visits'], 'visit')}"
+
+    @staticmethod
+    def _end_lines(record):
+        return [f"at {line}" for line in record["stack"][:1]] + [f"called from {line}" for line in record["stack"][1:]] + [
+            f"what to do: {advice(record)}"
+        ]
 
     def __str__(self):
-        lines = [
-            f"{self.graph_count} graph(s), {self.metrics['operators']} operators, {len(self.breaks)} break(s)",
-            f"{self.metrics['kernels']} kernels, {self.metrics['extern_calls']} extern calls",
-        ]
-        for number, record in enumerate(self.breaks, 1):
-            lines.append(f"break {number}: {record['reason']}")
-            lines += [f"    at {line}" for line in record["stack"]]
-            if record["hint"]:
-                lines.append(f"    {record['hint']}")
-        return "\n".join(lines + self.segments)
+        lines = [self._summary()]
+        for number, segment in enumerate(self.segments, 1):
+            lines.append(f"{number}. {self._title(segment)}")
+            lines += [f"    guard {guard}" for guard in segment["guards"]]
+            if segment["end"]:
+                lines.append(f"    {'ends' if segment['is_captured'] else 'not captured'}: {segment['end']['reason']}")
+                lines += [f"        {line}" for line in self._end_lines(segment["end"])]
+        return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self):
-        return f"<pre>{html.escape(str(self))}</pre>"
+        def listed(lines):
+            return "<ul>" + "".join(f"<li><code>{html.escape(line)}</code></li>" for line in lines) + "</ul>"
+
+        parts = [f"<div><p><b>{html.escape(self._summary())}</b></p><ol>"]
+        for segment in self.segments:
+            parts.append(f"<li>{html.escape(self._title(segment))}")
+            if segment["end"]:
+                verb = "ends" if segment["is_captured"] else "not captured"
+                parts.append(f"<div>{verb}: {html.escape(segment['end']['reason'])}{listed(self._end_lines(segment['end']))}</div>")
+            if segment["guards"]:
+                title = _count(len(segment["guards"]), "guard")
+                parts.append(f"<details><summary>{title}</summary>{listed(segment['guards'])}</details>")
+            parts.append("</li>")
+        return "".join(parts) + "</ol></div>"

@@ -94,6 +94,7 @@ int CompiledCallable::traverse(visitproc visit, void* arg) const {
 
 PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ++metrics().calls_eager;
+  watch_eager();
   return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
 }
 
@@ -128,6 +129,8 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
       break;
     }
     const std::shared_ptr<Entry> entry = whole.entry;
+    if (RegionWatch* watch = RegionWatch::current())
+      watch->visit(entry.get(), [&] { return entry->describe(); });
     if (i != 0)
       std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
                   entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -160,6 +163,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
+      reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
       warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
                        name_, compiles_, reason));
       return call_eager(args, nargsf, kwnames);
@@ -230,6 +234,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     whole.positional = positional;
     entries_.insert(entries_.begin(), std::move(whole));
     const std::shared_ptr<Entry> made = entries_.front().entry;
+    if (RegionWatch* watch = RegionWatch::current())
+      watch->visit(made.get(), [&] { return made->describe(); });
     auto results = made->run();
     if (!results) return call_eager(args, nargsf, kwnames);
     ++metrics().calls_compiled;
@@ -243,6 +249,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   }
   if (!is_break) {
     gave_up_ = true;
+    reason_ = BreakRecord{reason, hint, stack};
     return call_eager(args, nargsf, kwnames);
   }
   has_breaks_ = true;
@@ -250,18 +257,9 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
 }
 
-std::vector<std::string> CompiledCallable::describe() const {
-  std::vector<std::string> lines;
-  for (const WholeEntry& whole : entries_) {
-    const eval::Capture& capture = whole.entry->capture();
-    lines.push_back(fmt::format("{}: captured whole, {} instructions, {} guards, {} runs", name_,
-                                capture.instructions, capture.guards.size(), whole.entry->runs));
-    for (const std::string& guard : capture.guards.describe_all()) lines.push_back("  guard " + guard);
-  }
-  if (has_breaks_) lines.push_back(fmt::format("{}: runs in segments", name_));
-  if (is_full_) lines.push_back(fmt::format("{}: other calls run in eager", name_));
-  if (gave_up_) lines.push_back(fmt::format("{}: runs in eager", name_));
-  return lines;
+void CompiledCallable::watch_eager() const {
+  if (RegionWatch* watch = RegionWatch::current())
+    watch->visit(this, [&] { return Region{.function = name_, .end = reason_}; });
 }
 
 }  // namespace oxy::driver

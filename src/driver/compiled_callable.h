@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,6 @@ class CompiledCallable {
   PyObject* target() const { return target_.get(); }
   const CallableOptions& options() const { return *options_; }
   void reset();
-  // Captures, guards and breaks so far, as text for explain().
-  std::vector<std::string> describe() const;
   // The target is being deleted by the garbage collector.
   int traverse(visitproc visit, void* arg) const;
 
@@ -44,6 +43,7 @@ class CompiledCallable {
     size_t positional = 0;
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  void watch_eager() const;
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames);
 
@@ -53,7 +53,8 @@ class CompiledCallable {
   std::vector<WholeEntry> entries_;
   bool has_breaks_ = false;
   bool gave_up_ = false;
-  bool is_full_ = false;  // compiled as often as it may be: calls that fit no entry run in eager
+  std::optional<BreakRecord> reason_;  // why it gave up, or why no more calls are compiled
+  bool is_full_ = false;               // compiled as often as it may be: calls that fit no entry run in eager
   int compiles_ = 0;
   bool compiling_ = false;
 };

@@ -39,11 +39,12 @@ const void* memory_of(const at::Tensor& tensor) {
 
 Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
              const CompileOptions& wanted_options, const CustomBackend& backend, const std::string& name)
-    : capture_(std::move(capture)), state_(state) {
+    : capture_(std::move(capture)), state_(state), name_(name) {
   metrics().guards += static_cast<int64_t>(capture_->guards.size());
   if (log_enabled(Channel::Guards))
     for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
   const graph::Graph& graph = capture_->recording.graph;
+  operators_ = static_cast<int64_t>(graph.nodes.size());
   if (graph.nodes.empty() && graph.outputs.empty()) return;
   CompileOptions options = wanted_options;
   if (backend) {
@@ -69,7 +70,20 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
     for (size_t i = 0; i < weights.size(); ++i)
       if (!capture_->guards.is_module_state(capture_->inputs[i])) weights[i] = at::Tensor();
   }
+  const int64_t kernels = metrics().kernels, extern_calls = metrics().extern_calls;
   graph_ = compile(std::move(capture_->recording), weights, options, name);
+  kernels_ = metrics().kernels - kernels;
+  extern_calls_ = metrics().extern_calls - extern_calls;
+}
+
+Region Entry::describe() const {
+  return {.function = name_,
+          .is_captured = true,
+          .operators = operators_,
+          .kernels = kernels_,
+          .extern_calls = extern_calls_,
+          .guards = capture_->guards.describe_all(),
+          .end = end};
 }
 
 std::vector<at::Tensor> Entry::inputs() const {

@@ -12,6 +12,7 @@
 #include "driver/custom_backend.h"
 #include "driver/global_state.h"
 #include "driver/pipeline.h"
+#include "driver/regions.h"
 #include "eval/capture.h"
 
 namespace oxy::driver {
@@ -37,6 +38,11 @@ class Entry {
   eval::Capture& capture() { return *capture_; }
   std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
   int64_t runs = 0;
+  // Why the segment ends where it does, if it does not end with a return.
+  std::optional<BreakRecord> end;
+
+  // What explain() says of it; the place where it begins is the caller's to add.
+  Region describe() const;
 
  private:
   // The graph inputs that matches() found.
@@ -46,6 +52,8 @@ class Entry {
 
   std::unique_ptr<eval::Capture> capture_;
   GlobalState state_;
+  std::string name_;
+  int64_t operators_ = 0, kernels_ = 0, extern_calls_ = 0;
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
 };

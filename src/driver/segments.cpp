@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -15,6 +17,7 @@
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
+#include "driver/regions.h"
 #include "driver/stance.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
@@ -30,9 +33,14 @@ struct Segment {
   std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
   bool breaks_at_once = false;                  // its first instruction cannot be captured
   bool hand_over = false;
-  bool is_full = false;  // compiled as often as it may be: what fits no entry is handed over
+  std::optional<BreakRecord> reason;  // for either of these
+  bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
   int compiles = 0;
+  std::map<std::string, int> changes;  // places that recompiled it because they held another constant
+  std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
 };
+
+constexpr int kChangesOfVarying = 2;
 
 struct CodeData {
   Ref code;  // keeps the key alive
@@ -101,8 +109,14 @@ class Runner : public hook::SegmentRunner {
     const std::shared_ptr<CodeData> hold = known->second;  // a reset may come while Python code runs
     CodeData& data = *hold;
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
-    if (segment.hand_over || stance() == Stance::ForceEager) return {hook::EndKind::HandOver, state.offset};
-    if (segment.breaks_at_once) return {hook::EndKind::Break, state.offset};
+    if (segment.hand_over || stance() == Stance::ForceEager) {
+      watch_uncaptured(segment, state);
+      return {hook::EndKind::HandOver, state.offset};
+    }
+    if (segment.breaks_at_once) {
+      watch_uncaptured(segment, state);
+      return {hook::EndKind::Break, state.offset};
+    }
     const GlobalState global_state = GlobalState::current();
     if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
     std::vector<PyObject*> roots;
@@ -118,8 +132,13 @@ class Runner : public hook::SegmentRunner {
       }
       return finish(segment.entries[i], state);
     }
-    if (segment.is_full) return {hook::EndKind::HandOver, state.offset};
-    return compile(data, segment, state, roots, global_state);
+    if (segment.is_full) {
+      watch_uncaptured(segment, state);
+      return {hook::EndKind::HandOver, state.offset};
+    }
+    const hook::SegmentEnd end = compile(data, segment, state, roots, global_state);
+    if (segment.breaks_at_once || segment.hand_over || segment.is_full) watch_uncaptured(segment, state);
+    return end;
   }
 
   void reset() {
@@ -128,7 +147,24 @@ class Runner : public hook::SegmentRunner {
   }
 
  private:
+  static Region begun(Region region, const hook::FrameState& state) {
+    const char* file = PyUnicode_AsUTF8(state.code->co_filename);
+    if (!file) PyErr_Clear();
+    region.file = file ? file : "?";
+    region.line = PyCode_Addr2Line(state.code, state.offset * static_cast<int>(sizeof(_Py_CODEUNIT)));
+    return region;
+  }
+
+  static void watch_uncaptured(const Segment& segment, const hook::FrameState& state) {
+    if (RegionWatch* watch = RegionWatch::current())
+      watch->visit(&segment, [&] {
+        return begun({.function = PyUnicode_AsUTF8(state.code->co_qualname), .end = segment.reason}, state);
+      });
+  }
+
   hook::SegmentEnd finish(std::shared_ptr<Entry> entry, hook::FrameState& state) {
+    if (RegionWatch* watch = RegionWatch::current())
+      watch->visit(entry.get(), [&] { return begun(entry->describe(), state); });
     auto results = entry->run();
     if (!results) return {hook::EndKind::HandOver, state.offset};
     const eval::Capture& capture = entry->capture();
@@ -159,11 +195,14 @@ class Runner : public hook::SegmentRunner {
     }
     if (segment.compiles >= options.recompile_limit) {
       segment.is_full = true;
+      const std::string reason = segment.entries.empty()
+                                     ? "a weight changed"
+                                     : segment.entries.back()->explain_failure(roots, global_state);
+      segment.reason =
+          BreakRecord{fmt::format("compiled {} times; the last reason: {}", segment.compiles, reason)};
       warn(fmt::format(
           "a region of {} was compiled {} times, other calls run in eager from now on; the last reason: {}",
-          PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles,
-          segment.entries.empty() ? "a weight changed"
-                                  : segment.entries.back()->explain_failure(roots, global_state)));
+          PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles, reason));
       return hand_over;
     }
     if (!segment.entries.empty()) {
@@ -172,6 +211,9 @@ class Runner : public hook::SegmentRunner {
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
+      const std::optional<std::string> place =
+          segment.entries.back()->capture().guards.changed_constant(roots);
+      if (place && ++segment.changes[*place] >= kChangesOfVarying) segment.varying.insert(*place);
     }
     eval::FrameRoots frame;
     frame.code = state.code;
@@ -181,9 +223,11 @@ class Runner : public hook::SegmentRunner {
     frame.locals = std::span(roots).first(state.locals.size());
     frame.stack = std::span(roots).subspan(state.locals.size());
     frame.offset = state.offset;
+    if (!segment.varying.empty()) frame.varying = &segment.varying;
     try {
       std::unique_ptr<eval::Capture> capture;
       int64_t stop_at = -1;
+      std::optional<BreakRecord> ended_by;
       bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
@@ -194,6 +238,7 @@ class Runner : public hook::SegmentRunner {
         } catch (const eval::Break& stop) {
           PyErr_Clear();
           count_break(stop.reason, stop.hint, evaluator.stack_lines());
+          segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, evaluator.stack_lines()};
           if (attempt == 1) break;
           stop_at = evaluator.executed_instructions() - 1;
           if (stop_at > 0) continue;
@@ -214,6 +259,7 @@ class Runner : public hook::SegmentRunner {
       auto entry = std::make_unique<Entry>(std::move(capture), global_state, options.compile,
                                            options.custom_backend, PyUnicode_AsUTF8(state.code->co_qualname));
       ++segment.compiles;
+      entry->end = std::move(ended_by);
       if (!entry->matches(roots, global_state))
         throw InternalError("the guards of a new capture fail: " +
                             entry->explain_failure(roots, global_state));
@@ -225,8 +271,10 @@ class Runner : public hook::SegmentRunner {
     } catch (const python_error& error) {
       if (PyErr_Occurred()) return {hook::EndKind::Raise, state.offset};
       count_break(error.what(), "", {});
+      segment.reason = BreakRecord{error.what()};
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
+      segment.reason = BreakRecord{unsupported.reason(), unsupported.hint()};
     } catch (const std::exception& error) {
       warn(fmt::format("internal error, a region of {} runs in eager: {}\nPlease report it.",
                        PyUnicode_AsUTF8(state.code->co_qualname), error.what()));

@@ -142,6 +142,7 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
   ThreadState state;
   handled_before_ = Ref::steal(PyErr_GetHandledException());
   stop_at_ = stop_at;
+  varying_ = roots.varying;
   Frame frame;
   frame.code_object = Ref::borrow(reinterpret_cast<PyObject*>(roots.code));
   frame.code = bytecode::decode(roots.code);
@@ -160,7 +161,8 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
         guards().root(index, fmt::format("stack[{}]", index - static_cast<int32_t>(roots.locals.size())));
     ++index;
     if (!entry) guards().require(source, guards::CheckKind::Unbound, nullptr);
-    frame.stack.push_back(entry ? admit(entry, source) : Ref());
+    frame.unread_stack.push_back(entry ? source : guards::kNoSource);
+    frame.stack.push_back(Ref::borrow(entry));
   }
   frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
   const Flow flow = run(frame);
@@ -173,7 +175,8 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
     frame.stack.clear();
   } else {
     for (size_t i = 0; i < frame.locals.size(); ++i) results.push_back({frame.locals[i], frame.unread[i]});
-    for (Ref& entry : frame.stack) results.push_back({std::move(entry)});
+    for (size_t i = 0; i < frame.stack.size(); ++i)
+      results.push_back({std::move(frame.stack[i]), unread_on_stack(frame, i)});
   }
   Ref handled = cpy::handled_here();
   if (handled != state.handled()) {
@@ -200,9 +203,8 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   capture_->offset = offset;
   capture_->instructions = total_executed_;
   for (const Result& result : results)
-    capture_->results.push_back(result.value && result.unread != guards::kNoSource
-                                    ? builder.external(result.unread)
-                                    : builder.build(result.value.get()));
+    capture_->results.push_back(result.unread != guards::kNoSource ? builder.external(result.unread)
+                                                                   : builder.build(result.value.get()));
   if (handled_after_) capture_->handled = builder.build(handled_after_.get());
   for (const auto& [object, overlay] : attribute_effects_) {
     for (const auto& [name, value] : overlay) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,6 +76,8 @@ struct FrameRoots {
   std::span<PyObject* const> locals;  // localsplus; null: unbound
   std::span<PyObject* const> stack;   // null: a pushed NULL
   int32_t offset = 0;                 // code units
+  // Places (GuardSet::describe) whose constants are not to be guarded: reading one is a Break. Null: none.
+  const std::set<std::string>* varying = nullptr;
 };
 
 }  // namespace oxy::eval

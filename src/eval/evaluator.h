@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -63,13 +64,18 @@ struct Frame {
   // yet, so nothing is guarded of it), kNoSource for the others.
   std::vector<SourceId> unread;
   std::vector<Ref> stack;  // null entries are pushed NULLs
-  size_t next = 0;         // index of the next instruction
+  // The same for the stack, from the bottom; entries beyond its end have been read. An unread entry may be
+  // moved, and is admitted before an instruction has it as an operand.
+  std::vector<SourceId> unread_stack;
+  size_t next = 0;  // index of the next instruction
   size_t current = 0;
   Frame* back = nullptr;
 
   PyCodeObject* pycode() const { return reinterpret_cast<PyCodeObject*>(code_object.get()); }
   const bytecode::Instruction& instruction() const { return code->instructions[current]; }
 };
+
+SourceId unread_on_stack(const Frame& frame, size_t index);  // kNoSource: it was read, or made meanwhile
 
 enum class Flow : uint8_t { Next, Jumped, Returned, Raised, Yielded };
 
@@ -248,6 +254,9 @@ class Evaluator {
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
   Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
+  // Loads, stores and drops what was not read so far, without reading it. False: nothing was done.
+  bool move_unread(Frame& frame, const bytecode::Instruction& instruction);
+  void admit_operands(Frame& frame, const bytecode::Instruction& instruction);
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
   struct Result {
@@ -276,6 +285,7 @@ class Evaluator {
   int64_t total_executed_ = 0;
   int64_t stop_at_ = -1;
 
+  const std::set<std::string>* varying_ = nullptr;
   std::unordered_map<PyObject*, SourceId> sources_;
   std::unordered_map<SourceId, Ref> admitted_;
   std::unordered_map<PyObject*, Ref> trace_of_;           // external tensor → its trace tensor

@@ -32,6 +32,8 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   };
   if (!raw) stop("reads a variable that is not bound");
   if (guards::is_constant(raw)) {
+    if (varying_ && varying_->contains(guards().describe(source)))
+      stop("uses a number or text that was another one at each call");
     guards().require(source, CheckKind::Equal, raw);
     return keep(raw);
   }

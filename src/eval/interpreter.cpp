@@ -86,6 +86,10 @@ Flow Evaluator::run(Frame& frame) {
     if (++total_executed_ > options_.max_instructions)
       stop("the capture is too long", "a loop over data runs too often to be unrolled");
     frame.next = frame.current + 1;
+    if (outermost) {
+      if (move_unread(frame, instruction)) continue;
+      admit_operands(frame, instruction);
+    }
     const Flow flow = step(frame, instruction);
     if (!abandoned_->empty()) close_abandoned();
     switch (flow) {

@@ -498,44 +498,64 @@ std::string show(PyObject* object) {
 
 }  // namespace
 
+std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* const> roots) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<SourceId>(i);
+    if (check_node(id, roots)) continue;
+    for (int32_t c : nodes_[i].checks)
+      if (const Check& check = checks_[static_cast<size_t>(c)]; !holds(check, nodes_[i].value))
+        return Failure{id, &check};
+    return Failure{id, nullptr};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> GuardSet::changed_constant(std::span<PyObject* const> roots) {
+  fast_valid_ = false;
+  const std::optional<Failure> failure = first_failure(roots);
+  if (!failure || !failure->check || failure->check->kind != CheckKind::Equal) return std::nullopt;
+  const auto is_number_or_text = [](PyObject* object) {
+    return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+                      PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
+  };
+  if (!is_number_or_text(failure->check->object.get()) || !is_number_or_text(value(failure->source)))
+    return std::nullopt;
+  return describe(failure->source);
+}
+
 std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
   fast_valid_ = false;
   for (const TypeLookup& lookup : type_lookups_)
     for (const auto& [name, found] : lookup.names)
       if (_PyType_Lookup(reinterpret_cast<PyTypeObject*>(lookup.type.get()), name.get()) != found.get())
         return fmt::format("attribute {} of {} was replaced", show(name.get()), show(lookup.type.get()));
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const auto id = static_cast<SourceId>(i);
-    if (check_node(id, roots)) continue;
-    PyObject* value = nodes_[i].value;
-    for (int32_t c : nodes_[i].checks) {
-      const Check& check = checks_[static_cast<size_t>(c)];
-      if (holds(check, value)) continue;
-      const std::string where = describe(id);
-      switch (check.kind) {
-        case CheckKind::Tensor:
-          return THPVariable_Check(value)
-                     ? where + ": " +
-                           tensors_[static_cast<size_t>(check.number)].difference(THPVariable_Unpack(value))
-                     : where + ": was a tensor, is not";
-        case CheckKind::Type:
-          return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),
-                             value ? show(reinterpret_cast<PyObject*>(Py_TYPE(value))) : "missing");
-        case CheckKind::Length:
-          return fmt::format("len({}): was {}, is {}", where, check.number, value ? length_of(value) : -1);
-        case CheckKind::DictKeys:
-          return fmt::format("the keys of {} changed", where);
-        case CheckKind::Absent:
-          return fmt::format("{} now has {}", where, show(check.object.get()));
-        case CheckKind::NoGradientHooks:
-          return fmt::format("{} has hooks on its gradient", where);
-        case CheckKind::Same:
-          return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
-        default:
-          return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
-      }
+  if (const std::optional<Failure> failure = first_failure(roots)) {
+    const std::string where = describe(failure->source);
+    if (!failure->check) return where + " can no longer be reached";
+    PyObject* value = this->value(failure->source);
+    const Check& check = *failure->check;
+    switch (check.kind) {
+      case CheckKind::Tensor:
+        return THPVariable_Check(value)
+                   ? where + ": " +
+                         tensors_[static_cast<size_t>(check.number)].difference(THPVariable_Unpack(value))
+                   : where + ": was a tensor, is not";
+      case CheckKind::Type:
+        return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),
+                           value ? show(reinterpret_cast<PyObject*>(Py_TYPE(value))) : "missing");
+      case CheckKind::Length:
+        return fmt::format("len({}): was {}, is {}", where, check.number, value ? length_of(value) : -1);
+      case CheckKind::DictKeys:
+        return fmt::format("the keys of {} changed", where);
+      case CheckKind::Absent:
+        return fmt::format("{} now has {}", where, show(check.object.get()));
+      case CheckKind::NoGradientHooks:
+        return fmt::format("{} has hooks on its gradient", where);
+      case CheckKind::Same:
+        return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
+      default:
+        return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
     }
-    return fmt::format("{} can no longer be reached", describe(id));
   }
   for (const DistinctGroup& group : distinct_)
     for (size_t i = 0; i < group.sources.size(); ++i)

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -81,6 +82,8 @@ class GuardSet {
   bool check(std::span<PyObject* const> roots);
   PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
 
+  // Where the first guard fails, if that is a number or a text that is another one: describe() of the place.
+  std::optional<std::string> changed_constant(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
   std::string describe(SourceId source) const;
@@ -120,6 +123,12 @@ class GuardSet {
   bool holds(const Check& check, PyObject* value) const;
   bool check_node(SourceId id, std::span<PyObject* const> roots);
   bool check_all(std::span<PyObject* const> roots);
+  // The first source in order that fails, and its check: null if it can no longer be reached.
+  struct Failure {
+    SourceId source;
+    const Check* check;
+  };
+  std::optional<Failure> first_failure(std::span<PyObject* const> roots);
   bool check_fast();
   bool recheck_dict(FastCheck& check);
   bool check_type_lookup(TypeLookup& lookup);

@@ -13,6 +13,7 @@
 #include "cpy/thread.h"
 #include "hook/hook.h"
 #include "hook/native.h"
+#include "hook/plain_steps.h"
 
 namespace oxy::hook {
 namespace {
@@ -40,22 +41,32 @@ class FrameLoop {
   PyObject* resume() {
     const Instruction& first = code_.at(frame_.next());
     const bool skips = first.op == Op::Resume && !cpy::has_requests(thread_);
-    return run_from(put_away(skips ? first.end : first.offset));
+    const Advance advance = go_on_natively(skips ? first.end : first.offset);
+    return advance.kind == Advance::Throw ? throw_at(code_.at(advance.offset)) : run_from(advance.offset);
   }
 
-  // Stores or drops the value on top where that is what the code does next, as a value on the stack is
-  // guarded but one in a local only if it is read. Returns where the code goes on.
-  int32_t put_away(int32_t offset) const {
+  struct Advance {
+    enum Kind : uint8_t { GoOn, Stop, Throw } kind;
+    int32_t offset = 0;  // of the instruction to go on at, or to throw at
+  };
+
+  // Performs what concerns only scalars and loops (plain_steps.h).
+  Advance go_on_natively(int32_t offset) const {
     const Machine machine(thread_, frame_);
-    for (auto index = size_t(code_.index_of_offset[size_t(offset)]);; ++index) {
-      const Instruction& instruction = code_.instructions[index];
-      const bool moves = instruction.op == Op::StoreFast || instruction.op == Op::PopTop;
-      if (!moves || code_.instructions[index + 1].continues || cpy::is_traced(thread_) ||
-          cpy::has_requests(thread_))
-        return instruction.offset;
-      frame_.set_executing(instruction.at);
-      if (perform(machine, instruction) != Outcome::Next) return instruction.offset;
+    auto index = size_t(code_.index_of_offset[size_t(offset)]);
+    while (size_t count = count_plain_steps(machine, code_, index)) {
+      for (; count > 0; --count) {
+        const Instruction& instruction = code_.instructions[index];
+        if (cpy::is_traced(thread_)) return {Advance::GoOn, instruction.offset};
+        frame_.set_executing(instruction.at);
+        const Outcome outcome = perform(machine, instruction);
+        if (outcome == Outcome::Raised) return {Advance::Throw, instruction.offset};
+        if (outcome == Outcome::Refused) return {Advance::GoOn, instruction.offset};
+        index = outcome == Outcome::Jump ? size_t(instruction.arg) : index + 1;
+        if (cpy::has_requests(thread_) && !serve_requests()) return {Advance::Throw, instruction.offset};
+      }
     }
+    return {Advance::GoOn, code_.instructions[index].offset};
   }
 
   PyObject* run_from(int32_t offset) {
@@ -72,19 +83,16 @@ class FrameLoop {
         case EndKind::Break:
           break;
       }
-      const Advance advance = perform_break(instruction);
+      Advance advance = perform_break(instruction);
       if (advance.kind == Advance::Stop) return hand_over(end.offset);
       if (advance.kind == Advance::Throw) return throw_at(instruction);
       if (cpy::has_requests(thread_) && !serve_requests()) return throw_at(instruction);
-      offset = put_away(advance.offset);
+      advance = go_on_natively(advance.offset);
+      if (advance.kind == Advance::Throw) return throw_at(code_.at(advance.offset));
+      offset = advance.offset;
       if (cpy::is_traced(thread_)) return hand_over(offset);
     }
   }
-
-  struct Advance {
-    enum Kind : uint8_t { GoOn, Stop, Throw } kind;
-    int32_t offset = 0;
-  };
 
   bool serve_requests() const {
     const HookPause pause;

@@ -5,6 +5,7 @@ import gc
 import inspect
 import io
 import pickle
+import time
 import weakref
 
 import pytest
@@ -256,13 +257,74 @@ def test_explain_names_breaks_and_graphs():
     assert any("print" in record["reason"] for record in explanation.breaks)
     text = str(explanation)
     assert f":{source_line(f, '# break')}" in text and "2 graph" in text
-    assert "<pre>" in explanation._repr_html_()
+    assert "<details>" in explanation._repr_html_()
 
 
 def test_explain_a_module(net):
     explanation = oxyfuel.explain(net)(x23())
     assert explanation.graph_count == 1 and not explanation.breaks
     assert "guard" in str(explanation)
+
+
+def test_explain_what_is_compiled_already():
+    def helper(x):
+        time.perf_counter()  # innermost
+        return x * 2
+
+    def f(x, n=1):
+        y = helper(x + n)  # outer
+        return y + 1
+
+    compiled = oxyfuel.compile(f)
+    compiled(x23())
+    before = oxyfuel.metrics()
+    explanation = oxyfuel.explain(compiled)(x23())
+    assert oxyfuel.metrics()["graphs"] == before["graphs"] == explanation.graph_count == 3
+    (record,) = explanation.breaks
+    assert "perf_counter" in record["reason"]
+    assert record["stack"] == [f"{__file__}:{source_line(helper, '# innermost')} in helper"]
+    assert [segment["visits"] for segment in explanation.segments] == [1] * len(explanation.segments)
+    assert all(segment["file"] == __file__ and segment["line"] > 0 for segment in explanation.segments)
+    assert {segment["function"].rsplit(".")[-1] for segment in explanation.segments} == {"f", "helper"}
+    assert any(guard == "n == 1" for guard in explanation.segments[0]["guards"])
+    text = str(explanation)
+    assert "what to do: call it outside" in text and "guard n == 1" in text
+
+
+def test_explain_a_compiled_module_and_its_options(net):
+    compiled = oxyfuel.compile(net, backend="eager")
+    explanation = oxyfuel.explain(compiled)(x23())
+    assert explanation.graph_count == 1 and explanation.segments[0]["kernels"] == 0
+    assert oxyfuel.explain(compiled)(x23()).segments[0]["visits"] == 1
+    assert any("the compiled callable" in guard for guard in explanation.segments[0]["guards"])
+
+
+def test_explain_what_runs_in_eager():
+    compiled = oxyfuel.compile(lambda x: torch.nested.nested_tensor([x, x]).sum())
+    text = str(oxyfuel.explain(compiled)(x23()))
+    assert "in Python" in text
+    record = oxyfuel.explain(compiled)(x23()).breaks[0]
+    assert record["reason"] in text and "0 graph" in text
+
+
+def test_explain_in_a_notebook_is_escaped():
+    def f(x, text):
+        print("<b>", end="")
+        return x + len(text)
+
+    shown = oxyfuel.explain(f)(x23(), "<script>&")._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;&amp;" in shown
+    assert shown.count("<details>") == shown.count("</details>") > 0
+
+
+def test_explain_passes_exceptions_on():
+    def f(x):
+        print(end="")
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        oxyfuel.explain(f)(x23())
+    assert oxyfuel.explain(lambda x: x + 1)(x23()).graph_count == 1
 
 
 def test_explain_does_not_forget_others():

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import gc
+import io
 import sys
 import warnings
 
@@ -704,3 +705,123 @@ def test_breaks_while_an_ordered_dict_is_iterated():
     compiled = oxyfuel.compile(f)
     for _ in range(2):
         torch.testing.assert_close(compiled(x, items), f(x, items))
+
+
+# --- what a segment finds in its frame is guarded only where it is used
+
+
+@program(whole=False)
+def test_locals_that_are_bound_at_some_calls_only(compile):
+    @compile
+    def f(x, flag):
+        if flag:
+            y = x * 3
+            name = "y"
+        print("before")
+        x = x + 1
+        print("after")
+        x = x + 1
+        return (y, name, x) if flag else x
+
+    return f(x23(), False), f(x23(), True), f(x23(), False)
+
+
+@program(whole=False)
+def test_variables_that_are_deleted_at_some_calls_only(compile):
+    @compile
+    def f(x, flag):
+        y = x * 3
+        print("first")
+        if flag:
+            del y
+        print("second")
+        x = x + 1
+        print("third")
+        try:
+            return y + x
+        except UnboundLocalError as error:
+            return str(error), x
+
+    return f(x23(), False), f(x23(), True), f(x23(), False)
+
+
+@program(whole=False)
+def test_moves_of_what_was_not_read(compile):
+    @compile
+    def f(x, a, b):
+        print("swap")
+        a, b = b, a
+        c = d = a
+        print(x + 1, a)
+        x = x + 1
+        print(b, c, [n for n in range(2)])
+        return x, a, b, c, d
+
+    return f(x23(), 1, "one"), f(x23(), 2.5, None), f(x23(), [3], x23()), f(x23(), x23(), 4)
+
+
+def _printing(x, n, out):
+    for i in range(n):
+        x = x + 1
+        print(i, f"step {i} of {n}", file=out)
+    return x
+
+
+def _counting(x, n, out):
+    k, seen = 0, ""
+    while k < n:
+        x = x * 0.5
+        out.write("k")
+        k += 1
+        if k % 7 == 0 and k != 21:
+            seen = seen + str(k) if not seen else f"{seen}, {k}"
+    return x, seen
+
+
+def _adding_items(x, n, out):
+    total = 0.0
+    for _ in range(n):
+        x = x * 0.5
+        total += x.sum().item()
+    return total, x
+
+
+def _using_counters(x, n, out):
+    for i in range(n):
+        x = x + i
+        out.write(str(i))
+        x = x * (1 / (i + 1))
+    return x
+
+
+@pytest.mark.parametrize("function", [_printing, _counting, _adding_items, _using_counters])
+def test_halves_of_a_loop_are_compiled_once(function):
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(function)
+    expected_text, text = io.StringIO(), io.StringIO()
+    expected = function(x23(), 40, expected_text)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x23(), 40, text), expected)
+    assert text.getvalue() == expected_text.getvalue() * 2
+    metrics = oxyfuel.metrics()
+    # A number that meets a tensor is a constant until it has changed twice.
+    assert metrics["recompiles"] <= (6 if function is _using_counters else 0), metrics["recompile_reasons"]
+
+
+def test_errors_of_what_is_done_between_segments():
+    def divides(x, n):
+        for i in range(n, -1, -1):
+            x = x + 1
+            print(end="")
+            k = 10 // i
+            x = x * k
+        return x
+
+    def compares(x, n):
+        print(end="")
+        if n < "text":
+            return x
+        return x + 1
+
+    for function, n in ((divides, 3), (compares, 3)):
+        assert outcome(lambda: oxyfuel.compile(function)(x23(), n)) == outcome(lambda: function(x23(), n))

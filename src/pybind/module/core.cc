@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/metrics.h"
+#include "driver/regions.h"
 #include "driver/stance.h"
 #include "eval/treatment.h"
 #include "hook/hook.h"
@@ -39,19 +40,42 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   return nb::steal(callable);
 }
 
+nb::dict as_dict(const oxy::driver::BreakRecord& record) {
+  nb::dict item;
+  item["reason"] = record.reason;
+  item["hint"] = record.hint;
+  item["stack"] = record.stack;
+  item["count"] = record.count;
+  return item;
+}
+
+nb::list watch(nb::handle function) {
+  const oxy::driver::RegionWatch watching;
+  function();
+  nb::list regions;
+  for (const oxy::driver::Region& region : watching.regions()) {
+    nb::dict item;
+    item["function"] = region.function;
+    item["file"] = region.file;
+    item["line"] = region.line;
+    item["is_captured"] = region.is_captured;
+    item["operators"] = region.operators;
+    item["kernels"] = region.kernels;
+    item["extern_calls"] = region.extern_calls;
+    item["visits"] = region.visits;
+    item["guards"] = region.guards;
+    item["end"] = region.end ? nb::object(as_dict(*region.end)) : nb::none();
+    regions.append(item);
+  }
+  return regions;
+}
+
 nb::dict metrics() {
   const oxy::driver::Metrics& m = oxy::driver::metrics();
   nb::dict result;
   result["graphs"] = m.graphs;
   nb::list breaks;
-  for (const auto& record : m.breaks) {
-    nb::dict item;
-    item["reason"] = record.reason;
-    item["hint"] = record.hint;
-    item["stack"] = record.stack;
-    item["count"] = record.count;
-    breaks.append(item);
-  }
+  for (const auto& record : m.breaks) breaks.append(as_dict(record));
   result["breaks"] = breaks;
   result["recompiles"] = m.recompiles;
   result["recompile_reasons"] = m.recompile_reasons;
@@ -114,11 +138,7 @@ NB_MODULE(_core, m) {
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
-  m.def("describe", [](nb::handle callable) {
-    auto* compiled = oxy::pybind::unwrap_callable(callable.ptr());
-    if (!compiled) throw nb::type_error("describe() takes a CompiledFunction");
-    return compiled->describe();
-  });
+  m.def("watch", &watch, "function"_a, "Calls a function; the regions that the call went through.");
   m.def(
       "call_disabled",
       [](nb::handle function, nb::args args, nb::kwargs kwargs) {

@@ -1,0 +1,123 @@
+#include "hook/plain_steps.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace oxy::hook {
+namespace {
+
+using bytecode::Code;
+using bytecode::Instruction;
+using bytecode::Op;
+
+bool is_scalar(PyObject* object) {
+  return object != nullptr &&
+         (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) ||
+          PyUnicode_CheckExact(object) || PyComplex_CheckExact(object) || object == Py_None);
+}
+
+// The stack and the locals as they will be, as far as whether they hold scalars.
+class Preview {
+ public:
+  explicit Preview(const Machine& machine) : machine_(machine), below_(machine.depth()) {}
+
+  bool local(int32_t index) const {
+    const auto found = std::find_if(stored_.rbegin(), stored_.rend(),
+                                    [&](const auto& entry) { return entry.first == index; });
+    return found != stored_.rend() ? found->second : is_scalar(machine_.local(index));
+  }
+  void store(int32_t index, bool scalar) { stored_.emplace_back(index, scalar); }
+  void push(bool scalar) { pushed_.push_back(scalar); }
+  bool pop() {
+    if (pushed_.empty()) return below_ > 0 && is_scalar(machine_.stack()[size_t(--below_)]);
+    const bool scalar = pushed_.back();
+    pushed_.pop_back();
+    return scalar;
+  }
+  bool pop_scalars(int count) {
+    bool all = true;
+    for (; count > 0; --count) all = pop() && all;
+    return all;
+  }
+  // Nothing lies above what was there.
+  bool is_settled() const { return pushed_.empty(); }
+
+ private:
+  const Machine& machine_;
+  int below_;
+  std::vector<bool> pushed_;
+  std::vector<std::pair<int32_t, bool>> stored_;
+};
+
+// The scalars that an operator takes to give another; 0 for what is none.
+int operands(const Instruction& in) {
+  switch (in.op) {
+    case Op::UnaryNegative:
+    case Op::UnaryNot:
+    case Op::UnaryInvert:
+    case Op::UnaryPositive:
+    case Op::ToBool:
+    case Op::ConvertValue:
+      return 1;
+    case Op::FormatValue:
+      return in.arg2 ? 2 : 1;
+    case Op::BinaryOp:
+    case Op::CompareOp:
+    case Op::IsOp:
+      return 2;
+    case Op::BuildString:
+      return in.arg;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+size_t count_plain_steps(const Machine& machine, const Code& code, size_t index) {
+  Preview preview(machine);
+  size_t settled = 0;
+  for (size_t i = index; i < code.instructions.size(); ++i) {
+    const Instruction& in = code.instructions[i];
+    // A group is performed as a whole or not at all: it is left to the segment.
+    if (in.continues || (i + 1 < code.instructions.size() && code.instructions[i + 1].continues)) break;
+    const size_t count = i + 1 - index;
+    switch (in.op) {
+      case Op::LoadFast:
+        if (!preview.local(in.arg)) return settled;
+        preview.push(true);
+        break;
+      case Op::LoadConst:
+        if (!is_scalar(machine.constant(in.arg))) return settled;
+        preview.push(true);
+        break;
+      case Op::StoreFast:
+        preview.store(in.arg, preview.pop());
+        break;
+      case Op::PopTop:
+        preview.pop();
+        break;
+      case Op::Jump:
+        return preview.is_settled() ? count : settled;
+      case Op::ForIter:
+        return preview.is_settled() && !machine.stack().empty() ? count : settled;
+      case Op::PopJumpIfTrue:
+      case Op::PopJumpIfFalse:
+      case Op::PopJumpIfNone:
+      case Op::PopJumpIfNotNone:
+        return preview.pop() && preview.is_settled() ? count : settled;
+      default: {
+        const int taken = operands(in);
+        if (taken == 0 || !preview.pop_scalars(taken)) return settled;
+        preview.push(true);
+        continue;  // what it gives still lies there
+      }
+    }
+    if (preview.is_settled()) settled = count;
+  }
+  return settled;
+}
+
+}  // namespace oxy::hook
