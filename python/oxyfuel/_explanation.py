@@ -49,13 +49,16 @@ class Explanation:
 
     @property
     def breaks(self):
-        """Each break once, in the order in which the call came to them."""
-        found = []
+        """Each break once, in the order in which the call came to them. A break in a callee that was inlined at first ends a
+        region of the caller and one of the callee: it is given with the lines of both."""
+        found = {}
         for segment in self.segments:
             end = segment["end"]
-            if end and not any(end["reason"] == other["reason"] and end["stack"] == other["stack"] for other in found):
-                found.append(end)
-        return found
+            if end:
+                key = (end["reason"], *end["stack"][:1])
+                if key not in found or len(end["stack"]) > len(found[key]["stack"]):
+                    found[key] = end
+        return list(found.values())
 
     def _summary(self):
         operators, kernels, calls = (

@@ -312,8 +312,7 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     guards().require(dict_source, CheckKind::Absent, name);
     return attribute_error(object, name);
   }
-  if (is_generator(object)) return generator_attribute(object, name);
-  if (is_coroutine(object)) stop("reads an attribute of a coroutine");
+  if (is_generator(object) || is_coroutine(object)) return generator_attribute(object, name);
   if (is_unknown_traceback(object)) stop("looks into a traceback");
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
   if (raised_.contains(object) && name_is(name, "__context__")) {

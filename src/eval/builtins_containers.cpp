@@ -133,6 +133,15 @@ Ref sum(Evaluator& e, Arguments& a) {
   return total;
 }
 
+// It takes all numbers before it adds them.
+Ref sum_of_floats(Evaluator& e, Arguments& a) {
+  expect(e, a, "math.fsum", 1, 1);
+  Ref items = e.drain(arg(a, 0));
+  if (!items) return {};
+  items = e.plain(items.get(), "math.fsum");
+  return e.call_real(well_known("math", "fsum"), Arguments{{items}, {}});
+}
+
 Ref quantified(Evaluator& e, Arguments& a, bool stop_at) {
   expect(e, a, stop_at ? "any" : "all", 1, 1);
   Ref iterator = e.get_iterator(arg(a, 0));
@@ -195,6 +204,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "min", &minimum},
     {"builtins", "max", &maximum},
     {"builtins", "sum", &sum},
+    {"math", "fsum", &sum_of_floats},
     {"builtins", "any", &any},
     {"builtins", "all", &all},
     {"builtins", "sorted", &sorted},

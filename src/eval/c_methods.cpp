@@ -143,7 +143,7 @@ void Evaluator::require_plain_hashes(PyObject* list) {
 // A method of a C type, bound to `self`.
 Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
   if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
-  if (is_generator(self)) return call_generator_method(self, name, arguments);
+  if (is_generator(self) || is_coroutine(self)) return call_generator_method(self, name, arguments);
   if (name == "__new__" && PyType_Check(self)) return call_c_new(bound, std::move(arguments));
   if (PyType_Check(self) && (name == "__getattribute__" || name == "__setattr__" || name == "__delattr__"))
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));

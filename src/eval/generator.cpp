@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
 #include "base/error.h"
 #include "cpy/generator.h"
 #include "eval/objects.h"
@@ -34,19 +37,45 @@ void end_frame(Frame& frame) {
   frame.stack.clear();
 }
 
-// Whether closing the generator would run code of its own: the handler that turns StopIteration into an
-// error, which surrounds generators from Python 3.12 on, is none.
+// Whether closing the generator would run code of its own. From Python 3.12 on there are handlers of the
+// interpreter's: one around the whole body that turns StopIteration into an error, and one around each wait
+// for another generator that takes its result.
 bool has_cleanup(const GeneratorData& data) {
   // A coroutine that was never awaited warns.
   if (data.state == GeneratorState::Created) return class_of(data) == &PyCoro_Type;
   if (data.state != GeneratorState::Suspended) return false;
   const bytecode::Code& code = *data.frame.code;
-  const int32_t at = data.frame.instruction().at;
-  for (const bytecode::ExceptionEntry& entry : code.exception_table) {
-    if (at < entry.begin || at >= entry.end) continue;
-    if (code.at(entry.target).op != bytecode::Op::StopIterationError) return true;
+  int32_t at = data.frame.instruction().at;
+  for (;;) {
+    const auto covers = [&](const bytecode::ExceptionEntry& entry) {
+      return at >= entry.begin && at < entry.end;
+    };
+    const auto entry = std::find_if(code.exception_table.begin(), code.exception_table.end(), covers);
+    if (entry == code.exception_table.end()) return false;
+    const bytecode::Op handler = code.at(entry->target).op;
+    if (handler == bytecode::Op::StopIterationError) return false;
+    if (handler != bytecode::Op::CleanupThrow) return true;
+    at = entry->target;
   }
-  return false;
+}
+
+const char* name_of(PyTypeObject* type) {
+  if (type == &PyCoro_Type) return "coroutine";
+  return type == &PyAsyncGen_Type ? "async generator" : "generator";
+}
+
+// The pending exception becomes cause and context of a RuntimeError.
+void raise_runtime_error(const std::string& text) {
+  Ref cause;
+  {
+    PendingError pending;
+    cause = Ref::borrow(pending.value());
+  }
+  PyErr_Clear();
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  PendingError pending;
+  PyException_SetCause(pending.value(), cause.new_reference());
+  PyException_SetContext(pending.value(), cause.release());
 }
 
 // A generator may hold another, and that one the next: they die one after the other, not one inside the
@@ -120,13 +149,27 @@ bool is_coroutine(PyObject* object) {
 }
 
 PyTypeObject* class_of(const GeneratorData& data) {
-  const int flags = data.frame.pycode()->co_flags;
+  return class_of_code(data.frame.pycode());
+}
+
+PyTypeObject* class_of_code(PyCodeObject* code) {
+  const int flags = code->co_flags;
   if (flags & CO_COROUTINE) return &PyCoro_Type;
   return flags & CO_ASYNC_GENERATOR ? &PyAsyncGen_Type : &PyGen_Type;
 }
 
 GeneratorData& generator_data(PyObject* object) {
   return *reinterpret_cast<GeneratorObject*>(object)->data;
+}
+
+void set_stop_iteration(const Ref& returned) {
+  if (returned == Py_None) {
+    PyErr_SetNone(PyExc_StopIteration);
+    return;
+  }
+  // A tuple or an exception would be taken apart.
+  Ref stop = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, returned.get()));
+  if (stop) PyErr_SetObject(PyExc_StopIteration, stop.get());
 }
 
 bool waits_for_another(const GeneratorData& data) {
@@ -142,14 +185,18 @@ void Evaluator::close_abandoned() {
     std::unique_ptr<GeneratorData> data = std::move(abandoned_->front());
     abandoned_->erase(abandoned_->begin());
     Frame& frame = data->frame;
-    if (class_of(*data) != &PyGen_Type) stop("a coroutine is dropped before its end");
-    if (waits_for_another(*data))
-      stop("a generator is dropped inside a try or with block while it waits for another");
+    if (data->state == GeneratorState::Created) stop("a coroutine is never awaited");
+    if (class_of(*data) == &PyAsyncGen_Type) stop("an asynchronous generator is dropped before its end");
     PyErr_SetNone(PyExc_GeneratorExit);
+    if (waits_for_another(*data)) {
+      Ref returned;
+      throw_into_receiver(*data, &returned);
+    }
     // No object leads to the data any more, so nothing can reach it while it runs.
     Flow flow = Flow::Raised;
     {
       const cpy::HandledItem item(data->handled);
+      frame.stack.push_back(Ref::borrow(Py_None));
       chain_to_handled();
       if (unwind(frame)) flow = run(frame);
     }
@@ -169,8 +216,7 @@ void Evaluator::close_abandoned() {
 Ref Evaluator::throw_into_receiver(GeneratorData& data, Ref* returned) {
   Frame& frame = data.frame;
   Ref receiver = frame.stack.back();
-  if (is_coroutine(receiver.get())) stop("an exception is thrown into a coroutine");
-  const bool generator = is_generator(receiver.get());
+  const bool generator = is_generator(receiver.get()) || is_coroutine(receiver.get());
   // What the prelude stands for has no throw(), as C iterators have none.
   if (generator && is_prelude_code(generator_data(receiver.get()).frame.pycode())) return {};
   if (!generator && is_builtin_iterator(receiver.get())) return {};
@@ -183,13 +229,16 @@ Ref Evaluator::throw_into_receiver(GeneratorData& data, Ref* returned) {
     data.state = GeneratorState::Suspended;
     return {};
   }
-  if constexpr (PY_VERSION_HEX >= 0x030C0000)
-    stop("an exception is thrown into a generator that waits for another");
   data.state = GeneratorState::Running;
   bool error = false;
   Ref value = run_generator(receiver.get(), nullptr, &error);
   data.state = GeneratorState::Suspended;
   if (value) return value;
+  if constexpr (PY_VERSION_HEX >= 0x030C0000) {
+    // A handler in the generator's own code takes the result from there.
+    if (!error) set_stop_iteration(generator_data(receiver.get()).returned);
+    return {};
+  }
   frame.stack.pop_back();
   if (error) return {};
   *returned = generator_data(receiver.get()).returned;
@@ -207,7 +256,7 @@ bool Evaluator::close_generator(PyObject* generator) {
   PyErr_SetNone(PyExc_GeneratorExit);
   bool error = false;
   if (run_generator(generator, nullptr, &error)) {
-    PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
+    PyErr_Format(PyExc_RuntimeError, "%s ignored GeneratorExit", name_of(class_of(data)));
     return false;
   }
   if (error && !PyErr_ExceptionMatches(PyExc_StopIteration) && !PyErr_ExceptionMatches(PyExc_GeneratorExit))
@@ -221,14 +270,17 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   GeneratorData& data = generator_data(generator);
   if (data.state == GeneratorState::Finished) {
     *error = sent == nullptr;
+    if (class_of(data) == &PyCoro_Type) {
+      PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
+      *error = true;
+    }
     data.returned = Ref::borrow(Py_None);
     return {};
   }
   if (data.state == GeneratorState::Running) {
     // What it stands for in C has no such rule.
     if (is_prelude_code(data.frame.pycode())) stop("an iterator asks itself for an item");
-    if (is_coroutine(generator)) stop("a coroutine awaits itself");
-    PyErr_SetString(PyExc_ValueError, "generator already executing");
+    PyErr_Format(PyExc_ValueError, "%s already executing", name_of(class_of(data)));
     *error = true;
     return {};
   }
@@ -242,7 +294,7 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   data.state = GeneratorState::Running;
   {
     const cpy::HandledItem item(data.handled);
-    if (sent) frame.stack.push_back(Ref::borrow(sent));
+    frame.stack.push_back(Ref::borrow(sent ? sent : Py_None));
     if (!sent) chain_to_handled();
     if (sent || unwind(frame)) flow = run(frame);
   }
@@ -255,17 +307,14 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   end_frame(frame);
   *error = flow == Flow::Raised;
   if (*error && PyErr_ExceptionMatches(PyExc_StopIteration)) {
-    if (is_coroutine(generator)) stop("a coroutine raises StopIteration");
-    Ref stop_iteration;
-    {
-      PendingError pending;
-      stop_iteration = Ref::borrow(pending.value());
+    if (is_prelude_code(frame.pycode())) {
+      // An iterator of C's ends with the StopIteration of the function that it calls.
+      PyErr_Clear();
+      *error = false;
+      data.returned = Ref::borrow(Py_None);
+    } else {
+      raise_runtime_error(fmt::format("{} raised StopIteration", name_of(class_of(data))));
     }
-    PyErr_Clear();
-    PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
-    PendingError pending;
-    PyException_SetCause(pending.value(), stop_iteration.new_reference());
-    PyException_SetContext(pending.value(), stop_iteration.release());
   }
   return {};
 }
@@ -285,8 +334,16 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       stop("an asynchronous generator is not captured");
     case Op::GetAwaitable: {
       PyObject* object = stack.back().get();
-      if (!is_generator(object) && !is_coroutine(object))
-        stop(fmt::format("awaits an object of type {}", Py_TYPE(object)->tp_name));
+      if (!is_generator(object) && !is_coroutine(object)) {
+        Ref await = special_method(object, "__await__");
+        if (!await) stop(fmt::format("awaits an object of type {}", Py_TYPE(object)->tp_name));
+        Ref iterator = call_positional(await.get(), {});
+        if (!iterator) return Flow::Raised;
+        if (!is_generator(iterator.get()) && !is_builtin_iterator(iterator.get()))
+          stop(fmt::format("awaits an object of type {}", Py_TYPE(object)->tp_name));
+        stack.back() = std::move(iterator);
+        return Flow::Next;
+      }
       const GeneratorData& data = generator_data(object);
       const int flags = data.frame.pycode()->co_flags;
       if (data.state == GeneratorState::Created && (flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)))
@@ -334,6 +391,36 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       stack.pop_back();
       if constexpr (PY_VERSION_HEX < 0x030D0000) stack.pop_back();
       return Flow::Next;
+    case Op::StopIterationError: {
+      PyObject* exception = stack.back().get();
+      PyTypeObject* type = class_of_code(frame.pycode());
+      const char* what = nullptr;
+      if (PyErr_GivenExceptionMatches(exception, PyExc_StopIteration))
+        what = "StopIteration";
+      else if (type == &PyAsyncGen_Type && PyErr_GivenExceptionMatches(exception, PyExc_StopAsyncIteration))
+        what = "StopAsyncIteration";
+      if (!what || is_prelude_code(frame.pycode())) return Flow::Next;
+      PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception))), Py_NewRef(exception),
+                    PyException_GetTraceback(exception));
+      raise_runtime_error(fmt::format("{} raised {}", name_of(type), what));
+      Ref error_type, error, traceback;
+      PyErr_Fetch(error_type.out(), error.out(), traceback.out());
+      stack.back() = std::move(error);
+      return Flow::Next;
+    }
+    case Op::CleanupThrow: {
+      // The receiver, what was sent into it last, and what it raised.
+      Ref exception = pop(frame);
+      if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
+        PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))),
+                      exception.new_reference(), PyException_GetTraceback(exception.get()));
+        return Flow::Raised;
+      }
+      pop(frame);
+      stack.back() = Ref::borrow(Py_None);
+      stack.push_back(Ref::borrow(reinterpret_cast<PyStopIterationObject*>(exception.get())->value));
+      return Flow::Next;
+    }
     default:
       stop("an instruction of a coroutine is not captured");
   }

@@ -27,7 +27,10 @@ bool is_generator(PyObject* object);
 // over.
 bool is_coroutine(PyObject* object);
 PyTypeObject* class_of(const GeneratorData& data);  // that of the object that it stands for
+PyTypeObject* class_of_code(PyCodeObject* code);    // what calling a function of such code gives
 GeneratorData& generator_data(PyObject* object);
+// The error by which a generator says that it has returned a value.
+void set_stop_iteration(const Ref& returned);
 // Whether it is suspended in a `yield from`; what it waits for is the topmost entry of its stack.
 bool waits_for_another(const GeneratorData& data);
 

@@ -13,16 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kMethods = {"send", "throw", "close", "__next__", "__iter__"};
 
-void set_stop_iteration(const Ref& returned) {
-  if (returned == Py_None) {
-    PyErr_SetNone(PyExc_StopIteration);
-    return;
-  }
-  // A tuple or an exception would be taken apart.
-  Ref stop = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, returned.get()));
-  if (stop) PyErr_SetObject(PyExc_StopIteration, stop.get());
-}
-
 }  // namespace
 
 Ref Evaluator::generator_attribute(PyObject* generator, PyObject* name) {
@@ -31,11 +21,13 @@ Ref Evaluator::generator_attribute(PyObject* generator, PyObject* name) {
   const GeneratorData& data = generator_data(generator);
   // The class that it stands for has other attributes.
   if (is_prelude_code(data.frame.pycode())) stop(fmt::format("reads attribute {} of an iterator", text));
-  if (std::find(kMethods.begin(), kMethods.end(), text) != kMethods.end())
+  PyTypeObject* type = class_of(data);
+  if (type == &PyAsyncGen_Type) stop(fmt::format("reads attribute {} of an asynchronous generator", text));
+  if (std::find(kMethods.begin(), kMethods.end(), text) != kMethods.end() && _PyType_Lookup(type, name))
     return Ref::steal(PyObject_GetAttr(generator, name));
-  if (text == "__class__") return pin(reinterpret_cast<PyObject*>(&PyGen_Type));
-  if (_PyType_Lookup(&PyGen_Type, name)) stop(fmt::format("reads attribute {} of a generator", text));
-  PyErr_Format(PyExc_AttributeError, "'generator' object has no attribute '%U'", name);
+  if (text == "__class__") return pin(reinterpret_cast<PyObject*>(type));
+  if (_PyType_Lookup(type, name)) stop(fmt::format("reads attribute {} of a {}", text, type->tp_name));
+  PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", type->tp_name, name);
   return {};
 }
 
@@ -49,7 +41,7 @@ Ref Evaluator::call_generator_method(PyObject* generator, std::string_view name,
   if (name == "__iter__") return Ref::borrow(generator);
   if (name == "close") {
     if (data.state == GeneratorState::Running) {
-      PyErr_SetString(PyExc_ValueError, "generator already executing");
+      PyErr_Format(PyExc_ValueError, "%s already executing", class_of(data)->tp_name);
       return {};
     }
     return close_generator(generator) ? Ref::borrow(Py_None) : Ref();
@@ -74,7 +66,7 @@ Ref Evaluator::call_generator_method(PyObject* generator, std::string_view name,
     PyErr_Restore(type, exception.release(), nullptr);
     sent = nullptr;
   } else if (data.state == GeneratorState::Created && sent != Py_None) {
-    PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started generator");
+    PyErr_Format(PyExc_TypeError, "can't send non-None value to a just-started %s", class_of(data)->tp_name);
     return {};
   }
   bool error = false;

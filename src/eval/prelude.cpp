@@ -218,6 +218,11 @@ def reduce_(function, iterable, /, *initial):
         value = function(value, item)
     return value
 
+def prod(iterable, /, *, start=1):
+    for item in iterable:
+        start = start * item
+    return start
+
 def setitem(a, b, c, /):
     a[b] = c
 
@@ -377,6 +382,7 @@ constexpr Entry kForms[] = {
     {"itertools", "zip_longest", "zip_longest_"},
     {"itertools", "compress", "compress_"},
     {"itertools", "cycle", "cycle_"},
+    {"math", "prod", "prod"},
     {"operator", "setitem", "setitem"},
     {"operator", "delitem", "delitem"},
     {"operator", "contains", "contains"},

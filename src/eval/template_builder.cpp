@@ -9,6 +9,7 @@
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/prelude.h"
+#include "eval/prelude_iterators.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -25,9 +26,11 @@ bool same_order(PyObject* a, PyObject* b) {
 // descriptor.__get__ of the descriptor that a bound C method was made by; null if there is none.
 Ref method_binder(PyCFunctionObject* method) {
   PyTypeObject* type = Py_TYPE(method->m_self);
-  if (is_generator(method->m_self)) {
-    Ref descriptor =
-        Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyGen_Type), method->m_ml->ml_name));
+  if (is_generator(method->m_self) || is_coroutine(method->m_self)) {
+    auto* owner = reinterpret_cast<PyObject*>(class_of(generator_data(method->m_self)));
+    Ref descriptor = Ref::steal(PyObject_GetAttrString(owner, method->m_ml->ml_name));
+    if (!descriptor) PyErr_Clear();
+    if (!descriptor) return {};
     return Ref::steal(PyObject_GetAttrString(descriptor.get(), "__get__"));
   }
   Ref name = Ref::steal(PyUnicode_InternFromString(method->m_ml->ml_name));
@@ -263,8 +266,16 @@ Template TemplateBuilder::reduced(PyObject* object) {
 Template TemplateBuilder::generator(PyObject* object) {
   const GeneratorData& data = generator_data(object);
   const Frame& frame = data.frame;
-  if (is_prelude_code(frame.pycode()))
-    evaluator_.stop("an iterator over what the evaluator makes outlives the captured region");
+  if (is_prelude_code(frame.pycode())) {
+    const std::optional<RealIterator> real = real_iterator(data);
+    if (!real) evaluator_.stop("an iterator over what the evaluator makes outlives the captured region");
+    keep_alive_.insert(keep_alive_.end(), {real->arguments, real->state});
+    const int32_t index = reserve(object, ObjectKind::Reduced);
+    std::vector<Template> items = {constant(real->callable.get()), build(real->arguments.get())};
+    if (real->state) items.push_back(build(real->state.get()));
+    capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+    return {TemplateKind::Object, index, {}};
+  }
   if (data.state == GeneratorState::Running) evaluator_.stop("a generator ends the captured region");
   const bool finished = data.state == GeneratorState::Finished;
   const auto flag = [&](bool value) { return constant(value ? Py_True : Py_False); };

@@ -49,6 +49,8 @@ bool Evaluator::move_unread(Frame& frame, const Instruction& instruction) {
 }
 
 void Evaluator::admit_operands(Frame& frame, const Instruction& instruction) {
+  // The segment ends there, and CPython yields what lies on the stack.
+  if (instruction.op == Op::YieldValue || instruction.op == Op::AsyncGenWrap) return;
   const std::optional<size_t> operands = bytecode::operand_count(instruction);
   const size_t depth = frame.stack.size();
   const size_t first = operands && *operands < depth ? depth - *operands : 0;

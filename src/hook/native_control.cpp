@@ -132,10 +132,11 @@ Outcome set_function_attribute(const Machine& machine, const Instruction& instru
   return Outcome::Next;
 }
 
-// manager -> bound __exit__, result of __enter__.
+// manager -> bound __exit__, result of __enter__; or of their asynchronous counterparts.
+template <bool is_async>
 Outcome before_with(const Machine& machine, const Instruction&) {
-  static PyObject* enter_name = PyUnicode_InternFromString("__enter__");
-  static PyObject* exit_name = PyUnicode_InternFromString("__exit__");
+  static PyObject* enter_name = PyUnicode_InternFromString(is_async ? "__aenter__" : "__enter__");
+  static PyObject* exit_name = PyUnicode_InternFromString(is_async ? "__aexit__" : "__exit__");
   PyObject* manager = machine.peek(1);
   if (_PyType_Lookup(Py_TYPE(manager), enter_name) == nullptr ||
       _PyType_Lookup(Py_TYPE(manager), exit_name) == nullptr)
@@ -219,7 +220,8 @@ constexpr NativeEntry kEntries[] = {
     {Op::CallFunctionEx, call_function_ex},
     {Op::MakeFunction, make_function},
     {Op::SetFunctionAttribute, set_function_attribute},
-    {Op::BeforeWith, before_with},
+    {Op::BeforeWith, before_with<false>},
+    {Op::BeforeAsyncWith, before_with<true>},
     {Op::ImportName, import_name},
     {Op::ImportFrom, import_from},
     {Op::LoadAssertionError, load_assertion_error},

@@ -18,6 +18,27 @@ bool is_coroutine(PyObject* object) {
   return code && (reinterpret_cast<PyCodeObject*>(code.get())->co_flags & CO_ITERABLE_COROUTINE) != 0;
 }
 
+bool has_await(PyObject* object) {
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  return methods != nullptr && methods->am_await != nullptr;
+}
+
+// What object.__await__() gives, a new reference; null: an error is set. Only for what has_await().
+PyObject* awaitable_iterator(PyObject* object) {
+  Ref iterator = Ref::steal(Py_TYPE(object)->tp_as_async->am_await(object));
+  if (!iterator) return nullptr;
+  if (is_coroutine(iterator.get())) {
+    PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
+    return nullptr;
+  }
+  if (!PyIter_Check(iterator.get())) {
+    PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'",
+                 Py_TYPE(iterator.get())->tp_name);
+    return nullptr;
+  }
+  return iterator.release();
+}
+
 // receiver, value -> receiver, what it yields; or, behind the jump, what it returned
 Outcome send(const Machine& machine, const Instruction&) {
   const Ref value = Ref::steal(machine.pop());
@@ -58,33 +79,62 @@ Outcome get_awaitable(const Machine& machine, const Instruction&) {
     return awaited == Py_None ? Outcome::Next : Outcome::Refused;  // one that is awaited already is an error
   }
   if (is_coroutine(object)) return Outcome::Next;
-  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
-  if (methods == nullptr || methods->am_await == nullptr) return Outcome::Refused;
-  Ref iterator = Ref::steal(methods->am_await(object));
-  if (!iterator) return Outcome::Raised;
-  if (is_coroutine(iterator.get())) {
-    PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
-    return Outcome::Raised;
-  }
-  if (!PyIter_Check(iterator.get())) {
-    PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'",
-                 Py_TYPE(iterator.get())->tp_name);
-    return Outcome::Raised;
-  }
-  return replace(machine, 1, iterator.release());
+  if (!has_await(object)) return Outcome::Refused;
+  PyObject* iterator = awaitable_iterator(object);
+  return iterator != nullptr ? replace(machine, 1, iterator) : Outcome::Raised;
 }
 
-// An asynchronous generator is its own iterator.
+// What makes an iterator is asked for it; an asynchronous generator is its own.
 Outcome get_aiter(const Machine& machine, const Instruction&) {
-  return PyAsyncGen_CheckExact(machine.peek(1)) ? Outcome::Next : Outcome::Refused;
+  PyObject* object = machine.peek(1);
+  if (PyAsyncGen_CheckExact(object)) return Outcome::Next;
+  const PyAsyncMethods* methods = Py_TYPE(object)->tp_as_async;
+  if (methods == nullptr || methods->am_aiter == nullptr) return Outcome::Refused;
+  PyObject* iterator = methods->am_aiter(object);
+  if (iterator == nullptr) return Outcome::Raised;
+  const PyAsyncMethods* own = Py_TYPE(iterator)->tp_as_async;
+  if (own == nullptr || own->am_anext == nullptr) {
+    PyErr_Format(PyExc_TypeError,
+                 "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
+                 Py_TYPE(iterator)->tp_name);
+    Py_DECREF(iterator);
+    return Outcome::Raised;
+  }
+  return replace(machine, 1, iterator);
 }
 
 // iterator -> iterator, awaitable
 Outcome get_anext(const Machine& machine, const Instruction&) {
   PyObject* iterator = machine.peek(1);
-  if (!PyAsyncGen_CheckExact(iterator)) return Outcome::Refused;
-  PyObject* awaitable = Py_TYPE(iterator)->tp_as_async->am_anext(iterator);
-  if (awaitable == nullptr) return Outcome::Raised;
+  const PyAsyncMethods* methods = Py_TYPE(iterator)->tp_as_async;
+  if (methods == nullptr || methods->am_anext == nullptr) return Outcome::Refused;
+  Ref next = Ref::steal(methods->am_anext(iterator));
+  if (!next) return Outcome::Raised;
+  if (PyAsyncGen_CheckExact(iterator) || is_coroutine(next.get())) {
+    machine.push(next.release());
+    return Outcome::Next;
+  }
+  if (!has_await(next.get()))
+    PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression",
+                 Py_TYPE(next.get())->tp_name);
+  PyObject* awaitable = has_await(next.get()) ? awaitable_iterator(next.get()) : nullptr;
+  if (awaitable == nullptr) {
+    PyObject *type = nullptr, *cause = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &cause, &traceback);
+    PyErr_NormalizeException(&type, &cause, &traceback);
+    if (traceback != nullptr) PyException_SetTraceback(cause, traceback);
+    PyErr_Format(PyExc_TypeError, "'async for' received an invalid object from __anext__: %.100s",
+                 Py_TYPE(next.get())->tp_name);
+    PyObject *new_type = nullptr, *error = nullptr, *new_traceback = nullptr;
+    PyErr_Fetch(&new_type, &error, &new_traceback);
+    PyErr_NormalizeException(&new_type, &error, &new_traceback);
+    PyException_SetContext(error, Py_NewRef(cause));
+    PyException_SetCause(error, cause);
+    PyErr_Restore(new_type, error, new_traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return Outcome::Raised;
+  }
   machine.push(awaitable);
   return Outcome::Next;
 }

@@ -4,6 +4,8 @@ import asyncio
 import collections.abc
 import contextlib
 import gc
+import itertools
+import math
 import sys
 import threading
 import types
@@ -12,6 +14,10 @@ import torch
 
 import oxyfuel
 from eager_comparison import outcome, program
+
+
+def x23():
+    return torch.arange(6.0).reshape(2, 3)
 
 
 class Box:
@@ -697,3 +703,260 @@ def test_grad_modes_of_a_suspended_generator(compile):
         for value, enabled in f(x):
             results.append((value, enabled, torch.is_grad_enabled()))
     return results
+
+
+# --- iterators of C's over what is evaluated, alive where a region ends
+
+
+@program(whole=True)
+def test_iterators_are_returned(compile):
+    @compile
+    def f(x, numbers):
+        def double(n):
+            return n * 2
+
+        begun = [
+            map(double, numbers),
+            map(lambda a, b: (a, b), numbers, iter("abcde")),
+            filter(lambda n: n % 2, numbers),
+            itertools.filterfalse(None, (0, 1, 0, 2, 0)),
+            zip(numbers, map(double, numbers)),
+            enumerate((n for n in numbers), 3),
+            itertools.islice((n for n in numbers), 1, None, 2),
+            itertools.islice((n for n in numbers), 0, 3, 3),
+            itertools.chain((n for n in numbers), numbers, "ab"),
+            itertools.starmap(lambda a, b: a + b, [(n, n) for n in numbers]),
+            itertools.takewhile(lambda n: n < 4, numbers),
+            itertools.dropwhile(lambda n: n < 2, numbers),
+            itertools.compress(numbers, [1, 0, 1, 1, 1]),
+            itertools.accumulate(numbers, lambda a, b: a * b),
+        ]
+        created = [
+            map(double, numbers),
+            enumerate((n for n in numbers), 3),
+            itertools.islice((n for n in numbers), 1, 4, 2),
+            itertools.chain.from_iterable([(n for n in numbers), "ab"]),
+            itertools.accumulate(numbers, lambda a, b: a * b),
+            itertools.pairwise((n for n in numbers)),
+            itertools.cycle((n for n in "a")),
+            itertools.compress(numbers, [0, 1, 1, 1, 1]),
+        ]
+        first = [next(each) for each in begun]
+        return x + 1, first, begun, created
+
+    def taken(result):
+        x, first, begun, created = result
+        kinds = [type(each).__name__ for each in begun + created]
+        return x, first, kinds, [list(itertools.islice(each, 9)) for each in begun + created]
+
+    return taken(f(x23(), [1, 2, 3, 4, 5])), taken(f(x23(), [1, 4, 2, 7, 3]))
+
+
+@program(whole=False)
+def test_iterators_over_a_break(compile):
+    @compile
+    def f(x, log):
+        pairs = zip(map(lambda n: n * x, (1, 2, 3)), enumerate("abc"))
+        for y, (i, letter) in pairs:
+            log.append((i, letter))
+            print(letter)
+            x = x + y
+        return x, next(pairs, None)
+
+    log = []
+    return f(x23(), log), log
+
+
+@program(whole=True)
+def test_functions_end_iterators_by_stop_iteration(compile):
+    @compile
+    def f(x):
+        def until(n):
+            if n > 2:
+                raise StopIteration
+            return n
+
+        numbers = [1, 2, 3, 4]
+        return (
+            x + len(list(filter(until, numbers))),
+            list(map(until, numbers)),
+            list(itertools.takewhile(until, numbers)),
+            list(itertools.starmap(until, zip(numbers))),
+        )
+
+    return f(x23())
+
+
+@program(whole=True)
+def test_products_and_sums_of_generators(compile):
+    @compile
+    def f(x):
+        return (
+            math.prod(x + n for n in range(3)),
+            math.prod((n for n in (2, 3)), start=0.5),
+            x * math.fsum(n / 10 for n in range(10)),
+            x.reshape(math.prod(n for n in x.shape)),
+        )
+
+    return f(x23())
+
+
+@program(whole=True)
+def test_throwing_through_awaits_and_delegation(compile):
+    @compile
+    def f(x):
+        log = []
+
+        def inner(name):
+            while True:
+                try:
+                    got = yield name
+                    log.append((name, got))
+                except KeyError as error:
+                    log.append((name, str(error)))
+                    if name == "second":
+                        return "ended"
+                finally:
+                    log.append(("left", name))
+
+        def outer():
+            try:
+                log.append((yield from inner("first")))
+            except ValueError as error:
+                log.append(repr(error))
+            result = yield from inner("second")
+            yield result
+            raise StopIteration("from inside")
+
+        generator = outer()
+        steps = [next(generator), generator.throw(KeyError("one")), generator.send(3), generator.throw(ValueError("two"))]
+        steps.append(generator.throw(KeyError("three")))
+        try:
+            next(generator)
+        except RuntimeError as error:
+            steps.append((str(error), type(error.__cause__), error.__cause__ is error.__context__))
+        other = outer()
+        next(other)
+        other.close()
+        third = outer()
+        next(third)
+        del third
+        return x + len(log), log, steps
+
+    return f(x23())
+
+
+@types.coroutine
+def _pause(value):
+    return (yield value)
+
+
+class _Awaitable:
+    def __init__(self, value):
+        self.value = value
+
+    def __await__(self):
+        got = yield self.value
+        return got * 2
+
+
+@program(whole=True)
+def test_coroutines_that_are_driven_inside(compile):
+    @compile
+    def f(x):
+        log = []
+
+        async def child(n):
+            try:
+                return await _pause(n) + await _Awaitable(n)
+            except LookupError as error:
+                log.append(repr(error))
+                return -1
+            finally:
+                log.append(n)
+
+        async def parent():
+            return [await child(1), await child(2)]
+
+        coroutine = parent()
+        values = [coroutine.send(None)]
+        values.append(coroutine.throw(KeyError("k")))
+        values.append(coroutine.send(5))
+        try:
+            coroutine.send(7)
+        except StopIteration as stop:
+            values.append(stop.value)
+        closed = parent()
+        closed.send(None)
+        closed.close()
+        return x * 2, values, log
+
+    return f(x23())
+
+
+class _Gate:
+    def __init__(self, log):
+        self.log = log
+
+    async def __aenter__(self):
+        self.log.append("in")
+        return await _pause("entering")
+
+    async def __aexit__(self, kind, value, traceback):
+        self.log.append(kind)
+        await _pause("leaving")
+        return kind is KeyError
+
+
+class _Steps:
+    def __init__(self, count):
+        self.left = count
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        self.left -= 1
+        return await _pause(self.left)
+
+
+def _driven(coroutine, values):
+    """What it yields and returns, with each of the values sent into it."""
+    steps = [coroutine.send(None)]
+    try:
+        for value in values:
+            steps.append(coroutine.send(value))
+    except StopIteration as stop:
+        steps.append(stop.value)
+    return steps
+
+
+@program()
+def test_asynchronous_with_and_for(compile):
+    @compile
+    async def f(x, log):
+        async with _Gate(log) as scale:
+            x = x * scale
+            async for n in _Steps(2):
+                x = x + n
+            log.append("inside")
+            raise KeyError("swallowed")
+        return x + 1
+
+    log = []
+    return _driven(f(x23(), log), [3, 4, 5, None, None]), log
+
+
+def test_code_behind_an_asynchronous_with_is_compiled():
+    @oxyfuel.compile
+    async def f(x, log):
+        async with _Gate(log) as scale:
+            x = x * scale + 1
+        return (x * 2 + scale).relu()
+
+    for _ in range(3):
+        _driven(f(x23(), []), [3, None])
+    metrics = oxyfuel.metrics()
+    assert metrics["graphs"] == 2 and metrics["operators"] == 5, metrics["breaks"]
