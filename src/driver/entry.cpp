@@ -14,6 +14,7 @@
 #include "base/timing.h"
 #include "driver/metrics.h"
 #include "eval/evaluator.h"
+#include "eval/perform.h"
 #include "runtime/executable.h"
 #include "trace/functionalise.h"
 
@@ -153,30 +154,13 @@ std::optional<std::vector<Ref>> Entry::run() {
     for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(THPVariable_Wrap(std::move(tensor))));
   }
   eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
+  // Results come after effects: an iterator among them may be over what these change.
+  for (const eval::Effect& effect : capture_->effects)
+    if (!eval::perform(effect, rebuilder)) return std::vector<Ref>();
   std::vector<Ref> results;
   results.reserve(capture_->results.size());
   for (const eval::Template& result : capture_->results) results.push_back(rebuilder.build(result));
   if (PyErr_Occurred()) return results;
-  for (const eval::AttributeEffect& effect : capture_->attribute_effects) {
-    Ref object = rebuilder.build(effect.object);
-    Ref value = effect.deleted ? Ref() : rebuilder.build(effect.value);
-    int status = 0;
-    if (PyDict_Check(object.get())) {
-      status = value ? PyDict_SetItem(object.get(), effect.name.get(), value.get())
-                     : PyDict_DelItem(object.get(), effect.name.get());
-    } else if (PyCell_Check(object.get())) {
-      status = PyCell_Set(object.get(), value.get());
-    } else {
-      status = PyObject_GenericSetAttr(object.get(), effect.name.get(), value.get());
-    }
-    // What was written and then deleted need not have been there before.
-    if (status < 0 && effect.deleted &&
-        (PyErr_ExceptionMatches(PyExc_KeyError) || PyErr_ExceptionMatches(PyExc_AttributeError))) {
-      PyErr_Clear();
-      status = 0;
-    }
-    if (status < 0) break;
-  }
   for (const eval::CallEffect& effect : capture_->call_effects) {
     Ref callable = rebuilder.build(effect.callable);
     Ref args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(effect.positional.size())));

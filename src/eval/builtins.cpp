@@ -53,9 +53,17 @@ Ref foreign_graph_break(Evaluator&, Arguments&) {
   return Ref::borrow(Py_None);
 }
 
+// Which distributions are installed does not change while a program runs.
+Ref installed_version(Evaluator& e, Arguments& a) {
+  expect(e, a, "importlib.metadata.version", 1, 1);
+  if (!PyUnicode_CheckExact(arg(a, 0))) e.stop("calls importlib.metadata.version()");
+  return e.call_real(well_known("importlib.metadata", "version"), a);
+}
+
 // Modules are looked up where the program has loaded them, never imported.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
+    {"importlib.metadata", "version", &installed_version},
     {"sys", "exc_info", &handled_details},
     {"sys", "exception", &handled_exception},
     {"torch.compiler", "is_compiling", &compiling},

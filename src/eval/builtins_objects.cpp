@@ -24,12 +24,10 @@ Ref length(Evaluator& e, Arguments& a) {
     });
   if (e.has_python_special(object, "__len__"))
     return e.call_positional(e.special_method(object, "__len__").get(), {});
-  const SourceId source = e.source_of(object);
-  if (source != guards::kNoSource) {
-    if (!(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
+  if (e.is_external(object)) {
+    if (!is_container(object))
       e.stop(fmt::format("the length of an object of type {}", Py_TYPE(object)->tp_name));
-    if (e.has_effects(object)) e.stop("the length of a container that it has written to");
-    e.guards().require(source, guards::CheckKind::Length, nullptr, PyObject_Size(object));
+    return Ref::steal(PyLong_FromSsize_t(e.size_of(object)));
   }
   const Py_ssize_t size = PyObject_Size(object);
   return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));

@@ -1,5 +1,6 @@
 // Functions of torch that read a tensor's data without calling an operator, made by those that call one.
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
@@ -25,7 +26,37 @@ Ref max_pool1d(Evaluator& e, Arguments& a) {
   return contiguous ? e.call_torch(contiguous.get(), {}) : Ref();
 }
 
+// An optimizer's counter as a number. A tensor of its own without dimensions is used as the number would be,
+// and in the precision of one.
+Ref number_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "torch.optim.optimizer._get_value", 1, 1);
+  PyObject* value = arg(a, 0);
+  if (!trace::is_trace_tensor(value)) return a.positional[0];
+  const at::Tensor& tensor = THPVariable_Unpack(value);
+  if (tensor.dim() != 0 || !tensor.is_floating_point()) e.stop("reads a counter that is no float");
+  return e.call_method(e.call_method(value, "detach", {}).get(), "double", {});
+}
+
+Ref numbers_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "torch.optim.optimizer._stack_if_compiling", 1, 1);
+  return a.positional[0];
+}
+
+// A condition that holds: what is called otherwise raises in its own words.
+Ref check_condition(Evaluator& e, Arguments& a) {
+  expect(e, a, "torch._check", 1, 2, true);
+  if (arg(a, 0) != Py_True) e.stop("calls torch._check()");
+  return none();
+}
+
 constexpr BuiltinEntry kTable[] = {
+    {"torch", "_check", &check_condition},
+    {"torch", "_check_index", &check_condition},
+    {"torch", "_check_not_implemented", &check_condition},
+    {"torch", "_check_type", &check_condition},
+    {"torch", "_check_value", &check_condition},
+    {"torch.optim.optimizer", "_get_value", &number_of},
+    {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
     {"torch", "max_pool1d", &max_pool1d},
     {"torch.nn.functional", "max_pool1d", &max_pool1d},
 };

@@ -66,6 +66,10 @@ constexpr std::array<std::string_view, 33> kMutators = {"append",
                                                         "__delattr__",
                                                         "__setstate__"};
 
+// Methods of an OrderedDict or defaultdict that do with a dict of the same entries what they do with it.
+constexpr std::array<std::string_view, 5> kReadsDict = {"keys", "values", "items", "__iter__",
+                                                        "__reversed__"};
+
 // Methods that only look at the items of their arguments: those may be external containers or generators.
 constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "update",
@@ -208,42 +212,20 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     }
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
-  const bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self) ||
-                         PyAnySet_Check(self) ||
-                         reinterpret_cast<PyObject*>(Py_TYPE(self)) == well_known("collections", "deque");
+  const bool container = is_container(self);
   if (is_pattern_query(self, name, arguments)) {
     if (external) pin(self);
     return call_real(bound, arguments);
   }
   if (external) {
-    if (PyDict_Check(self) && !arguments.positional.empty() && arguments.keywords.empty()) {
-      if (hashes_itself(arguments.positional[0].get())) stop("looks up a dict key that hashes itself");
-      const Ref real_key = key_in(self, arguments.positional[0].get());
-      PyObject* key = real_key.get();
-      const size_t count = arguments.positional.size();
-      if ((name == "get" && count <= 2) || (name == "__getitem__" && count == 1)) {
-        const int found = contains_item(self, key);
-        if (found < 0) return {};
-        if (found) return get_item_c(self, key);
-        if (name == "get")
-          return arguments.positional.size() > 1 ? arguments.positional[1] : Ref::borrow(Py_None);
-        PyErr_SetObject(PyExc_KeyError, key);
-        return {};
-      }
-      if (name == "__contains__" && count == 1) {
-        const int found = contains_item(self, key);
-        return found < 0 ? Ref() : Ref::borrow(found ? Py_True : Py_False);
-      }
-      if (name == "__setitem__" && count == 2 && PyDict_CheckExact(self)) {
-        if (!set_external_item(self, key, arguments.positional[1].get())) return {};
-        return Ref::borrow(Py_None);
-      }
-    }
+    if (auto result = call_container_method(self, name, arguments)) return std::move(*result);
+    const bool special = PyDict_Check(self) && native_base(Py_TYPE(self)) != &PyDict_Type;
+    if (special && !among(kReadsDict, name))
+      stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
     if (container && !among(kMutators, name)) {
       Ref copy = materialize(self);
-      Ref method = Ref::steal(PyObject_GetAttrString(copy.get(), std::string(name).c_str()));
-      if (!method) return {};
-      Ref result = call_c_method(method.get(), copy.get(), name, std::move(arguments));
+      if (Shadow* s = shadow_of(self)) s->iterated = true;
+      Ref result = call_on_copy(copy.get(), name, std::move(arguments));
       const bool itself = result == copy && (PyTuple_CheckExact(self) || PyFrozenSet_CheckExact(self));
       return itself ? Ref::borrow(self) : result;
     }
@@ -301,28 +283,6 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   }
   if (std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) return call_torch(bound, arguments);
   stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
-}
-
-int Evaluator::contains_item(PyObject* dict, PyObject* key) {
-  if (auto written = attribute_effect(dict, key)) return *written ? 1 : 0;
-  PyObject* value = PyDict_GetItemWithError(dict, key);
-  if (!value && PyErr_Occurred()) return -1;
-  if (value)
-    admit_presence(guards().dict_item(source_of(dict), key));
-  else
-    guards().require(source_of(dict), guards::CheckKind::Absent, key);
-  return value != nullptr;
-}
-
-Ref Evaluator::get_item_c(PyObject* dict, PyObject* key) {
-  if (auto written = attribute_effect(dict, key); written && *written) return *written;
-  return admit(PyDict_GetItemWithError(dict, key), guards().dict_item(source_of(dict), key));
-}
-
-bool Evaluator::set_external_item(PyObject* dict, PyObject* key, PyObject* value) {
-  if (!guards::is_constant(key)) stop("writes a key that is not a constant to a dict made before the call");
-  record_attribute_effect(dict, key, value);
-  return true;
 }
 
 }  // namespace oxy::eval

@@ -37,6 +37,8 @@ bool is_logger(PyObject* object) {
 constexpr std::array<std::string_view, 7> kLogging = {"debug",    "info", "warning", "error",
                                                       "critical", "log",  "warn"};
 
+constexpr std::string_view kForeach = "_foreach_";
+
 }  // namespace
 
 void stop_on_torch_error(const Evaluator& evaluator) {
@@ -116,8 +118,22 @@ std::string_view tensor_method_name(PyObject* callable) {
 
 Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
-  if (const std::string_view name = tensor_method_name(callable); is_untraceable(name))
-    stop(fmt::format("calls .{} of a tensor", name));
+  const std::string_view method = tensor_method_name(callable);
+  if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
+  if (PyCFunction_Check(callable)) {
+    auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+    const std::string_view name = function->m_ml->ml_name;
+    if (name.starts_with(kForeach)) return call_foreach(name.substr(kForeach.size()), arguments);
+    if (!arguments.keywords.empty()) {
+      Arguments others = arguments;
+      PyObject* self = method.empty() ? nullptr : function->m_self;
+      if (!self && !others.positional.empty()) {
+        self = arguments.positional[0].get();
+        others.positional.erase(others.positional.begin());
+      }
+      if (auto result = self ? call_with_factor(self, name, others) : std::nullopt) return std::move(*result);
+    }
+  }
   return torch_result(*this, [&] { return call_real_plain(callable, arguments); });
 }
 

@@ -206,34 +206,7 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
     capture_->results.push_back(result.unread != guards::kNoSource ? builder.external(result.unread)
                                                                    : builder.build(result.value.get()));
   if (handled_after_) capture_->handled = builder.build(handled_after_.get());
-  for (const auto& [object, overlay] : attribute_effects_) {
-    for (const auto& [name, value] : overlay) {
-      PyObject* current = nullptr;
-      if (PyDict_Check(object.get()))
-        current = PyDict_GetItemWithError(object.get(), name.get());
-      else if (PyCell_Check(object.get()))
-        current = PyCell_GET(object.get());
-      auto same = external_of_.find(value.get());
-      const bool once = std::count_if(overlay.begin(), overlay.end(), [&](const auto& entry) {
-                          return guards::same_constant(entry.first.get(), name.get());
-                        }) == 1;
-      const bool unchanged =
-          once && (current == value.get() || (same != external_of_.end() && same->second == current));
-      // It may be left out if what is there is guarded.
-      if (unchanged && PyDict_Check(object.get()) &&
-          admitted_.contains(guards().dict_item(source_of(object.get()), name.get())))
-        continue;
-      if (unchanged && PyCell_Check(object.get()) &&
-          admitted_.contains(guards().derived(SourceKind::CellContents, source_of(object.get()))))
-        continue;
-      AttributeEffect effect;
-      effect.object = builder.build(object.get());
-      effect.name = name;
-      effect.deleted = !value;
-      effect.value = builder.build(value.get());
-      capture_->attribute_effects.push_back(std::move(effect));
-    }
-  }
+  build_effects(builder);
   for (const auto& [callable, arguments] : call_effects_) {
     CallEffect effect;
     effect.callable = builder.build(callable.get());

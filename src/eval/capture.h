@@ -31,11 +31,31 @@ enum class EndKind : uint8_t {
   Break,   // results: localsplus, then stack, as they are before the instruction at `offset`
 };
 
-struct AttributeEffect {
+enum class EffectKind : uint8_t {
+  SetAttribute,     // of a slot or of a descriptor of C code: `key`, `value`
+  DeleteAttribute,  // `key`
+  SetCell,          // `value`
+  SetItem,          // of a dict: `key`, `value`
+  DeleteItem,       // of a dict that may lack `key`
+  Clear,            // of a dict, set or deque
+  Slice,            // of a list: its items from `begin` to `end` are replaced by `items`
+  Extend,           // of a list or deque: `items` behind the others
+  Window,  // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
+           // behind the others, `front` before them
+  Add,      // to a set: `key`
+  Discard,  // from a set that may lack `key`
+};
+
+// What a segment did to an object that existed before it: done to the object itself once the segment has run.
+struct Effect {
+  EffectKind kind = EffectKind::SetItem;
   Template object;
-  cpy::Ref name;
+  Template key;
   Template value;
-  bool deleted = false;
+  std::vector<Template> items;
+  std::vector<Template> front;
+  Py_ssize_t begin = 0;
+  Py_ssize_t end = 0;
 };
 
 struct Capture {
@@ -50,9 +70,9 @@ struct Capture {
   EndKind end = EndKind::Return;
   int32_t offset = -1;  // code units
   std::vector<Template> results;
-  TemplateObjects objects;                         // shared by results and effects
-  std::vector<AttributeEffect> attribute_effects;  // replayed in order after the graph has run
-  std::vector<CallEffect> call_effects;            // then these, in order; what they raise is raised
+  TemplateObjects objects;               // shared by results and effects
+  std::vector<Effect> effects;           // replayed in order after the graph has run
+  std::vector<CallEffect> call_effects;  // then these, in order; what they raise is raised
   int64_t instructions = 0;
   bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
   Template handled;              // (Null: none)

@@ -20,60 +20,6 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
           Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(well_known("collections", "deque")));
 }
 
-Ref Evaluator::materialize(PyObject* object) {
-  const SourceId source = trace::is_trace_tensor(object) ? kNoSource : source_of(object);
-  if (source == kNoSource ||
-      !(PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object)))
-    return Ref::borrow(object);
-  if (has_effects(object)) stop("reads all of a container that it has written to");
-  Ref copy;
-  if (PyTuple_Check(object)) {
-    guards().require(source, CheckKind::Length, nullptr, PyTuple_GET_SIZE(object));
-    copy = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      PyTuple_SET_ITEM(
-          copy.get(), i,
-          admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
-  } else if (PyList_Check(object)) {
-    guards().require(source, CheckKind::Length, nullptr, PyList_GET_SIZE(object));
-    copy = Ref::steal(PyList_New(0));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) {
-      Ref item = admit(PyList_GET_ITEM(object, i), guards().list_item(source, static_cast<int32_t>(i)));
-      PyList_Append(copy.get(), item.get());
-    }
-  } else if (PyDict_Check(object)) {
-    Ref keys = cpy::dict_keys(object);
-    guards().require(source, CheckKind::DictKeys, keys.get());
-    copy = Ref::steal(PyDict_New());
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
-      PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
-      if (hashes_itself(key)) stop("reads a dict with a key that hashes itself");
-      PyObject* value = PyDict_GetItemWithError(object, key);
-      if (!value) stop("a dict that changes while it is read");
-      Ref admitted = admit(value, guards().dict_item(source, key));
-      if (PyDict_SetItem(copy.get(), key, admitted.get()) < 0) stop("a dict key that cannot be hashed");
-    }
-  } else {
-    PyObject* item = nullptr;
-    Py_hash_t hash = 0;
-    Py_ssize_t position = 0;
-    while (_PySet_NextEntry(object, &position, &item, &hash))
-      if (!guards::is_constant(item)) stop("a set of objects that are not constants");
-    copy = Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(object) : PySet_New(object));
-    Ref items = Ref::steal(PySequence_Tuple(object)), copied = Ref::steal(PySequence_Tuple(copy.get()));
-    if (!PyFrozenSet_CheckExact(object)) guards().require(source, CheckKind::SetOrder, items.get());
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
-      if (PyTuple_GET_ITEM(items.get(), i) != PyTuple_GET_ITEM(copied.get(), i))
-        stop("a set that a copy would order in another way");
-  }
-  // An immutable copy may be given back as it is: it stands for the object if there is no telling them apart.
-  if (!(PyTuple_Check(object) || PyFrozenSet_Check(object)) || PyTuple_CheckExact(object) ||
-      PyFrozenSet_CheckExact(object))
-    copies_.emplace(copy.get(), Ref::borrow(object));
-  keep_alive_.push_back(copy);
-  return copy;
-}
-
 Ref Evaluator::plain(PyObject* object, const char* what) {
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
@@ -132,13 +78,7 @@ bool Evaluator::truth(PyObject* object, bool* error) {
     });
     return result == Py_True;
   }
-  const SourceId source = source_of(object);
-  if (source != kNoSource && is_builtin_container(object)) {
-    if (has_effects(object)) stop("tests a container that it has written to");
-    const Py_ssize_t size = PyObject_Size(object);
-    guards().require(source, CheckKind::Length, nullptr, size);
-    return size != 0;
-  }
+  if (is_external(object) && is_builtin_container(object)) return size_of(object) != 0;
   for (const char* name : {"__bool__", "__len__"}) {
     if (!has_python_special(object, name)) continue;
     Ref method = special_method(object, name);
@@ -152,39 +92,19 @@ bool Evaluator::truth(PyObject* object, bool* error) {
     *error = true;
     return false;
   }
-  if (source != kNoSource && !is_identity_object(object) &&
+  if (is_external(object) && !is_identity_object(object) &&
       (Py_TYPE(object)->tp_as_sequence || Py_TYPE(object)->tp_as_mapping || Py_TYPE(object)->tp_as_number)) {
     auto* number = Py_TYPE(object)->tp_as_number;
     auto* sequence = Py_TYPE(object)->tp_as_sequence;
     auto* mapping = Py_TYPE(object)->tp_as_mapping;
     if ((number && number->nb_bool) || (sequence && sequence->sq_length) || (mapping && mapping->mp_length)) {
-      if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object)) {
-        const Py_ssize_t size = PyObject_Size(object);
-        guards().require(source, CheckKind::Length, nullptr, size);
-        return size != 0;
-      }
+      if (is_container(object)) return size_of(object) != 0;
       stop(fmt::format("the truth of an object of type {}", Py_TYPE(object)->tp_name));
     }
   }
   const int value = PyObject_IsTrue(object);
   if (value < 0) *error = true;
   return value > 0;
-}
-
-// What stands for the key in a dict: tensors made before the call are keys by their identity.
-Ref Evaluator::key_in(PyObject* dict, PyObject* key) {
-  Ref whole = PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
-  if (!is_external(dict) || !any_tensor(whole.get(), trace::is_trace_tensor)) return whole;
-  if (PyTuple_CheckExact(whole.get())) {
-    Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(whole.get())));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(whole.get()); ++i)
-      PyTuple_SET_ITEM(items.get(), i, key_in(dict, PyTuple_GET_ITEM(whole.get(), i)).release());
-    return items;
-  }
-  const auto real = external_of_.find(whole.get());
-  if (real == external_of_.end()) stop("looks up a tensor in a dict made before the call");
-  guards().require(source_of(whole.get()), CheckKind::Identity, real->second);
-  return Ref::borrow(real->second);
 }
 
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
@@ -203,44 +123,46 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     return Ref::steal(PyObject_GetItem(object, key));
   }
   if (PyDict_Check(object)) {
-    if (hashes_itself(key) || has_python_special(key, "__eq__"))
-      stop("looks up a dict key that hashes itself");
-    Ref hashed_key = key_in(object, key);
-    if (source == kNoSource) {
-      if (!is_dict_like(object) && has_python_special(object, "__missing__")) {
-        if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) return Ref::borrow(value);
-        if (PyErr_Occurred()) return {};
-        Ref method = special_method(object, "__missing__");
-        return call_positional(method.get(), {Ref::borrow(key)});
-      }
-      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("collections", "defaultdict")) {
-        if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) return Ref::borrow(value);
-        if (PyErr_Occurred()) return {};
-        Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
-        if (factory != Py_None) {
-          Ref value = call_positional(factory.get(), {});
-          if (!value || PyDict_SetItem(object, hashed_key.get(), value.get()) < 0) return {};
-          return value;
-        }
-      }
-      return Ref::steal(PyObject_GetItem(object, hashed_key.get()));
+    if (source != kNoSource) return read_entry_or_make(object, key);
+    Ref own = own_key(key);
+    if (!is_dict_like(object) && has_python_special(object, "__missing__")) {
+      if (PyObject* value = PyDict_GetItemWithError(object, own.get())) return Ref::borrow(value);
+      if (PyErr_Occurred()) return {};
+      Ref method = special_method(object, "__missing__");
+      return call_positional(method.get(), {Ref::borrow(key)});
     }
-    if (auto written = attribute_effect(object, hashed_key.get())) {
-      if (*written) return *written;
-    } else if (PyObject* value = PyDict_GetItemWithError(object, hashed_key.get())) {
-      return admit(value, guards().dict_item(source, hashed_key.get()));
-    } else if (PyErr_Occurred()) {
-      return {};
-    } else {
-      if (!PyDict_CheckExact(object) && Py_TYPE(object) != &PyODict_Type)
-        stop("a missing key of a dict subclass");
-      guards().require(source, CheckKind::Absent, hashed_key.get());
+    if (is_defaultdict_type(Py_TYPE(object))) {
+      if (PyObject* value = PyDict_GetItemWithError(object, own.get())) return Ref::borrow(value);
+      if (PyErr_Occurred()) return {};
+      Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
+      if (factory != Py_None) {
+        Ref value = call_positional(factory.get(), {});
+        if (!value || PyDict_SetItem(object, own.get(), value.get()) < 0) return {};
+        return value;
+      }
     }
-    PyErr_SetObject(PyExc_KeyError, key);
-    return {};
+    return Ref::steal(PyObject_GetItem(object, own.get()));
+  }
+  const Shadow* changed = source == kNoSource ? nullptr : shadow_of(object);
+  const bool sequence = PyList_Check(object) || is_deque_type(Py_TYPE(object));
+  if (sequence && source != kNoSource && (!PyList_Check(object) || (changed && changed->copy))) {
+    if (PySlice_Check(key)) return Ref::steal(PyObject_GetItem(materialize(object).get(), key));
+    // What is put behind a list leaves its other items where they are.
+    const Py_ssize_t index = PyLong_Check(key) ? PyLong_AsSsize_t(key) : -1;
+    PyErr_Clear();
+    const bool untouched = PyList_Check(object) && !changed->whole && !changed->emptied && index >= 0 &&
+                           index < PyList_GET_SIZE(object);
+    if (!untouched) {
+      Ref item = Ref::steal(PyObject_GetItem(known_length(object).copy.get(), key));
+      return item ? read_item(item.get()) : Ref();
+    }
   }
   if ((PyList_Check(object) || PyTuple_Check(object)) && source != kNoSource) {
     if (PyLong_Check(key) || PyIndex_Check(key)) {
+      if (changed && changed->emptied) {
+        PyErr_SetString(PyExc_IndexError, "list index out of range");
+        return {};
+      }
       const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
       Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
       if (index == -1 && PyErr_Occurred()) return {};
@@ -277,9 +199,17 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     Ref method = special_method(object, "__setitem__");
     return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
   }
-  if (is_external(object)) stop("writes to a container made before the call");
+  if (is_external(object)) {
+    Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
+    if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
+    stop(fmt::format("writes to an object of type {} made before the call", Py_TYPE(object)->tp_name));
+  }
   if (hashes_itself(key)) stop("writes a dict key that hashes itself");
-  return PyObject_SetItem(object, key, value) == 0;
+  const bool by_evaluator =
+      is_external(value) || is_generator(value) || has_python_special(value, "__iter__");
+  if (!PySlice_Check(key) || !by_evaluator) return PyObject_SetItem(object, key, value) == 0;
+  Ref items = drain(value);
+  return items && PyObject_SetItem(object, key, items.get()) == 0;
 }
 
 bool Evaluator::delete_item(PyObject* object, PyObject* key) {
@@ -287,7 +217,11 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     Ref method = special_method(object, "__delitem__");
     return method && call_positional(method.get(), {Ref::borrow(key)});
   }
-  if (is_external(object)) stop("deletes from a container made before the call");
+  if (is_external(object)) {
+    Arguments arguments{{Ref::borrow(key)}, {}};
+    if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);
+    stop(fmt::format("deletes from an object of type {} made before the call", Py_TYPE(object)->tp_name));
+  }
   return PyObject_DelItem(object, key) == 0;
 }
 
@@ -303,10 +237,8 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     const bool found = truth(result.get(), &error);
     return error ? -1 : found;
   }
-  if (PyDict_Check(container) && source != kNoSource) {
-    if (hashes_itself(item)) stop("looks up a dict key that hashes itself");
-    return contains_item(container, key_in(container, item).get());
-  }
+  if ((PyDict_Check(container) || PySet_Check(container)) && source != kNoSource)
+    return has_key(container, item);
   Ref copy = materialize(container);
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i) {
@@ -352,6 +284,7 @@ Ref Evaluator::get_iterator(PyObject* object) {
     return iterator;
   }
   Ref copy = materialize(object);
+  if (Shadow* s = shadow_of(object)) s->iterated = true;
   if (is_external(copy.get()) && !guards::is_constant(copy.get()) && !PyRange_Check(copy.get()) &&
       !PyType_Check(copy.get()) && !is_value_object(copy.get()))
     stop(fmt::format("iterates over an object of type {}", Py_TYPE(object)->tp_name));
@@ -462,7 +395,8 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
 }
 
 Ref Evaluator::drain(PyObject* iterable) {
-  Ref shallow = trace::is_trace_tensor(iterable) ? Ref::borrow(iterable) : materialize(iterable);
+  const bool as_it_is = trace::is_trace_tensor(iterable) || has_python_special(iterable, "__iter__");
+  Ref shallow = as_it_is ? Ref::borrow(iterable) : materialize(iterable);
   if (PyList_CheckExact(shallow.get()) || PyTuple_CheckExact(shallow.get()))
     return Ref::steal(PySequence_List(shallow.get()));
   Ref iterator = get_iterator(shallow.get());

@@ -1,40 +1,77 @@
-// Writes to what existed before the call: kept aside while evaluating, replayed when the segment has run.
+// Writes to what existed before the call: kept aside while evaluating, done when the segment has run.
 #include <algorithm>
 
 #include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/template_builder.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
+
+using guards::CheckKind;
+using guards::kNoSource;
+using guards::SourceKind;
 
 void Evaluator::require_open_effects() const {
   if (effects_are_final_) stop("a backward pass that changes objects");
 }
 
+std::optional<Ref> Shadow::find(PyObject* key) const {
+  PyObject* index = last_write ? PyDict_GetItem(last_write.get(), key) : nullptr;
+  if (!index) return std::nullopt;
+  return writes[PyLong_AsSize_t(index)].second;
+}
+
+void Shadow::write(PyObject* key, PyObject* value) {
+  written = true;
+  if (!last_write) last_write = Ref::steal(PyDict_New());
+  if (PyObject* index = PyDict_GetItem(last_write.get(), key)) {
+    Ref& last = writes[PyLong_AsSize_t(index)].second;
+    // What is written again after it was deleted stands behind everything else.
+    if (last || !value) {
+      last = Ref::borrow(value);
+      return;
+    }
+  }
+  PyDict_SetItem(last_write.get(), key, Ref::steal(PyLong_FromSize_t(writes.size())).get());
+  writes.emplace_back(Ref::borrow(key), Ref::borrow(value));
+}
+
+Shadow* Evaluator::shadow_of(PyObject* object) {
+  auto it = shadow_index_.find(object);
+  return it == shadow_index_.end() ? nullptr : &shadows_[it->second];
+}
+
+Shadow& Evaluator::shadow(PyObject* object) {
+  auto [it, inserted] = shadow_index_.try_emplace(object, shadows_.size());
+  if (inserted) shadows_.emplace_back().object = Ref::borrow(object);
+  return shadows_[it->second];
+}
+
+bool Evaluator::has_written() const {
+  return std::any_of(shadows_.begin(), shadows_.end(), [](const Shadow& s) { return s.written; });
+}
+
 void Evaluator::record_attribute_effect(PyObject* object, PyObject* name, PyObject* value) {
   require_open_effects();
-  auto [it, inserted] = effect_index_.try_emplace(object, attribute_effects_.size());
-  if (inserted) attribute_effects_.emplace_back(Ref::borrow(object), Overlay{});
-  Overlay& overlay = attribute_effects_[it->second].second;
-  auto last = std::find_if(overlay.rbegin(), overlay.rend(),
-                           [&](const auto& entry) { return guards::same_constant(entry.first.get(), name); });
-  // What is written again after it was deleted stands behind everything else.
-  if (last == overlay.rend() || (!last->second && value))
-    overlay.emplace_back(Ref::borrow(name), Ref::borrow(value));
-  else
-    last->second = Ref::borrow(value);
+  Shadow& s = shadow(object);
+  if (!s.copy) {
+    s.write(name, value);
+    return;
+  }
+  s.written = true;
+  if (value)
+    PyDict_SetItem(s.copy.get(), name, value);
+  else if (PyDict_Contains(s.copy.get(), name) == 1)
+    PyDict_DelItem(s.copy.get(), name);
 }
 
-std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name) const {
-  auto it = effect_index_.find(object);
-  if (it == effect_index_.end()) return std::nullopt;
-  const Overlay& overlay = attribute_effects_[it->second].second;
-  auto last = std::find_if(overlay.rbegin(), overlay.rend(),
-                           [&](const auto& entry) { return guards::same_constant(entry.first.get(), name); });
-  return last == overlay.rend() ? std::nullopt : std::optional<Ref>(last->second);
-}
-
-bool Evaluator::has_effects(PyObject* object) const {
-  return effect_index_.contains(object);
+std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name) {
+  Shadow* s = shadow_of(object);
+  if (!s) return std::nullopt;
+  if (s->copy) return Ref::borrow(PyDict_GetItem(s->copy.get(), name));
+  if (auto written = s->find(name)) return written;
+  return s->emptied ? std::optional<Ref>(Ref()) : std::nullopt;
 }
 
 Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
@@ -46,6 +83,191 @@ Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
 void Evaluator::record_global_effect(PyObject* globals, PyObject* name, PyObject* value) {
   sources_.emplace(globals, guards().pinned(globals));
   record_attribute_effect(globals, name, value);
+}
+
+// From what a region did to an object to what is to be done to it.
+class EffectBuilder {
+ public:
+  EffectBuilder(Evaluator& evaluator, TemplateBuilder& templates, const Shadow& shadow,
+                std::vector<Effect>& effects)
+      : evaluator_(evaluator), templates_(templates), shadow_(shadow), effects_(effects) {}
+
+  void build() {
+    PyObject* object = shadow_.object.get();
+    if (PyList_Check(object) || is_deque_type(Py_TYPE(object)))
+      sequence();
+    else if (PyAnySet_Check(object))
+      set();
+    else if (PyDict_Check(object) && shadow_.copy)
+      dict();
+    else
+      writes();
+  }
+
+ private:
+  Effect& add(EffectKind kind) {
+    Effect& effect = effects_.emplace_back();
+    effect.kind = kind;
+    effect.object = templates_.build(shadow_.object.get());
+    return effect;
+  }
+
+  void add_item(PyObject* key, PyObject* value) {
+    Effect& effect = add(value ? EffectKind::SetItem : EffectKind::DeleteItem);
+    effect.key = templates_.build(key);
+    effect.value = templates_.build(value);
+  }
+
+  static bool same(PyObject* a, PyObject* b) { return a == b || guards::same_constant(a, b); }
+
+  void writes() {
+    PyObject* object = shadow_.object.get();
+    if (shadow_.emptied) add(EffectKind::Clear);
+    for (const auto& [key, value] : shadow_.writes) {
+      if (!shadow_.emptied && is_needless(key.get(), value.get())) continue;
+      if (PyDict_Check(object)) {
+        add_item(key.get(), value.get());
+      } else if (PyCell_Check(object)) {
+        add(EffectKind::SetCell).value = templates_.build(value.get());
+      } else {
+        Effect& effect = add(value ? EffectKind::SetAttribute : EffectKind::DeleteAttribute);
+        effect.key = templates_.build(key.get());
+        effect.value = templates_.build(value.get());
+      }
+    }
+  }
+
+  // A write that puts back what is there, if what is there is guarded.
+  bool is_needless(PyObject* key, PyObject* value) {
+    PyObject* object = shadow_.object.get();
+    SourceId place = kNoSource;
+    PyObject* current = nullptr;
+    if (PyCell_Check(object)) {
+      current = PyCell_GET(object);
+      place = evaluator_.guards().derived(SourceKind::CellContents, evaluator_.source_of(object));
+    } else if (PyDict_Check(object) && guards::is_constant(key)) {
+      current = PyDict_GetItem(object, key);
+      place = evaluator_.guards().dict_item(evaluator_.source_of(object), key);
+    } else {
+      return false;
+    }
+    const auto once = std::count_if(shadow_.writes.begin(), shadow_.writes.end(), [&](const auto& write) {
+      return guards::same_constant(write.first.get(), key);
+    });
+    auto tensor = evaluator_.external_of_.find(value);
+    const bool unchanged =
+        current == value || (tensor != evaluator_.external_of_.end() && tensor->second == current);
+    return once == 1 && unchanged && evaluator_.admitted_.contains(place);
+  }
+
+  void dict() {
+    PyObject* copy = shadow_.copy.get();
+    if (shadow_.emptied) add(EffectKind::Clear);
+    const std::vector<Ref>& before = shadow_.before;
+    Ref places = Ref::steal(PyDict_New());
+    for (size_t i = 0; i < before.size(); i += 2)
+      PyDict_SetItem(places.get(), before[i].get(), Ref::steal(PyLong_FromSize_t(i)).get());
+    // Entries that were there all the time come first, in their order; others were put behind them.
+    std::vector<std::pair<PyObject*, PyObject*>> set, added;
+    std::vector<bool> kept(before.size());
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    size_t next = 0;
+    while (PyDict_Next(copy, &position, &key, &value)) {
+      PyObject* place = PyDict_GetItem(places.get(), key);
+      const size_t i = place ? PyLong_AsSize_t(place) : 0;
+      if (!place || !added.empty() || i < next || before[i] != key) {
+        added.emplace_back(key, value);
+        continue;
+      }
+      next = i + 2;
+      kept[i] = true;
+      if (!same(before[i + 1].get(), value)) set.emplace_back(key, value);
+    }
+    for (size_t i = 0; i < before.size(); i += 2)
+      if (!kept[i]) add_item(before[i].get(), nullptr);
+    for (const auto& [k, v] : set) add_item(k, v);
+    for (const auto& [k, v] : added) add_item(k, v);
+  }
+
+  void set() {
+    if (shadow_.emptied) add(EffectKind::Clear);
+    for (const auto& [item, value] : shadow_.writes)
+      add(value ? EffectKind::Add : EffectKind::Discard).key = templates_.build(item.get());
+  }
+
+  std::vector<Template> items(const std::vector<Ref>& now, size_t begin, size_t end) {
+    std::vector<Template> result;
+    for (size_t i = begin; i < end; ++i) result.push_back(evaluator_.build_item(templates_, now[i].get()));
+    return result;
+  }
+
+  void sequence() {
+    const bool list = PyList_Check(shadow_.object.get());
+    Ref fast = Ref::steal(shadow_.copy ? PySequence_List(shadow_.copy.get()) : PyList_New(0));
+    std::vector<Ref> now, before;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(fast.get()); ++i)
+      now.push_back(evaluator_.known_item(PyList_GET_ITEM(fast.get(), i)));
+    if (!shadow_.whole && !shadow_.emptied) {
+      if (!now.empty()) add(EffectKind::Extend).items = items(now, 0, now.size());
+      return;
+    }
+    for (const Ref& item : shadow_.before) before.push_back(evaluator_.known_item(item.get()));
+    if (shadow_.emptied && !list) {
+      add(EffectKind::Clear);
+      if (!now.empty()) add(EffectKind::Extend).items = items(now, 0, now.size());
+      return;
+    }
+    const auto equal = [](const Ref& a, const Ref& b) { return same(a.get(), b.get()); };
+    const size_t shorter = std::min(now.size(), before.size());
+    size_t head = 0, tail = 0;
+    while (head < shorter && equal(now[head], before[head])) ++head;
+    while (tail < shorter - head && equal(now[now.size() - 1 - tail], before[before.size() - 1 - tail]))
+      ++tail;
+    if (!shadow_.emptied && head == now.size() && head == before.size()) return;
+    if (list) {
+      Effect& effect = add(EffectKind::Slice);
+      effect.begin = static_cast<Py_ssize_t>(head);
+      effect.end = shadow_.emptied ? PY_SSIZE_T_MAX : static_cast<Py_ssize_t>(before.size() - tail);
+      effect.items = items(now, head, now.size() - tail);
+      return;
+    }
+    // The longest run of what was there that is still there, at one of its ends.
+    size_t left = 0, front = 0, run = head;
+    for (size_t from = 1; from < before.size() && before.size() - from > run; ++from) {
+      size_t length = 0;
+      while (from + length < before.size() && length < now.size() &&
+             equal(before[from + length], now[length]))
+        ++length;
+      if (length > run) left = from, front = 0, run = length;
+    }
+    for (size_t at = 1; at < now.size() && now.size() - at > run; ++at) {
+      size_t length = 0;
+      while (at + length < now.size() && length < before.size() && equal(now[at + length], before[length]))
+        ++length;
+      if (length > run) left = 0, front = at, run = length;
+    }
+    Effect& effect = add(EffectKind::Window);
+    effect.begin = static_cast<Py_ssize_t>(left);
+    effect.end = static_cast<Py_ssize_t>(before.size() - left - run);
+    effect.front = items(now, 0, front);
+    effect.items = items(now, front + run, now.size());
+  }
+
+  Evaluator& evaluator_;
+  TemplateBuilder& templates_;
+  const Shadow& shadow_;
+  std::vector<Effect>& effects_;
+};
+
+void Evaluator::build_effects(TemplateBuilder& templates) {
+  for (const Shadow& s : shadows_)
+    if (s.written) EffectBuilder(*this, templates, s, capture_->effects).build();
+}
+
+Template Evaluator::build_item(TemplateBuilder& templates, PyObject* item) {
+  auto unread = unread_items_.find(item);
+  return unread == unread_items_.end() ? templates.build(item) : templates.external(unread->second.source);
 }
 
 }  // namespace oxy::eval

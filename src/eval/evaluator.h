@@ -4,9 +4,8 @@
 // Every value is a real PyObject. Three kinds are told apart:
 //   - constants and immutable objects of C types: used as they are;
 //   - external objects, which existed before the call: registered in `sources_` when they are first read, so
-//   that
-//     what is read of them is guarded. They are never written: attribute writes go to an overlay and are
-//     replayed after the segment has run. External tensors never appear: `admit` puts their trace tensor in
+//     that what is read of them is guarded. They are never written: writes go to a shadow (shadow.h) and are
+//     done after the segment has run. External tensors never appear: `admit` puts their trace tensor in
 //     their place;
 //   - fresh objects, made while evaluating: changed for real, and rebuilt from a template at every run
 //   (template.h).
@@ -17,6 +16,7 @@
 
 #include <Python.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +32,7 @@
 #include "bytecode/instruction.h"
 #include "cpy/ref.h"
 #include "eval/capture.h"
+#include "eval/shadow.h"
 #include "eval/treatment.h"
 #include "guards/guard_set.h"
 #include "trace/recorder.h"
@@ -51,6 +52,7 @@ struct Break {
 // user's.
 struct Interrupted {};
 
+class TemplateBuilder;
 class TorchCallLog;
 
 struct Frame {
@@ -115,15 +117,25 @@ class Evaluator {
   Ref pin(PyObject* raw);                                  // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
 
-  // --- containers.cpp
-  // A fresh shallow copy, items admitted, of an external list, tuple, dict or set (guards its length or
-  // keys); anything else unchanged.
+  // --- external_containers.cpp
+  // The copy, items admitted, of an external list, deque, tuple, dict or set that stands for it (guards its
+  // length or keys): not to be written except by what writes to the container. Anything else unchanged.
   Ref materialize(PyObject* object);
+  Py_ssize_t size_of(PyObject* object);             // of an external list, deque, tuple, dict or set
+  int has_key(PyObject* container, PyObject* key);  // an external dict or set; -1: an error is set
+  Ref read_entry(PyObject* dict, PyObject* key);    // an external dict; null without an error: no such key
+  Ref read_entry_or_make(PyObject* dict, PyObject* key);  // null: an error is set, KeyError if there is none
+  // Value null: the entry, if there is one, is removed. Of a set the value says that the key is a member.
+  bool write_entry(PyObject* container, PyObject* key, PyObject* value);
+  // --- container_methods.cpp: what changes an external container, or looks at it by key
+  // Nothing: the method does neither.
+  std::optional<Ref> call_container_method(PyObject* self, std::string_view name, Arguments& arguments);
+
+  // --- containers.cpp
   // `object` with every external container below it materialised: safe to hand to C code that looks inside.
   // Throws Break if something below it cannot be shown to C code.
   Ref plain(PyObject* object, const char* what);
   bool truth(PyObject* object, bool* error);
-  Ref key_in(PyObject* dict, PyObject* key);
   Ref get_item(PyObject* object, PyObject* key);
   bool set_item(PyObject* object, PyObject* key, PyObject* value);
   bool delete_item(PyObject* object, PyObject* key);
@@ -183,11 +195,13 @@ class Evaluator {
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
-  int contains_item(PyObject* dict, PyObject* key);  // an external dict: -1 error, guards the answer
-  Ref get_item_c(PyObject* dict, PyObject* key);     // an external dict that has the key
-  bool set_external_item(PyObject* dict, PyObject* key, PyObject* value);
   // A tuple or frozenset among the constants of a code object: always the same object.
   bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
+  // --- number_arguments.cpp
+  Ref call_method(PyObject* object, const char* name, Arguments arguments);
+  // `self.name(*arguments)` with a tensor as the factor that is to be a number. Nothing: it has none.
+  std::optional<Ref> call_with_factor(PyObject* self, std::string_view name, const Arguments& arguments);
+  Ref call_foreach(std::string_view name, const Arguments& arguments);
   // --- treated_calls.cpp: callables that the user has marked
   Ref call_treated(const Treatment& treatment, PyObject* callable, const Arguments& arguments);
   Ref call_in_graph(PyObject* callable, const Arguments& arguments);
@@ -227,8 +241,8 @@ class Evaluator {
   // --- effects.cpp
   void record_attribute_effect(PyObject* object, PyObject* name, PyObject* value);
   // The overlay's value: nullopt if the attribute was not written; a null Ref if it was deleted.
-  std::optional<Ref> attribute_effect(PyObject* object, PyObject* name) const;
-  bool has_effects(PyObject* object) const;
+  std::optional<Ref> attribute_effect(PyObject* object, PyObject* name);
+  bool has_written() const;
   // A call that only tells the outside something (a log record): made for real after the segment has run.
   // None.
   Ref record_call_effect(PyObject* callable, Arguments arguments);
@@ -236,6 +250,7 @@ class Evaluator {
 
  private:
   friend class TemplateBuilder;
+  friend class EffectBuilder;
   void require_open_effects() const;
   Flow step(Frame& frame, const bytecode::Instruction& instruction);
   Flow step_call(Frame& frame, const bytecode::Instruction& instruction);
@@ -266,6 +281,28 @@ class Evaluator {
   void finish(const std::vector<Result>& results, EndKind end, int32_t offset);
   std::string line_text(const Frame& frame) const;
   void guard_identities();
+  Shadow* shadow_of(PyObject* object);
+  Shadow& shadow(PyObject* object);
+  Shadow& known_length(PyObject* object);
+  Shadow& whole_dict(PyObject* object);
+  Shadow& whole_set(PyObject* object);
+  Ref key_at_start(PyObject* key);
+  Ref admit_key(PyObject* key);
+  Ref own_key(PyObject* key);
+  bool had_key(PyObject* container, PyObject* key);
+  Ref known_item(PyObject* item) const;
+  Ref read_item(PyObject* item);
+  void read_items(PyObject* sequence);
+  PyObject* added_items(PyObject* object);
+  bool append_items(PyObject* object, PyObject* items);
+  void empty(PyObject* object);
+  std::optional<Ref> change_list(PyObject* self, std::string_view name, Arguments& arguments);
+  std::optional<Ref> change_dict(PyObject* self, std::string_view name, Arguments& arguments);
+  std::optional<Ref> change_set(PyObject* self, std::string_view name, Arguments& arguments);
+  Ref take_end(PyObject* dict, PyObject* key, bool last);
+  Ref call_on_copy(PyObject* copy, std::string_view name, Arguments arguments);
+  void build_effects(TemplateBuilder& templates);
+  Template build_item(TemplateBuilder& templates, PyObject* item);
   int32_t location(graph::Graph& graph);
   int32_t input_for(PyObject* trace);
 
@@ -300,10 +337,14 @@ class Evaluator {
   std::unordered_set<PyObject*> shown_;           // containers that plain() is inside of
   std::unordered_set<PyObject*> code_constants_;  // kept alive by their code
 
-  using Overlay =
-      std::vector<std::pair<Ref, Ref>>;  // name → value (null: deleted), in order of the first write
-  std::vector<std::pair<Ref, Overlay>> attribute_effects_;
-  std::unordered_map<PyObject*, size_t> effect_index_;
+  struct UnreadItem {
+    SourceId source;
+    Ref object;
+  };
+  std::deque<Shadow> shadows_;
+  std::unordered_map<PyObject*, size_t> shadow_index_;
+  std::unordered_map<PyObject*, UnreadItem> unread_items_;  // by the placeholder in a copy
+  std::unordered_map<PyObject*, Ref> immutable_copies_;     // of external tuples and frozensets
   std::vector<std::pair<Ref, Arguments>> call_effects_;
   std::unordered_map<std::string, int32_t> locations_;
   std::shared_ptr<AbandonedGenerators> abandoned_;

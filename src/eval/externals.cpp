@@ -78,21 +78,6 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
     return keep(raw);
   }
   guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(raw)));
-  if (PyAnySet_CheckExact(raw)) {
-    Ref copy = Ref::steal(PyFrozenSet_New(raw));
-    PyObject* item = nullptr;
-    Py_hash_t hash = 0;
-    Py_ssize_t position = 0;
-    while (_PySet_NextEntry(copy.get(), &position, &item, &hash))
-      if (!guards::is_constant(item)) {
-        copy.reset();
-        break;
-      }
-    if (copy)
-      guards().require(source, CheckKind::SetEqual, copy.get());
-    else
-      guards().require(source, CheckKind::Identity, raw);
-  }
   sources_.emplace(raw, source);
   return keep(raw);
 }
@@ -110,7 +95,8 @@ void Evaluator::compare_identity(PyObject* left, PyObject* right) {
 void Evaluator::guard_identities() {
   std::vector<SourceId> tensors;
   std::unordered_map<PyTypeObject*, std::vector<SourceId>> written;
-  for (const auto& [object, overlay] : attribute_effects_) written.try_emplace(Py_TYPE(object.get()));
+  for (const Shadow& shadow : shadows_)
+    if (shadow.written) written.try_emplace(Py_TYPE(shadow.object.get()));
   for (const auto& [object, source] : sources_) {
     if (trace::is_trace_tensor(object)) {
       tensors.push_back(source);

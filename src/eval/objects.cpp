@@ -118,6 +118,11 @@ bool is_dict_like(PyObject* object) {
   return type == &PyDict_Type || type == &PyODict_Type || is_defaultdict_type(type);
 }
 
+bool is_container(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
+         is_deque_type(Py_TYPE(object));
+}
+
 bool is_builtin_container(PyObject* object) {
   return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_CheckExact(object) ||
          is_dict_like(object);

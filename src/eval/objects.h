@@ -18,6 +18,8 @@ bool is_value_object(PyObject* object);
 bool is_enum_member(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
+// A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.
+bool is_container(PyObject* object);
 bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types
 bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.

@@ -100,8 +100,10 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
                  symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
-  if (in_place && is_external(left) && is_builtin_container(left) && !PyTuple_Check(left))
-    stop("changes a container made before the call");
+  if (in_place && is_external(left) && is_container(left)) {
+    Arguments arguments{{Ref::borrow(right)}, {}};
+    if (auto result = call_container_method(left, entry.in_place, arguments)) return std::move(*result);
+  }
   auto shallow = [&](PyObject* object) -> Ref {
     if (is_coroutine(object)) stop("an operator is given a coroutine");
     if (is_generator(object)) {
@@ -144,6 +146,8 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
       return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
     }
   }
+  for (PyObject* operand : {left, right})
+    if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");
   if (is_builtin_container(left) && is_builtin_container(right)) {
     Ref a = materialize(left), b = materialize(right);
     const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
@@ -217,7 +221,8 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
     Ref method = special_method(value, name);
     return method ? call_positional(method.get(), {}) : Ref();
   }
-  if (is_builtin_container(value)) {
+  if (is_builtin_container(value) &&
+      (!is_external(value) || !PyDict_Check(value) || PyDict_CheckExact(value))) {
     Ref copy = plain(value, "repr");
     return torch_result(
         *this, [&] { return Ref::steal(repr ? PyObject_Repr(copy.get()) : PyObject_Str(copy.get())); });

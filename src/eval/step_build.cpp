@@ -49,11 +49,13 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     stack.resize(stack.size() - n);
     return items;
   };
-  // The container that the instruction adds to.
-  auto container = [&]() {
-    PyObject* object = stack[stack.size() - count].get();
-    if (is_external(object)) stop("adds to a container made before the captured region");
-    return object;
+  auto container = [&]() { return stack[stack.size() - count].get(); };
+  // Adds to a container that was begun before the region.
+  auto add_to_external = [&](const char* method, Ref value) {
+    Arguments arguments{{std::move(value)}, {}};
+    auto done = call_container_method(container(), method, arguments);
+    if (!done) stop("adds to a container made before the captured region");
+    return *done ? Flow::Next : Flow::Raised;
   };
   switch (in.op) {
     case Op::BuildTuple:
@@ -108,10 +110,12 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::ListAppend: {
       Ref item = pop(frame);
+      if (is_external(container())) return add_to_external("append", std::move(item));
       return PyList_Append(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
     }
     case Op::SetAdd: {
       Ref item = pop(frame);
+      if (is_external(container())) return add_to_external("add", std::move(item));
       if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
       return PySet_Add(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
     }
@@ -121,6 +125,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::ListExtend: {
       Ref iterable = pop(frame);
+      if (is_external(container())) return add_to_external("extend", std::move(iterable));
       Ref items = drain(iterable.get());
       if (!items) return Flow::Raised;
       PyObject* list = container();
@@ -130,6 +135,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::SetUpdate: {
       Ref iterable = pop(frame);
+      if (is_external(container())) return add_to_external("update", std::move(iterable));
       Ref items = drain(iterable.get());
       if (!items) return Flow::Raised;
       require_plain_hashes(items.get());
@@ -155,6 +161,10 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
         copy = std::move(merged);
       }
       PyObject* dict = container();
+      if (is_external(dict)) {
+        if (in.op == Op::DictMerge) stop("merges into a dict made before the captured region");
+        return add_to_external("update", std::move(copy));
+      }
       if (in.op == Op::DictMerge) {
         PyObject* key = nullptr;
         Py_ssize_t position = 0;
@@ -169,7 +179,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::ListToTuple: {
       Ref list = pop(frame);
-      return push(Ref::steal(PyList_AsTuple(list.get())));
+      return push(Ref::steal(PyList_AsTuple(materialize(list.get()).get())));
     }
     case Op::UnpackSequence:
     case Op::UnpackEx: {

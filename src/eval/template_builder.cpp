@@ -201,6 +201,7 @@ Template TemplateBuilder::build(PyObject* object) {
     return with_items(ObjectKind::Cell, nullptr, [&](std::vector<Template>& items) {
       if (PyCell_GET(object)) items.push_back(build(PyCell_GET(object)));
     });
+  if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return view(object);
   if (is_builtin_iterator(object) || is_reducible(object)) return reduced(object);
   return instance(object);
 }
@@ -211,6 +212,21 @@ bool TemplateBuilder::shares_objects(PyObject* dict) const {
   while (dict && PyDict_Next(dict, &position, &key, &value))
     if (!PyTuple_CheckExact(value) && objects_.contains(value)) return true;
   return false;
+}
+
+// keys(), values() or items() of a dict: it shows the dict as it is at any time.
+Template TemplateBuilder::view(PyObject* object) {
+  PyObject* dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+  auto copied = evaluator_.copies_.find(dict);
+  PyObject* real = copied == evaluator_.copies_.end() ? dict : copied->second.get();
+  const char* name = PyDictKeys_Check(object) ? "keys" : PyDictValues_Check(object) ? "values" : "items";
+  const int32_t index = reserve(object, ObjectKind::Reduced);
+  auto* type = reinterpret_cast<PyObject*>(native_base(Py_TYPE(real)));
+  Ref method = Ref::steal(PyObject_GetAttrString(type, name)), args = Ref::steal(PyTuple_Pack(1, dict));
+  keep_alive_.push_back(args);
+  std::vector<Template> items = {constant(method.get()), build(args.get())};
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  return {TemplateKind::Object, index, {}};
 }
 
 // Its __reduce__ gives a list of what remains: an iterator that does not see changes of the container.
@@ -254,6 +270,13 @@ Template TemplateBuilder::reduced(PyObject* object) {
         fmt::format("an iterator of type {} outlives the captured region", Py_TYPE(object)->tp_name));
   }
   keep_alive_.push_back(parts);
+  // One over a deque does not tell that the deque has changed until it is asked for an item.
+  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("_collections._deque")) {
+    const Ref item = Ref::steal(Py_TYPE(object)->tp_iternext(object));
+    const bool changed = !item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration);
+    PyErr_Clear();
+    if (changed) evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
+  }
   const int32_t index = reserve(object, ObjectKind::Reduced);
   std::vector<Template> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)

@@ -23,6 +23,7 @@ class TemplateBuilder {
   Template constant(PyObject* object);
   int32_t reserve(PyObject* object, ObjectKind kind, PyObject* type = nullptr);
   Template instance(PyObject* object);
+  Template view(PyObject* object);
   Template container_iterator(PyObject* object);
   Template reduced(PyObject* object);
   Template generator(PyObject* object);

@@ -23,6 +23,16 @@ bool has_order(PyObject* set, PyObject* items) {
   return true;
 }
 
+bool has_table(PyObject* set, Py_ssize_t mask) {
+  auto* table = reinterpret_cast<PySetObject*>(set);
+  return table->mask == mask && table->fill == table->used;
+}
+
+int64_t limit_of(PyObject* deque) {
+  cpy::Ref limit = cpy::Ref::steal(PyObject_GetAttrString(deque, "maxlen"));
+  return !limit || limit == Py_None ? -1 : PyLong_AsSsize_t(limit.get());
+}
+
 // How a check reads between the place and what it is compared with.
 const char* relation(CheckKind kind) {
   switch (kind) {
@@ -43,6 +53,8 @@ const char* relation(CheckKind kind) {
       return "set ==";
     case CheckKind::SetOrder:
       return "in order ==";
+    case CheckKind::DequeLimit:
+      return "has the same maxlen";
     case CheckKind::Tensor:
       return "tensor";
     case CheckKind::Unbound:
@@ -64,7 +76,7 @@ Py_ssize_t length_of(PyObject* value) {
   if (PyTuple_Check(value)) return PyTuple_GET_SIZE(value);
   if (PyDict_Check(value)) return PyDict_GET_SIZE(value);
   if (PyAnySet_Check(value)) return PySet_GET_SIZE(value);
-  return -1;
+  return is_deque(value) ? PyObject_Size(value) : -1;
 }
 
 bool same_constant_or_object(PyObject* a, PyObject* b) {
@@ -226,7 +238,10 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
     case CheckKind::SetEqual:
       return PyAnySet_Check(value) && PyObject_RichCompareBool(value, object, Py_EQ) == 1;
     case CheckKind::SetOrder:
-      return PyAnySet_Check(value) && has_order(value, object);
+      return PyAnySet_Check(value) && has_order(value, object) &&
+             (check.number == 0 || has_table(value, check.number));
+    case CheckKind::DequeLimit:
+      return is_deque(value) && limit_of(value) == check.number;
     case CheckKind::Tensor:
       return THPVariable_Check(value) &&
              tensors_[static_cast<size_t>(check.number)].matches(THPVariable_Unpack(value));
@@ -458,6 +473,7 @@ std::string GuardSet::describe(SourceId id) const {
       return fmt::format("{}[{}]", base, text(source.key.get()));
     case SourceKind::ListItem:
     case SourceKind::TupleItem:
+    case SourceKind::DequeItem:
       return fmt::format("{}[{}]", base, source.index);
     case SourceKind::CellContents:
       return base + ".cell_contents";
@@ -477,6 +493,8 @@ std::string GuardSet::describe(SourceId id) const {
       return base + ".get()";
     case SourceKind::WeakReferent:
       return base + "()";
+    case SourceKind::SetMember:
+      return fmt::format("{} in {}", text(source.key.get()), base);
   }
   return "?";
 }

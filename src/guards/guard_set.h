@@ -30,14 +30,16 @@ enum class CheckKind : uint8_t {
   Equal,   // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
            // and NaN by their bits)
   Length,  // len of a list, tuple, dict or set is `number`
-  DictKeys,         // the keys, in order, are those of the tuple `object`
-  Absent,           // the dict has no key `object`
-  SetEqual,         // a set of constants equal to the frozenset `object`
-  SetOrder,         // iterating over the set gives the items of the tuple `object`: constants, in that order
-  Tensor,           // fits tensor guard `number`
-  Same,             // is the same object as source `number`, which was added before this one
-  Unbound,          // the location holds nothing
-  Present,          // the location holds something
+  DictKeys,    // the keys, in order, are those of the tuple `object`
+  Absent,      // the dict has no key `object`
+  SetEqual,    // a set of constants equal to the frozenset `object`
+  SetOrder,    // iterating over the set gives the items of the tuple `object`: constants, in that order; if
+               // `number` is not 0, its table has that mask and no places of removed items
+  DequeLimit,  // the maxlen of a deque is `number` (-1: None)
+  Tensor,      // fits tensor guard `number`
+  Same,        // is the same object as source `number`, which was added before this one
+  Unbound,     // the location holds nothing
+  Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
 };
 

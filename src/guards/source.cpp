@@ -1,8 +1,14 @@
 #include "guards/source.h"
 
+#include <cstring>
+
 #include "cpy/object_dict.h"
 
 namespace oxy::guards {
+
+bool is_deque(PyObject* object) {
+  return std::strcmp(Py_TYPE(object)->tp_name, "collections.deque") == 0;
+}
 
 PyObject* read(const Source& source, PyObject* base) {
   switch (source.kind) {
@@ -57,6 +63,17 @@ PyObject* read(const Source& source, PyObject* base) {
     }
     case SourceKind::WeakReferent:
       return PyWeakref_CheckRef(base) ? PyWeakref_GET_OBJECT(base) : nullptr;
+    case SourceKind::DequeItem: {
+      if (!is_deque(base) || source.index >= PyObject_Size(base)) return nullptr;
+      PyObject* item = PySequence_GetItem(base, source.index);
+      Py_XDECREF(item);  // the deque still holds it
+      return item;
+    }
+    case SourceKind::SetMember: {
+      const int found = PyAnySet_Check(base) ? PySet_Contains(base, source.key.get()) : 0;
+      if (found < 0) PyErr_Clear();
+      return found == 1 ? source.key.get() : nullptr;
+    }
   }
   return nullptr;
 }

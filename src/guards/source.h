@@ -32,6 +32,8 @@ enum class SourceKind : uint8_t {
   Member,           // the C member (slot) that the member descriptor `key` names
   ContextVariable,  // the value of the context variable
   WeakReferent,     // what the weak reference refers to; None if that is gone
+  DequeItem,        // base[index], base a deque
+  SetMember,        // the `key` itself if the set has it
 };
 
 struct Source {
@@ -40,6 +42,9 @@ struct Source {
   int32_t index = -1;
   cpy::Ref key;
 };
+
+// Exactly a deque, not an object of a subclass.
+bool is_deque(PyObject* object);
 
 // The value now (borrowed, kept alive by the base), or null if there is none. Never runs Python code and
 // leaves no exception set.

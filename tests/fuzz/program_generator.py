@@ -184,7 +184,7 @@ class Generator:
 
     def body(self, parameters, size, mode="function"):
         self.scope, self.statements = Scope(parameters), 0
-        lines = ["    global COUNT"]
+        lines = ["    global COUNT, LOG, TABLE, SEEN"]
         for _ in range(size):
             lines += self.statement(1, 3, mode)
             if mode in templates.SUSPENDING and self.random.random() < 0.6:

@@ -17,6 +17,7 @@ import torch
 
 import oxyfuel
 
+GLOBALS = ("COUNT", "LOG", "TABLE", "STATE", "SEEN", "RECENT", "GROUPS", "ORDER", "COUNTS", "stored_error")
 ADDRESS = re.compile(r"0x[0-9a-f]*")
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), torch.dtype, torch.device, torch.Size, range)
 
@@ -147,7 +148,7 @@ def run(program, compile, filename):
             except Exception as error:
                 outcome = ("raised", describer.describe(error))
             observed.append((call, outcome, ("arguments", [describer.describe(arg) for arg in args]),
-                             ("globals", [(name, describer.describe(namespace[name])) for name in ("COUNT", "LOG", "TABLE", "STATE", "stored_error")]),
+                             ("globals", [(name, describer.describe(namespace[name])) for name in GLOBALS]),
                              ("modes", torch.is_grad_enabled())))
     return observed + [("printed", ADDRESS.sub("0x", printed.getvalue()))]
 

@@ -90,7 +90,7 @@ EXPRESSIONS = {
         "$tensor.sum() + torch.zeros(3)", "next(iter([$tensor]))", "[$tensor, $tensor][0]", "{'t': $tensor}['t']", "torch.nn.functional.relu($tensor)", "model($tensor)",
     ],
     "obj": ["Node($int)", "Node($int, $list)", "Node.make($int)", "Record($int)", "Slotted($int)", "Ordered($int)", "Dynamic($int)", "Child($int)", "Described($int)"],
-    "none": ["print($int, $str)", "LOG.append($any)", "$list.append($int)", "$list.sort()", "$dict.update(a=$int)", "$list.extend($list)", "store($int)"],
+    "none": ["print($int, $str)", "LOG.append($any)", "SEEN.add($int)", "RECENT.append($any)", "$list.append($int)", "$list.sort()", "$dict.update(a=$int)", "$list.extend($list)", "store($int)"],
     "mixed": ["[$any, $any]", "[$v_any, $v_any]", "[[$v_any], $v_any]", "list($v_mixed)", "$v_mixed + [$any]", "{'m': $v_mixed}['m']", "[$v_list, $v_list]"],
     "point": ["Point($int, $int)", "Point(y=$int, x=$int)", "$v_point._replace(x=$int)", "Point(*[$int, $int])"],
     "ordered": ["collections.OrderedDict(b=$int, a=$int)", "collections.defaultdict(list, a=[$int])", "collections.Counter($str)", "collections.deque($list, maxlen=5)",
@@ -116,6 +116,15 @@ SIMPLE = [
     "$s_func = functools.partial(swap, $int)", "$s_func = lambda p: p + $v_int", "$s_func = $v_obj.bump", "$s_func = memo", "$s_any = $v_func($any)", "$s_list.append($v_list)",
     "$s_bool = $v_any is $v_any", "$s_bool = $v_list is $v_list", "$s_str = repr($v_any)[:30]", "torch.manual_seed(0); $s_tensor = torch.rand(3).round()", "$s_iter = iter($v_dict)",
     "$s_any = $v_dict.keys()", "$s_any = $v_dict.items()", "$s_any = slice($int, $int)", "$s_int = dispatch($any)", "$s_any = type($v_any)", "vars($v_obj)['late'] = $int",
+    "SEEN.add($int)", "SEEN.discard($int)", "SEEN |= {$int}", "SEEN.update($list)", "$s_bool = $int in SEEN", "$s_int = len(SEEN)", "$s_list = sorted(SEEN)", "SEEN.remove($int)",
+    "RECENT.append($any)", "RECENT.append($int)", "RECENT.appendleft($int)", "$s_any = RECENT.pop()", "$s_any = RECENT.popleft()", "$s_int = len(RECENT)", "RECENT.extend($list)",
+    "$s_any = RECENT[0]", "RECENT.rotate($int % 3)", "RECENT[-1] = $any", "$s_list = list(RECENT)[:1] * 0", "GROUPS[$str].append($any)", "GROUPS[$int].append($int)",
+    "$s_int = len(GROUPS)", "GROUPS.pop($str, None)", "$s_any = GROUPS.get($str)", "$s_bool = $str in GROUPS", "GROUPS.setdefault($str, $list)", "ORDER[$str] = $any",
+    "ORDER.move_to_end($str)", "ORDER.move_to_end($str, last=False)", "$s_any = ORDER.popitem($bool)", "del ORDER[$str]", "$s_list = [len(k) for k in ORDER]", "ORDER.update($dict)",
+    "LOG.pop()", "LOG[0] = $any", "LOG[-1:] = $list", "del LOG[0]", "LOG.insert($int, $str)", "LOG.reverse()", "LOG.clear()", "LOG += $list", "$s_int = len(LOG) + len(TABLE)",
+    "$s_mixed = [LOG, TABLE]", "TABLE.setdefault($str, []).append($any)", "TABLE.update($dict)", "TABLE.clear()", "TABLE.pop($str)", "$s_any = TABLE.popitem()", "TABLE |= $dict",
+    "$s_any = TABLE.keys()", "$s_list = [len(str(k)) for k in TABLE]", "TABLE[$tensor] = $int", "TABLE[($int, $str)] = $any", "$s_list = list(map(len, ORDER.values())) if 0 else $list",
+    "$s_bool = LOG is $v_any", "TABLE['log'] = LOG", "LOG.append(TABLE)", "$s_str = repr(SEEN)[:20]", "COUNTS[$str] += $int", "COUNTS['n'] += 1", "$s_int = COUNTS[$str]",
 ]
 
 RAISING = [
@@ -156,6 +165,8 @@ COMPOUND = [
 ]
 
 COMPOUND += [
+    "for $s_any in ORDER:\n    $loop", "for $s_any in RECENT:\n    $loop", "for $s_any in list(TABLE.items()):\n    $loop", "for $s_any in LOG[:2]:\n    $loop",
+    "for $s_any in TABLE.values():\n    $loop", "if $int not in SEEN:\n    SEEN.add($int)\n    $block",
     "with swallowing(ValueError, KeyError, TypeError) as $s_int:\n    $danger", "with managed($int) as $s_int, swallowing(Exception):\n    $danger",
     "with translating():\n    $block", "with swallowing(Exception), translating() as $s_any:\n    $danger",
     "with contextlib.ExitStack() as $new:\n    $s_int = $new.enter_context(managed($int))\n    $new.push(lambda kind, *rest: LOG.append(kind))\n    $block",
@@ -180,6 +191,8 @@ import collections, contextlib, copy, dataclasses, enum, functools, itertools, m
 import torch
 
 COUNT, LOG, TABLE = 0, [], {'a': 1}
+SEEN, RECENT, GROUPS = {1, 2}, collections.deque([1, 2], maxlen=4), collections.defaultdict(list, a=[1])
+ORDER, COUNTS = collections.OrderedDict(a=1, bc=2, xyz=3), collections.Counter('ab')
 stored_error = LookupError("kept")
 
 def lines(error):

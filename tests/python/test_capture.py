@@ -1,5 +1,6 @@
 """What user functions may do inside a compiled function: calls, closures, arguments, the torch API."""
 
+import importlib.metadata
 import math
 import pickle
 
@@ -319,6 +320,32 @@ def test_two_functions_share_a_helper(compile):
 
     f, g = compile(lambda x: helper(x, 1)), compile(lambda x: helper(x, 2) * 2)
     return f(x23()), g(x23()), f(x23()), g(f(x23()))
+
+
+@program(whole=True)
+def test_conditions_and_versions(compile):
+    @compile
+    def f(x):
+        torch._check(x.shape[0] == 2, lambda: "two rows")
+        torch._check_value(x.dim() == 2)
+        try:
+            importlib.metadata.version("no distribution has this name")
+        except importlib.metadata.PackageNotFoundError:
+            return x + len(importlib.metadata.version("torch"))
+
+    return f(x23())
+
+
+@program()
+def test_conditions_that_do_not_hold(compile):
+    @compile
+    def f(x):
+        try:
+            torch._check(x.shape[0] == 3, lambda: "three rows")
+        except RuntimeError as error:
+            return x + 1, str(error)
+
+    return f(x23())
 
 
 @program()

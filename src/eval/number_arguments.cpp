@@ -1,0 +1,135 @@
+// Calls of torch that want numbers where the program has tensors that are known only when the graph runs, and
+// calls on lists of tensors: made of calls of the methods of tensors.
+#include <fmt/format.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <array>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+namespace {
+
+// Methods with a factor that must be a number, and what that is called.
+struct Factor {
+  std::string_view method;
+  const char* keyword;
+};
+
+constexpr std::array<Factor, 8> kFactors = {{{"add", "alpha"},
+                                             {"add_", "alpha"},
+                                             {"sub", "alpha"},
+                                             {"sub_", "alpha"},
+                                             {"addcdiv", "value"},
+                                             {"addcdiv_", "value"},
+                                             {"addcmul", "value"},
+                                             {"addcmul_", "value"}}};
+
+bool is_floating_tensor(PyObject* object) {
+  return trace::is_trace_tensor(object) && at::isFloatingType(THPVariable_Unpack(object).scalar_type());
+}
+
+bool named(PyObject* name, const char* text) {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+bool is_list(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object);
+}
+
+}  // namespace
+
+Ref Evaluator::call_method(PyObject* object, const char* name, Arguments arguments) {
+  Ref method = get_attribute(object, Ref::steal(PyUnicode_InternFromString(name)).get());
+  return method ? call(method.get(), std::move(arguments)) : Ref();
+}
+
+std::optional<Ref> Evaluator::call_with_factor(PyObject* self, std::string_view name,
+                                               const Arguments& arguments) {
+  const auto entry = std::find_if(kFactors.begin(), kFactors.end(),
+                                  [&](const Factor& factor) { return factor.method == name; });
+  if (entry == kFactors.end() || arguments.keywords.size() != 1 ||
+      !named(arguments.keywords[0].first.get(), entry->keyword))
+    return std::nullopt;
+  PyObject* factor = arguments.keywords[0].second.get();
+  const bool division = name.starts_with("addcdiv"), product = name.starts_with("addcmul");
+  const auto& given = arguments.positional;
+  if (given.size() != (division || product ? 2 : 1) || !is_floating_tensor(self) ||
+      !is_floating_tensor(factor) || !std::all_of(given.begin(), given.end(), [](const Ref& value) {
+        return is_floating_tensor(value.get());
+      }))
+    return std::nullopt;
+  if (THPVariable_Unpack(factor).dim() != 0) return std::nullopt;
+  // As a number it takes no part in autograd, and what has no dimensions none in the choice of a type.
+  Ref number = call_method(factor, "detach", {});
+  Ref term = number ? call_method(given[0].get(), "mul", {{number}, {}}) : Ref();
+  if (term && (division || product))
+    term = call_method(term.get(), division ? "div" : "mul", {{given[1]}, {}});
+  if (!term) return Ref();
+  std::string method = name.starts_with("sub") ? "sub" : "add";
+  if (name.ends_with('_')) method += '_';
+  return call_method(self, method.c_str(), {{term}, {}});
+}
+
+// torch._foreach_name(...), which is the method on each tensor.
+Ref Evaluator::call_foreach(std::string_view name, const Arguments& arguments) {
+  const auto unusual = [&]() { stop(fmt::format("calls torch._foreach_{}() with unusual arguments", name)); };
+  const bool in_place = name.ends_with('_');
+  const std::string_view base = in_place ? name.substr(0, name.size() - 1) : name;
+  std::vector<Ref> given;
+  for (const Ref& value : arguments.positional)
+    given.push_back(is_list(value.get()) ? materialize(value.get()) : value);
+  if (given.empty()) unusual();
+  const bool of_number = base == "pow" && !is_list(given[0].get()) && given.size() == 2;
+  PyObject* tensors = given[of_number ? 1 : 0].get();
+  if (!is_list(tensors) || PySequence_Fast_GET_SIZE(tensors) == 0) unusual();
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(tensors);
+  for (const Ref& value : given)
+    if (is_list(value.get()) && PySequence_Fast_GET_SIZE(value.get()) != count) unusual();
+  const bool three = base == "addcdiv" || base == "addcmul";
+  const auto part = [&](PyObject* value, Py_ssize_t i) -> Ref {
+    if (is_list(value)) return Ref::borrow(PySequence_Fast_GET_ITEM(value, i));
+    const bool stacked = three && trace::is_trace_tensor(value) && THPVariable_Unpack(value).dim() == 1;
+    return stacked ? get_item(value, Ref::steal(PyLong_FromSsize_t(i)).get()) : Ref::borrow(value);
+  };
+  std::string method(name);
+  if (base == "maximum") method = in_place ? "clamp_min_" : "clamp_min";
+  if (base == "minimum") method = in_place ? "clamp_max_" : "clamp_max";
+  Ref results = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Arguments one;
+    for (size_t k = 1; k < given.size(); ++k) one.positional.push_back(part(given[k].get(), i));
+    for (const auto& [key, value] : arguments.keywords) {
+      const bool factor = three && (named(key.get(), "value") || named(key.get(), "scalars"));
+      if (!factor && !named(key.get(), "alpha") && !named(key.get(), "non_blocking") && base != "norm")
+        unusual();
+      Ref name_of_factor = Ref::steal(PyUnicode_InternFromString("value"));
+      one.keywords.emplace_back(factor ? name_of_factor : key, part(value.get(), i));
+    }
+    if (three && one.positional.size() == 3) {
+      one.keywords.emplace_back(Ref::steal(PyUnicode_InternFromString("value")), one.positional.back());
+      one.positional.pop_back();
+    }
+    Ref tensor = Ref::borrow(PySequence_Fast_GET_ITEM(tensors, i)), result;
+    if (!trace::is_trace_tensor(tensor.get())) unusual();
+    if (base == "norm") {
+      one.positional.insert(one.positional.begin(), tensor);
+      result = call(well_known("torch.linalg", "vector_norm"), std::move(one));
+    } else if (of_number) {
+      result = call(well_known("torch", "pow"), {{given[0], tensor}, {}});
+    } else {
+      Ref key = Ref::steal(PyUnicode_InternFromString(method.c_str()));
+      if (!_PyType_Lookup(Py_TYPE(tensor.get()), key.get())) unusual();
+      result = call_method(tensor.get(), method.c_str(), std::move(one));
+    }
+    if (!result) return {};
+    PyList_Append(results.get(), result.get());
+  }
+  return in_place ? arguments.positional[0] : Ref::steal(PyList_AsTuple(results.get()));
+}
+
+}  // namespace oxy::eval
