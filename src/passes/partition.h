@@ -2,8 +2,8 @@
 //
 // What the backward graph needs is saved or computed again, whichever moves fewer bytes: a minimum cut over
 // the values between the forward pass and the gradients (PyTorch 2 paper, section 5 "min-cut"). Only cheap
-// operators are computed again (ops::is_cheap), not products and reductions, unless a memory budget asks for it;
-// never random numbers.
+// operators are computed again (ops::is_cheap), not products and reductions, unless a memory budget asks for
+// it; never random numbers.
 #pragma once
 
 #include <vector>
