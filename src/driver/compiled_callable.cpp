@@ -161,6 +161,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
+    if (entries_.front().positional == positional)
+      varying_.learn(entries_.front().entry->changed_float(roots, state));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
@@ -182,13 +184,15 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   try {
     const hook::HookPause pause;  // capture may run Python code
     std::unique_ptr<eval::Capture> capture;
-    {
+    for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
-      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend)});
+      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
+                                 .varying_floats = options_->custom_backend ? nullptr : varying_.get()});
       try {
         capture = evaluator.capture_call(roots, kwnames);
         capture->guards.freeze(roots);
       } catch (const eval::Break& stop) {
+        if ((again = stop.is_of_varying_float() && varying_.give_up())) continue;
         is_break = true;
         reason = stop.reason;
         hint = stop.hint;

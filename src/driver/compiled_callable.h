@@ -11,6 +11,7 @@
 
 #include "cpy/ref.h"
 #include "driver/entry.h"
+#include "driver/varying_places.h"
 
 namespace oxy::driver {
 
@@ -57,6 +58,7 @@ class CompiledCallable {
   bool is_full_ = false;               // compiled as often as it may be: calls that fit no entry run in eager
   int compiles_ = 0;
   bool compiling_ = false;
+  VaryingPlaces varying_;
 };
 
 // Forgets every compiled segment of the process; callables compile anew at their next call.

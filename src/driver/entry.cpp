@@ -1,6 +1,7 @@
 #include "driver/entry.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/COW.h>
 #include <pybind11/gil.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -90,8 +91,11 @@ Region Entry::describe() const {
 std::vector<at::Tensor> Entry::inputs() const {
   std::vector<at::Tensor> tensors;
   tensors.reserve(capture_->inputs.size());
-  for (guards::SourceId source : capture_->inputs)
-    tensors.push_back(THPVariable_Unpack(capture_->guards.value(source)));
+  for (guards::SourceId source : capture_->inputs) {
+    PyObject* value = capture_->guards.value(source);
+    tensors.push_back(PyFloat_CheckExact(value) ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
+                                                : THPVariable_Unpack(value));
+  }
   return tensors;
 }
 
@@ -104,8 +108,10 @@ bool Entry::writes_shared_memory() const {
   if (written_.empty()) return false;
   std::vector<std::pair<const void*, bool>> memory;  // and whether it is written
   memory.reserve(capture_->inputs.size());
-  for (guards::SourceId source : capture_->inputs)
-    memory.emplace_back(memory_of(THPVariable_Unpack(capture_->guards.value(source))), false);
+  for (guards::SourceId source : capture_->inputs) {
+    PyObject* value = capture_->guards.value(source);
+    memory.emplace_back(PyFloat_CheckExact(value) ? nullptr : memory_of(THPVariable_Unpack(value)), false);
+  }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
   std::sort(memory.begin(), memory.end());
   return std::adjacent_find(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
@@ -124,6 +130,10 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
   return reason.empty() && writes_shared_memory()
              ? "an argument that is written to shares memory with another one"
              : reason;
+}
+
+std::string Entry::changed_float(std::span<PyObject* const> roots, const GlobalState& state) {
+  return state == state_ ? capture_->guards.changed_float(roots) : "";
 }
 
 std::optional<std::vector<Ref>> Entry::run() {

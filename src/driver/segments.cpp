@@ -19,6 +19,7 @@
 #include "driver/metrics.h"
 #include "driver/regions.h"
 #include "driver/stance.h"
+#include "driver/varying_places.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
@@ -38,6 +39,7 @@ struct Segment {
   int compiles = 0;
   std::map<std::string, int> changes;  // places that recompiled it because they held another constant
   std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
+  VaryingPlaces varying_floats;        // those of floats, inputs of the graph from the first change on
 };
 
 constexpr int kChangesOfVarying = 2;
@@ -207,6 +209,7 @@ class Runner : public hook::SegmentRunner {
     }
     if (!segment.entries.empty()) {
       ++metrics().recompiles;
+      segment.varying_floats.learn(segment.entries.back()->changed_float(roots, global_state));
       const std::string reason = segment.entries.back()->explain_failure(roots, global_state);
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
@@ -231,12 +234,18 @@ class Runner : public hook::SegmentRunner {
       bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
-        eval::Evaluator evaluator({.torch_program = static_cast<bool>(options.custom_backend)});
+        eval::Evaluator evaluator(
+            {.torch_program = static_cast<bool>(options.custom_backend),
+             .varying_floats = options.custom_backend ? nullptr : segment.varying_floats.get()});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
           told_that_it_compiles = evaluator.told_that_it_compiles();
         } catch (const eval::Break& stop) {
           PyErr_Clear();
+          if (stop.is_of_varying_float() && segment.varying_floats.give_up()) {
+            --attempt;
+            continue;
+          }
           count_break(stop.reason, stop.hint, evaluator.stack_lines());
           segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, evaluator.stack_lines()};
           if (attempt == 1) break;

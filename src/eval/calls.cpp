@@ -14,6 +14,7 @@
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
+#include "eval/varying_float.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -62,6 +63,14 @@ Ref Evaluator::call_positional(PyObject* callable, std::vector<Ref> positional) 
 }
 
 Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
+  const auto varies = [](const Ref& value) { return is_varying_float(value.get()); };
+  if (std::ranges::any_of(arguments.positional, varies) ||
+      std::ranges::any_of(arguments.keywords, [&](const auto& keyword) { return varies(keyword.second); })) {
+    Arguments constants = arguments;
+    for (Ref& value : constants.positional) value = constant_of(value.get());
+    for (auto& [name, value] : constants.keywords) value = constant_of(value.get());
+    return call_real(callable, constants);
+  }
   std::vector<PyObject*> values;
   values.reserve(arguments.positional.size() + arguments.keywords.size() + 1);
   values.push_back(nullptr);
@@ -120,6 +129,8 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
   const std::string_view method = tensor_method_name(callable);
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
+  if (const std::optional<Arguments> tensors = tensors_for_varying(callable, method, arguments))
+    return call_torch(callable, *tensors);
   if (PyCFunction_Check(callable)) {
     auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
     const std::string_view name = function->m_ml->ml_name;

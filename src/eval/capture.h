@@ -40,8 +40,8 @@ enum class EffectKind : uint8_t {
   Clear,            // of a dict, set or deque
   Slice,            // of a list: its items from `begin` to `end` are replaced by `items`
   Extend,           // of a list or deque: `items` behind the others
-  Window,  // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
-           // behind the others, `front` before them
+  Window,   // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
+            // behind the others, `front` before them
   Add,      // to a set: `key`
   Discard,  // from a set that may lack `key`
 };
@@ -86,6 +86,7 @@ struct CaptureOptions {
   int64_t max_instructions = 5'000'000;
   int max_depth = 950;
   bool torch_program = false;
+  const std::set<std::string>* varying_floats = nullptr;  // by the text of their sources; null: none
 };
 
 struct FrameRoots {

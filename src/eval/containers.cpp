@@ -7,6 +7,7 @@
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
+#include "eval/varying_float.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -21,6 +22,7 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
 }
 
 Ref Evaluator::plain(PyObject* object, const char* what) {
+  if (is_varying_float(object)) return constant_of(object);
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     if (!shown_.insert(object).second)
@@ -71,6 +73,7 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
 bool Evaluator::truth(PyObject* object, bool* error) {
   if (object == Py_True) return true;
   if (object == Py_False || object == Py_None) return false;
+  if (is_varying_float(object)) return PyObject_IsTrue(constant_of(object).get()) == 1;
   if (trace::is_trace_tensor(object)) {
     Ref result = torch_result(*this, [&] {
       const int value = PyObject_IsTrue(object);

@@ -18,6 +18,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,6 +47,8 @@ using guards::SourceId;
 struct Break {
   std::string reason;
   std::string hint;
+  // C code was given a varying float (varying_float.h), which it can do nothing with.
+  bool is_of_varying_float() const { return reason.find("VaryingFloat") != std::string::npos; }
 };
 
 // A Python error is set that is the caller's to raise: a signal handler's, or that of a backend of the
@@ -216,6 +219,19 @@ class Evaluator {
   Ref generator_attribute(PyObject* generator, PyObject* name);
   Ref call_generator_method(PyObject* generator, std::string_view name, const Arguments& arguments);
 
+  // --- varying_float.cpp
+  // The constant that a varying float is at this call, guarded; other objects are themselves.
+  Ref constant_of(PyObject* object);
+  // Nothing for arithmetic that needs the constant.
+  std::optional<Ref> varying_arithmetic(bytecode::BinaryKind kind, bool in_place, PyObject* left,
+                                        PyObject* right);
+  Ref negated(PyObject* varying);
+  Ref as_tensor(PyObject* varying, at::ScalarType type);
+  // The arguments with tensors in place of varying floats, if that is how the method of tensors can take
+  // them.
+  std::optional<Arguments> tensors_for_varying(PyObject* callable, std::string_view method,
+                                               const Arguments& arguments);
+
   // --- interpreter.cpp
   Ref first_local(Frame& frame) { return frame.locals.empty() ? Ref() : local(frame, 0); }
   Flow run(Frame& frame);
@@ -311,6 +327,14 @@ class Evaluator {
   AutocastCache autocast_cache_;  // before the recorder, which turns the cache off
   trace::Recorder recorder_;
   std::unique_ptr<TorchCallLog> torch_calls_;
+  struct VaryingFloat {
+    at::Tensor tensor;  // of the graph, float64, no dimensions
+    double value = 0;   // at this call
+    std::map<SourceId, double> sources;
+  };
+  Ref admit_varying(PyObject* number, SourceId source);
+  Ref make_varying(VaryingFloat number);
+  std::unordered_map<PyObject*, VaryingFloat> varying_floats_;  // kept alive by keep_alive_
   Frame* frame_ = nullptr;
   bool told_that_it_compiles_ = false;
   bool effects_are_final_ = false;      // what is evaluated now runs when the gradients are asked for

@@ -31,9 +31,15 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
     return ref;
   };
   if (!raw) stop("reads a variable that is not bound");
+  if (guards::is_constant(raw) && varying_ && varying_->contains(guards().describe(source)))
+    stop("uses a number or text that was another one at each call");
+  if (options_.varying_floats && PyFloat_CheckExact(raw) &&
+      options_.varying_floats->contains(guards().describe(source))) {
+    Ref number = admit_varying(raw, source);
+    admitted_.emplace(source, number);
+    return number;
+  }
   if (guards::is_constant(raw)) {
-    if (varying_ && varying_->contains(guards().describe(source)))
-      stop("uses a number or text that was another one at each call");
     guards().require(source, CheckKind::Equal, raw);
     return keep(raw);
   }

@@ -5,6 +5,7 @@
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
+#include "eval/varying_float.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -61,6 +62,11 @@ constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__g
 Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
   const BinaryEntry& entry = kBinary[static_cast<size_t>(kind)];
   auto run = in_place ? entry.run_in_place : entry.run;
+  if (is_varying_float(left) || is_varying_float(right)) {
+    if (std::optional<Ref> result = varying_arithmetic(kind, in_place, left, right)) return *result;
+    const Ref a = constant_of(left), b = constant_of(right);
+    return binary(kind, in_place, a.get(), b.get());
+  }
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     if (!trace::is_trace_tensor(left) && has_python_special(left, entry.method))
       stop("an operator of a user's class is given a tensor");
@@ -120,6 +126,10 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
 }
 
 Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
+  if (is_varying_float(left) || is_varying_float(right)) {
+    const Ref a = constant_of(left), b = constant_of(right);
+    return compare(a.get(), b.get(), operation);
+  }
   if (guards::is_constant(left) && guards::is_constant(right))
     return Ref::steal(PyObject_RichCompare(left, right, operation));
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
@@ -191,6 +201,8 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   auto run = op == Op::UnaryNegative ? &PyNumber_Negative
              : op == Op::UnaryInvert ? &PyNumber_Invert
                                      : &PyNumber_Positive;
+  if (is_varying_float(operand))
+    return op == Op::UnaryNegative ? negated(operand) : unary(op, constant_of(operand).get());
   if (trace::is_trace_tensor(operand)) {
     return torch_result(*this, "operator", name, {operand}, [&] { return Ref::steal(run(operand)); });
   }
@@ -204,6 +216,7 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
 }
 
 Ref Evaluator::to_text(PyObject* value, bool repr) {
+  if (is_varying_float(value)) return to_text(constant_of(value).get(), repr);
   const bool exception = PyExceptionInstance_Check(value) && !is_external(value) &&
                          !has_python_special(value, repr ? "__repr__" : "__str__");
   if (exception) {
@@ -239,7 +252,7 @@ Ref Evaluator::convert(PyObject* value, int conversion) {
 }
 
 Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
-  Ref converted = convert(value, conversion);
+  Ref converted = convert(constant_of(value).get(), conversion);
   if (!converted) return {};
   if (!guards::is_constant(converted.get()) && !is_enum_member(converted.get())) {
     if (has_python_special(converted.get(), "__format__")) {

@@ -1,4 +1,5 @@
 #include "eval/template_builder.h"
+#include "eval/varying_float.h"
 
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -86,6 +87,7 @@ int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* ty
 Template TemplateBuilder::build(PyObject* object) {
   if (!object) return {};
   if (guards::is_constant(object)) return constant(object);
+  if (is_varying_float(object)) return constant(evaluator_.constant_of(object).get());
   if (trace::is_trace_tensor(object)) {
     if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
     if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.is_leaf() && tensor.grad().defined())

@@ -541,6 +541,16 @@ std::optional<std::string> GuardSet::changed_constant(std::span<PyObject* const>
   return describe(failure->source);
 }
 
+std::string GuardSet::changed_float(std::span<PyObject* const> roots) {
+  fast_valid_ = false;
+  const std::optional<Failure> failure = first_failure(roots);
+  if (!failure || !failure->check || failure->check->kind != CheckKind::Equal) return "";
+  PyObject* now = value(failure->source);
+  return PyFloat_CheckExact(failure->check->object.get()) && now && PyFloat_CheckExact(now)
+             ? describe(failure->source)
+             : "";
+}
+
 std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
   fast_valid_ = false;
   for (const TypeLookup& lookup : type_lookups_)

@@ -86,6 +86,8 @@ class GuardSet {
 
   // Where the first guard fails, if that is a number or a text that is another one: describe() of the place.
   std::optional<std::string> changed_constant(std::span<PyObject* const> roots);
+  // The same for a float that is another float now; empty otherwise.
+  std::string changed_float(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
   std::string describe(SourceId source) const;

@@ -1,0 +1,145 @@
+"""Floats that change from call to call: inputs of a graph from the second value on, constants where they are looked at."""
+
+import math
+
+import pytest
+import torch
+import torch._dynamo
+
+import oxyfuel
+from eager_comparison import outcome, program
+
+
+def calls(compile, function, values, *more):
+    f = compile(function)
+    return [outcome(f, *more, value) for value in values]
+
+
+VALUES = [0.5, 0.25, -3.0, 1e-3, 0.0, 7.5, 1e20, 3, 2.25, 1.75, 2.5, 0.125]
+
+
+def counted(count):
+    assert oxyfuel.metrics()["graphs"] == count, oxyfuel.metrics()["recompile_reasons"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_arithmetic_is_compiled_twice(dtype):
+    def f(x, lr):
+        y = x * lr + (1 - lr * 0.1)
+        y = y.mul_(lr).add_(x, alpha=-lr).addcmul_(x, x, value=lr / 4).sub(lr)
+        return (lr + y) / 2 - lr, lr / x, torch.lerp(x, y, 0.5).lerp_(y, lr)
+
+    compiled = oxyfuel.compile(f)
+    x = torch.randn(5, dtype=dtype) + 3
+    for lr in [v for v in VALUES if v != 1e20 and v != 3]:
+        torch.testing.assert_close(compiled(x, float(lr)), f(x, float(lr)), rtol=1e-4, atol=1e-4)
+        assert [t.dtype for t in compiled(x, float(lr))] == [dtype] * 3
+    counted(2)
+
+
+@program()
+def test_values_that_are_looked_at(compile):
+    def f(x, v):
+        if v > 1:
+            return x + 1, v
+        return x - v, [v, {"v": v}], f"{v:.2f} {v} {v!r}"
+
+    def g(x, v):
+        return x * math.sqrt(abs(v)), isinstance(v, float), type(v), v is None, v.is_integer(), int(v) if v < 9 else 0
+
+    def h(x, v):
+        table = {v: x, "k": v}
+        return table[v], v in [0.5, 1.75], v == 0.25, bool(v), max(v, 1), round(v, 1), -v, +v, v**2, v // 1, v % 1
+
+    def k(x, v):
+        return torch.full((2,), v), torch.tensor([v, 1.0]), x.clamp(min=v), x.int() * v, torch.add(x, x, alpha=v), x**v
+
+    x = torch.arange(1.0, 4.0)
+    return [calls(compile, function, VALUES, x) for function in (f, g, h, k)]
+
+
+@program()
+def test_division(compile):
+    return calls(compile, lambda x, v: (x / v, 1 / v), [0.5, 0.25, 0.0, 2.0], torch.ones(3))
+
+
+@program()
+def test_floats_that_are_kept(compile):
+    class Box:
+        def __init__(self):
+            self.rate, self.table = 1.0, {"rate": 1.0}
+
+    box = Box()
+
+    def f(x):
+        box.last = box.rate
+        result = x * box.rate * box.table["rate"]
+        box.rate *= 0.5
+        return result
+
+    compiled = compile(f)
+    log = []
+    for i in range(6):
+        box.table["rate"] = 1.0 + i
+        log.append((compiled(torch.ones(2)), box.rate, box.last))
+    return log
+
+
+@program(grad=True)
+def test_gradients(compile):
+    w = torch.ones(3, requires_grad=True)
+    f = compile(lambda x, v: (w * v * x + v).sum())
+    log = []
+    for v in (0.5, 0.25, 4.0):
+        w.grad = None
+        f(torch.arange(3.0), v).backward()
+        log.append(w.grad)
+    return log
+
+
+@program()
+def test_integers_and_halves_keep_their_types(compile):
+    def f(x, v):
+        return x.half() * v, x.bfloat16() + v, x.int() * v, x.int() + v, x[0] * v, v * x.double()[0], (x > 0) * v
+
+    return calls(compile, f, [0.3, 0.7, 0.9], torch.ones(3))
+
+
+@program(whole=False)
+def test_after_a_break(compile):
+    def f(x, v):
+        y = x * v
+        print("between")
+        return y + v
+
+    return calls(compile, f, [0.3, 0.7, 0.9], torch.ones(3))
+
+
+def test_schedulers_do_not_compile_again():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    twin = torch.nn.Linear(4, 4)
+    twin.load_state_dict(model.state_dict())
+    eager_optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
+    eager_scheduler = torch.optim.lr_scheduler.ExponentialLR(eager_optimizer, 0.9)
+
+    def make_step(model, optimizer):
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    step, eager_step = oxyfuel.compile(make_step(model, optimizer)), make_step(twin, eager_optimizer)
+    x = torch.randn(8, 4)
+    for _ in range(12):
+        torch.testing.assert_close(step(x), eager_step(x))
+        scheduler.step()
+        eager_scheduler.step()
+    torch.testing.assert_close(list(model.parameters()), list(twin.parameters()))
+    counted(3)  # without gradients, with them, with a rate that varies
