@@ -19,8 +19,9 @@ namespace {
 
 using torch::autograd::variable_list;
 
+// Not held: a saved result holds the node that this belongs to. The context has it.
 struct Saved {
-  at::Tensor tensor;
+  c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
   uint32_t version;
 };
 
@@ -50,7 +51,8 @@ class EvaluatedFunction final : public torch::autograd::Node {
     const pybind11::gil_scoped_acquire gil;
     TORCH_CHECK(!is_released_ || saved_.empty(), torch::autograd::ERR_BACKWARD_TWICE);
     for (const Saved& saved : saved_)
-      if (saved.tensor._version() != saved.version)
+      if (const auto tensor = saved.tensor.lock();
+          tensor && tensor->version_counter().current_version() != saved.version)
         throw trace::CannotTrace("a tensor that a function has saved was written to");
     try {
       return run(gradients);
@@ -200,7 +202,8 @@ Ref apply(Evaluator& e, Arguments& a) {
   e.keep_function_context(context);
   std::vector<Saved> saved;
   for (const at::Tensor& tensor : tensors_of(e, context.get(), "to_save"))
-    saved.push_back({tensor, static_cast<uint32_t>(tensor._version())});
+    saved.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()),
+                     static_cast<uint32_t>(tensor._version())});
   torch::autograd::edge_list edges;
   for (const at::Tensor& input : inputs)
     edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)

@@ -86,7 +86,11 @@ Evaluator::Evaluator(const CaptureOptions& options)
   });
 }
 
-Evaluator::~Evaluator() = default;
+// What a context has saved may hold the node that holds the context.
+Evaluator::~Evaluator() {
+  for (const Ref& context : function_contexts_)
+    if (PyObject* attributes = cpy::materialized_dict(context.get())) PyDict_Clear(attributes);
+}
 
 std::unique_ptr<Capture> Evaluator::capture_call(std::span<PyObject* const> roots, PyObject* kwnames) {
   ThreadState state;

@@ -1,5 +1,7 @@
 """torch.autograd.Function inside of compiled functions."""
 
+import gc
+
 import torch
 import torch.nn as nn
 from torch.autograd import Function
@@ -279,3 +281,24 @@ def test_a_function_is_one_graph():
     f = oxyfuel.compile(lambda x: Scaled.apply(w * x, 2).sum(), fullgraph=True)
     f(torch.ones(3)).backward()
     assert oxyfuel.metrics()["graphs"] == 1
+
+
+@program(whole=True, grad=True)
+def test_saved_results(compile):
+    class Exponential(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * ctx.saved_tensors[0]
+
+    w = leaf(1.0, 2.0)
+    compile(lambda: Exponential.apply(w).sum())().backward()
+    # The contexts of a capture end with it.
+    gc.collect()
+    assert not [o for o in gc.get_objects() if type(o).__name__ == "FunctionContext"]
+    return w.grad
