@@ -197,6 +197,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     return call_real(bound, shown);
   }
   if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
+  if (name == "__get__" && PyFunction_Check(self) && !arguments.positional.empty() &&
+      arguments.positional[0] != Py_None)
+    return bind_descriptor(self, arguments.positional[0].get(), Py_TYPE(arguments.positional[0].get()));
   if (name == "__eq__" || name == "__ne__") {
     if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
       return call_real(bound, arguments);

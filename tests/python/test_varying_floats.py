@@ -143,3 +143,31 @@ def test_schedulers_do_not_compile_again():
         eager_scheduler.step()
     torch.testing.assert_close(list(model.parameters()), list(twin.parameters()))
     counted(3)  # without gradients, with them, with a rate that varies
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
+@pytest.mark.parametrize("foreach", [False, True])
+def test_schedules_of_optimizers_with_state(name, foreach):
+    def run(compile):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 4)
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1, weight_decay=0.01, foreach=foreach)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.8)
+
+        @compile
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        losses = []
+        for _ in range(12):
+            losses.append(step(torch.ones(8, 4)))
+            scheduler.step()
+        return losses, [p.detach() for p in model.parameters()]
+
+    torch.testing.assert_close(run(oxyfuel.compile), run(lambda f: f), rtol=1e-4, atol=1e-5)
+    metrics = oxyfuel.metrics()
+    assert not metrics["breaks"] and metrics["graphs"] <= 4, (metrics["breaks"], metrics["recompile_reasons"])
