@@ -364,9 +364,8 @@ struct Entry {
 constexpr const char* kProfiler = "torch.autograd.profiler";
 
 constexpr Entry kForms[] = {
-    // A profiler shows the kernels of a region, not the ranges in it. Where a region ends inside of a range,
-    // the
-    // real __exit__ finds that there is nothing to do.
+    // A profiler shows the kernels of a region, not the ranges in it. Where a region ends inside of a range
+    // the real __exit__ finds that there is nothing to do.
     {kProfiler, "record_function.__init__", "record_function_init"},
     {kProfiler, "record_function.__enter__", "record_function_enter"},
     {kProfiler, "record_function.__exit__", "record_function_exit"},

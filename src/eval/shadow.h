@@ -14,11 +14,9 @@ namespace oxy::eval {
 // The object itself is never written while evaluating. Two forms follow one another, so that no more is
 // guarded of it than the program asked for:
 //   - writes by key (of a dict, a set, attributes in slots, a cell), or items put behind a list or deque that
-//   is
-//     not known otherwise: nothing else of what the object holds is known or guarded;
-//   - once the program has looked at all of it, a `copy` of a builtin type that holds the evaluator's
-//   objects.
-//     Reads, writes and iterators then work on the copy.
+//     is not known otherwise: nothing else of what the object holds is known or guarded;
+//   - once the program has looked at all of it, a `copy` of a builtin type with the evaluator's objects:
+//     reads, writes and iterators then work on the copy.
 // What the object gets in the end is the difference between the copy and what was there `before`.
 struct Shadow {
   cpy::Ref object;
