@@ -98,6 +98,12 @@ PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyO
   return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
 }
 
+bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
+  return positional == given &&
+         (kwnames == names ||
+          (kwnames && names && PyObject_RichCompareBool(kwnames.get(), names, Py_EQ) == 1));
+}
+
 PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (gave_up_ || compiling_ || is_traced() || stance() == Stance::ForceEager)
     return call_eager(args, nargsf, kwnames);
@@ -119,10 +125,7 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   if (state.needs_eager()) return call_eager(args, nargsf, kwnames);
   for (size_t i = 0; i < entries_.size(); ++i) {
     WholeEntry& whole = entries_[i];
-    if (whole.positional != positional) continue;
-    if (whole.kwnames != kwnames &&
-        !(whole.kwnames && kwnames && PyObject_RichCompareBool(whole.kwnames.get(), kwnames, Py_EQ) == 1))
-      continue;
+    if (!whole.takes(positional, kwnames)) continue;
     if (!whole.entry->matches(span, state)) continue;
     if (!whole.entry->valid()) {
       entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -151,8 +154,9 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   if (stance() == Stance::EagerOnRecompile) return call_eager(args, nargsf, kwnames);
   std::string reason = "it was not compiled before";
   if (!entries_.empty())
-    reason = entries_.front().positional == positional ? entries_.front().entry->explain_failure(roots, state)
-                                                       : "called with other arguments";
+    reason = entries_.front().takes(positional, kwnames)
+                 ? entries_.front().entry->explain_failure(roots, state)
+                 : "called with other arguments";
   if (stance() == Stance::FailOnRecompile) {
     raise_would_compile(name_, reason);
     return nullptr;
@@ -161,7 +165,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
-    if (entries_.front().positional == positional)
+    if (entries_.front().takes(positional, kwnames))
       varying_.learn(entries_.front().entry->changed_float(roots, state));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;

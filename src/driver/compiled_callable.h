@@ -42,6 +42,9 @@ class CompiledCallable {
     std::shared_ptr<Entry> entry;  // shared: a call may be inside it when it is dropped
     cpy::Ref kwnames;
     size_t positional = 0;
+
+    // Whether a call gives its arguments as this one was given them. Only then guards can be checked.
+    bool takes(size_t given, PyObject* names) const;
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;

@@ -261,6 +261,7 @@ bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
   Node& node = nodes_[static_cast<size_t>(id)];
   const Source& source = node.source;
   if (source.kind == SourceKind::Root) {
+    if (static_cast<size_t>(source.index) >= roots.size()) return false;
     node.value = roots[static_cast<size_t>(source.index)];
   } else {
     PyObject* base = source.base == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.base)].value;

@@ -698,3 +698,12 @@ def test_ordered_dict_subclass_argument():
     with torch.no_grad():
         assert f(Output(a=x23())).sum() == (x23() + 1).sum()
         assert f(Output(a=x23(), b=1)).sum() == (x23() + 2).sum()
+
+
+def test_a_call_with_fewer_arguments_is_no_failed_guard():
+    f = oxyfuel.compile(lambda x, y=None, z=None: x + 1 if y is None else x + y)
+    x = torch.ones(2)
+    for arguments, names in (((x,), {"y": x, "z": x}), ((x,), {"y": x}), ((x,), {}), ((x, x), {}), ((), {"x": x})):
+        f(*arguments, **names)
+    reasons = oxyfuel.metrics()["recompile_reasons"]
+    assert len(reasons) == 4 and all("called with other arguments" in reason for reason in reasons), reasons
