@@ -77,7 +77,7 @@ class FrameLoop {
         case EndKind::HandOver:
           return hand_over(end.offset);
         case EndKind::Return:
-          return finish(instruction);
+          return hand_over(end.offset);
         case EndKind::Raise:
           return throw_at(instruction);
         case EndKind::Break:
@@ -107,12 +107,6 @@ class FrameLoop {
 
   PyObject* throw_at(const Instruction& instruction) {
     return cpy::throw_into(thread_, frame_, link_, instruction.at);
-  }
-
-  // At a RETURN_VALUE the value is on the stack; RETURN_CONST brings its own.
-  PyObject* finish(const Instruction& instruction) {
-    if (instruction.op == Op::LoadConst) Machine(thread_, frame_).drop(1);
-    return hand_over(instruction.offset);
   }
 
   // MakeCell and CopyFreeVars, so that every segment finds the cells in their places.
@@ -184,6 +178,8 @@ class FrameLoop {
       check((end.kind == EndKind::Raise) == (PyErr_Occurred() != nullptr),
             "a segment ends with an error that it does not name");
       const cpy::SavedError error;
+      // RETURN_CONST brings its own value, and its frame may have no room for another.
+      if (end.kind == EndKind::Return && code_.at(end.offset).op == Op::LoadConst) state.stack.clear();
       store(state);
       return end;
     } catch (const InternalError& error) {
