@@ -166,7 +166,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
     if (entries_.front().takes(positional, kwnames))
-      varying_.learn(entries_.front().entry->changed_float(roots, state));
+      varying_.learn(entries_.front().entry->changed_constant(roots, state));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};

@@ -132,8 +132,9 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
              : reason;
 }
 
-std::string Entry::changed_float(std::span<PyObject* const> roots, const GlobalState& state) {
-  return state == state_ ? capture_->guards.changed_float(roots) : "";
+std::optional<guards::ChangedConstant> Entry::changed_constant(std::span<PyObject* const> roots,
+                                                               const GlobalState& state) {
+  return state == state_ ? capture_->guards.changed_constant(roots) : std::nullopt;
 }
 
 std::optional<std::vector<Ref>> Entry::run() {

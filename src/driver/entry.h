@@ -37,8 +37,9 @@ class Entry {
   const eval::Capture& capture() const { return *capture_; }
   eval::Capture& capture() { return *capture_; }
   std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
-  // The place of the float whose change is why matches() fails; empty if it fails for something else.
-  std::string changed_float(std::span<PyObject* const> roots, const GlobalState& state);
+  // The number or text whose change is why matches() fails; nothing if it fails for something else.
+  std::optional<guards::ChangedConstant> changed_constant(std::span<PyObject* const> roots,
+                                                          const GlobalState& state);
   int64_t runs = 0;
   // Why the segment ends where it does, if it does not end with a return.
   std::optional<BreakRecord> end;

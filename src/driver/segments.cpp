@@ -209,14 +209,14 @@ class Runner : public hook::SegmentRunner {
     }
     if (!segment.entries.empty()) {
       ++metrics().recompiles;
-      segment.varying_floats.learn(segment.entries.back()->changed_float(roots, global_state));
       const std::string reason = segment.entries.back()->explain_failure(roots, global_state);
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
-      const std::optional<std::string> place =
-          segment.entries.back()->capture().guards.changed_constant(roots);
-      if (place && ++segment.changes[*place] >= kChangesOfVarying) segment.varying.insert(*place);
+      const auto changed = segment.entries.back()->changed_constant(roots, global_state);
+      segment.varying_floats.learn(changed);
+      if (changed && ++segment.changes[changed->place] >= kChangesOfVarying)
+        segment.varying.insert(changed->place);
     }
     eval::FrameRoots frame;
     frame.code = state.code;

@@ -2,16 +2,18 @@
 // graph the next time (eval/varying_float.h).
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
+
+#include "guards/guard_set.h"
 
 namespace oxy::driver {
 
 class VaryingPlaces {
  public:
-  // `place`: that of a float that was another one at a later call; empty: none.
-  void learn(std::string place) {
-    if (!place.empty() && !given_up_) places_.insert(std::move(place));
+  void learn(const std::optional<guards::ChangedConstant>& changed) {
+    if (changed && changed->is_float && !given_up_) places_.insert(changed->place);
   }
   // A capture with varying floats failed, one without may not.
   bool give_up() {

@@ -60,7 +60,8 @@ Ref installed_version(Evaluator& e, Arguments& a) {
   return e.call_real(well_known("importlib.metadata", "version"), a);
 }
 
-// Modules are looked up where the program has loaded them, never imported.
+// Modules are looked up where the program has loaded them, never imported, and what is found is only compared
+// with what the program calls: these functions do not run.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
     {"importlib.metadata", "version", &installed_version},
@@ -88,7 +89,8 @@ bool module_among(const std::array<std::string_view, N>& prefixes, std::string_v
   });
 }
 
-// Modules whose functions do what a compiler must not look into: they are called as they are.
+// Modules whose functions do what a compiler must not look into: a call of one ends the region, and it runs
+// in eager as the program has it.
 constexpr std::array<std::string_view, 23> kNotInlined = {"torch._dynamo",
                                                           "torch._inductor",
                                                           "torch._functorch",

@@ -16,6 +16,7 @@
 #include "eval/objects.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
+#include "trace/trace_error.h"
 
 namespace oxy::eval {
 
@@ -24,8 +25,9 @@ using guards::CheckKind;
 
 namespace {
 
+// With an error that the program's own handlers leave alone.
 PyObject* refuse(PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "the value of an oxyfuel.VaryingFloat is looked at");
+  PyErr_SetString(trace::trace_error(), "the value of an oxyfuel.VaryingFloat is looked at");
   return nullptr;
 }
 
@@ -38,12 +40,17 @@ int refuse_truth(PyObject* self) {
   return -1;
 }
 
+Py_hash_t refuse_hash(PyObject* self) {
+  refuse(self);
+  return -1;
+}
+
 PyTypeObject* varying_type() {
   static PyObject* const type = [] {
     static PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(&refuse)},
                                   {Py_tp_str, reinterpret_cast<void*>(&refuse)},
                                   {Py_tp_richcompare, reinterpret_cast<void*>(&refuse_comparison)},
-                                  {Py_tp_hash, reinterpret_cast<void*>(&PyObject_HashNotImplemented)},
+                                  {Py_tp_hash, reinterpret_cast<void*>(&refuse_hash)},
                                   {Py_nb_bool, reinterpret_cast<void*>(&refuse_truth)},
                                   {0, nullptr}};
     static PyType_Spec spec = {"oxyfuel.VaryingFloat", sizeof(PyObject), 0,
@@ -63,10 +70,6 @@ constexpr std::array<std::string_view, 14> kTakesTensors = {
     "div_", "lerp", "lerp_", "addcdiv", "addcdiv_", "addcmul", "addcmul_"};
 
 }  // namespace
-
-Ref new_varying_float() {
-  return Ref::steal(PyObject_New(PyObject, varying_type()));
-}
 
 bool is_varying_float(PyObject* object) {
   return object != nullptr && Py_TYPE(object) == varying_type();
@@ -88,7 +91,7 @@ Ref Evaluator::admit_varying(PyObject* number, SourceId source) {
 }
 
 Ref Evaluator::make_varying(VaryingFloat number) {
-  Ref object = new_varying_float();
+  Ref object = Ref::steal(PyObject_New(PyObject, varying_type()));
   keep_alive_.push_back(object);
   varying_floats_.emplace(object.get(), std::move(number));
   return object;

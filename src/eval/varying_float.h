@@ -3,20 +3,14 @@
 // of the graph, a tensor of no dimensions, as far as only arithmetic is done with it. Wherever its value is
 // looked at otherwise it is the constant that it is, guarded.
 //
-// In the evaluated program such a float is an object of a type of its own that can do nothing: C code that is
-// given one by mistake raises a TypeError, which leaves the region to eager.
+// In the evaluated program such a float is an object of a type of its own that can do nothing: what looks at
+// it without knowing of it fails, which ends the capture.
 #pragma once
 
 #include <Python.h>
 
-#include <ATen/core/Tensor.h>
-
-#include "cpy/ref.h"
-
 namespace oxy::eval {
 
-// A new one (the type has no constructor that programs could reach).
-cpy::Ref new_varying_float();
 bool is_varying_float(PyObject* object);
 
 }  // namespace oxy::eval

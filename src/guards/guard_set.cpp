@@ -529,7 +529,7 @@ std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* con
   return std::nullopt;
 }
 
-std::optional<std::string> GuardSet::changed_constant(std::span<PyObject* const> roots) {
+std::optional<ChangedConstant> GuardSet::changed_constant(std::span<PyObject* const> roots) {
   fast_valid_ = false;
   const std::optional<Failure> failure = first_failure(roots);
   if (!failure || !failure->check || failure->check->kind != CheckKind::Equal) return std::nullopt;
@@ -537,19 +537,9 @@ std::optional<std::string> GuardSet::changed_constant(std::span<PyObject* const>
     return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
                       PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
   };
-  if (!is_number_or_text(failure->check->object.get()) || !is_number_or_text(value(failure->source)))
-    return std::nullopt;
-  return describe(failure->source);
-}
-
-std::string GuardSet::changed_float(std::span<PyObject* const> roots) {
-  fast_valid_ = false;
-  const std::optional<Failure> failure = first_failure(roots);
-  if (!failure || !failure->check || failure->check->kind != CheckKind::Equal) return "";
-  PyObject* now = value(failure->source);
-  return PyFloat_CheckExact(failure->check->object.get()) && now && PyFloat_CheckExact(now)
-             ? describe(failure->source)
-             : "";
+  PyObject *before = failure->check->object.get(), *now = value(failure->source);
+  if (!is_number_or_text(before) || !is_number_or_text(now)) return std::nullopt;
+  return ChangedConstant{describe(failure->source), PyFloat_CheckExact(before) && PyFloat_CheckExact(now)};
 }
 
 std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {

@@ -50,6 +50,11 @@ struct Check {
   int64_t number = 0;
 };
 
+struct ChangedConstant {
+  std::string place;      // as GuardSet::describe() has it
+  bool is_float = false;  // it was a float and is one
+};
+
 class GuardSet {
  public:
   // Sources. The same read asked for twice gives the same id.
@@ -84,10 +89,8 @@ class GuardSet {
   bool check(std::span<PyObject* const> roots);
   PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
 
-  // Where the first guard fails, if that is a number or a text that is another one: describe() of the place.
-  std::optional<std::string> changed_constant(std::span<PyObject* const> roots);
-  // The same for a float that is another float now; empty otherwise.
-  std::string changed_float(std::span<PyObject* const> roots);
+  // Where the first guard fails, if that is a number or a text that is another one.
+  std::optional<ChangedConstant> changed_constant(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
   std::string describe(SourceId source) const;

@@ -14,16 +14,14 @@ import gradients  # noqa: E402
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_modules(dtype):
-    wrong, native, run = [], 0, 0
+    wrong, native = [], 0
+    # The parameters of lazy modules come with the first call: there are no gradients to ask for before.
+    modules = [info for info in gradients.modules() if not info.name.startswith("nn.Lazy")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for info in gradients.modules():
-            try:
-                tally = gradients.check_module(info, dtype, samples=1)
-            except Exception:
-                continue  # the samples cannot be made in this dtype
-            run += 1
+        for info in modules:
+            tally = gradients.check_module(info, dtype, samples=1)
             native += tally.native > 0
             wrong += [f"{info.name}: {text}" for text in tally.wrong]
     assert not wrong, "\n".join(wrong)
-    assert native >= run * 0.8 and run >= 60, (native, run)
+    assert native >= len(modules) * 0.8 and len(modules) >= 60, (native, len(modules))

@@ -171,3 +171,14 @@ def test_schedules_of_optimizers_with_state(name, foreach):
     torch.testing.assert_close(run(oxyfuel.compile), run(lambda f: f), rtol=1e-4, atol=1e-5)
     metrics = oxyfuel.metrics()
     assert not metrics["breaks"] and metrics["graphs"] <= 4, (metrics["breaks"], metrics["recompile_reasons"])
+
+
+@program()
+def test_handlers_do_not_see_what_a_varying_float_cannot_do(compile):
+    def f(x, v):
+        try:
+            return x * 1, {v: 1}[v], sorted([v, 1.0]), sum([v, 1.0]), [v].index(v), v in {0.25: 1}
+        except (TypeError, Exception) as error:
+            return x, str(error)
+
+    return calls(compile, f, VALUES, torch.ones(2))
