@@ -115,7 +115,7 @@ bool Entry::writes_shared_memory() const {
   for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
   std::sort(memory.begin(), memory.end());
   return std::adjacent_find(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
-           return a.first == b.first && (a.second || b.second);
+           return a.first != nullptr && a.first == b.first && (a.second || b.second);
          }) != memory.end();
 }
 
