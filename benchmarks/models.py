@@ -150,7 +150,11 @@ class Case:
     size: str = "base"
     batch: int = 1
     labels: bool = False
-    mode: str = "no_grad"  # or "inference_mode", "training"
+    mode: str = "no_grad"  # or "inference_mode", "training", "whole_step"
+
+    @property
+    def trains(self):
+        return self.mode in ("training", "whole_step")
 
     @property
     def title(self):
@@ -158,7 +162,7 @@ class Case:
 
     def build(self) -> torch.nn.Module:
         torch.manual_seed(0)
-        model = _MODELS[self.model].build(self.size).train(self.mode == "training")
+        model = _MODELS[self.model].build(self.size).train(self.trains)
         settle_statistics(model)
         return model
 
@@ -166,17 +170,37 @@ class Case:
         return _MODELS[self.model].inputs(self.size, self.batch, self.labels, torch.Generator().manual_seed(1))
 
     def grad_mode(self) -> Callable:
-        modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "training": torch.enable_grad}
-        return modes[self.mode]()
+        modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
+        return modes.get(self.mode, torch.enable_grad)()
+
+    def loss(self, output):
+        return output.loss if self.labels else output.square().mean()
+
+    def program(self, model):
+        """What is compiled: the model, or a function of its inputs that trains it by one step of AdamW."""
+        if self.mode != "whole_step":
+            return model
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+        def whole_step(**inputs):
+            optimizer.zero_grad()
+            loss = self.loss(model(**inputs))
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return whole_step
 
     def step(self, model, function, inputs):
-        """One measured call of `function`, which is `model` or made from it: its output, or in training the loss and
-        the gradients of forward, backward pass and the reset of the gradients."""
-        if self.mode != "training":
+        """One measured call of `function`, which is program(model) or made from it: its output; in training the loss and
+        the gradients of forward, backward pass and the reset of the gradients; of a whole step the loss and the
+        parameters it leaves behind."""
+        if not self.trains:
             return function(**inputs)
         torch.manual_seed(0)
-        output = function(**inputs)
-        loss = output.loss if self.labels else output.square().mean()
+        if self.mode == "whole_step":
+            return {"loss": function(**inputs), **{name: p.detach() for name, p in model.named_parameters()}}
+        loss = self.loss(function(**inputs))
         loss.backward()
         gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
         model.zero_grad(set_to_none=True)
@@ -200,7 +224,7 @@ def suite(name, mode="no_grad"):
     sizes = {"small": "small"}.get(name, "base")
     if name not in ("inference", "full", "small"):
         raise ValueError(f"unknown suite {name!r}: expected inference, full or small")
-    if mode == "training":  # with labels where there are some: they make the loss
+    if mode in ("training", "whole_step"):  # with labels where there are some: they make the loss
         return [Case(model, sizes, 2, model in LANGUAGE_NAMES, mode) for model in NAMES]
     if name != "full":
         return [Case(model, sizes, mode=mode) for model in NAMES]

@@ -43,22 +43,25 @@ def measure_time(case, backends, seconds, least_rounds, options):
     result = {"case": vars(case), "threads": torch.get_num_threads(), "backends": {}}
     with case.grad_mode():
         wide_model, wide_inputs = accuracy.widened(model, inputs)
-        expected = case.step(model, model, inputs)
+        first = copy.deepcopy(model) if case.mode == "whole_step" else model
+        expected = case.step(first, case.program(first), inputs)
+        del first
         drawn = torch.get_rng_state()
         # A step with dropout draws other numbers in float64: it is held against eager's, which draws ours.
-        has_dropout = case.mode == "training" and not torch.equal(drawn, torch.manual_seed(0).get_state())
-        reference = expected if has_dropout else case.step(wide_model, wide_model, wide_inputs)
+        has_dropout = case.trains and not torch.equal(drawn, torch.manual_seed(0).get_state())
+        reference = expected if has_dropout else case.step(wide_model, case.program(wide_model), wide_inputs)
         del wide_model, wide_inputs
         calls = {}
         for backend in backends:
             record = result["backends"][backend] = {"seconds": []}
             # torch.compile's kernels take the weights' addresses at every call, which ends the freezing of weights that
-            # it shares with oxyfuel.
-            own = copy.deepcopy(model) if backend in (PEER, PEER_CAPTURE) else model
-            function = compiled(own, backend, options)
+            # it shares with oxyfuel. A whole step changes its model.
+            alone = backend in (PEER, PEER_CAPTURE) or case.mode == "whole_step"
+            own = copy.deepcopy(model) if alone else model
+            function = compiled(case.program(own), backend, options)
             calls[backend] = lambda own=own, function=function: case.step(own, function, inputs)
             record["first_call"], output = timed(calls[backend])
-            if case.mode != "training" or backend != PEER:  # which has a random stream of its own
+            if not case.trains or backend != PEER:  # which has a random stream of its own
                 verdict = accuracy.compare(output, expected, reference)
                 record["accurate"], record["problems"] = verdict.ok, verdict.problems
                 record["error"], record["eager_error"] = verdict.error, verdict.eager_error
@@ -92,7 +95,7 @@ def measure_memory(case, backend, options):
     before = hook.large_bytes_live()
     model, inputs = case.build(), case.inputs()
     with case.grad_mode():
-        call = compiled(model, backend, options)
+        call = compiled(case.program(model), backend, options)
         for _ in range(3):
             case.step(model, call, inputs)
         gc.collect()

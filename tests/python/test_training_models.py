@@ -85,36 +85,50 @@ def test_gradients(name, autocast):
     assert metrics["graphs"] == 1 and not metrics["breaks"] and not metrics["calls_eager"]
 
 
-def train(model, call, batches, autocast=False):
+def run_step(model, call, optimizer, inputs, autocast):
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = loss_of(call(**inputs))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def train(model, batches, autocast=False, compiled=None):
+    """The losses of a step of AdamW on each of `batches`. `compiled`: None, "model" or "step"."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    call = oxyfuel.compile(model, fullgraph=True) if compiled == "model" else model
+    step = oxyfuel.compile(run_step, fullgraph=True) if compiled == "step" else run_step
     losses = []
-    for step, inputs in enumerate(batches):
-        torch.manual_seed(step)
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            loss = loss_of(call(**inputs))
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-    return losses
+    for number, inputs in enumerate(batches):
+        torch.manual_seed(number)
+        losses.append(step(model, call, optimizer, inputs, autocast).item())
+    return torch.tensor(losses)
 
 
-@pytest.mark.parametrize(
-    "name, dropout", [*((name, False) for name in NAMES), *((name, True) for name in NAMES if name in models.LANGUAGE_NAMES)]
-)
-def test_ten_steps(name, dropout):
+WAYS = [
+    *((name, False, autocast, compiled) for name in NAMES for autocast in (False, True) for compiled in ("model", "step")),
+    *((name, True, autocast, compiled) for name in NAMES if name in models.LANGUAGE_NAMES
+      for autocast, compiled in ((False, "model"), (True, "step"))),
+]
+
+
+@pytest.mark.parametrize("name, dropout, autocast, compiled", WAYS)
+def test_ten_steps(name, dropout, autocast, compiled):
     case = case_of(name)
     model, inputs = case.build(), case.inputs()
     set_dropout(model, dropout)
     mirror, exact = copy.deepcopy(model), copy.deepcopy(model).double()
     batches = [{key: value.roll(step, 0) for key, value in inputs.items()} for step in range(STEPS)]
-    expected = train(model, model, batches)
-    found = train(mirror, oxyfuel.compile(mirror, fullgraph=True), batches)
+    expected = train(model, batches, autocast)
+    found = train(mirror, batches, autocast, compiled)
     if dropout:  # float64 draws other numbers
-        torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=2e-2, atol=1e-3)
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-3)
     else:
         wide = [{key: v.double() if v.is_floating_point() else v for key, v in batch.items()} for batch in batches]
-        verdict = accuracy.compare(*(torch.tensor(losses) for losses in (found, expected, train(exact, exact, wide))))
+        verdict = accuracy.compare(found, expected, train(exact, wide))
         assert verdict.ok, (verdict.problems, found, expected)
     assert found[0] != found[-1]
-    assert oxyfuel.metrics()["recompiles"] == 0
+    metrics = oxyfuel.metrics()
+    # The first step makes the optimizer's state and finds no gradients: it is another program than the rest.
+    assert metrics["graphs"] <= (2 if compiled == "step" else 1) and not metrics["calls_eager"], metrics
