@@ -231,7 +231,7 @@ passes::Options plain_options() {
 }
 
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
-                     std::span<const at::Tensor> weights, double copy_budget, const Dump* dump) {
+                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump) {
   FrozenGraph result;
   result.constants = std::move(constants);
   std::vector<int32_t> handles(graph.inputs.size(), -1);
@@ -239,7 +239,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> frozen;
   if (!weights.empty()) {
     Span span("freeze");
-    const std::vector<bool> chosen = choose_weights(graph, weights, copy_budget);
+    const std::vector<bool> chosen = choose_weights(graph, weights, budgets.copies);
     for (size_t i = 0; i < weights.size(); ++i) {
       if (!chosen[i]) continue;
       runtime::FreezeAttempt attempt = runtime::try_freeze(weights[i]);
@@ -262,6 +262,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
     result.inputs = std::move(with_constants.kept);
     options = freezing_options([&](const graph::Graph& part) { return evaluator(part); });
   }
+  options.activation_memory_budget = budgets.activations;
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();
 

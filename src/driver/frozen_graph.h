@@ -26,13 +26,18 @@ struct FrozenGraph {
 // weights are large and batches small.
 inline constexpr double kDefaultCopyBudget = 0.15;
 
+struct MemoryBudgets {
+  // Copies of weights stay within so many times the bytes of `weights`: the smallest ones are made first.
+  double copies = kDefaultCopyBudget;
+  double activations = 1;  // passes::Options::activation_memory_budget
+};
+
 // What the passes do with a graph that freezes nothing.
 passes::Options plain_options();
 
 // Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
 // otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.
-// Copies of weights stay within `copy_budget` times the bytes of `weights`: the smallest ones are made first.
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
-                     std::span<const at::Tensor> weights, double copy_budget, const Dump* dump);
+                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump);
 
 }  // namespace oxy::driver

@@ -163,8 +163,9 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
   FrozenGraph frozen;
   {
     Span span("passes");
-    frozen = optimise(std::move(graph), std::move(constants), weights, options.copy_budget,
-                      stage.empty() ? &dump : nullptr);
+    frozen =
+        optimise(std::move(graph), std::move(constants), weights,
+                 {options.copy_budget, options.activation_memory_budget}, stage.empty() ? &dump : nullptr);
     if (strict()) graph::verify(frozen.graph, true);
   }
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });

@@ -39,22 +39,34 @@ bool name_is(PyObject* name, const char* text) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 29> kUntraceable = {
-    "grad",           "grad_fn",
-    "_grad",          "_base",
-    "_version",       "data_ptr",
-    "storage",        "untyped_storage",
-    "_typed_storage", "_backward_hooks",
-    "register_hook",  "register_post_accumulate_grad_hook",
-    "retain_grad",    "requires_grad_",
-    "set_",           "resize_",
-    "resize_as_",     "share_memory_",
-    "pin_memory",     "__dlpack__",
-    "__array__",      "_cdata",
-    "__reduce_ex__",  "__reduce__",
-    "__setstate__",   "_post_accumulate_grad_hooks",
-    "__deepcopy__",   "storage_offset_",
-    "_make_subclass"};
+constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
+                                                           "grad_fn",
+                                                           "_grad",
+                                                           "_base",
+                                                           "_version",
+                                                           "data_ptr",
+                                                           "storage",
+                                                           "untyped_storage",
+                                                           "_typed_storage",
+                                                           "_backward_hooks",
+                                                           "register_hook",
+                                                           "register_post_accumulate_grad_hook",
+                                                           "retain_grad",
+                                                           "set_",
+                                                           "resize_",
+                                                           "resize_as_",
+                                                           "share_memory_",
+                                                           "pin_memory",
+                                                           "__dlpack__",
+                                                           "__array__",
+                                                           "_cdata",
+                                                           "__reduce_ex__",
+                                                           "__reduce__",
+                                                           "__setstate__",
+                                                           "_post_accumulate_grad_hooks",
+                                                           "__deepcopy__",
+                                                           "storage_offset_",
+                                                           "_make_subclass"};
 
 }  // namespace
 

@@ -91,7 +91,7 @@ bool module_among(const std::array<std::string_view, N>& prefixes, std::string_v
 
 // Modules whose functions do what a compiler must not look into: a call of one ends the region, and it runs
 // in eager as the program has it.
-constexpr std::array<std::string_view, 23> kNotInlined = {"torch._dynamo",
+constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
                                                           "torch._inductor",
                                                           "torch._functorch",
                                                           "torch._higher_order_ops",
@@ -105,7 +105,6 @@ constexpr std::array<std::string_view, 23> kNotInlined = {"torch._dynamo",
                                                           "torch.utils.data",
                                                           "torch.distributed",
                                                           "torch.random",
-                                                          "torch.utils.checkpoint",
                                                           "torch.serialization",
                                                           "logging",
                                                           "warnings",
@@ -123,7 +122,7 @@ BuiltinHandler find_builtin(PyObject* callable) {
     std::vector<const BuiltinEntry*> all_entries;
     for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
                         torch_builtins(), autograd_builtins(), autocast_builtins(), function_builtins(),
-                        std::span<const BuiltinEntry>(kTable)})
+                        checkpoint_builtins(), std::span<const BuiltinEntry>(kTable)})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();

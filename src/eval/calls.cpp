@@ -125,9 +125,23 @@ std::string_view tensor_method_name(PyObject* callable) {
 
 }  // namespace
 
+// tensor.requires_grad_(): only what changes nothing.
+Ref Evaluator::require_grad(PyObject* callable, const Arguments& arguments) {
+  std::vector<Ref> given = arguments.positional;
+  if (PyCFunction_Check(callable)) given.insert(given.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
+  for (const auto& [name, value] : arguments.keywords) given.push_back(value);
+  const bool is_plain = !given.empty() && given.size() <= 2 && THPVariable_Check(given[0].get()) &&
+                        (given.size() == 1 || PyBool_Check(given[1].get()));
+  const bool wanted = given.size() == 1 || given.back() == Py_True;
+  if (!is_plain || torch_calls_ || THPVariable_Unpack(given[0].get()).requires_grad() != wanted)
+    stop("calls .requires_grad_ of a tensor");
+  return given[0];
+}
+
 Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
   const std::string_view method = tensor_method_name(callable);
+  if (method == "requires_grad_") return require_grad(callable, arguments);
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
   if (const std::optional<Arguments> tensors = tensors_for_varying(callable, method, arguments))
     return call_torch(callable, *tensors);

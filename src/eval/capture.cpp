@@ -219,7 +219,7 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       effect.keywords.emplace_back(name, builder.build(value.get()));
     capture_->call_effects.push_back(std::move(effect));
   }
-  effects_are_final_ = true;
+  effects_closed_by_ = "a backward pass";
   for (const Ref& context : function_contexts_)
     if (builder.shares_objects(cpy::materialized_dict(context.get())))
       stop(

@@ -1,4 +1,6 @@
 // Writes to what existed before the call: kept aside while evaluating, done when the segment has run.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "eval/evaluator.h"
@@ -13,7 +15,20 @@ using guards::kNoSource;
 using guards::SourceKind;
 
 void Evaluator::require_open_effects() const {
-  if (effects_are_final_) stop("a backward pass that changes objects");
+  if (effects_closed_by_) stop(fmt::format("{} that changes objects", effects_closed_by_));
+}
+
+Evaluator::CheckpointScope::CheckpointScope(Evaluator& evaluator)
+    : evaluator_(evaluator),
+      effects_closed_by_(evaluator.effects_closed_by_),
+      checkpoint_(evaluator.checkpoint_) {
+  if (!effects_closed_by_) evaluator.effects_closed_by_ = "a function under checkpoint()";
+  if (checkpoint_ == 0) evaluator.checkpoint_ = ++evaluator.checkpoints_;
+}
+
+Evaluator::CheckpointScope::~CheckpointScope() {
+  evaluator_.effects_closed_by_ = effects_closed_by_;
+  evaluator_.checkpoint_ = checkpoint_;
 }
 
 std::optional<Ref> Shadow::find(PyObject* key) const {

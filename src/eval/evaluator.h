@@ -194,6 +194,7 @@ class Evaluator {
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);
+  Ref require_grad(PyObject* callable, const Arguments& arguments);
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
@@ -236,6 +237,35 @@ class Evaluator {
   Ref first_local(Frame& frame) { return frame.locals.empty() ? Ref() : local(frame, 0); }
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
+
+  // What is recorded while one lives belongs to a checkpoint, a new one unless it is inside of one; nothing
+  // that existed before may be changed.
+  class CheckpointScope {
+   public:
+    explicit CheckpointScope(Evaluator& evaluator);
+    ~CheckpointScope();
+    CheckpointScope(const CheckpointScope&) = delete;
+    CheckpointScope& operator=(const CheckpointScope&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+    const char* effects_closed_by_;
+    int32_t checkpoint_;
+  };
+  bool in_checkpoint() const { return checkpoint_ > 0; }
+  // What is recorded while one lives belongs to a backward pass of the program's own.
+  class BackwardScope {
+   public:
+    explicit BackwardScope(Evaluator& evaluator)
+        : evaluator_(evaluator), before_(std::exchange(evaluator.checkpoint_, graph::kInBackwardPass)) {}
+    ~BackwardScope() { evaluator_.checkpoint_ = before_; }
+    BackwardScope(const BackwardScope&) = delete;
+    BackwardScope& operator=(const BackwardScope&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+    int32_t before_;
+  };
 
   void keep_function_context(const Ref& context) { function_contexts_.push_back(context); }
   AutocastCache& autocast_cache() { return autocast_cache_; }
@@ -337,7 +367,9 @@ class Evaluator {
   std::unordered_map<PyObject*, VaryingFloat> varying_floats_;  // kept alive by keep_alive_
   Frame* frame_ = nullptr;
   bool told_that_it_compiles_ = false;
-  bool effects_are_final_ = false;      // what is evaluated now runs when the gradients are asked for
+  const char* effects_closed_by_ = nullptr;  // what is evaluated now runs later, or once more
+  int32_t checkpoint_ = 0;                   // graph::Location::checkpoint of what is recorded
+  int32_t checkpoints_ = 0;
   std::vector<Ref> function_contexts_;  // of torch.autograd.Function
   Frame* outermost_ = nullptr;
   int depth_ = 0;
@@ -370,7 +402,7 @@ class Evaluator {
   std::unordered_map<PyObject*, UnreadItem> unread_items_;  // by the placeholder in a copy
   std::unordered_map<PyObject*, Ref> immutable_copies_;     // of external tuples and frozensets
   std::vector<std::pair<Ref, Arguments>> call_effects_;
-  std::unordered_map<std::string, int32_t> locations_;
+  std::map<std::pair<std::string, int32_t>, int32_t> locations_;  // by text and checkpoint
   std::shared_ptr<AbandonedGenerators> abandoned_;
 };
 

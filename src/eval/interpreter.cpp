@@ -408,8 +408,9 @@ int32_t Evaluator::location(graph::Graph& graph) {
   std::string_view path = file ? file : "?";
   if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
   std::string text = fmt::format("{}:{} in {}", path, frame_->instruction().line, name ? name : "?");
-  auto [it, inserted] = locations_.try_emplace(std::move(text), static_cast<int32_t>(graph.locations.size()));
-  if (inserted) graph.locations.push_back(it->first);
+  auto [it, inserted] =
+      locations_.try_emplace({std::move(text), checkpoint_}, static_cast<int32_t>(graph.locations.size()));
+  if (inserted) graph.locations.push_back({it->first.first, checkpoint_});
   return it->second;
 }
 

@@ -273,7 +273,8 @@ Template TemplateBuilder::reduced(PyObject* object) {
   }
   keep_alive_.push_back(parts);
   // One over a deque does not tell that the deque has changed until it is asked for an item.
-  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("_collections._deque")) {
+  // Its module has another name from Python 3.12 on.
+  if (std::string_view(Py_TYPE(object)->tp_name).find("collections._deque_") != std::string_view::npos) {
     const Ref item = Ref::steal(Py_TYPE(object)->tp_iternext(object));
     const bool changed = !item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration);
     PyErr_Clear();

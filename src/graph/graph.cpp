@@ -74,7 +74,7 @@ bool same_argument(const Argument& a, const Argument& b) {
   return a == b;
 }
 
-const std::string* location_of(const Graph& graph, const Node& node) {
+const Location* location_of(const Graph& graph, const Node& node) {
   return node.location < 0 ? nullptr : &graph.locations.at(static_cast<size_t>(node.location));
 }
 
@@ -150,8 +150,8 @@ bool same(const Graph& a, const Graph& b) {
       return false;
   for (size_t i = 0; i < a.nodes.size(); ++i) {
     if (!same(a.nodes[i], b.nodes[i])) return false;
-    const std::string* x = location_of(a, a.nodes[i]);
-    const std::string* y = location_of(b, b.nodes[i]);
+    const Location* x = location_of(a, a.nodes[i]);
+    const Location* y = location_of(b, b.nodes[i]);
     if ((x == nullptr) != (y == nullptr) || (x != nullptr && *x != *y)) return false;
   }
   return true;

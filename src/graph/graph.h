@@ -42,6 +42,17 @@ struct Node {
   int32_t location = -1;         // index into Graph::locations: the user's line, -1 if unknown
 };
 
+// As a checkpoint: what a backward pass of the program's own has recorded.
+inline constexpr int32_t kInBackwardPass = -1;
+
+// Where a node comes from.
+struct Location {
+  std::string text;  // "file.py:12 in forward"
+  int32_t checkpoint =
+      0;  // the outermost call of torch.utils.checkpoint that it ran under, by number; 0: none
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
 struct Value {
   TensorMeta meta;
   int32_t node = -1;  // the producer's index in Graph::nodes, -1 for inputs and constants
@@ -78,7 +89,7 @@ struct Graph {
   std::vector<Node> nodes;  // in program order
   std::vector<Output> outputs;
   std::vector<Mutation> mutations;
-  std::vector<std::string> locations;  // "file.py:12 in forward"
+  std::vector<Location> locations;
 
   ValueId add_value(TensorMeta meta);
   ValueId add_input(TensorMeta meta);
@@ -86,6 +97,10 @@ struct Graph {
   // Appends a node whose outputs are new values with these metadata.
   int32_t add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
                    int32_t location = -1);
+  // The checkpoint that a node belongs to, 0 for none.
+  int32_t checkpoint(const Node& node) const {
+    return node.location < 0 ? 0 : locations.at(static_cast<size_t>(node.location)).checkpoint;
+  }
   const TensorMeta& meta(ValueId id) const { return values.at(static_cast<size_t>(id)).meta; }
 };
 

@@ -6,7 +6,8 @@
 //   meta     = DTYPE "[" [expr {"," expr}] "]" ["{" extra {"," extra} "}"]
 //   extra    = "strides=[" ... "]" | "offset=" expr | "device=" device     -- contiguous, 0 and cpu if left
 //   out line     = define "= constant" INT                            -- the number is the constant's handle
-//            | [result {"," result} "="] OPERATOR "(" [argument {"," argument}] ")" ["#" location]
+//            | [result {"," result} "="] OPERATOR "(" [argument {"," argument}] ")" ["#" location
+//              ["[checkpoint" INT "]"]]
 //            | "mutate input" INT "=" "%" INT
 //   result   = define | "_"                                       -- "_": a tensor that is undefined
 //   argument = [NAME "="] literal                                 -- schema order until the first named one
@@ -20,6 +21,7 @@
 // A line that starts with "#" is a comment. Arguments left out take their schema's default.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <unordered_map>
 
 #include "graph/literal_parser.h"
@@ -173,6 +175,18 @@ class GraphParser {
     in_.fail(fmt::format("{} has no argument '{}'", op.name, name));
   }
 
+  static Location with_checkpoint(std::string text) {
+    constexpr std::string_view kMark = " [checkpoint ";
+    Location location{std::move(text)};
+    const size_t mark = location.text.rfind(kMark);
+    if (mark == std::string::npos || !location.text.ends_with(']')) return location;
+    const char* number = location.text.data() + mark + kMark.size();
+    const char* end = location.text.data() + location.text.size() - 1;
+    const auto [stop, problem] = std::from_chars(number, end, location.checkpoint);
+    if (problem == std::errc() && stop == end) location.text.resize(mark);
+    return location;
+  }
+
   int32_t location() {
     std::string escaped = in_.rest_of_line();
     std::string text;
@@ -185,7 +199,7 @@ class GraphParser {
       }
     }
     auto [found, is_new] = locations_.emplace(text, static_cast<int32_t>(graph_.locations.size()));
-    if (is_new) graph_.locations.push_back(text);
+    if (is_new) graph_.locations.push_back(with_checkpoint(std::move(text)));
     return found->second;
   }
 

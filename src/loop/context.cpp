@@ -73,7 +73,7 @@ LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOption
       values_(graph.values.size()),
       uses_(graph.values.size()),
       users_(graph.values.size()) {
-  program_.locations = graph.locations;
+  for (const graph::Location& location : graph.locations) program_.locations.push_back(location.text);
   program_.buffers.reserve(graph.values.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     graph::for_each_input(graph.nodes[n], [&](graph::ValueId id) {

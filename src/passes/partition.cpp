@@ -1,17 +1,12 @@
 #include "passes/partition.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <map>
-#include <optional>
 
-#include "aten/dtype.h"
 #include "base/error.h"
-#include "ops/registry.h"
 #include "passes/dead_code.h"
-#include "passes/maximum_flow.h"
 #include "passes/rewrite.h"
+#include "passes/saved_values.h"
 
 namespace oxy::passes {
 namespace {
@@ -19,15 +14,8 @@ namespace {
 using graph::kNoValue;
 using graph::OutputKind;
 
-// What a saved value costs besides its bytes: an output, an input and a tensor of its own.
-constexpr int64_t kBytesOfATensor = 64;
-
 size_t at(ValueId id) {
   return static_cast<size_t>(id);
-}
-
-bool is_recomputable(const Node& node) {
-  return node.op->is_view() || (ops::is_cheap(*node.op) && !has_effect(node));
 }
 
 class Partitioner {
@@ -49,7 +37,7 @@ class Partitioner {
   }
 
   Partition run() {
-    choose_saved();
+    find_saved();
     build_backward();
     build_forward();
     return std::move(result_);
@@ -62,15 +50,22 @@ class Partitioner {
     return depends;
   }
 
-  void check_forward(ValueId value) const {
-    if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
+  // By node: whether a result of the forward pass needs it.
+  std::vector<bool> forward_nodes() const {
+    std::vector<bool> needed(joint_.nodes.size(), false);
+    const auto need = [&](ValueId id) {
+      if (const int32_t node = joint_.values[at(id)].node; node >= 0)
+        needed[static_cast<size_t>(node)] = true;
+    };
+    for (size_t i = 0; i < roles_.forward_outputs; ++i) need(joint_.outputs[i].value);
+    for (const graph::Mutation& mutation : joint_.mutations) need(mutation.value);
+    for (size_t i = joint_.nodes.size(); i-- > 0;)
+      if (needed[i]) graph::for_each_input(joint_.nodes[i], need);
+    return needed;
   }
 
-  int64_t bytes(ValueId id) const {
-    const TensorMeta& meta = joint_.meta(id);
-    const Expr elements = element_count(meta);
-    if (!elements.is_constant()) return FlowNetwork::kUnbounded / 2;
-    return elements.constant() * static_cast<int64_t>(item_size(meta.dtype));
+  void check_forward(ValueId value) const {
+    if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
   // Values that the caller keeps anyway: input number, or output number as -1 - number.
@@ -87,52 +82,17 @@ class Partitioner {
     return kept;
   }
 
-  // About the multiplications, or the bytes moved, of computing the node once more.
-  double work(const Node& node) const {
-    double result = 0;
-    for (const ValueId id : node.outputs)
-      if (id != kNoValue) result += static_cast<double>(bytes(id));
-    std::vector<double> arguments = {0, 0};
-    graph::for_each_input(node, [&](ValueId id) { arguments.push_back(static_cast<double>(bytes(id))); });
-    std::ranges::sort(arguments, std::greater());
-    const ops::OperatorEntry* entry = ops::find(node.op->name);
-    const bool is_product = (!entry || !entry->lower) && arguments[1] > 0;
-    if (!is_product) return result + arguments[0];
-    // m * n and n * k elements come in, m * k go out: m * n * k multiplications.
-    return std::sqrt(arguments[0] / 4 * arguments[1] / 4 * result / 4);
-  }
-
-  int64_t extra_bytes(const std::vector<ValueId>& saved, const std::map<ValueId, int32_t>& kept) const {
-    int64_t total = 0;
-    for (const ValueId id : saved)
-      if (!kept.contains(id)) total += bytes(id);
-    return total;
-  }
-
-  // The price of work falls until the budget is met.
-  std::vector<ValueId> saved_values(const std::map<ValueId, int32_t>& kept) const {
-    std::vector<ValueId> saved = cut(kept, std::nullopt);
-    if (roles_.memory_budget >= 1) return saved;
-    const auto most =
-        static_cast<int64_t>(roles_.memory_budget * static_cast<double>(extra_bytes(saved, kept)));
-    double low = 0, high = 1024;  // bytes for an instruction
-    saved = cut(kept, low);
-    for (int step = 0; step < 14; ++step) {
-      const double price = low > 0 ? std::sqrt(low * high) : high / 1024 / 1024;
-      std::vector<ValueId> tried = cut(kept, price);
-      if (extra_bytes(tried, kept) <= most) {
-        saved = std::move(tried);
-        low = price;
-      } else {
-        high = price;
-      }
-    }
-    return saved;
-  }
-
-  void choose_saved() {
+  void find_saved() {
     const std::map<ValueId, int32_t> kept = kept_values();
-    for (const ValueId id : saved_values(kept)) {
+    BackwardPass pass{.is_forward = forward_nodes(),
+                      .is_held = std::vector<bool>(joint_.values.size(), false)};
+    pass.memory_budget = roles_.memory_budget;
+    for (const Node& node : joint_.nodes) pass.is_late.push_back(depends_on_tangent(node));
+    for (size_t i = 0; i < roles_.forward_inputs; ++i) pass.inputs.push_back(joint_.inputs[i]);
+    for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i)
+      pass.wanted.push_back(joint_.outputs[i].value);
+    for (const auto& [id, place] : kept) pass.is_held[at(id)] = true;
+    for (const ValueId id : passes::choose_saved(joint_, pass)) {
       SavedValue saved;
       if (const auto it = kept.find(id); it != kept.end()) {
         saved = it->second >= 0 ? SavedValue{SavedValue::Kind::Input, it->second}
@@ -146,60 +106,6 @@ class Partitioner {
       result_.saved.push_back(saved);
       saved_.push_back(id);
     }
-  }
-
-  // The values to save. `price`: of an instruction of what is_recomputable() leaves out; none: it is always
-  // saved.
-  std::vector<ValueId> cut(const std::map<ValueId, int32_t>& kept, std::optional<double> price) const {
-    const auto count = static_cast<int32_t>(joint_.values.size());
-    const int32_t source = 2 * count, sink = source + 1;
-    const auto entrance = [](ValueId id) { return 2 * id; };
-    const auto exit = [](ValueId id) { return 2 * id + 1; };
-    FlowNetwork network(sink + 1);
-    const auto can_be_saved_at = [&](ValueId id, bool is_view) {
-      const int64_t cost = bytes(id) + kBytesOfATensor;
-      network.add_edge(entrance(id), exit(id),
-                       is_view ? FlowNetwork::kUnbounded : (kept.contains(id) ? (cost + 1) / 2 : cost));
-    };
-    for (size_t i = 0; i < roles_.forward_inputs; ++i) {
-      network.add_edge(source, entrance(joint_.inputs[i]), FlowNetwork::kUnbounded);
-      can_be_saved_at(joint_.inputs[i], false);
-    }
-    for (const Node& node : joint_.nodes) {
-      if (depends_on_tangent(node)) {
-        graph::for_each_input(node, [&](ValueId id) {
-          if (!depends_[at(id)] && !is_constant_[at(id)])
-            network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
-        });
-        continue;
-      }
-      const bool recomputable = is_recomputable(node);
-      for (const ValueId id : node.outputs) {
-        if (id == kNoValue) continue;
-        can_be_saved_at(id, node.op->is_view());
-        if (!recomputable && (!price || has_effect(node))) {
-          network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
-          continue;
-        }
-        if (!recomputable) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
-        graph::for_each_input(node, [&](ValueId argument) {
-          if (!is_constant_[at(argument)])
-            network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
-        });
-      }
-    }
-    for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i) {
-      const ValueId id = joint_.outputs[i].value;
-      if (!depends_[at(id)] && !is_constant_[at(id)])
-        network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
-    }
-    const std::vector<bool> late = network.minimum_cut(source, sink);
-    std::vector<ValueId> saved;
-    for (ValueId id = 0; id < count; ++id)
-      if (!late[static_cast<size_t>(entrance(id))] && late[static_cast<size_t>(exit(id))] &&
-          !depends_[at(id)] && !is_constant_[at(id)])
-        saved.push_back(id);
-    return saved;
   }
 
   void build_backward() {

@@ -1,9 +1,6 @@
 // A graph that computes results and gradients, cut into a forward and a backward graph.
 //
-// What the backward graph needs is saved or computed again, whichever moves fewer bytes: a minimum cut over
-// the values between the forward pass and the gradients (PyTorch 2 paper, section 5 "min-cut"). Only cheap
-// operators are computed again (ops::is_cheap), not products and reductions, unless a memory budget asks for
-// it; never random numbers.
+// What the backward graph needs is saved or computed again: passes/saved_values.h.
 #pragma once
 
 #include <vector>
@@ -17,8 +14,7 @@ struct JointRoles {
   size_t forward_outputs = 0;      // graph outputs after these are gradients
   std::vector<bool> keeps_input;   // the caller may keep this forward input as it is until the backward pass
   std::vector<bool> keeps_output;  // likewise for forward outputs
-  // The bytes that may be saved, as a share (0 to 1) of what is saved without a budget. Below 1, products and
-  // reductions are computed again too, those first that give most bytes for their work.
+  // passes::BackwardPass
   double memory_budget = 1;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/config.h"
 #include "base/error.h"
 #include "base/timing.h"
@@ -10,6 +12,7 @@
 #include "passes/dead_code.h"
 #include "passes/decompose.h"
 #include "passes/fold_batch_norm.h"
+#include "passes/recompute.h"
 #include "passes/separate_results.h"
 #include "passes/simplify_arithmetic.h"
 #include "passes/simplify_views.h"
@@ -40,10 +43,20 @@ class PassRunner {
     fold();
     step("passes.separate_results", [&](const Graph& g) { return separate_results(g, had_own_memory); });
     step("passes.dead_code", remove_dead_code);
+    if (has_backward_pass())
+      step("passes.recompute_for_backward",
+           [this](const Graph& g) { return recompute_for_backward(g, options_.activation_memory_budget); });
     return std::move(graph_);
   }
 
  private:
+  // Of the program's own.
+  bool has_backward_pass() const {
+    return std::ranges::any_of(graph_.locations, [](const graph::Location& location) {
+      return location.checkpoint == graph::kInBackwardPass;
+    });
+  }
+
   template <typename Pass>
   void step(std::string_view name, const Pass& pass) {
     {

@@ -16,6 +16,7 @@ struct Options {
   LinearPacking linear;
   ConvolutionPacking convolution;
   ChooseLayout choose_layout;
+  double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass
 };
 
 // From a functional graph as recorded to one that lowering takes. Every pass is timed ("passes.<name>"); in

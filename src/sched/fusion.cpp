@@ -21,6 +21,10 @@ constexpr size_t kMaxCandidates = 12;
 constexpr size_t kMaxReadersRemembered = 4;
 constexpr double kSerialBytes = 64 * 1024;     // below this, one thread is enough
 constexpr double kParallelBytes = 512 * 1024;  // above this, a kernel must keep all threads busy
+// What runs so many steps apart becomes no one kernel if that keeps so much memory from being used in
+// between.
+constexpr int32_t kFarSteps = 64;
+constexpr double kHeldBytes = 256 * 1024;
 
 double inst_work(const loop::Inst& inst) {
   if (inst.op == Op::Constant) return 0.1;
@@ -256,6 +260,38 @@ class Fuser {
     return true;
   }
 
+  // How much more memory is in use between a and b, which runs much later, once they are one group at
+  // `position`.
+  double bytes_held(const Group& a, const Group& b, int32_t position) {
+    const int32_t of_a = group_of_[static_cast<size_t>(a.steps.front())],
+                  of_b = group_of_[static_cast<size_t>(b.steps.front())];
+    const bool waits = position == b.position;  // a does, with what it reads; else b's results come early
+    const auto is_used_between = [&](BufferId id) {
+      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(id)];
+      return program_.buffers[static_cast<size_t>(id)].kind != loop::BufferKind::Intermediate ||
+             use.is_kept || std::ranges::any_of(use.readers, [&](int32_t reader) {
+               return !in(reader, of_a, of_b) && position_of(reader) >= b.position - kFarSteps;
+             });
+    };
+    const auto vanishes = [&](BufferId id) {
+      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(id)];
+      return !use.is_kept && std::ranges::all_of(use.readers, [&](int32_t r) { return in(r, of_a, of_b); });
+    };
+    std::unordered_set<BufferId> seen;
+    double held = 0;
+    for (int32_t step : (waits ? a : b).steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const ItemStore& store : item.stores)
+        if ((waits ? !is_used_between(store.buffer) : !vanishes(store.buffer)) &&
+            seen.insert(store.buffer).second)
+          held += (waits ? -1 : 1) * bytes_[static_cast<size_t>(store.buffer)];
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load && !is_used_between(inst.buffer) && seen.insert(inst.buffer).second)
+          held += (waits ? 1 : -1) * bytes_[static_cast<size_t>(inst.buffer)];
+    }
+    return held;
+  }
+
   // All members have the same loops and reduction loops (or none).
   bool same_spaces(const Group& a, const Group& b) {
     const Item& x = items_[static_cast<size_t>(a.steps.front())];
@@ -283,6 +319,7 @@ class Fuser {
       if (legal) depth = d;
     }
     if (!depth || !is_profitable(x, y, *depth, *flow)) return;
+    if (y.position - x.position > kFarSteps && bytes_held(x, y, *position) > kHeldBytes) return;
     x.extents.resize(*depth);
     x.steps.insert(x.steps.end(), y.steps.begin(), y.steps.end());
     std::ranges::sort(x.steps);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/error.h"
@@ -45,6 +46,21 @@ void dress(PyObject* trace, PyObject* real) {
   const bool done = to != nullptr && PyDict_Update(to, *from) == 0;
   Py_XDECREF(to);
   if (!done) throw python_error();
+}
+
+// The argument whose memory an output shares, as the schema says; kNoValue if it has its own.
+graph::ValueId aliased_argument(const graph::Node& node, graph::ValueId output) {
+  const auto index = static_cast<size_t>(std::ranges::find(node.outputs, output) - node.outputs.begin());
+  const OperatorSchema& op = *node.op;
+  const int set = op.returns.empty() ? -1 : op.returns[std::min(index, op.returns.size() - 1)].alias_set;
+  if (set < 0) return graph::kNoValue;
+  for (size_t a = 0; a < op.arguments.size(); ++a) {
+    if (op.arguments[a].alias_set != set) continue;
+    if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a])) return ref->id;
+    if (const auto* list = std::get_if<graph::ValueList>(&node.args[a]))
+      return list->ids.at(std::min(index, list->ids.size() - 1));
+  }
+  return graph::kNoValue;
 }
 
 }  // namespace
@@ -122,6 +138,36 @@ graph::ValueId Recorder::value_of(PyObject* tensor) const {
 void Recorder::set_location(std::function<int32_t(graph::Graph&)> location) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = std::move(location);
+}
+
+size_t Recorder::node_count() const {
+  check(session_ != nullptr, "the recording has ended");
+  return session_->recording.graph.nodes.size();
+}
+
+bool Recorder::writes_to_older(size_t first_node) const {
+  check(session_ != nullptr, "the recording has ended");
+  const graph::Graph& graph = session_->recording.graph;
+  const auto is_older = [&](graph::ValueId value) {
+    while (value != graph::kNoValue) {
+      const int32_t node = graph.values[static_cast<size_t>(value)].node;
+      if (node < static_cast<int32_t>(first_node)) return true;
+      value = aliased_argument(graph.nodes[static_cast<size_t>(node)], value);
+    }
+    return false;
+  };
+  for (size_t i = first_node; i < graph.nodes.size(); ++i) {
+    const graph::Node& node = graph.nodes[i];
+    for (size_t a = 0; a < node.op->arguments.size(); ++a) {
+      if (!node.op->arguments[a].is_written) continue;
+      if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a]); ref && is_older(ref->id))
+        return true;
+      if (const auto* list = std::get_if<graph::ValueList>(&node.args[a]);
+          list && std::ranges::any_of(list->ids, is_older))
+        return true;
+    }
+  }
+  return false;
 }
 
 std::vector<at::Tensor> Recorder::leaves_of(const InnerBackward& pass) const {

@@ -88,6 +88,9 @@ class Recorder {
   graph::ValueId value_of(PyObject* tensor) const;
   // Where recorded nodes come from: called once a node to name the user's line; -1 for unknown.
   void set_location(std::function<int32_t(graph::Graph&)> location);
+  size_t node_count() const;
+  // A node from `first_node` on writes to a tensor that an earlier one has made, or that comes from outside.
+  bool writes_to_older(size_t first_node) const;
   // Backward passes of the program's own: trace/inner_backward.h.
   std::vector<at::Tensor> leaves_of(const InnerBackward& pass) const;
   void accumulate_gradients(const InnerBackward& pass);

@@ -49,7 +49,9 @@ class Generator {
     Graph g;
     for (int i = pick(1, 4); i > 0; --i) g.add_input(meta());
     for (int i = pick(0, 2); i > 0; --i) g.add_constant(meta(), pick(0, 50));
-    g.locations = {"model.py:12 in forward", "a\\b # \"x\"\nsecond.py:1 in <lambda>", "  spaces "};
+    g.locations = {{"model.py:12 in forward"},
+                   {"a\\b # \"x\"\nsecond.py:1 in <lambda>", 3},
+                   {"  spaces ", kInBackwardPass}};
     for (int i = pick(0, 12); i > 0; --i) add_node(g);
     for (int i = pick(0, 4); i > 0; --i) add_output(g);
     for (size_t i = 0; i < g.inputs.size(); ++i)
@@ -236,7 +238,7 @@ TEST_CASE("graph: the text reads as documented") {
   CHECK(print(g) == text);
   CHECK(g.outputs.at(1).kind == OutputKind::InputAlias);
   CHECK(g.constants.at(0).handle == 0);
-  CHECK(g.locations.at(0) == "model.py:12 in forward");
+  CHECK(g.locations.at(0) == Location{"model.py:12 in forward"});
 }
 
 TEST_CASE("graph: arguments may be named, left out and commented") {

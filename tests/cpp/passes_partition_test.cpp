@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "ops/registry.h"
+#include "passes/checkpoints.h"
 #include "passes/maximum_flow.h"
 #include "passes/partition.h"
+#include "passes/recompute.h"
 
 using namespace oxy;
 using namespace oxy::passes;
@@ -155,6 +157,70 @@ TEST_CASE(
   CHECK(operators(result.backward) == "mul.Tensor full");
   REQUIRE(result.backward.outputs.size() == 3);
   CHECK(result.backward.outputs[1].kind == graph::OutputKind::InputAlias);
+}
+
+// Two layers tanh(x @ w), each under a checkpoint of its own, and their gradients for x.
+constexpr std::string_view kLayers = R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8]) {
+  %3: float32[8, 8] = aten::mm(%0, %1)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::tanh(%3)  # a.py:1 in f [checkpoint 1]
+  %5: float32[8, 8] = aten::sin(%4)  # a.py:1 in f [checkpoint 1]
+  %6: float32[8, 8] = aten::mm(%5, %1)  # a.py:1 in f [checkpoint 2]
+  %7: float32[8, 8] = aten::tanh(%6)  # a.py:1 in f [checkpoint 2]
+  %8: float32[8, 8] = aten::tanh_backward(%2, %7)
+  %9: float32[8, 8]{strides=[1, 8]} = aten::t(%1)
+  %10: float32[8, 8] = aten::mm(%8, %9)
+  %11: float32[8, 8] = aten::cos(%4)
+  %12: float32[8, 8] = aten::mul.Tensor(%10, %11)
+  %13: float32[8, 8] = aten::tanh_backward(%12, %4)
+  %14: float32[8, 8] = aten::mm(%13, %9)
+  return %7, %14
+})";
+
+TEST_CASE("partition: what ran under a checkpoint is computed again, from the checkpoint's inputs") {
+  const JointRoles roles{
+      .forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}};
+  const Partition result = cut(kLayers, roles);
+  CHECK(operators(result.backward) == "tanh_backward t mm mm tanh cos mul.Tensor tanh_backward mm");
+  CHECK(result.saved.size() == 3);  // both inputs and the output
+  CHECK(std::ranges::none_of(result.saved,
+                             [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; }));
+  std::string plain(kLayers);
+  for (size_t mark = 0; (mark = plain.find("[checkpoint", mark)) != std::string::npos;) plain.erase(mark, 14);
+  CHECK(operators(cut(plain, roles).backward) == "tanh_backward t mm cos mul.Tensor tanh_backward mm");
+}
+
+TEST_CASE("checkpoints: a value that leaves by a view is not computed again, random numbers are kept") {
+  ops::intern_schemas();
+  const graph::Graph graph = graph::parse(R"(graph(%0: float32[8, 8], %1: float32[8, 8]) {
+  %2: float32[8, 8] = aten::exp(%0)  # a.py:1 in f [checkpoint 1]
+  %3: float32[8, 8] = aten::bernoulli.p(%2, 0.5, generator=None)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::mm(%3, %1)  # a.py:1 in f [checkpoint 1]
+  %5: float32[64] = aten::view(%4, [64])  # a.py:1 in f [checkpoint 1]
+  %6: float32[64] = aten::sin(%5)  # a.py:2 in f
+  return %6
+})");
+  using enum CheckpointRole;
+  CHECK(checkpoint_roles(graph, std::vector<bool>(graph.nodes.size(), true)) ==
+        std::vector{None, None, Interior, None, Result, None, None});
+}
+
+TEST_CASE("checkpoints: a backward pass of the program's own computes again what it reads") {
+  ops::intern_schemas();
+  const graph::Graph graph =
+      recompute_for_backward(graph::parse(R"(graph(%0: float32[8, 8], %1: float32[8, 8]) {
+  %2: float32[8, 8] = aten::mm(%0, %1)  # a.py:1 in f [checkpoint 1]
+  %3: float32[8, 8] = aten::tanh(%2)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::sin(%3)  # a.py:1 in f [checkpoint 1]
+  %5: float32[8, 8] = aten::cos(%3)  # a.py:2 in f [checkpoint -1]
+  %6: float32[8, 8] = aten::mul.Tensor(%4, %5)  # a.py:2 in f [checkpoint -1]
+  %7: float32[8, 8] = aten::add.Tensor(%6, %4, alpha=1)  # a.py:3 in f
+  %8: float32[8, 8] = aten::exp(%4)  # a.py:3 in f
+  return %7, %8
+})"),
+                             1);
+  graph::verify(graph, true);
+  CHECK(operators(graph) == "mm tanh sin mm tanh cos mul.Tensor add.Tensor exp");
+  CHECK(graph::same(graph::parse(graph::print(graph)), graph));
 }
 
 TEST_CASE("partition: a result that depends on a gradient is refused") {

@@ -8,6 +8,7 @@ dtypes, strides, which tensors share memory), what it prints, and the exceptions
 import dataclasses
 import enum
 import functools
+import inspect
 import linecache
 import math
 import os
@@ -107,11 +108,14 @@ def vars_of(value):
 
 
 def program(whole=None, backends=("native", "eager"), grad=False, **settings):
-    """Makes a test of a program. ``whole=True``: it must be captured without a break; ``False``: it must break."""
+    """Makes a test of a program. ``whole=True``: it must be captured without a break; ``False``: it must break.
+
+    What the program takes after ``compile`` is parameters of the test.
+    """
 
     def decorate(scenario):
         @pytest.mark.parametrize("backend", backends)
-        def test(backend, capsys):
+        def test(backend, capsys, **parameters):
             def compile(target=None, **more):
                 if target is None:
                     return functools.partial(compile, **more)
@@ -123,7 +127,7 @@ def program(whole=None, backends=("native", "eager"), grad=False, **settings):
             def run(compile):
                 torch.manual_seed(0)
                 with torch.set_grad_enabled(grad):
-                    result = scenario(compile)
+                    result = scenario(compile, **parameters)
                 return result, capsys.readouterr().out
 
             expected, printed = run(eager)
@@ -137,6 +141,9 @@ def program(whole=None, backends=("native", "eager"), grad=False, **settings):
             elif whole is not None:
                 assert metrics["breaks"]
 
+        own = inspect.Parameter("backend", inspect.Parameter.KEYWORD_ONLY), inspect.Parameter("capsys", inspect.Parameter.KEYWORD_ONLY)
+        further = list(inspect.signature(scenario).parameters.values())[1:]
+        test.__signature__ = inspect.Signature([*further, *own])
         test.__name__ = scenario.__name__
         test.__qualname__ = scenario.__qualname__
         test.__doc__ = scenario.__doc__
