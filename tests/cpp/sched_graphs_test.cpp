@@ -271,6 +271,39 @@ TEST_CASE("schedule: thousands of steps take time in proportion and no stack") {
   }
 }
 
+// `layers` products of 1 MiB, the column sums of each, and at the end something for each of the sums.
+std::string sums_that_are_used_late(int layers, bool writes) {
+  std::string inputs = "%0: float32[512, 512], %1: float32[512, 512]", body, updates, results;
+  int next = 2 + layers, previous = 0;
+  for (int k = 0; k < layers; ++k) {
+    inputs += fmt::format(", %{}: float32[512]", 2 + k);
+    const int product = next++, sum = next++;
+    body += fmt::format("  %{}: float32[512, 512] = aten::mm(%{}, %1)\n", product, previous);
+    body += fmt::format("  %{}: float32[512] = aten::sum.dim_IntList(%{}, [0], False, dtype=None)\n", sum,
+                        product);
+    const int updated = 2 + 3 * layers + k;
+    updates +=
+        fmt::format("  %{}: float32[512] = aten::add.Tensor(%{}, %{}, alpha=1)\n", updated, 2 + k, sum);
+    results += writes ? fmt::format("  mutate input {} = %{}\n", 2 + k, updated) : "";
+    previous = product;
+  }
+  std::string outputs = writes ? fmt::format("%{}", previous) : "";
+  for (int k = 0; k < layers && !writes; ++k)
+    outputs += fmt::format("{}%{}", k == 0 ? "" : ", ", 2 + 3 * layers + k);
+  return fmt::format("graph({}) {{\n{}{}{}  return {}\n}}\n", inputs, body, updates, results, outputs);
+}
+
+TEST_CASE("schedule: a kernel that waits for the end holds no large memory") {
+  ops::intern_schemas();
+  for (const bool writes : {false, true}) {
+    CAPTURE(writes);
+    const plan::Plan plan = sched::schedule(loop::lower(graph::parse(sums_that_are_used_late(200, writes))),
+                                            codegen::host_target(), {.threads = 2});
+    // Without a rule against it each sum is taken with its update, and all products are held until then.
+    CHECK(plan.arena_bytes.constant() < 8 << 20);
+  }
+}
+
 TEST_CASE("schedule: what reads another row is not fused") {
   check_graph(R"(graph(%0: float32[6, 20]) {
   %1: float32[6, 20] = aten::tanh(%0)
