@@ -183,7 +183,27 @@ bool is_enum_class(PyObject* object) {
   return enum_type && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(enum_type));
 }
 
-PyObject* behind_foreign_disable(PyObject* function) {
+namespace {
+
+// torch.compile puts these over nn.Module's own __init__ and __setstate__, to know of modules made later.
+PyObject* behind_module_tagging(PyFunctionObject* function) {
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  const std::string_view name = PyUnicode_AsUTF8(code->co_qualname);
+  const bool is_of_torch_compile =
+      function->func_module && PyUnicode_Check(function->func_module) &&
+      PyUnicode_CompareWithASCIIString(function->func_module, "torch._dynamo.mutation_guard") == 0;
+  if (!is_of_torch_compile || !name.starts_with("install_generation_tagging_init.<locals>.patched_") ||
+      !function->func_closure || PyTuple_GET_SIZE(function->func_closure) != 1)
+    return nullptr;
+  PyObject* original = PyCell_GET(PyTuple_GET_ITEM(function->func_closure, 0));
+  return original && PyFunction_Check(original) ? original : nullptr;
+}
+
+}  // namespace
+
+PyObject* behind_torch_compile(PyObject* function) {
+  if (PyObject* original = behind_module_tagging(reinterpret_cast<PyFunctionObject*>(function)))
+    return original;
   static constexpr std::array<std::string_view, 1> kModules = {"torch.optim"};
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   if (!object->func_dict) return nullptr;

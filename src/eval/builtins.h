@@ -20,8 +20,8 @@ bool is_enum_class(PyObject* object);
 
 // Why a Python function is not evaluated but called as it is; nullptr if it is inlined.
 const char* refusal_to_inline(PyObject* function);
-// What torch has wrapped to keep another compiler out of it, where that was for that compiler's sake:
-// borrowed; null for other functions.
-PyObject* behind_foreign_disable(PyObject* function);
+// What torch has wrapped to keep torch.compile out of it, where that was for that compiler's sake, and what
+// torch.compile itself has replaced: borrowed; null for other functions.
+PyObject* behind_torch_compile(PyObject* function);
 
 }  // namespace oxy::eval

@@ -166,7 +166,7 @@ Ref Evaluator::call_with_unread(PyObject* function, Ref self, std::span<PyObject
 Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
-  if (PyObject* original = behind_foreign_disable(function)) {
+  if (PyObject* original = behind_torch_compile(function)) {
     pin(function);
     return call(pin(original).get(), std::move(arguments));
   }

@@ -45,6 +45,17 @@ Family normalization_operators() {
                  "(Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
        .shape = shapes::batch_norm_functional,
        .decompose = composed(decompositions::batch_norm_functional)},
+      {.name = "aten::_batch_norm_with_update",
+       .schema = "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+                 "running_mean, "
+                 "Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+       .shape = shapes::batch_norm_with_update},
+      {.name = "aten::_batch_norm_with_update_functional",
+       .schema =
+           "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+           "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, "
+           "Tensor running_mean_out, Tensor running_var_out)",
+       .shape = shapes::batch_norm_with_update_functional},
       {.name = "aten::native_batch_norm_backward",
        .schema = "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
                  "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, "

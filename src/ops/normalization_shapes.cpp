@@ -118,6 +118,21 @@ Metas batch_norm_functional(const ShapeContext& context) {
   return out;
 }
 
+Metas batch_norm_with_update(const ShapeContext& context) {
+  Metas out = normalized_by_channel(context, 4, true);
+  out.push_back(empty_vector(DType::UInt8, context.tensor(0).device));  // room that other devices reserve
+  return out;
+}
+
+Metas batch_norm_with_update_functional(const ShapeContext& context) {
+  Metas out = batch_norm_with_update(context);
+  for (size_t i : {3, 4}) {
+    const TensorMeta& statistic = context.tensor(i);
+    out.push_back(dense_like(context, statistic, statistic.dtype));
+  }
+  return out;
+}
+
 Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   need_channels(context, input);

@@ -14,6 +14,8 @@ Metas batch_norm(const ShapeContext& context);  // native_batch_norm and the leg
 Metas batch_norm_without_statistics(const ShapeContext& context);  // _native_batch_norm_legit.no_stats
 Metas batch_norm_inference(const ShapeContext& context);           // _native_batch_norm_legit_no_training
 Metas batch_norm_functional(const ShapeContext& context);          // the same and the new running statistics
+Metas batch_norm_with_update(const ShapeContext& context);
+Metas batch_norm_with_update_functional(const ShapeContext& context);
 Metas batch_norm_backward(const ShapeContext& context);
 Metas group_norm(const ShapeContext& context);  // (input, weight, bias, N, C, HxW, group, eps)
 Metas group_norm_backward(const ShapeContext& context);

@@ -72,10 +72,12 @@ std::vector<int32_t> early_members(const loop::Program& program, const Dependenc
   std::unordered_set<int32_t> late;
   std::unordered_set<BufferId> read_late;
   for (int32_t step : group.steps) {
-    const bool is_late = std::ranges::any_of(writes[static_cast<size_t>(step)],
-                                             [&](BufferId id) { return direct.input_of.contains(id); }) ||
-                         std::ranges::any_of(dependencies.before[static_cast<size_t>(step)],
-                                             [&](int32_t needed) { return late.contains(needed) || is_in_other_late_group(needed); });
+    const bool is_late =
+        std::ranges::any_of(writes[static_cast<size_t>(step)],
+                            [&](BufferId id) { return direct.input_of.contains(id); }) ||
+        std::ranges::any_of(dependencies.before[static_cast<size_t>(step)], [&](int32_t needed) {
+          return late.contains(needed) || is_in_other_late_group(needed);
+        });
     if (!is_late) {
       early.push_back(step);
       continue;
@@ -137,7 +139,7 @@ DirectWrites find_direct_writes(const loop::Program& program, const Dependencies
       continue;
     }
     Group group = std::move(groups[g]);
-    std::vector<int32_t> early = 
+    std::vector<int32_t> early =
         early_members(program, dependencies, group, reads, writes, result, [&](int32_t step) {
           const size_t other = group_of[static_cast<size_t>(step)];
           return other != g && is_late[other];

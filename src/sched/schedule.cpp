@@ -217,6 +217,7 @@ class Scheduler {
       if (!call) continue;
       for (BufferId id : call->outputs) {
         if (id == kNoBuffer) continue;
+        made_by_call_.insert(id);
         bool is_known = true;
         for (const Expr& e : program_.buffers[static_cast<size_t>(id)].sizes)
           for (const Expr& v : sym::variables(e)) is_known = is_known && known.contains(v.variable_id());
@@ -353,7 +354,9 @@ class Scheduler {
       Block& block = blocks[it->second];
       block.interval.first = std::min(block.interval.first, first_[k]);
       block.interval.last = std::max(block.interval.last, last_[k]);
-      block.may_be_temporary = block.may_be_temporary && last_[k] != kEnd && same_layout(root, id);
+      // A call fills a tensor of the buffer's layout; kernels take addresses.
+      block.may_be_temporary = block.may_be_temporary && last_[k] != kEnd &&
+                               (same_layout(root, id) || !made_by_call_.contains(id));
     }
     MemoryPlan memory = plan_memory(blocks, other_memory(), static_cast<int32_t>(groups_.size()));
     plan_.arena_bytes = memory.arena_bytes;
@@ -463,6 +466,7 @@ class Scheduler {
   // the extern call's result whose memory it takes over, or itself.
   std::vector<BufferId> became_;
   DirectWrites direct_;
+  std::unordered_set<BufferId> made_by_call_;
   std::unordered_set<BufferId> shown_elsewhere_;  // results of extern calls that others may see too
   std::unordered_map<std::string, int32_t> kernels_;
   plan::Plan plan_;

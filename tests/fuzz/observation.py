@@ -164,7 +164,7 @@ def value_difference(expected, actual, reference=None):
         wrong = ~((expected == actual) | ((expected != expected) & (actual != actual)))
         return _describe(wrong, expected, actual, reference) if wrong.any() else None
     if dtype.is_complex:
-        expected, actual = torch.view_as_real(expected.to(torch.complex128)), torch.view_as_real(actual.to(torch.complex128))
+        expected, actual = (torch.view_as_real(t.to(torch.complex128).resolve_conj()) for t in (expected, actual))
         if reference is not None and reference.is_complex():
             reference = torch.view_as_real(reference.to(torch.complex128))
     relative, absolute = TOLERANCES[dtype]

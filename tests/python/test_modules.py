@@ -1,5 +1,6 @@
 """Modules called inside of a compiled function."""
 
+import pytest
 import torch.nn as nn
 
 from capture_samples import made, x23
@@ -91,3 +92,31 @@ def test_super_and_inheritance(compile):
 
     f = compile(Child())
     return f(x23()), f(x23())
+
+
+@pytest.fixture
+def as_after_torch_compile():
+    """torch.compile replaces these methods of every module, for good, when it is used for the first time."""
+    from torch._dynamo.mutation_guard import install_generation_tagging_init
+
+    names = ("__init__", "__setstate__")
+    before = {name: getattr(nn.Module, name) for name in names}
+    was_patched = not getattr(nn.Module, "___needs_generation_tag_patch", True)
+    install_generation_tagging_init()
+    yield
+    if not was_patched:
+        for name, method in before.items():
+            setattr(nn.Module, name, method)
+        setattr(nn.Module, "___needs_generation_tag_patch", True)
+
+
+@program(whole=True)
+def test_modules_made_in_a_process_that_uses_torch_compile(compile, as_after_torch_compile):
+    layers = nn.ModuleList(made(nn.Linear, 3, 3) for _ in range(3))
+
+    def f(x):
+        for layer in layers[1:]:
+            x = layer(x)
+        return nn.Sequential(layers[0], nn.ReLU())(x)
+
+    return compile(f)(x23())

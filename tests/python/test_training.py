@@ -515,6 +515,32 @@ def test_a_function_with_its_own_gradient():
     check(lambda a: Tripled.apply(a) + 1, X)
 
 
+def test_hooks_of_modules():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.second(self.first(x).tanh())
+
+    results = []
+    for compiles in (False, True):
+        oxyfuel.reset()
+        torch.manual_seed(0)
+        model, seen = Net(), []
+        model.first.register_full_backward_hook(lambda module, inputs, outputs: seen.append((inputs, outputs)))
+        model.second.register_full_backward_pre_hook(lambda module, outputs: (outputs[0] * 2,))
+        call = oxyfuel.compile(model) if compiles else model
+        for _ in range(2):
+            model.zero_grad()
+            x = torch.ones(5, 3, requires_grad=True)
+            call(x).square().sum().backward()
+        results.append((seen, x.grad, [p.grad for p in model.parameters()]))
+    torch.testing.assert_close(*results)
+    assert len(seen) == 2
+
+
 @pytest.mark.parametrize("use_reentrant", [True, False])
 def test_checkpoints(use_reentrant):
     check(lambda a: checkpoint(lambda t: t.sin().exp(), a, use_reentrant=use_reentrant), X)
