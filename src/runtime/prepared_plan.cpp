@@ -9,7 +9,7 @@ namespace oxy::runtime {
 
 namespace {
 
-constexpr int64_t kMostSlabBytes = int64_t{4} << 20;  // of an output that shares a block
+constexpr int64_t kMostSlabBytes = int64_t{256} << 10;  // of an output that shares a block
 
 std::vector<int64_t> values(const std::vector<Expr>& expressions) {
   std::vector<int64_t> result;

@@ -8,7 +8,7 @@ namespace oxy::runtime {
 
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{16} << 20;
+constexpr int64_t kBlockBytes = int64_t{4} << 20;
 
 int64_t aligned(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
