@@ -10,6 +10,7 @@
 #include "cpy/type.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
+#include "eval/hook_handle.h"
 #include "eval/objects.h"
 #include "eval/pending_error.h"
 #include "eval/torch_call.h"
@@ -39,7 +40,7 @@ bool name_is(PyObject* name, const char* text) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
+constexpr std::array<std::string_view, 27> kUntraceable = {"grad",
                                                            "grad_fn",
                                                            "_grad",
                                                            "_base",
@@ -49,7 +50,6 @@ constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
                                                            "untyped_storage",
                                                            "_typed_storage",
                                                            "_backward_hooks",
-                                                           "register_hook",
                                                            "register_post_accumulate_grad_hook",
                                                            "retain_grad",
                                                            "set_",
@@ -328,6 +328,7 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   }
   if (is_generator(object) || is_coroutine(object)) return generator_attribute(object, name);
   if (is_unknown_traceback(object)) stop("looks into a traceback");
+  if (is_hook_handle(object)) stop("uses the handle of a hook");
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
   if (raised_.contains(object) && name_is(name, "__context__")) {
     rely_on_nothing_handled();

@@ -24,6 +24,7 @@ std::span<const BuiltinEntry> autograd_builtins();
 std::span<const BuiltinEntry> autocast_builtins();
 std::span<const BuiltinEntry> function_builtins();
 std::span<const BuiltinEntry> checkpoint_builtins();
+std::span<const BuiltinEntry> hook_builtins();
 
 inline Ref none() {
   return Ref::borrow(Py_None);

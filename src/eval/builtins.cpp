@@ -122,7 +122,7 @@ BuiltinHandler find_builtin(PyObject* callable) {
     std::vector<const BuiltinEntry*> all_entries;
     for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
                         torch_builtins(), autograd_builtins(), autocast_builtins(), function_builtins(),
-                        checkpoint_builtins(), std::span<const BuiltinEntry>(kTable)})
+                        checkpoint_builtins(), hook_builtins(), std::span<const BuiltinEntry>(kTable)})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();

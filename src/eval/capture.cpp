@@ -226,6 +226,9 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
           "an object that a torch.autograd.Function keeps for its backward pass outlives the captured "
           "region");
   const std::vector<PyObject*>& outputs = builder.outputs();
+  for (const Ref& tensor : hooked_)
+    if (std::ranges::find(outputs, tensor.get()) != outputs.end())
+      stop("a tensor with a hook outlives the captured region");
   const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
     return THPVariable_Unpack(output).requires_grad();
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
@@ -267,10 +268,7 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   Ref done = call_on_copy(now.get(), name, std::move(arguments));
   if (!done) return Ref();
   empty(self);
-  PyObject* item = nullptr;
-  Py_hash_t hash = 0;
-  Py_ssize_t position = 0;
-  while (_PySet_NextEntry(now.get(), &position, &item, &hash))
+  for (PyObject* item : cpy::SetItems(now.get()))
     if (!write_entry(self, item, Py_True)) return Ref();
   return none;
 }

@@ -268,6 +268,7 @@ class Evaluator {
   };
 
   void keep_function_context(const Ref& context) { function_contexts_.push_back(context); }
+  void keep_hooked(const Ref& tensor) { hooked_.push_back(tensor); }
   AutocastCache& autocast_cache() { return autocast_cache_; }
   TorchCallLog* torch_calls() { return torch_calls_.get(); }  // null unless they are asked for
   trace::Recorder& recorder() { return recorder_; }
@@ -371,6 +372,7 @@ class Evaluator {
   int32_t checkpoint_ = 0;                   // graph::Location::checkpoint of what is recorded
   int32_t checkpoints_ = 0;
   std::vector<Ref> function_contexts_;  // of torch.autograd.Function
+  std::vector<Ref> hooked_;             // tensors that the program has registered a hook on
   Frame* outermost_ = nullptr;
   int depth_ = 0;
   std::vector<std::string> break_lines_;

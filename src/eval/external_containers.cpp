@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/dict.h"
+#include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
@@ -332,10 +333,7 @@ Shadow& Evaluator::whole_set(PyObject* object) {
     if (!s.emptied) {
       const auto items_in_order = [](PyObject* set) {
         std::vector<Ref> items;
-        PyObject* item = nullptr;
-        Py_hash_t hash = 0;
-        Py_ssize_t position = 0;
-        while (_PySet_NextEntry(set, &position, &item, &hash)) items.push_back(Ref::borrow(item));
+        for (PyObject* item : cpy::SetItems(set)) items.push_back(Ref::borrow(item));
         return items;
       };
       s.before = items_in_order(object);
@@ -390,10 +388,7 @@ Ref Evaluator::materialize(PyObject* object) {
           admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
     immutable_copies_[object] = items;
   } else {
-    PyObject* item = nullptr;
-    Py_hash_t hash = 0;
-    Py_ssize_t position = 0;
-    while (_PySet_NextEntry(object, &position, &item, &hash))
+    for (PyObject* item : cpy::SetItems(object))
       if (!guards::is_constant(item)) stop("a set of objects that are not constants");
     Ref items = Ref::steal(PyFrozenSet_New(object));
     Ref order = Ref::steal(PySequence_Tuple(object)), copied = Ref::steal(PySequence_Tuple(items.get()));

@@ -1,16 +1,17 @@
 #include "eval/template_builder.h"
-#include "eval/varying_float.h"
 
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/dict.h"
 #include "cpy/object_dict.h"
+#include "cpy/set.h"
 #include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "eval/prelude_iterators.h"
+#include "eval/varying_float.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -50,11 +51,8 @@ Ref method_binder(PyCFunctionObject* method) {
 // Whether adding the items of a set, in its order, to an empty one gives that order again. What is hashed by
 // its address has no order to keep.
 bool keeps_order(PyObject* set) {
-  PyObject* item = nullptr;
-  Py_hash_t hash = 0;
-  Py_ssize_t position = 0;
   Ref again = Ref::steal(PySet_New(nullptr));
-  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+  for (PyObject* item : cpy::SetItems(set)) {
     if (!guards::is_constant(item)) return true;
     PySet_Add(again.get(), item);
   }
@@ -167,12 +165,9 @@ Template TemplateBuilder::build(PyObject* object) {
     }
   };
   auto members = [&](std::vector<Template>& items) {
-    PyObject* item = nullptr;
-    Py_hash_t hash = 0;
-    Py_ssize_t position = 0;
     if (!keeps_order(object))
       evaluator_.stop("a set that cannot be made again in its order outlives the captured region");
-    while (_PySet_NextEntry(object, &position, &item, &hash)) items.push_back(build(item));
+    for (PyObject* item : cpy::SetItems(object)) items.push_back(build(item));
   };
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   if (PyTuple_CheckExact(object)) return with_items(ObjectKind::Tuple, nullptr, sequence);

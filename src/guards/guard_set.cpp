@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cpy/dict.h"
+#include "cpy/set.h"
 #include "cpy/type.h"
 #include "guards/constants.h"
 
@@ -15,10 +16,8 @@ namespace {
 
 bool has_order(PyObject* set, PyObject* items) {
   if (PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) return false;
-  PyObject* item = nullptr;
-  Py_hash_t hash = 0;
-  Py_ssize_t position = 0, i = 0;
-  while (_PySet_NextEntry(set, &position, &item, &hash))
+  Py_ssize_t i = 0;
+  for (PyObject* item : cpy::SetItems(set))
     if (!same_constant(item, PyTuple_GET_ITEM(items, i++))) return false;
   return true;
 }

@@ -48,6 +48,12 @@ void dress(PyObject* trace, PyObject* real) {
   if (!done) throw python_error();
 }
 
+// ones_like() and its like.
+bool takes_metadata_only(const OperatorSchema& op) {
+  const std::string_view name = std::string_view(op.name).substr(0, op.name.find('.'));
+  return name.ends_with("_like") || name.starts_with("aten::new_");
+}
+
 // The argument whose memory an output shares, as the schema says; kNoValue if it has its own.
 graph::ValueId aliased_argument(const graph::Node& node, graph::ValueId output) {
   const auto index = static_cast<size_t>(std::ranges::find(node.outputs, output) - node.outputs.begin());
@@ -166,6 +172,26 @@ bool Recorder::writes_to_older(size_t first_node) const {
           list && std::ranges::any_of(list->ids, is_older))
         return true;
     }
+  }
+  return false;
+}
+
+bool Recorder::follows_from(PyObject* result, PyObject* source) const {
+  check(session_ != nullptr, "the recording has ended");
+  const graph::Graph& graph = session_->recording.graph;
+  const graph::ValueId wanted = value_of(source);
+  std::vector<bool> seen(graph.values.size(), false);
+  std::vector<graph::ValueId> stack = {value_of(result)};
+  while (!stack.empty()) {
+    const graph::ValueId value = stack.back();
+    stack.pop_back();
+    if (value == wanted) return true;
+    if (value == graph::kNoValue || seen[static_cast<size_t>(value)]) continue;
+    seen[static_cast<size_t>(value)] = true;
+    const int32_t node = graph.values[static_cast<size_t>(value)].node;
+    if (node < 0 || takes_metadata_only(*graph.nodes[static_cast<size_t>(node)].op)) continue;
+    graph::for_each_input(graph.nodes[static_cast<size_t>(node)],
+                          [&](graph::ValueId input) { stack.push_back(input); });
   }
   return false;
 }

@@ -91,6 +91,8 @@ class Recorder {
   size_t node_count() const;
   // A node from `first_node` on writes to a tensor that an earlier one has made, or that comes from outside.
   bool writes_to_older(size_t first_node) const;
+  // Whether elements of `result` were computed from elements of `source`; both are trace tensors.
+  bool follows_from(PyObject* result, PyObject* source) const;
   // Backward passes of the program's own: trace/inner_backward.h.
   std::vector<at::Tensor> leaves_of(const InnerBackward& pass) const;
   void accumulate_gradients(const InnerBackward& pass);

@@ -515,6 +515,81 @@ def test_a_function_with_its_own_gradient():
     check(lambda a: Tripled.apply(a) + 1, X)
 
 
+SEEN = []
+
+
+def test_hooks_on_tensors_made_inside():
+    def hooked(a):
+        b = a.sin()
+        b.register_hook(lambda g: g * 2)
+        c = b * a
+        handle = c.register_hook(lambda g: None)  # noqa: F841
+        c.register_hook(torch.Tensor.cos)
+        return c.exp().sum()
+
+    check(hooked, X, graphs=1)
+
+
+def test_hooks_before_and_after_a_write():
+    def in_place(a):
+        b = a * 3
+        b.register_hook(lambda g: g.clamp(max=0.5))
+        b.mul_(2)
+        b.register_hook(lambda g: g + b.detach())
+        return (b * b).sum()
+
+    check(in_place, X, graphs=1)
+
+
+@pytest.mark.parametrize(
+    "hook", [torch.ones_like, lambda g: SEEN.append(g.sum().item()), lambda g: 1 / 0, lambda g: g.sum()],
+    ids=["of no gradient", "with effects", "raises", "of another shape"]
+)
+def test_hooks_that_are_left_to_eager(hook):
+    def hooked(a):
+        b = a.sin()
+        b.register_hook(hook)
+        return b.exp().sum(), a.cos()
+
+    results = []
+    for function in (hooked, oxyfuel.compile(hooked)):
+        SEEN.clear()
+        a = torch.ones(3, requires_grad=True)
+        first, second = function(a)
+        second.sum().backward(retain_graph=True)
+        try:
+            first.backward()
+        except (RuntimeError, ZeroDivisionError) as error:
+            results.append((type(error), str(error), a.grad))
+        else:
+            results.append((a.grad, *SEEN))
+    for expected, found in zip(*results, strict=True):
+        if isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(found, expected)
+        else:
+            assert found == expected
+
+
+def test_handles_of_hooks():
+    def removed(a):
+        b = a.sin()
+        handle = b.register_hook(lambda g: g * 100)
+        handle.remove()
+        return b.sum()
+
+    check(removed, X)
+
+    def returned(a):
+        b = a.sin()
+        return b, b.register_hook(lambda g: g * 2)
+
+    a = torch.ones(3, requires_grad=True)
+    b, handle = oxyfuel.compile(returned)(a)
+    handle.remove()
+    b.sum().backward()
+    torch.testing.assert_close(a.grad, torch.ones(3).cos())
+
+
 def test_hooks_of_modules():
     class Net(nn.Module):
         def __init__(self):

@@ -221,3 +221,20 @@ def test_ranges_of_a_profiler():
         with ranges("after"):
             f(x, False)
     assert {"after", "outer", "decorated"} <= {event.key for event in profile.key_averages()}
+
+
+def test_a_memory_budget_has_products_computed_again():
+    calls, losses = [], []
+    for budget in (1.0, 0.0):
+        oxyfuel.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh()) for _ in range(6)))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        step = oxyfuel.compile(
+            lambda x: plain_step(model, optimizer)(x, x), options={"activation_memory_budget": budget}, fullgraph=True
+        )
+        step(torch.ones(64, 16))
+        calls.append(oxyfuel.metrics()["extern_calls"])
+        losses.append([step(torch.ones(64, 16)) for _ in range(3)])
+    torch.testing.assert_close(*losses)
+    assert calls[1] > calls[0]
