@@ -183,6 +183,24 @@ TEST_CASE("schedule: a masked load of what the same iteration stores") {
               {1e-4, 1e-4});
 }
 
+TEST_CASE("schedule: a computed index is one number in one phase and a vector in another") {
+  check_graph(R"(graph(%0: int64[2, 128], %1: int64[2, 128]) {
+  %2: int64[128] = aten::arange(128, dtype=int64, layout=None, device=cpu, pin_memory=False)
+  %3: int64[2] = aten::arange(2, dtype=int64, layout=None, device=cpu, pin_memory=False)
+  %4: int64[2, 1, 1, 1] = aten::view(%3, [2, 1, 1, 1])
+  %5: int64[128, 1] = aten::view(%2, [128, 1])
+  %6: int64[2, 1, 128, 1] = aten::index.Tensor(%0, [%4, %5])
+  %7: int64[2, 1, 1, 128] = aten::index.Tensor(%0, [%4, %2])
+  %8: bool[2, 1, 128, 128] = aten::eq.Tensor(%6, %7)
+  %9: int64[2, 1, 128, 1] = aten::index.Tensor(%1, [%4, %5])
+  %10: int64[2, 1, 1, 128] = aten::index.Tensor(%1, [%4, %2])
+  %11: bool[2, 1, 128, 128] = aten::le.Tensor(%10, %9)
+  %12: bool[2, 1, 128, 128] = aten::bitwise_and.Tensor(%8, %11)
+  %13: int64[2, 1, 1, 128] = aten::mul.Tensor(%7, 2)
+  return %12, %13, %6
+})");
+}
+
 TEST_CASE("schedule: long reductions to few results are split") {
   auto outcome = check_graph(R"(graph(%0: float32[3, 512, 257]) {
   %1: float32[] = aten::sum(%0, dtype=None)

@@ -73,7 +73,11 @@ void PhasePrinter::classify() {
     depths_[i] = depth;
     if (inst.op == Op::BindIndex) {
       bound_depths[inst.variable] = depth;
-      if (varying) scope_.lane_bound.insert(inst.variable);
+      // An earlier phase may bind the same variable, lane by lane or not.
+      if (varying)
+        scope_.lane_bound.insert(inst.variable);
+      else
+        scope_.lane_bound.erase(inst.variable);
     }
   }
 }
