@@ -1,6 +1,7 @@
 // Building and unpacking containers.
 #include <fmt/format.h>
 
+#include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/stack.h"
 
@@ -139,8 +140,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       Ref items = drain(iterable.get());
       if (!items) return Flow::Raised;
       require_plain_hashes(items.get());
-      if (_PySet_Update(container(), items.get()) < 0) return Flow::Raised;
-      return Flow::Next;
+      return cpy::add_items(container(), items.get()) ? Flow::Next : Flow::Raised;
     }
     case Op::DictUpdate:
     case Op::DictMerge: {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cpy/generator.h"
+#include "cpy/set.h"
 #include "eval/objects.h"
 
 namespace oxy::eval {
@@ -249,7 +250,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
         } else if (PyList_Check(object)) {
           if (PyList_SetSlice(object, 0, 0, contents.get()) < 0) return false;
         } else if (PyAnySet_Check(object)) {
-          if (_PySet_Update(object, contents.get()) < 0) return false;
+          if (!cpy::add_items(object, contents.get())) return false;
         } else {
           Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "O", contents.get()));
           if (!done) return false;

@@ -34,6 +34,12 @@ const OperatorSchema* as_strided() {
   return schema;
 }
 
+const OperatorSchema* index_put() {
+  static const OperatorSchema* schema = intern_schema(
+      "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* clone() {
   static const OperatorSchema* schema =
       intern_schema("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor");

@@ -21,6 +21,7 @@ const OperatorSchema* neg();         // (self)
 const OperatorSchema* cat();         // (tensors, dim)
 const OperatorSchema* mm();          // (self, mat2)
 const OperatorSchema* addmm();       // (self, mat1, mat2, beta, alpha)
+const OperatorSchema* index_put();   // (self, indices, values, accumulate)
 const OperatorSchema* full();        // (size, fill_value, dtype, layout, device, pin_memory)
 
 // The weight of a linear layer, [out_features, in_features], laid out for packed_linear. The result is

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/timing.h"
+#include "passes/accumulate_embeddings.h"
 #include "passes/common_subexpressions.h"
 #include "passes/convolution_to_linear.h"
 #include "passes/dead_code.h"
@@ -38,6 +39,7 @@ class PassRunner {
     step("passes.pack_convolution",
          [this](const Graph& g) { return pack_convolution(g, options_.convolution); });
     step("passes.pack_linear", [this](const Graph& g) { return pack_linear(g, options_.linear); });
+    step("passes.accumulate_embeddings", accumulate_embeddings);
     step("passes.decompose", decompose);
     clean_up();
     fold();

@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "growth.h"
+#include "ops/registry.h"
+#include "passes/accumulate_embeddings.h"
+#include "passes/dead_code.h"
 #include "passes/operators.h"
 #include "passes/pipeline.h"
 #include "passes/rewrite.h"
@@ -131,4 +135,30 @@ TEST_CASE("passes: strict mode names the pass whose result is broken") {
   } catch (const InternalError& error) {
     CHECK(std::string(error.what()).find("after passes.dead_code") != std::string::npos);
   }
+}
+
+TEST_CASE("gradients of a weight that is embedded twice and multiplied by are collected in one table") {
+  ops::intern_schemas();
+  const auto collected = [](std::string_view text) {
+    const graph::Graph result = accumulate_embeddings(graph::parse(text));
+    graph::verify(result, true);
+    return graph::print(remove_dead_code(result));
+  };
+  const std::string text = collected(R"(graph(%0: float32[9, 4], %1: float32[2, 3, 4], %2: int64[2, 3]) {
+  %3: float32[9, 4] = aten::embedding_dense_backward(%1, %2, 9, -1, False)
+  %4: float32[9, 4] = aten::add.Tensor(%0, %3, alpha=1)
+  %5: float32[9, 4] = aten::embedding_dense_backward(%1, %2, 9, -1, False)
+  %6: float32[9, 4] = aten::add.Tensor(%5, %4, alpha=1)
+  return %6
+})");
+  CHECK(text.find("embedding_dense_backward") == std::string::npos);
+  CHECK(text.find("index_put(%0, [%2], %1, True)") != std::string::npos);
+  for (const std::string_view rest : {"9, 3, False", "9, -1, True"})  // rows that do not count, or not once
+    CHECK(collected(fmt::format(R"(graph(%0: float32[9, 4], %1: float32[2, 3, 4], %2: int64[2, 3]) {{
+  %3: float32[9, 4] = aten::embedding_dense_backward(%1, %2, {})
+  %4: float32[9, 4] = aten::add.Tensor(%0, %3, alpha=1)
+  return %4
+}})",
+                                rest))
+              .find("index_put") == std::string::npos);
 }
