@@ -14,10 +14,18 @@ def title_of(result):
     return f"{case['model']} b{case['batch']}{' labels' if case['labels'] else ''}"
 
 
+def reasons_for_eager(result):
+    """Why oxyfuel ran something in eager; empty if it ran compiled."""
+    metrics = result.get("backends", {}).get(OXYFUEL, {}).get("metrics", {})
+    breaks = [entry["reason"].splitlines()[0] for entry in metrics.get("breaks", ())]
+    return breaks or ["no reason"] if metrics.get("calls_eager") else []
+
+
 def failed(result):
-    """True if the model could not be measured or oxyfuel's answer is wrong."""
+    """True if the model could not be measured, or oxyfuel's answer is wrong or that of eager."""
     backends = result.get("backends", {})
-    return "error" in result or not all(backends.get(ours, {}).get("accurate", True) for ours in (OXYFUEL, CAPTURE))
+    accurate = all(backends.get(ours, {}).get("accurate", True) for ours in (OXYFUEL, CAPTURE))
+    return "error" in result or not accurate or bool(reasons_for_eager(result))
 
 
 def compile_seconds(result, backend):
@@ -61,7 +69,9 @@ def _row(result):
         ours, eager = peak_bytes(result, backend), peak_bytes(result, EAGER)
         row.append(f"{ours / MEBIBYTE:.0f} ({ours / eager:.2f}x)" if ours and eager else "")
     judged = [r["accurate"] for name, r in result["backends"].items() if name != EAGER and "accurate" in r]
-    row.append("yes" if all(judged) else "NO: " + "; ".join(p for r in result["backends"].values() for p in r.get("problems", ())))
+    problems = [p for r in result["backends"].values() for p in r.get("problems", ())]
+    problems += [f"in eager: {reason}" for reason in reasons_for_eager(result)]
+    row.append("yes" if all(judged) and not problems else "NO: " + "; ".join(problems))
     return row
 
 

@@ -143,4 +143,8 @@ CodeExtra::CodeExtra(void (*free)(void*)) : index_(request_code_extra(free)) {
   check(index_ >= 0, "CPython has no code-extra slot left");
 }
 
+PyObject* viewed_dict(PyObject* view) {
+  return reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(view)->dv_dict);
+}
+
 }  // namespace oxy::cpy

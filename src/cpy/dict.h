@@ -24,4 +24,7 @@ uint64_t dict_version(PyObject* dict);
 // iterate over them. Runs no Python code. Null with an error set if there is no memory.
 Ref dict_keys(PyObject* dict);
 
+// The dict that an object made by keys(), values() or items() shows. Borrowed.
+PyObject* viewed_dict(PyObject* view);
+
 }  // namespace oxy::cpy

@@ -12,6 +12,8 @@ struct _PyInterpreterFrame;
 
 namespace oxy::cpy {
 
+inline constexpr int kCodeUnitBytes = 2;
+
 // A view of a frame that somebody else owns. All PyObject results are borrowed.
 class Frame {
  public:

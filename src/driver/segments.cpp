@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/frame.h"
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
@@ -153,7 +154,7 @@ class Runner : public hook::SegmentRunner {
     const char* file = PyUnicode_AsUTF8(state.code->co_filename);
     if (!file) PyErr_Clear();
     region.file = file ? file : "?";
-    region.line = PyCode_Addr2Line(state.code, state.offset * static_cast<int>(sizeof(_Py_CODEUNIT)));
+    region.line = PyCode_Addr2Line(state.code, state.offset * cpy::kCodeUnitBytes);
     return region;
   }
 

@@ -213,7 +213,7 @@ bool TemplateBuilder::shares_objects(PyObject* dict) const {
 
 // keys(), values() or items() of a dict: it shows the dict as it is at any time.
 Template TemplateBuilder::view(PyObject* object) {
-  PyObject* dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+  PyObject* dict = cpy::viewed_dict(object);
   auto copied = evaluator_.copies_.find(dict);
   PyObject* real = copied == evaluator_.copies_.end() ? dict : copied->second.get();
   const char* name = PyDictKeys_Check(object) ? "keys" : PyDictValues_Check(object) ? "values" : "items";

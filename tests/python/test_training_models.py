@@ -64,10 +64,7 @@ def in_float64(model, inputs):
     return gradients(exact, exact, wide, False)
 
 
-@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients(name, autocast):
-    case = case_of(name)
+def check_gradients(case, autocast):
     model, inputs = case.build(), case.inputs()
     set_dropout(model, False)
     mirror = copy.deepcopy(model)
@@ -83,6 +80,19 @@ def test_gradients(name, autocast):
         torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-2, msg=lambda text, key=key: f"{key}: {text}")
     metrics = oxyfuel.metrics()
     assert metrics["graphs"] == 1 and not metrics["breaks"] and not metrics["calls_eager"]
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name, autocast):
+    check_gradients(case_of(name), autocast)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in models.LANGUAGE_NAMES])
+def test_gradients_of_longer_texts(name, monkeypatch):
+    """Other kernels than those of a handful of tokens: rows of whole vectors, loops over threads."""
+    monkeypatch.setitem(models.SEQUENCE, "small", models.SEQUENCE["base"])
+    check_gradients(case_of(name), autocast=False)
 
 
 def run_step(model, call, optimizer, inputs, autocast):
