@@ -386,9 +386,11 @@ bool GuardSet::check_fast() {
   for (FastCheck& check : fast_) {
     bool ok = false;
     switch (check.kind) {
-      case FastKind::DictVersion:
-        ok = cpy::dict_version(check.object) == check.expected || recheck_dict(check);
+      case FastKind::DictVersion: {
+        const uint64_t version = cpy::dict_version(check.object);
+        ok = (version != 0 && version == check.expected) || recheck_dict(check);
         break;
+      }
       case FastKind::ReadPointer: {
         const Source& source = nodes_[static_cast<size_t>(check.node)].source;
         ok = read(source, nodes_[static_cast<size_t>(source.base)].value) == check.object;
