@@ -1,5 +1,11 @@
-"""The results of run.py as Markdown tables."""
+"""The results of run.py as Markdown tables.
 
+    python benchmarks/report.py bert.json vit.json      # one table of several runs
+"""
+
+import json
+import sys
+from pathlib import Path
 from statistics import median
 
 from stats import geometric_mean, ratio_interval
@@ -119,3 +125,7 @@ def capture_markdown(results):
         rows.append(row)
     means = [f"- {name}: of eager's time, geometric mean {geometric_mean(all_):.3f}" for name, all_ in factors.items()]
     return _table(head, rows) + "\n" + "\n".join(means) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown([result for path in sys.argv[1:] for result in json.loads(Path(path).read_text())]), end="")

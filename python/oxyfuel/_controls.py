@@ -76,6 +76,8 @@ def allow_in_graph(fn):
     is marked one by one. Returns ``fn``.
     """
     if isinstance(fn, (list, tuple)):
+        for each in fn:
+            _check_callable("allow_in_graph", each)
         return [allow_in_graph(each) for each in fn]
     _check_callable("allow_in_graph", fn)
     _core.mark(_function_of(fn), "in_graph")

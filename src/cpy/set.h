@@ -41,17 +41,4 @@ class SetItems {
   const PySetObject* table_;
 };
 
-// set.update(). False with an error set if it raises.
-inline bool add_items(PyObject* set, PyObject* iterable) {
-  PyObject* iterator = PyObject_GetIter(iterable);
-  if (iterator == nullptr) return false;
-  bool added = true;
-  while (PyObject* item = added ? PyIter_Next(iterator) : nullptr) {
-    added = PySet_Add(set, item) == 0;
-    Py_DECREF(item);
-  }
-  Py_DECREF(iterator);
-  return added && PyErr_Occurred() == nullptr;
-}
-
 }  // namespace oxy::cpy

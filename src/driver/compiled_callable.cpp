@@ -166,7 +166,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
     if (entries_.front().takes(positional, kwnames))
-      varying_.learn(entries_.front().entry->changed_constant(roots, state));
+      for (const guards::ChangedConstant& changed : entries_.front().entry->changed_constants(roots, state))
+        varying_.learn(changed);
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
@@ -191,12 +192,12 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
       eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
-                                 .varying_floats = options_->custom_backend ? nullptr : varying_.get()});
+                                 .varying_numbers = options_->custom_backend ? nullptr : varying_.get()});
       try {
         capture = evaluator.capture_call(roots, kwnames);
         capture->guards.freeze(roots);
       } catch (const eval::Break& stop) {
-        if ((again = stop.is_of_varying_float() && varying_.give_up())) continue;
+        if ((again = stop.is_of_varying_number() && varying_.give_up())) continue;
         is_break = true;
         reason = stop.reason;
         hint = stop.hint;

@@ -93,8 +93,9 @@ std::vector<at::Tensor> Entry::inputs() const {
   tensors.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    tensors.push_back(PyFloat_CheckExact(value) ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
-                                                : THPVariable_Unpack(value));
+    tensors.push_back(PyFloat_CheckExact(value)  ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
+                      : PyLong_CheckExact(value) ? at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)
+                                                 : THPVariable_Unpack(value));
   }
   return tensors;
 }
@@ -110,7 +111,7 @@ bool Entry::writes_shared_memory() const {
   memory.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    memory.emplace_back(PyFloat_CheckExact(value) ? nullptr : memory_of(THPVariable_Unpack(value)), false);
+    memory.emplace_back(THPVariable_Check(value) ? memory_of(THPVariable_Unpack(value)) : nullptr, false);
   }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
   std::sort(memory.begin(), memory.end());
@@ -132,9 +133,10 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
              : reason;
 }
 
-std::optional<guards::ChangedConstant> Entry::changed_constant(std::span<PyObject* const> roots,
-                                                               const GlobalState& state) {
-  return state == state_ ? capture_->guards.changed_constant(roots) : std::nullopt;
+std::vector<guards::ChangedConstant> Entry::changed_constants(std::span<PyObject* const> roots,
+                                                              const GlobalState& state) {
+  if (!(state == state_)) return {};
+  return capture_->guards.changed_constants(roots);
 }
 
 std::optional<std::vector<Ref>> Entry::run() {

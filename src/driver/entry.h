@@ -37,9 +37,9 @@ class Entry {
   const eval::Capture& capture() const { return *capture_; }
   eval::Capture& capture() { return *capture_; }
   std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
-  // The number or text whose change is why matches() fails; nothing if it fails for something else.
-  std::optional<guards::ChangedConstant> changed_constant(std::span<PyObject* const> roots,
-                                                          const GlobalState& state);
+  // The numbers and texts whose change is why matches() fails; none if it fails for something else.
+  std::vector<guards::ChangedConstant> changed_constants(std::span<PyObject* const> roots,
+                                                         const GlobalState& state);
   int64_t runs = 0;
   // Why the segment ends where it does, if it does not end with a return.
   std::optional<BreakRecord> end;

@@ -40,7 +40,7 @@ struct Segment {
   int compiles = 0;
   std::map<std::string, int> changes;  // places that recompiled it because they held another constant
   std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
-  VaryingPlaces varying_floats;        // those of floats, inputs of the graph from the first change on
+  VaryingPlaces varying_numbers;       // those of numbers: they vary (eval/varying_number.h) from then on
 };
 
 constexpr int kChangesOfVarying = 2;
@@ -214,10 +214,10 @@ class Runner : public hook::SegmentRunner {
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
-      const auto changed = segment.entries.back()->changed_constant(roots, global_state);
-      segment.varying_floats.learn(changed);
-      if (changed && ++segment.changes[changed->place] >= kChangesOfVarying)
-        segment.varying.insert(changed->place);
+      for (const auto& changed : segment.entries.back()->changed_constants(roots, global_state)) {
+        segment.varying_numbers.learn(changed);
+        if (++segment.changes[changed.place] >= kChangesOfVarying) segment.varying.insert(changed.place);
+      }
     }
     eval::FrameRoots frame;
     frame.code = state.code;
@@ -237,13 +237,13 @@ class Runner : public hook::SegmentRunner {
         Span span("capture");
         eval::Evaluator evaluator(
             {.torch_program = static_cast<bool>(options.custom_backend),
-             .varying_floats = options.custom_backend ? nullptr : segment.varying_floats.get()});
+             .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get()});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
           told_that_it_compiles = evaluator.told_that_it_compiles();
         } catch (const eval::Break& stop) {
           PyErr_Clear();
-          if (stop.is_of_varying_float() && segment.varying_floats.give_up()) {
+          if (stop.is_of_varying_number() && segment.varying_numbers.give_up()) {
             --attempt;
             continue;
           }

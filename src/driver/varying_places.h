@@ -1,8 +1,7 @@
-// What a function or region has learned of the floats that it reads: those that changed are inputs of the
-// graph the next time (eval/varying_float.h).
+// What a function or region has learned of the numbers that it reads: those that changed vary the next time
+// (eval/varying_number.h).
 #pragma once
 
-#include <optional>
 #include <set>
 #include <string>
 
@@ -12,10 +11,10 @@ namespace oxy::driver {
 
 class VaryingPlaces {
  public:
-  void learn(const std::optional<guards::ChangedConstant>& changed) {
-    if (changed && changed->is_float && !given_up_) places_.insert(changed->place);
+  void learn(const guards::ChangedConstant& changed) {
+    if (changed.is_number && !given_up_) places_.insert(changed.place);
   }
-  // A capture with varying floats failed, one without may not.
+  // A capture with varying numbers failed, one without may not.
   bool give_up() {
     const bool had_some = !places_.empty();
     places_.clear();

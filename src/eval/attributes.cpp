@@ -15,7 +15,7 @@
 #include "eval/pending_error.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -263,7 +263,7 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
 }  // namespace
 
 Ref Evaluator::get_attribute(PyObject* object, PyObject* name) {
-  if (is_varying_float(object)) return get_attribute(constant_of(object).get(), name);
+  if (is_varying_number(object)) return get_attribute(constant_of(object).get(), name);
   Ref value = read_attribute(object, name);
   // Every AttributeError that leaves an attribute access says what was accessed.
   if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) tell_attribute(object, name);

@@ -102,7 +102,7 @@ trace::InnerBackward make_pass(Evaluator& e, PyObject* roots, PyObject* tangents
 
 template <class Work>
 auto recorded(Evaluator& e, const Work& work) {
-  const Evaluator::BackwardScope scope(e);
+  const Evaluator::RecordedAs backward(e, graph::kInBackwardPass);
   try {
     return work();
   } catch (const Unsupported& unsupported) {

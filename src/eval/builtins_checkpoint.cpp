@@ -89,7 +89,7 @@ Ref checkpoint(Evaluator& e, Arguments& a) {
   const size_t first_node = e.recorder().node_count();
   Ref result;
   {
-    const Evaluator::CheckpointScope scope(e);
+    const Evaluator::RecordedAs scope(e, e.checkpoint(), "a function under checkpoint()");
     result = e.call(function.get(), std::move(a));
   }
   if (!result) {

@@ -7,7 +7,7 @@
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -43,7 +43,9 @@ Ref is_instance(Evaluator& e, Arguments& a) {
   expect(e, a, "isinstance", 2, 2);
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   Ref classes = e.materialize(arg(a, 1));
-  if (is_varying_float(arg(a, 0))) a.positional[0] = Ref::steal(PyFloat_FromDouble(0));
+  if (is_varying_number(arg(a, 0)))
+    return boolean(
+        PyObject_IsSubclass(reinterpret_cast<PyObject*>(e.varying_class(arg(a, 0))), classes.get()));
   const int result = is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))
                          ? PyObject_IsSubclass(class_of_generator(e, arg(a, 0)), classes.get())
                          : PyObject_IsInstance(arg(a, 0), classes.get());
@@ -103,7 +105,7 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
-  if (is_varying_float(arg(a, 0))) return e.pin(reinterpret_cast<PyObject*>(&PyFloat_Type));
+  if (is_varying_number(arg(a, 0))) return e.pin(reinterpret_cast<PyObject*>(e.varying_class(arg(a, 0))));
   if (is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))) return e.pin(class_of_generator(e, arg(a, 0)));
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));

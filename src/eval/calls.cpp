@@ -14,7 +14,7 @@
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -63,7 +63,7 @@ Ref Evaluator::call_positional(PyObject* callable, std::vector<Ref> positional) 
 }
 
 Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
-  const auto varies = [](const Ref& value) { return is_varying_float(value.get()); };
+  const auto varies = [](const Ref& value) { return is_varying_number(value.get()); };
   if (std::ranges::any_of(arguments.positional, varies) ||
       std::ranges::any_of(arguments.keywords, [&](const auto& keyword) { return varies(keyword.second); })) {
     Arguments constants = arguments;
@@ -178,6 +178,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (const Treatment* treatment = treatment_of(callable))
     return call_treated(*treatment, callable, arguments);
+  if (std::optional<Ref> number = call_on_varying(callable, arguments)) return *number;
   if (BuiltinHandler handler = find_builtin(callable)) return handler(*this, arguments);
   if (Ref form = python_form(callable)) {
     if (!accepts(form.get(), arguments))

@@ -86,7 +86,7 @@ struct CaptureOptions {
   int64_t max_instructions = 5'000'000;
   int max_depth = 950;
   bool torch_program = false;
-  const std::set<std::string>* varying_floats = nullptr;  // by the text of their sources; null: none
+  const std::set<std::string>* varying_numbers = nullptr;  // by the text of their sources; null: none
 };
 
 struct FrameRoots {

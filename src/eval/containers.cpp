@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <array>
+
 #include "cpy/dict.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -22,7 +24,7 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
 }
 
 Ref Evaluator::plain(PyObject* object, const char* what) {
-  if (is_varying_float(object)) return constant_of(object);
+  if (is_varying_number(object)) return constant_of(object);
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     if (!shown_.insert(object).second)
@@ -73,7 +75,12 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
 bool Evaluator::truth(PyObject* object, bool* error) {
   if (object == Py_True) return true;
   if (object == Py_False || object == Py_None) return false;
-  if (is_varying_float(object)) return PyObject_IsTrue(constant_of(object).get()) == 1;
+  if (is_varying_number(object)) {
+    const std::array<PyObject*, 1> operands = {object};
+    if (const auto known = calculated(reinterpret_cast<PyObject*>(&PyBool_Type), operands))
+      return *known == Py_True;
+    return PyObject_IsTrue(constant_of(object).get()) == 1;
+  }
   if (trace::is_trace_tensor(object)) {
     Ref result = torch_result(*this, [&] {
       const int value = PyObject_IsTrue(object);
@@ -121,6 +128,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     Ref method = special_method(object, "__getitem__");
     return method ? call_positional(method.get(), {Ref::borrow(key)}) : Ref();
   }
+  if (is_varying_number(key)) return get_item(object, constant_of(key).get());
   if (PyType_Check(object)) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
     return Ref::steal(PyObject_GetItem(object, key));
@@ -202,6 +210,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     Ref method = special_method(object, "__setitem__");
     return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
   }
+  if (is_varying_number(key)) return set_item(object, constant_of(key).get(), value);
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
@@ -220,6 +229,7 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     Ref method = special_method(object, "__delitem__");
     return method && call_positional(method.get(), {Ref::borrow(key)});
   }
+  if (is_varying_number(key)) return delete_item(object, constant_of(key).get());
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key)}, {}};
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);
@@ -240,6 +250,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     const bool found = truth(result.get(), &error);
     return error ? -1 : found;
   }
+  if (is_varying_number(item)) return contains(container, constant_of(item).get());
   if ((PyDict_Check(container) || PySet_Check(container)) && source != kNoSource)
     return has_key(container, item);
   Ref copy = materialize(container);

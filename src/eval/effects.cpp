@@ -18,19 +18,6 @@ void Evaluator::require_open_effects() const {
   if (effects_closed_by_) stop(fmt::format("{} that changes objects", effects_closed_by_));
 }
 
-Evaluator::CheckpointScope::CheckpointScope(Evaluator& evaluator)
-    : evaluator_(evaluator),
-      effects_closed_by_(evaluator.effects_closed_by_),
-      checkpoint_(evaluator.checkpoint_) {
-  if (!effects_closed_by_) evaluator.effects_closed_by_ = "a function under checkpoint()";
-  if (checkpoint_ == 0) evaluator.checkpoint_ = ++evaluator.checkpoints_;
-}
-
-Evaluator::CheckpointScope::~CheckpointScope() {
-  evaluator_.effects_closed_by_ = effects_closed_by_;
-  evaluator_.checkpoint_ = checkpoint_;
-}
-
 std::optional<Ref> Shadow::find(PyObject* key) const {
   PyObject* index = last_write ? PyDict_GetItem(last_write.get(), key) : nullptr;
   if (!index) return std::nullopt;

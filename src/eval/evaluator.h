@@ -47,8 +47,8 @@ using guards::SourceId;
 struct Break {
   std::string reason;
   std::string hint;
-  // C code was given a varying float (varying_float.h), which it can do nothing with.
-  bool is_of_varying_float() const { return reason.find("VaryingFloat") != std::string::npos; }
+  // C code was given a varying number (varying_number.h), which it can do nothing with.
+  bool is_of_varying_number() const { return reason.find("VaryingNumber") != std::string::npos; }
 };
 
 // A Python error is set that is the caller's to raise: a signal handler's, or that of a backend of the
@@ -220,15 +220,19 @@ class Evaluator {
   Ref generator_attribute(PyObject* generator, PyObject* name);
   Ref call_generator_method(PyObject* generator, std::string_view name, const Arguments& arguments);
 
-  // --- varying_float.cpp
-  // The constant that a varying float is at this call, guarded; other objects are themselves.
+  // --- varying_number.cpp
+  // The constant that a varying number is at this call, guarded; other objects are themselves.
   Ref constant_of(PyObject* object);
-  // Nothing for arithmetic that needs the constant.
+  // int or float.
+  PyTypeObject* varying_class(PyObject* varying) const;
+  SourceId varying_source(PyObject* varying) const;
+  // A pure function of one or two numbers, of which some vary. Nothing if it needs the constants.
+  std::optional<Ref> calculated(PyObject* function, std::span<PyObject* const> operands);
   std::optional<Ref> varying_arithmetic(bytecode::BinaryKind kind, bool in_place, PyObject* left,
                                         PyObject* right);
-  Ref negated(PyObject* varying);
-  Ref as_tensor(PyObject* varying, at::ScalarType type);
-  // The arguments with tensors in place of varying floats, if that is how the method of tensors can take
+  std::optional<Ref> varying_comparison(PyObject* left, PyObject* right, int operation);
+  std::optional<Ref> call_on_varying(PyObject* callable, const Arguments& arguments);
+  // The arguments with tensors in place of varying numbers, if that is how the method of tensors can take
   // them.
   std::optional<Arguments> tensors_for_varying(PyObject* callable, std::string_view method,
                                                const Arguments& arguments);
@@ -238,34 +242,32 @@ class Evaluator {
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
 
-  // What is recorded while one lives belongs to a checkpoint, a new one unless it is inside of one; nothing
-  // that existed before may be changed.
-  class CheckpointScope {
+  // What is recorded while one lives has this graph::Location::checkpoint. If `closes_effects` says by what,
+  // nothing that existed before may be changed.
+  class RecordedAs {
    public:
-    explicit CheckpointScope(Evaluator& evaluator);
-    ~CheckpointScope();
-    CheckpointScope(const CheckpointScope&) = delete;
-    CheckpointScope& operator=(const CheckpointScope&) = delete;
+    RecordedAs(Evaluator& evaluator, int32_t checkpoint, const char* closes_effects = nullptr)
+        : evaluator_(evaluator),
+          checkpoint_(std::exchange(evaluator.checkpoint_, checkpoint)),
+          effects_closed_by_(evaluator.effects_closed_by_) {
+      if (!effects_closed_by_) evaluator.effects_closed_by_ = closes_effects;
+    }
+    ~RecordedAs() {
+      evaluator_.checkpoint_ = checkpoint_;
+      evaluator_.effects_closed_by_ = effects_closed_by_;
+    }
+    RecordedAs(const RecordedAs&) = delete;
+    RecordedAs& operator=(const RecordedAs&) = delete;
 
    private:
     Evaluator& evaluator_;
-    const char* effects_closed_by_;
     int32_t checkpoint_;
+    const char* effects_closed_by_;
   };
   bool in_checkpoint() const { return checkpoint_ > 0; }
-  // What is recorded while one lives belongs to a backward pass of the program's own.
-  class BackwardScope {
-   public:
-    explicit BackwardScope(Evaluator& evaluator)
-        : evaluator_(evaluator), before_(std::exchange(evaluator.checkpoint_, graph::kInBackwardPass)) {}
-    ~BackwardScope() { evaluator_.checkpoint_ = before_; }
-    BackwardScope(const BackwardScope&) = delete;
-    BackwardScope& operator=(const BackwardScope&) = delete;
-
-   private:
-    Evaluator& evaluator_;
-    int32_t before_;
-  };
+  // What a call of checkpoint() is recorded as: a new one, unless it is inside of another or of a backward
+  // pass.
+  int32_t checkpoint() { return checkpoint_ == 0 ? ++checkpoints_ : checkpoint_; }
 
   void keep_function_context(const Ref& context) { function_contexts_.push_back(context); }
   void keep_hooked(const Ref& tensor) { hooked_.push_back(tensor); }
@@ -358,14 +360,19 @@ class Evaluator {
   AutocastCache autocast_cache_;  // before the recorder, which turns the cache off
   trace::Recorder recorder_;
   std::unique_ptr<TorchCallLog> torch_calls_;
-  struct VaryingFloat {
-    at::Tensor tensor;  // of the graph, float64, no dimensions
-    double value = 0;   // at this call
-    std::map<SourceId, double> sources;
+  struct VaryingNumber {
+    Ref value;  // at this call
+    SourceId source;
   };
   Ref admit_varying(PyObject* number, SourceId source);
-  Ref make_varying(VaryingFloat number);
-  std::unordered_map<PyObject*, VaryingFloat> varying_floats_;  // kept alive by keep_alive_
+  Ref make_varying(PyObject* number, SourceId source);
+  bool can_calculate(const at::Tensor& tensor, PyObject* varying);
+  Ref as_tensor(PyObject* varying, at::ScalarType type);
+  // A tensor and a varying number, in either order, as two tensors.
+  std::optional<std::pair<Ref, Ref>> as_tensors(PyObject* left, PyObject* right);
+  std::unordered_map<PyObject*, VaryingNumber> varying_numbers_;  // kept alive by keep_alive_
+  std::unordered_map<SourceId, Ref> number_inputs_;  // tensors of the graph: float64 or int64, no dimensions
+  int calculations_ = 0;
   Frame* frame_ = nullptr;
   bool told_that_it_compiles_ = false;
   const char* effects_closed_by_ = nullptr;  // what is evaluated now runs later, or once more

@@ -33,8 +33,8 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   if (!raw) stop("reads a variable that is not bound");
   if (guards::is_constant(raw) && varying_ && varying_->contains(guards().describe(source)))
     stop("uses a number or text that was another one at each call");
-  if (options_.varying_floats && PyFloat_CheckExact(raw) &&
-      options_.varying_floats->contains(guards().describe(source))) {
+  if (options_.varying_numbers && (PyFloat_CheckExact(raw) || PyLong_CheckExact(raw)) &&
+      options_.varying_numbers->contains(guards().describe(source))) {
     Ref number = admit_varying(raw, source);
     admitted_.emplace(source, number);
     return number;

@@ -213,6 +213,10 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     }
     case Op::IsOp: {
       Ref right = pop(frame), left = pop(frame);
+      if (left != Py_None && right != Py_None) {
+        left = constant_of(left.get());
+        right = constant_of(right.get());
+      }
       compare_identity(left.get(), right.get());
       stack.push_back(Ref::borrow((left == right) != (in.arg != 0) ? Py_True : Py_False));
       return Flow::Next;

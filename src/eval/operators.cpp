@@ -1,11 +1,13 @@
 // Arithmetic, comparison and formatting.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -62,7 +64,7 @@ constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__g
 Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
   const BinaryEntry& entry = kBinary[static_cast<size_t>(kind)];
   auto run = in_place ? entry.run_in_place : entry.run;
-  if (is_varying_float(left) || is_varying_float(right)) {
+  if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_arithmetic(kind, in_place, left, right)) return *result;
     const Ref a = constant_of(left), b = constant_of(right);
     return binary(kind, in_place, a.get(), b.get());
@@ -126,7 +128,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
 }
 
 Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
-  if (is_varying_float(left) || is_varying_float(right)) {
+  if (is_varying_number(left) || is_varying_number(right)) {
+    if (std::optional<Ref> result = varying_comparison(left, right, operation)) return *result;
     const Ref a = constant_of(left), b = constant_of(right);
     return compare(a.get(), b.get(), operation);
   }
@@ -201,8 +204,12 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   auto run = op == Op::UnaryNegative ? &PyNumber_Negative
              : op == Op::UnaryInvert ? &PyNumber_Invert
                                      : &PyNumber_Positive;
-  if (is_varying_float(operand))
-    return op == Op::UnaryNegative ? negated(operand) : unary(op, constant_of(operand).get());
+  if (is_varying_number(operand)) {
+    const char* function = op == Op::UnaryNegative ? "neg" : op == Op::UnaryInvert ? "invert" : "pos";
+    const std::array<PyObject*, 1> operands = {operand};
+    if (std::optional<Ref> result = calculated(well_known("operator", function), operands)) return *result;
+    return unary(op, constant_of(operand).get());
+  }
   if (trace::is_trace_tensor(operand)) {
     return torch_result(*this, "operator", name, {operand}, [&] { return Ref::steal(run(operand)); });
   }
@@ -216,7 +223,7 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
 }
 
 Ref Evaluator::to_text(PyObject* value, bool repr) {
-  if (is_varying_float(value)) return to_text(constant_of(value).get(), repr);
+  if (is_varying_number(value)) return to_text(constant_of(value).get(), repr);
   const bool exception = PyExceptionInstance_Check(value) && !is_external(value) &&
                          !has_python_special(value, repr ? "__repr__" : "__str__");
   if (exception) {

@@ -1,7 +1,6 @@
 // Building and unpacking containers.
 #include <fmt/format.h>
 
-#include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/stack.h"
 
@@ -76,6 +75,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       std::vector<Ref> items = take(count);
       Ref result = Ref::steal(PySet_New(nullptr));
       for (Ref& item : items) {
+        item = constant_of(item.get());
         if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
         if (PySet_Add(result.get(), item.get()) < 0) return Flow::Raised;
       }
@@ -106,6 +106,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::BuildSlice: {
       std::vector<Ref> items = take(count);
+      for (Ref& item : items) item = constant_of(item.get());
       return push(
           Ref::steal(PySlice_New(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr)));
     }
@@ -115,7 +116,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       return PyList_Append(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
     }
     case Op::SetAdd: {
-      Ref item = pop(frame);
+      Ref item = constant_of(pop(frame).get());
       if (is_external(container())) return add_to_external("add", std::move(item));
       if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
       return PySet_Add(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
@@ -140,7 +141,8 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       Ref items = drain(iterable.get());
       if (!items) return Flow::Raised;
       require_plain_hashes(items.get());
-      return cpy::add_items(container(), items.get()) ? Flow::Next : Flow::Raised;
+      return Ref::steal(PyObject_CallMethod(container(), "update", "O", items.get())) ? Flow::Next
+                                                                                      : Flow::Raised;
     }
     case Op::DictUpdate:
     case Op::DictMerge: {

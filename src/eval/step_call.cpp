@@ -3,6 +3,7 @@
 
 #include "eval/evaluator.h"
 #include "eval/stack.h"
+#include "eval/varying_number.h"
 
 namespace oxy::eval {
 
@@ -149,7 +150,10 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
     }
     case Op::MatchClass: {
       Ref names = pop(frame), type = pop(frame), object = pop(frame);
-      const int match = PyObject_IsInstance(object.get(), type.get());
+      const int match =
+          is_varying_number(object.get())
+              ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(varying_class(object.get())), type.get())
+              : PyObject_IsInstance(object.get(), type.get());
       if (match < 0) return Flow::Raised;
       if (!match) {
         stack.push_back(Ref::borrow(Py_None));

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "cpy/generator.h"
-#include "cpy/set.h"
 #include "eval/objects.h"
 
 namespace oxy::eval {
@@ -249,8 +248,10 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           if (PyDict_Update(object, contents.get()) < 0) return false;
         } else if (PyList_Check(object)) {
           if (PyList_SetSlice(object, 0, 0, contents.get()) < 0) return false;
-        } else if (PyAnySet_Check(object)) {
-          if (!cpy::add_items(object, contents.get())) return false;
+        } else if (PySet_Check(object)) {
+          // Of a subclass too: not what it has made of it.
+          auto* type = reinterpret_cast<PyObject*>(&PySet_Type);
+          if (!Ref::steal(PyObject_CallMethod(type, "update", "OO", object, contents.get()))) return false;
         } else {
           Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "O", contents.get()));
           if (!done) return false;

@@ -11,7 +11,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "eval/prelude_iterators.h"
-#include "eval/varying_float.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -85,7 +85,7 @@ int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* ty
 Template TemplateBuilder::build(PyObject* object) {
   if (!object) return {};
   if (guards::is_constant(object)) return constant(object);
-  if (is_varying_float(object)) return constant(evaluator_.constant_of(object).get());
+  if (is_varying_number(object)) return external(evaluator_.varying_source(object));
   if (trace::is_trace_tensor(object)) {
     if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
     if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.is_leaf() && tensor.grad().defined())

@@ -182,8 +182,11 @@ class GraphParser {
     if (mark == std::string::npos || !location.text.ends_with(']')) return location;
     const char* number = location.text.data() + mark + kMark.size();
     const char* end = location.text.data() + location.text.size() - 1;
-    const auto [stop, problem] = std::from_chars(number, end, location.checkpoint);
-    if (problem == std::errc() && stop == end) location.text.resize(mark);
+    int32_t checkpoint = 0;
+    const auto [stop, problem] = std::from_chars(number, end, checkpoint);
+    if (problem != std::errc() || stop != end) return location;
+    location.checkpoint = checkpoint;
+    location.text.resize(mark);
     return location;
   }
 

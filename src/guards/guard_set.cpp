@@ -62,6 +62,8 @@ const char* relation(CheckKind kind) {
       return "present";
     case CheckKind::NoGradientHooks:
       return "has no hooks on its gradient";
+    case CheckKind::FitsInt64:
+      return "fits 64 bits";
   }
   return "?";
 }
@@ -99,23 +101,32 @@ bool has_keys(PyObject* dict, PyObject* keys) {
   return true;
 }
 
+std::string name_of(PyObject* function) {
+  cpy::Ref name = cpy::Ref::steal(PyObject_GetAttrString(function, "__name__"));
+  const char* utf8 = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return utf8 ? utf8 : "?";
+}
+
 }  // namespace
 
 SourceId GuardSet::find_or_add(Source source) {
-  const auto key = std::make_tuple(source.kind, source.base, source.index, source.key.get());
+  const auto key = std::make_tuple(source.kind, source.base, source.index, source.key.get(), source.other);
   auto [it, inserted] = by_read_.try_emplace(key, static_cast<SourceId>(nodes_.size()));
   if (!inserted) return it->second;
   Node node;
   node.stable = source.kind == SourceKind::Pinned ||
                 (source.base != kNoSource && nodes_[static_cast<size_t>(source.base)].stable &&
-                 source.kind != SourceKind::ContextVariable && source.kind != SourceKind::WeakReferent);
+                 source.kind != SourceKind::ContextVariable && source.kind != SourceKind::WeakReferent &&
+                 source.kind != SourceKind::Calculated);
   node.source = std::move(source);
   nodes_.push_back(std::move(node));
   return it->second;
 }
 
 SourceId GuardSet::root(int32_t index, const std::string& label) {
-  const auto key = std::make_tuple(SourceKind::Root, kNoSource, index, static_cast<PyObject*>(nullptr));
+  const auto key =
+      std::make_tuple(SourceKind::Root, kNoSource, index, static_cast<PyObject*>(nullptr), kNoSource);
   if (auto it = by_read_.find(key); it != by_read_.end()) return it->second;
   const SourceId id = find_or_add(Source{SourceKind::Root, kNoSource, index, {}});
   nodes_[static_cast<size_t>(id)].source.key =
@@ -142,6 +153,10 @@ SourceId GuardSet::tuple_item(SourceId base, int32_t index) {
 
 SourceId GuardSet::derived(SourceKind kind, SourceId base, PyObject* key, int32_t index) {
   return find_or_add(Source{kind, base, index, cpy::Ref::borrow(key)});
+}
+
+SourceId GuardSet::calculated(PyObject* function, SourceId base, SourceId other) {
+  return find_or_add(Source{SourceKind::Calculated, base, -1, cpy::Ref::borrow(function), other});
 }
 
 void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number) {
@@ -208,6 +223,10 @@ void GuardSet::mark_stable(SourceId root) {
   nodes_[static_cast<size_t>(root)].stable = true;
 }
 
+void GuardSet::mark_varying(SourceId source) {
+  nodes_[static_cast<size_t>(source)].stable = false;
+}
+
 bool GuardSet::is_module_state(SourceId source) const {
   const Node& node = nodes_[static_cast<size_t>(source)];
   if (!node.stable || node.source.kind != SourceKind::DictItem) return false;
@@ -250,6 +269,11 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return true;
     case CheckKind::NoGradientHooks:
       return THPVariable_Check(value) && !has_gradient_hooks(THPVariable_Unpack(value));
+    case CheckKind::FitsInt64: {
+      int overflow = 0;
+      PyLong_AsLongLongAndOverflow(value, &overflow);
+      return overflow == 0;
+    }
     case CheckKind::Unbound:
       return false;
   }
@@ -265,7 +289,13 @@ bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
   } else {
     PyObject* base = source.base == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.base)].value;
     if (source.base != kNoSource && !base) return false;
-    node.value = read(source, base);
+    if (source.kind == SourceKind::Calculated) {
+      PyObject* other = source.other == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.other)].value;
+      node.calculated = calculate(source, base, other);
+      node.value = node.calculated.get();
+    } else {
+      node.value = read(source, base);
+    }
   }
   for (int32_t i : node.checks)
     if (!holds(checks_[static_cast<size_t>(i)], node.value)) return false;
@@ -495,6 +525,10 @@ std::string GuardSet::describe(SourceId id) const {
       return base + ".get()";
     case SourceKind::WeakReferent:
       return base + "()";
+    case SourceKind::Calculated:
+      return source.other == kNoSource
+                 ? fmt::format("{}({})", name_of(source.key.get()), base)
+                 : fmt::format("{}({}, {})", name_of(source.key.get()), base, describe(source.other));
     case SourceKind::SetMember:
       return fmt::format("{} in {}", text(source.key.get()), base);
   }
@@ -530,17 +564,28 @@ std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* con
   return std::nullopt;
 }
 
-std::optional<ChangedConstant> GuardSet::changed_constant(std::span<PyObject* const> roots) {
+std::vector<ChangedConstant> GuardSet::changed_constants(std::span<PyObject* const> roots) {
   fast_valid_ = false;
-  const std::optional<Failure> failure = first_failure(roots);
-  if (!failure || !failure->check || failure->check->kind != CheckKind::Equal) return std::nullopt;
-  const auto is_number_or_text = [](PyObject* object) {
-    return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-                      PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
+  const auto is_number = [](PyObject* object) {
+    return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
   };
-  PyObject *before = failure->check->object.get(), *now = value(failure->source);
-  if (!is_number_or_text(before) || !is_number_or_text(now)) return std::nullopt;
-  return ChangedConstant{describe(failure->source), PyFloat_CheckExact(before) && PyFloat_CheckExact(now)};
+  const auto is_number_or_text = [&](PyObject* object) {
+    return object && (is_number(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
+  };
+  std::vector<ChangedConstant> changed;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const auto id = static_cast<SourceId>(i);
+    if (check_node(id, roots)) continue;
+    PyObject *before = nullptr, *now = nodes_[i].value;
+    for (int32_t c : nodes_[i].checks)
+      if (const Check& check = checks_[static_cast<size_t>(c)]; !holds(check, now)) {
+        if (check.kind != CheckKind::Equal) return changed;
+        before = check.object.get();
+      }
+    if (!is_number_or_text(before) || !is_number_or_text(now)) return changed;
+    changed.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
+  }
+  return changed;
 }
 
 std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {

@@ -41,6 +41,7 @@ enum class CheckKind : uint8_t {
   Unbound,     // the location holds nothing
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
+  FitsInt64,        // the int has at most 63 bits and a sign
 };
 
 struct Check {
@@ -51,8 +52,8 @@ struct Check {
 };
 
 struct ChangedConstant {
-  std::string place;      // as GuardSet::describe() has it
-  bool is_float = false;  // it was a float and is one
+  std::string place;       // as GuardSet::describe() has it
+  bool is_number = false;  // it was an int and is one, or it was a float and is one
 };
 
 class GuardSet {
@@ -66,6 +67,9 @@ class GuardSet {
   SourceId tuple_item(SourceId base, int32_t index);
   SourceId derived(SourceKind kind, SourceId base, PyObject* key = nullptr, int32_t index = -1);
 
+  // See SourceKind::Calculated. `other` may be kNoSource.
+  SourceId calculated(PyObject* function, SourceId base, SourceId other);
+
   // Checks. A check that is there already is not added again.
   void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
@@ -78,6 +82,8 @@ class GuardSet {
   // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is
   // stable.
   void mark_stable(SourceId root);
+  // What hangs below a stable root and yet is another number at every call. Before its first check.
+  void mark_varying(SourceId source);
   // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 
@@ -89,8 +95,9 @@ class GuardSet {
   bool check(std::span<PyObject* const> roots);
   PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
 
-  // Where the first guard fails, if that is a number or a text that is another one.
-  std::optional<ChangedConstant> changed_constant(std::span<PyObject* const> roots);
+  // The numbers and texts that are other ones and therefore fail, in order, up to the first guard that fails
+  // for something else.
+  std::vector<ChangedConstant> changed_constants(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
   std::string describe(SourceId source) const;
@@ -101,6 +108,7 @@ class GuardSet {
   struct Node {
     Source source;
     PyObject* value = nullptr;  // borrowed: the last value read
+    cpy::Ref calculated;        // owns the value
     bool stable = false;
     std::vector<int32_t> checks;
   };
@@ -141,7 +149,7 @@ class GuardSet {
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
 
-  std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*>, SourceId> by_read_;
+  std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*, SourceId>, SourceId> by_read_;
   std::vector<Node> nodes_;
   std::vector<Check> checks_;
   std::vector<TensorGuard> tensors_;

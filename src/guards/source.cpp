@@ -1,5 +1,6 @@
 #include "guards/source.h"
 
+#include <array>
 #include <cstring>
 
 #include "cpy/object_dict.h"
@@ -10,9 +11,23 @@ bool is_deque(PyObject* object) {
   return std::strcmp(Py_TYPE(object)->tp_name, "collections.deque") == 0;
 }
 
+cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
+  const auto is_number = [](PyObject* object) {
+    return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object));
+  };
+  const bool is_binary = source.other != kNoSource;
+  if (!is_number(base) || (is_binary && !is_number(other))) return {};
+  const std::array<PyObject*, 2> operands = {base, other};
+  cpy::Ref result =
+      cpy::Ref::steal(PyObject_Vectorcall(source.key.get(), operands.data(), is_binary ? 2 : 1, nullptr));
+  if (!result) PyErr_Clear();
+  return result;
+}
+
 PyObject* read(const Source& source, PyObject* base) {
   switch (source.kind) {
     case SourceKind::Root:
+    case SourceKind::Calculated:
       return nullptr;
     case SourceKind::Pinned:
       return source.key.get();

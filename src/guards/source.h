@@ -1,7 +1,7 @@
 // Sources: how a value that capture read is reached again from the call's roots, by C reads alone.
 //
-// Every kind of read is a plain field or dict access that runs no Python code, so that guards may be checked
-// at any moment without side effects.
+// Every kind of read is a plain field or dict access that runs no Python code, or arithmetic on exact ints
+// and floats, so that guards may be checked at any moment without side effects.
 #pragma once
 
 #include <Python.h>
@@ -34,6 +34,7 @@ enum class SourceKind : uint8_t {
   WeakReferent,     // what the weak reference refers to; None if that is gone
   DequeItem,        // base[index], base a deque
   SetMember,        // the `key` itself if the set has it
+  Calculated,       // what the pure function `key` gives for the number base and, if there is one, the other
 };
 
 struct Source {
@@ -41,13 +42,18 @@ struct Source {
   SourceId base = kNoSource;
   int32_t index = -1;
   cpy::Ref key;
+  SourceId other = kNoSource;  // of what is calculated
 };
 
 // Exactly a deque, not an object of a subclass.
 bool is_deque(PyObject* object);
 
-// The value now (borrowed, kept alive by the base), or null if there is none. Never runs Python code and
-// leaves no exception set.
+// What a calculated source is now: null if its operands are not numbers or the function raises. Leaves no
+// exception set.
+cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other);
+
+// The value of another source now (borrowed, kept alive by the base), or null if there is none. Never runs
+// Python code and leaves no exception set.
 PyObject* read(const Source& source, PyObject* base);
 
 }  // namespace oxy::guards

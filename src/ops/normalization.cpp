@@ -47,8 +47,8 @@ Family normalization_operators() {
        .decompose = composed(decompositions::batch_norm_functional)},
       {.name = "aten::_batch_norm_with_update",
        .schema = "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
-                 "running_mean, "
-                 "Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+                 "running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, "
+                 "Tensor, Tensor)",
        .shape = shapes::batch_norm_with_update},
       {.name = "aten::_batch_norm_with_update_functional",
        .schema =

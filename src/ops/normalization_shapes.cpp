@@ -109,13 +109,21 @@ Metas batch_norm_inference(const ShapeContext& context) {
   return normalized_by_channel(context, 4, false);
 }
 
-Metas batch_norm_functional(const ShapeContext& context) {
-  Metas out = batch_norm(context);
+namespace {
+
+// The new running statistics behind the results.
+Metas with_running_statistics(const ShapeContext& context, Metas results) {
   for (size_t i : {3, 4}) {
     const TensorMeta& statistic = context.tensor(i);
-    out.push_back(dense_like(context, statistic, statistic.dtype));
+    results.push_back(dense_like(context, statistic, statistic.dtype));
   }
-  return out;
+  return results;
+}
+
+}  // namespace
+
+Metas batch_norm_functional(const ShapeContext& context) {
+  return with_running_statistics(context, batch_norm(context));
 }
 
 Metas batch_norm_with_update(const ShapeContext& context) {
@@ -125,12 +133,7 @@ Metas batch_norm_with_update(const ShapeContext& context) {
 }
 
 Metas batch_norm_with_update_functional(const ShapeContext& context) {
-  Metas out = batch_norm_with_update(context);
-  for (size_t i : {3, 4}) {
-    const TensorMeta& statistic = context.tensor(i);
-    out.push_back(dense_like(context, statistic, statistic.dtype));
-  }
-  return out;
+  return with_running_statistics(context, batch_norm_with_update(context));
 }
 
 Metas batch_norm_backward(const ShapeContext& context) {

@@ -1,5 +1,7 @@
 #include "passes/accumulate_embeddings.h"
 
+#include <algorithm>
+
 #include "passes/operators.h"
 #include "passes/rewrite.h"
 
@@ -23,6 +25,7 @@ bool kernels_add(DType type) {
 }  // namespace
 
 Graph accumulate_embeddings(const Graph& source) {
+  if (std::ranges::none_of(source.nodes, is_plain_gradient)) return source;
   const std::vector<int32_t> uses = use_counts(source);
   // By node: which of its arguments is such a gradient; and the gradients that are accumulated where they are
   // added.

@@ -123,11 +123,11 @@ class Partitioner {
       map[at(constant.value)] = graph.add_constant(joint_.meta(constant.value), constant.handle);
     // Gradients in the order in which they were recorded; what is computed again, right before its first use.
     for (const Node& node : joint_.nodes)
-      if (depends_on_tangent(node)) emit(node, graph, map);
+      if (depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     std::map<ValueId, int32_t> output_of;
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i) {
       const ValueId id = joint_.outputs[i].value;
-      if (map[at(id)] == kNoValue) emit(joint_.nodes[at(joint_.values[at(id)].node)], graph, map);
+      if (map[at(id)] == kNoValue) append_with_needs(joint_, *producer(joint_, id), graph, map);
       const auto [it, is_new] = output_of.emplace(map[at(id)], static_cast<int32_t>(graph.outputs.size()));
       if (is_new) {
         graph::Output output{.value = it->first};
@@ -141,37 +141,6 @@ class Partitioner {
     graph = remove_dead_code(graph);
   }
 
-  // Adds `node` to `graph`, after whatever it reads that is not there yet.
-  void emit(const Node& node, Graph& graph, std::vector<ValueId>& map) const {
-    std::vector<const Node*> stack = {&node};
-    while (!stack.empty()) {
-      const Node& top = *stack.back();
-      const size_t before = stack.size();
-      graph::for_each_input(top, [&](ValueId id) {
-        if (map[at(id)] != kNoValue) return;
-        const int32_t producer = joint_.values[at(id)].node;
-        check(producer >= 0, "the backward graph reads an input that was not saved");
-        stack.push_back(&joint_.nodes[static_cast<size_t>(producer)]);
-      });
-      if (stack.size() != before) continue;
-      stack.pop_back();
-      const auto is_there = [&](ValueId id) { return id == kNoValue || map[at(id)] != kNoValue; };
-      if (!top.outputs.empty() && std::all_of(top.outputs.begin(), top.outputs.end(), is_there)) continue;
-      Node copy = top;
-      graph::for_each_input(copy, [&](ValueId& id) { id = map[at(id)]; });
-      const auto index = static_cast<int32_t>(graph.nodes.size());
-      for (ValueId& id : copy.outputs) {
-        if (id == kNoValue) continue;
-        const ValueId fresh = graph.add_value(joint_.meta(id));
-        graph.values.back().node = index;
-        // A saved output of a node that is needed for another one stays saved.
-        if (map[at(id)] == kNoValue) map[at(id)] = fresh;
-        id = fresh;
-      }
-      graph.nodes.push_back(std::move(copy));
-    }
-  }
-
   void build_forward() {
     Graph graph;
     graph.locations = joint_.locations;
@@ -181,7 +150,7 @@ class Partitioner {
     for (const graph::Constant& constant : joint_.constants)
       map[at(constant.value)] = graph.add_constant(joint_.meta(constant.value), constant.handle);
     for (const Node& node : joint_.nodes)
-      if (!depends_on_tangent(node)) emit(node, graph, map);
+      if (!depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     for (size_t i = 0; i < roles_.forward_outputs; ++i) {
       graph::Output output = joint_.outputs[i];
       output.value = map[at(output.value)];

@@ -7,63 +7,6 @@
 #include "passes/saved_values.h"
 
 namespace oxy::passes {
-namespace {
-
-// The values that a backward pass reads in the place of those of the forward pass.
-class Again {
- public:
-  // `is_there`: by value of the source, whether the backward pass finds it where it was computed first.
-  Again(Rewriter& rewriter, std::vector<bool> is_there)
-      : rewriter_(rewriter),
-        is_there_(std::move(is_there)),
-        again_(rewriter.source().values.size(), graph::kNoValue) {}
-
-  // Of the source to one of the new graph. Computes it, and what it is computed from, unless that was done.
-  ValueId value(ValueId wanted) {
-    std::vector<ValueId> stack = {wanted};
-    while (!stack.empty()) {
-      const ValueId id = stack.back();
-      const Node* node = producer(rewriter_.source(), id);
-      if (found(id) != graph::kNoValue) {
-        stack.pop_back();
-      } else if (node == nullptr || is_there_[static_cast<size_t>(id)]) {
-        again_[static_cast<size_t>(id)] = rewriter_.map(id);
-        stack.pop_back();
-      } else {
-        const size_t before = stack.size();
-        graph::for_each_input(*node, [&](ValueId input) {
-          if (found(input) == graph::kNoValue) stack.push_back(input);
-        });
-        if (stack.size() == before) append(*node);
-      }
-    }
-    return found(wanted);
-  }
-
- private:
-  ValueId found(ValueId id) const { return again_[static_cast<size_t>(id)]; }
-
-  void append(const Node& node) {
-    Node copy = node;
-    graph::for_each_input(copy, [&](ValueId& id) { id = found(id); });
-    Graph& graph = rewriter_.graph();
-    const auto index = static_cast<int32_t>(graph.nodes.size());
-    for (ValueId& id : copy.outputs) {
-      if (id == graph::kNoValue) continue;
-      const ValueId fresh = graph.add_value(rewriter_.source().meta(id));
-      graph.values.back().node = index;
-      again_[static_cast<size_t>(id)] = fresh;
-      id = fresh;
-    }
-    graph.nodes.push_back(std::move(copy));
-  }
-
-  Rewriter& rewriter_;
-  std::vector<bool> is_there_;
-  std::vector<ValueId> again_;
-};
-
-}  // namespace
 
 Graph recompute_for_backward(const Graph& source, double memory_budget) {
   std::vector<bool> depends(source.values.size(), false);  // on a backward pass
@@ -85,19 +28,26 @@ Graph recompute_for_backward(const Graph& source, double memory_budget) {
   for (const graph::Output& output : source.outputs) mark(pass.is_held)(output.value);
   for (const graph::Mutation& mutation : source.mutations) mark(pass.is_held)(mutation.value);
 
-  std::vector<bool> is_there = std::move(depends);
-  for (const ValueId id : choose_saved(source, pass)) mark(is_there)(id);
+  std::vector<bool> is_kept(source.values.size(), false);
+  std::ranges::for_each(choose_saved(source, pass), mark(is_kept));
   Rewriter rewriter(source);
-  Again again(rewriter, std::move(is_there));
+  std::vector<ValueId> late(source.values.size(), graph::kNoValue);  // what the backward pass finds
+  const auto keep_for_late = [&](ValueId id) { late[static_cast<size_t>(id)] = rewriter.map(id); };
+  std::ranges::for_each(source.inputs, keep_for_late);
+  for (const graph::Constant& constant : source.constants) keep_for_late(constant.value);
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     const Node& node = source.nodes[i];
-    if (!pass.is_late[i]) {
+    if (pass.is_late[i])
+      append_with_needs(source, node, rewriter.graph(), late);
+    else
       rewriter.keep(rewriter.renamed(node));
-      continue;
+    for (const ValueId id : node.outputs) {
+      if (id == graph::kNoValue) continue;
+      if (pass.is_late[i])
+        rewriter.set(id, late[static_cast<size_t>(id)]);
+      else if (is_kept[static_cast<size_t>(id)])
+        keep_for_late(id);
     }
-    Node copy = node;
-    graph::for_each_input(copy, [&](ValueId& id) { id = again.value(id); });
-    rewriter.keep(copy);
   }
   return remove_dead_code(rewriter.finish());
 }

@@ -72,6 +72,37 @@ Graph Rewriter::finish() {
   return std::move(out_);
 }
 
+void append_with_needs(const Graph& source, const Node& node, Graph& graph, std::vector<ValueId>& map) {
+  const auto mapped = [&](ValueId id) -> ValueId& { return map[static_cast<size_t>(id)]; };
+  std::vector<const Node*> stack = {&node};
+  while (!stack.empty()) {
+    const Node& top = *stack.back();
+    const size_t before = stack.size();
+    graph::for_each_input(top, [&](ValueId id) {
+      if (mapped(id) != graph::kNoValue) return;
+      const Node* needed = producer(source, id);
+      check(needed != nullptr, "a graph is made of values that are not there");
+      stack.push_back(needed);
+    });
+    if (stack.size() != before) continue;
+    stack.pop_back();
+    const auto is_there = [&](ValueId id) { return id == graph::kNoValue || mapped(id) != graph::kNoValue; };
+    if (!top.outputs.empty() && std::ranges::all_of(top.outputs, is_there)) continue;
+    Node copy = top;
+    graph::for_each_input(copy, [&](ValueId& id) { id = mapped(id); });
+    const auto index = static_cast<int32_t>(graph.nodes.size());
+    for (ValueId& id : copy.outputs) {
+      if (id == graph::kNoValue) continue;
+      const ValueId fresh = graph.add_value(source.meta(id));
+      graph.values.back().node = index;
+      // What was there stays, beside a result that was not.
+      if (mapped(id) == graph::kNoValue) mapped(id) = fresh;
+      id = fresh;
+    }
+    graph.nodes.push_back(std::move(copy));
+  }
+}
+
 ValueId Site::emit(const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) const {
   std::vector<TensorMeta> outputs;
   outputs.push_back(std::move(meta));

@@ -61,6 +61,11 @@ using Rule = std::function<std::optional<std::vector<ValueId>>(const Site& site)
 
 Graph rewrite(const Graph& source, const Rule& rule);
 
+// Appends to `graph` a copy of a node of `source`, behind copies of whatever it needs that is not there yet.
+// `map`: by value of the source, the value of `graph` or kNoValue; what is appended enters it. Inputs and
+// constants must be in it.
+void append_with_needs(const Graph& source, const Node& node, Graph& graph, std::vector<ValueId>& map);
+
 // The node that computes a value, or nullptr for inputs and constants.
 const Node* producer(const Graph& graph, ValueId value);
 // The tensor that argument `index` holds, kNoValue if it holds none.

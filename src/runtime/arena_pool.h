@@ -30,4 +30,8 @@ struct Arena {
 Arena take_arena(int64_t bytes);
 void release_arena(Arena arena) noexcept;
 
+// Frees the idle arenas that a call which needs `bytes` would leave mostly unused: for a call that begins at
+// the peak of memory, as a backward pass does. Their owners' next calls pay for fresh pages.
+void drop_idle_arenas_above(int64_t bytes);
+
 }  // namespace oxy::runtime

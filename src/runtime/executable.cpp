@@ -118,6 +118,7 @@ class Variant {
       : plan_(std::move(plan)), need_(plan_.arena_bytes), constants_(constants) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
+    if (owned != nullptr) drop_idle_arenas_above(plan_.arena_bytes);
     Lease lease(*this);
     Frame& frame = *lease.frame;
     std::vector<at::Tensor> outputs(plan_.outputs.size());

@@ -16,15 +16,18 @@ namespace oxy::runtime {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;  // bytes
+constexpr size_t kPage = 4096;
+constexpr size_t kManyHugePages = 16;
 
 // Torch's own memory, in huge pages where it is large: outputs of many megabytes are made anew on every call,
-// and each page of them costs a fault.
+// and each page of them costs a fault. The alignment may cost as much memory as it asks for, so the largest go
+// without it: but for less than one huge page at each end they lie in huge pages all the same.
 c10::DataPtr allocate(size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (bytes >= kHugePage && c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator()) {
     void* memory = nullptr;
-    if (posix_memalign(&memory, kHugePage, bytes) == 0) {
-      madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // a hint: it may be refused
+    if (posix_memalign(&memory, bytes < kManyHugePages * kHugePage ? kHugePage : kPage, bytes) == 0) {
+      madvise(memory, bytes / kPage * kPage, MADV_HUGEPAGE);  // a hint: it may be refused
       return {memory, memory, &std::free, c10::Device(c10::DeviceType::CPU)};
     }
   }

@@ -1,7 +1,6 @@
 #include "sched/direct_writes.h"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_set>
 
 namespace oxy::sched {
@@ -51,110 +50,127 @@ bool may_fail(const loop::Program& program, const Group& group) {
          });
 }
 
-double bytes(const loop::Program& program, BufferId id) {
-  const loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
-  if (!buffer.strides) return 0;
-  return static_cast<double>(codegen::estimate(span_elements(buffer))) *
-         static_cast<double>(item_size(buffer.dtype));
-}
+class Finder {
+ public:
+  Finder(const loop::Program& program, const Dependencies& dependencies, std::vector<Group>& groups)
+      : program_(program),
+        dependencies_(dependencies),
+        groups_(groups),
+        input_of_(candidates(program, dependencies)),
+        group_of_(program.steps.size(), 0),
+        reads_(program.steps.size()),
+        writes_(program.steps.size()),
+        is_late_(groups.size(), false) {}
 
-// Memory for which a kernel of its own pays.
-constexpr double kHeldBytes = 256 * 1024;
-
-// What a late group reads is held until the end. The members that it would be held for, where the others need
-// less: these may run where the group stood.
-std::vector<int32_t> early_members(const loop::Program& program, const Dependencies& dependencies,
-                                   const Group& group, const std::vector<std::vector<BufferId>>& reads,
-                                   const std::vector<std::vector<BufferId>>& writes,
-                                   const DirectWrites& direct,
-                                   const std::function<bool(int32_t)>& is_in_other_late_group) {
-  std::vector<int32_t> early;
-  std::unordered_set<int32_t> late;
-  std::unordered_set<BufferId> read_late;
-  for (int32_t step : group.steps) {
-    const bool is_late =
-        std::ranges::any_of(writes[static_cast<size_t>(step)],
-                            [&](BufferId id) { return direct.input_of.contains(id); }) ||
-        std::ranges::any_of(dependencies.before[static_cast<size_t>(step)], [&](int32_t needed) {
-          return late.contains(needed) || is_in_other_late_group(needed);
-        });
-    if (!is_late) {
-      early.push_back(step);
-      continue;
+  DirectWrites run() {
+    if (input_of_.empty()) return {{}, groups_.size()};
+    index();
+    for (size_t g = groups_.size(); g-- > 0;) is_late_[g] = may_be_late(g);
+    std::vector<Group> first, late;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!is_late_[g]) {
+        first.push_back(std::move(groups_[g]));
+        continue;
+      }
+      if (std::vector<int32_t> early = early_members(g); !early.empty()) {
+        std::erase_if(groups_[g].steps,
+                      [&](int32_t step) { return std::ranges::binary_search(early, step); });
+        first.push_back(groups_[g]);
+        first.back().steps = std::move(early);
+      }
+      late.push_back(std::move(groups_[g]));
     }
-    late.insert(step);
-    for (BufferId id : reads[static_cast<size_t>(step)]) read_late.insert(id);
+    DirectWrites result{std::move(input_of_), first.size()};
+    groups_ = std::move(first);
+    std::ranges::move(late, std::back_inserter(groups_));
+    return result;
   }
-  double gain = 0;
-  std::unordered_set<BufferId> seen;
-  const auto is_ours = [&](BufferId id) {
-    return program.buffers[static_cast<size_t>(id)].kind == loop::BufferKind::Intermediate &&
-           !dependencies.buffers[static_cast<size_t>(id)].is_kept && seen.insert(id).second;
-  };
-  for (int32_t step : early) {
-    for (BufferId id : writes[static_cast<size_t>(step)])
-      if (is_ours(id) && read_late.contains(id)) gain -= bytes(program, id);
-    for (BufferId id : reads[static_cast<size_t>(step)])
-      if (is_ours(id) && !read_late.contains(id)) gain += bytes(program, id);
+
+ private:
+  const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[static_cast<size_t>(id)]; }
+  const std::vector<BufferId>& reads(int32_t step) const { return reads_[static_cast<size_t>(step)]; }
+  const std::vector<BufferId>& writes(int32_t step) const { return writes_[static_cast<size_t>(step)]; }
+  size_t group_of(int32_t step) const { return group_of_[static_cast<size_t>(step)]; }
+  bool makes_contents(int32_t step) const {
+    return std::ranges::any_of(writes(step), [&](BufferId id) { return input_of_.contains(id); });
   }
-  if (gain < kHeldBytes) early.clear();
-  return early;
-}
+
+  void index() {
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (int32_t step : groups_[g].steps) group_of_[static_cast<size_t>(step)] = g;
+    for (size_t k = 0; k < dependencies_.buffers.size(); ++k) {
+      const BufferUse& use = dependencies_.buffers[k];
+      for (int32_t step : use.readers) reads_[static_cast<size_t>(step)].push_back(static_cast<BufferId>(k));
+      for (int32_t step : use.writers) writes_[static_cast<size_t>(step)].push_back(static_cast<BufferId>(k));
+    }
+  }
+
+  // It makes contents of inputs, cannot fail, and nothing that is not late reads what it makes. Later groups
+  // are decided before.
+  bool may_be_late(size_t g) const {
+    const std::vector<int32_t>& steps = groups_[g].steps;
+    if (may_fail(program_, groups_[g]) ||
+        std::ranges::none_of(steps, [&](int32_t step) { return makes_contents(step); }))
+      return false;
+    return std::ranges::all_of(steps, [&](int32_t step) {
+      return std::ranges::all_of(writes(step), [&](BufferId id) {
+        return use_of(id).writers.size() == 1 && std::ranges::all_of(use_of(id).readers, [&](int32_t reader) {
+                 return group_of(reader) == g || is_late_[group_of(reader)];
+               });
+      });
+    });
+  }
+
+  // What a late group reads is held until the end. The members that it would be held for, where the others
+  // need less: these may run where the group stood.
+  std::vector<int32_t> early_members(size_t g) const {
+    std::vector<int32_t> early;
+    std::unordered_set<int32_t> late;
+    std::unordered_set<BufferId> read_late;
+    for (int32_t step : groups_[g].steps) {
+      const auto& before = dependencies_.before[static_cast<size_t>(step)];
+      const bool is_late =
+          makes_contents(step) || std::ranges::any_of(before, [&](int32_t needed) {
+            return group_of(needed) == g ? late.contains(needed) : is_late_[group_of(needed)];
+          });
+      if (!is_late) {
+        early.push_back(step);
+        continue;
+      }
+      late.insert(step);
+      read_late.insert(reads(step).begin(), reads(step).end());
+    }
+    double gain = 0;
+    std::unordered_set<BufferId> seen;
+    const auto add = [&](BufferId id, double sign) {
+      const loop::Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+      if (buffer.kind == loop::BufferKind::Intermediate && !use_of(id).is_kept && seen.insert(id).second)
+        gain += sign * estimated_bytes(buffer);
+    };
+    for (int32_t step : early) {
+      for (BufferId id : writes(step)) add(id, read_late.contains(id) ? -1 : 0);
+      for (BufferId id : reads(step))
+        if (!read_late.contains(id)) add(id, 1);
+    }
+    if (gain < kMemoryWorthAKernel) early.clear();
+    return early;
+  }
+
+  const loop::Program& program_;
+  const Dependencies& dependencies_;
+  std::vector<Group>& groups_;
+  std::unordered_map<BufferId, BufferId> input_of_;
+  std::vector<size_t> group_of_;               // by step
+  std::vector<std::vector<BufferId>> reads_;   // by step
+  std::vector<std::vector<BufferId>> writes_;  // by step
+  std::vector<bool> is_late_;                  // by group
+};
 
 }  // namespace
 
 DirectWrites find_direct_writes(const loop::Program& program, const Dependencies& dependencies,
                                 std::vector<Group>& groups) {
-  DirectWrites result{candidates(program, dependencies), groups.size()};
-  if (result.input_of.empty()) return result;
-  std::vector<size_t> group_of(program.steps.size(), 0);
-  for (size_t g = 0; g < groups.size(); ++g)
-    for (int32_t step : groups[g].steps) group_of[static_cast<size_t>(step)] = g;
-  std::vector<std::vector<BufferId>> reads(program.steps.size()), writes(program.steps.size());
-  for (size_t k = 0; k < dependencies.buffers.size(); ++k) {
-    const BufferUse& use = dependencies.buffers[k];
-    for (int32_t step : use.readers) reads[static_cast<size_t>(step)].push_back(static_cast<BufferId>(k));
-    for (int32_t step : use.writers) writes[static_cast<size_t>(step)].push_back(static_cast<BufferId>(k));
-  }
-  const auto any_write = [&](const Group& group, auto&& condition) {
-    return std::ranges::any_of(group.steps, [&](int32_t step) {
-      return std::ranges::any_of(writes[static_cast<size_t>(step)], condition);
-    });
-  };
-  std::vector<bool> is_late(groups.size());
-  for (size_t g = groups.size(); g-- > 0;) {
-    const bool writes_input = any_write(groups[g], [&](BufferId id) { return result.input_of.contains(id); });
-    is_late[g] = writes_input && !may_fail(program, groups[g]) && !any_write(groups[g], [&](BufferId id) {
-                   const BufferUse& use = dependencies.buffers[static_cast<size_t>(id)];
-                   return use.writers.size() != 1 || std::ranges::any_of(use.readers, [&](int32_t step) {
-                            const size_t reader = group_of[static_cast<size_t>(step)];
-                            return reader != g && !is_late[reader];
-                          });
-                 });
-  }
-  std::vector<Group> first, late;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    if (!is_late[g]) {
-      first.push_back(std::move(groups[g]));
-      continue;
-    }
-    Group group = std::move(groups[g]);
-    std::vector<int32_t> early =
-        early_members(program, dependencies, group, reads, writes, result, [&](int32_t step) {
-          const size_t other = group_of[static_cast<size_t>(step)];
-          return other != g && is_late[other];
-        });
-    if (!early.empty()) {
-      std::erase_if(group.steps, [&](int32_t step) { return std::ranges::binary_search(early, step); });
-      first.push_back(group);
-      first.back().steps = std::move(early);
-    }
-    late.push_back(std::move(group));
-  }
-  result.first_group = first.size();
-  groups = std::move(first);
-  std::ranges::move(late, std::back_inserter(groups));
-  return result;
+  return Finder(program, dependencies, groups).run();
 }
 
 }  // namespace oxy::sched

@@ -21,19 +21,13 @@ constexpr size_t kMaxCandidates = 12;
 constexpr size_t kMaxReadersRemembered = 4;
 constexpr double kSerialBytes = 64 * 1024;     // below this, one thread is enough
 constexpr double kParallelBytes = 512 * 1024;  // above this, a kernel must keep all threads busy
-// What runs so many steps apart becomes no one kernel if that keeps so much memory from being used in
-// between.
+// What runs so many steps apart is not joined if that holds memory in between (kMemoryWorthAKernel).
 constexpr int32_t kFarSteps = 64;
-constexpr double kHeldBytes = 256 * 1024;
 
 double inst_work(const loop::Inst& inst) {
   if (inst.op == Op::Constant) return 0.1;
   bool heavy = inst.op >= Op::Exp && inst.op <= Op::Erfc && inst.op != Op::Sqrt && inst.op != Op::Reciprocal;
   return heavy ? 5 : 1;
-}
-
-double buffer_bytes(const loop::Buffer& buffer) {
-  return static_cast<double>(estimate(span_elements(buffer))) * static_cast<double>(item_size(buffer.dtype));
 }
 
 double iterations(const std::vector<Expr>& extents) {
@@ -67,8 +61,7 @@ class Fuser {
   Fuser(const loop::Program& program, const std::vector<Item>& items, const Dependencies& dependencies,
         const FusionOptions& options)
       : program_(program), items_(items), dependencies_(dependencies), options_(options) {
-    for (const loop::Buffer& buffer : program.buffers)
-      bytes_.push_back(buffer.strides ? buffer_bytes(buffer) : 0);
+    for (const loop::Buffer& buffer : program.buffers) bytes_.push_back(estimated_bytes(buffer));
     for (size_t k = 0; k < items.size(); ++k) {
       Group group;
       group.steps = {static_cast<int32_t>(k)};
@@ -209,16 +202,8 @@ class Fuser {
   }
 
   double traffic(const Group& g) {
-    std::unordered_set<BufferId> seen;
     double total = 0;
-    for (int32_t step : g.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
-      for (const loop::Inst& inst : item.insts)
-        if (inst.op == Op::Load && seen.insert(inst.buffer).second)
-          total += bytes_[static_cast<size_t>(inst.buffer)];
-      for (const ItemStore& store : item.stores)
-        if (seen.insert(store.buffer).second) total += bytes_[static_cast<size_t>(store.buffer)];
-    }
+    for_each_access(g, [&](BufferId id, bool) { total += bytes_of(id); });
     return total;
   }
 
@@ -260,37 +245,54 @@ class Fuser {
     return true;
   }
 
-  // How much more memory is in use between a and b, which runs much later, once they are one group at
-  // `position`.
-  double bytes_held(const Group& a, const Group& b, int32_t position) {
-    const int32_t of_a = group_of_[static_cast<size_t>(a.steps.front())],
-                  of_b = group_of_[static_cast<size_t>(b.steps.front())];
-    const bool waits = position == b.position;  // a does, with what it reads; else b's results come early
-    const auto is_used_between = [&](BufferId id) {
-      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(id)];
-      return program_.buffers[static_cast<size_t>(id)].kind != loop::BufferKind::Intermediate ||
-             use.is_kept || std::ranges::any_of(use.readers, [&](int32_t reader) {
-               return !in(reader, of_a, of_b) && position_of(reader) >= b.position - kFarSteps;
-             });
-    };
-    const auto vanishes = [&](BufferId id) {
-      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(id)];
-      return !use.is_kept && std::ranges::all_of(use.readers, [&](int32_t r) { return in(r, of_a, of_b); });
-    };
-    std::unordered_set<BufferId> seen;
+  // How much more memory is in use between a and b, which runs much later, if a waits for b: what a reads is
+  // held, what it makes for b is not.
+  double held_by_waiting(int32_t a, int32_t b) {
     double held = 0;
-    for (int32_t step : (waits ? a : b).steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
-      for (const ItemStore& store : item.stores)
-        if ((waits ? !is_used_between(store.buffer) : !vanishes(store.buffer)) &&
-            seen.insert(store.buffer).second)
-          held += (waits ? -1 : 1) * bytes_[static_cast<size_t>(store.buffer)];
-      for (const loop::Inst& inst : item.insts)
-        if (inst.op == Op::Load && !is_used_between(inst.buffer) && seen.insert(inst.buffer).second)
-          held += (waits ? 1 : -1) * bytes_[static_cast<size_t>(inst.buffer)];
-    }
+    for_each_access(group(a), [&](BufferId id, bool is_stored) {
+      if (!is_held_before(b, a, id)) held += is_stored ? -bytes_of(id) : bytes_of(id);
+    });
     return held;
   }
+
+  // The same if b runs with a: its results are held, unless they vanish into the kernel, what it reads is
+  // not.
+  double held_by_coming_early(int32_t a, int32_t b) {
+    double held = 0;
+    for_each_access(group(b), [&](BufferId id, bool is_stored) {
+      const BufferUse& use = use_of(id);
+      const bool vanishes =
+          !use.is_kept && std::ranges::all_of(use.readers, [&](int32_t reader) { return in(reader, a, b); });
+      if (is_stored && !vanishes) held += bytes_of(id);
+      if (!is_stored && !is_held_before(b, a, id)) held -= bytes_of(id);
+    });
+    return held;
+  }
+
+  // Whether memory is in use until shortly before b at least, whatever becomes of a and b.
+  bool is_held_before(int32_t b, int32_t a, BufferId id) {
+    const BufferUse& use = use_of(id);
+    return program_.buffers[static_cast<size_t>(id)].kind != loop::BufferKind::Intermediate || use.is_kept ||
+           std::ranges::any_of(use.readers, [&](int32_t reader) {
+             return !in(reader, a, b) && position_of(reader) >= group(b).position - kFarSteps;
+           });
+  }
+
+  // fn(buffer, is_stored) once a buffer; what is stored comes first.
+  template <class Fn>
+  void for_each_access(const Group& g, Fn fn) {
+    std::unordered_set<BufferId> seen;
+    for (int32_t step : g.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const ItemStore& store : item.stores)
+        if (seen.insert(store.buffer).second) fn(store.buffer, true);
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load && seen.insert(inst.buffer).second) fn(inst.buffer, false);
+    }
+  }
+
+  const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[static_cast<size_t>(id)]; }
+  double bytes_of(BufferId id) const { return bytes_[static_cast<size_t>(id)]; }
 
   // All members have the same loops and reduction loops (or none).
   bool same_spaces(const Group& a, const Group& b) {
@@ -319,7 +321,10 @@ class Fuser {
       if (legal) depth = d;
     }
     if (!depth || !is_profitable(x, y, *depth, *flow)) return;
-    if (y.position - x.position > kFarSteps && bytes_held(x, y, *position) > kHeldBytes) return;
+    if (y.position - x.position > kFarSteps) {
+      const double held = *position == y.position ? held_by_waiting(a, b) : held_by_coming_early(a, b);
+      if (held > kMemoryWorthAKernel) return;
+    }
     x.extents.resize(*depth);
     x.steps.insert(x.steps.end(), y.steps.begin(), y.steps.end());
     std::ranges::sort(x.steps);

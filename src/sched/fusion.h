@@ -15,6 +15,9 @@ struct Group {
   bool is_extern = false;
 };
 
+// Bytes for which running a kernel more pays, if they can be used for something else then.
+inline constexpr double kMemoryWorthAKernel = 256 * 1024;
+
 struct FusionOptions {
   int threads = 1;
   bool fuse = true;

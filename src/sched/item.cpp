@@ -305,4 +305,10 @@ Expr span_elements(const loop::Buffer& buffer) {
   return span;
 }
 
+double estimated_bytes(const loop::Buffer& buffer) {
+  if (!buffer.strides) return 0;
+  return static_cast<double>(codegen::estimate(span_elements(buffer))) *
+         static_cast<double>(item_size(buffer.dtype));
+}
+
 }  // namespace oxy::sched

@@ -39,7 +39,9 @@ struct Item {
 // suits the loops that write it. One item a computation; extern calls have an empty one.
 std::vector<Item> normalise(loop::Program& program);
 
-// The number of elements, and the bytes, that a buffer spans in memory.
+// The number of elements that a buffer spans in memory.
 Expr span_elements(const loop::Buffer& buffer);
+// The bytes of them, sizes that are not known guessed (codegen::estimate); 0 while the layout is open.
+double estimated_bytes(const loop::Buffer& buffer);
 
 }  // namespace oxy::sched

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kSmallestTemporary = int64_t{64} << 10;  // bytes that are worth an allocation
-constexpr int64_t kTolerance = 256;  // an arena may add 1 / kTolerance of the least peak to it
+constexpr int64_t kTolerance = 256;  // an arena may add 1 / kTolerance of the least peak to it,
+constexpr int64_t kMostAdded = int64_t{4} << 20;  // and so many bytes
 constexpr int64_t kLimits = 16;      // sizes of the arena that are tried
 
 int64_t aligned(int64_t bytes) {
@@ -132,8 +133,9 @@ MemoryPlan plan_memory(const std::vector<Block>& blocks, const std::vector<Inter
     return plan.arena_bytes.constant() + usage.peak();
   };
   const int64_t whole = best.arena_bytes.constant();
+  const int64_t good = least + std::min(least / kTolerance, kMostAdded);
   int64_t best_peak = peak_of(best);
-  for (int64_t n = kLimits - 1; n >= 0 && best_peak > least + least / kTolerance; --n) {
+  for (int64_t n = kLimits - 1; n >= 0 && best_peak > good; --n) {
     MemoryPlan plan = plan_arena(blocks, whole / kLimits * n);
     const int64_t peak = peak_of(plan);
     if (peak < best_peak) best = std::move(plan), best_peak = peak;

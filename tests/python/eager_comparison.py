@@ -141,7 +141,7 @@ def program(whole=None, backends=("native", "eager"), grad=False, **settings):
             elif whole is not None:
                 assert metrics["breaks"]
 
-        own = inspect.Parameter("backend", inspect.Parameter.KEYWORD_ONLY), inspect.Parameter("capsys", inspect.Parameter.KEYWORD_ONLY)
+        own = (inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("backend", "capsys"))
         further = list(inspect.signature(scenario).parameters.values())[1:]
         test.__signature__ = inspect.Signature([*further, *own])
         test.__name__ = scenario.__name__

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential, create_sel
 
 import oxyfuel
 from eager_comparison import outcome, program
+from training_checks import X, check
 
 BOTH = pytest.mark.parametrize("use_reentrant", [True, False], ids=["reentrant", "not reentrant"])
 
@@ -93,6 +94,13 @@ def test_dropout_is_the_same_when_computed_again(use_reentrant):
         out[:, 0].sum().backward()
         assert model.blocks[0].down.bias.grad.sum().item() == pytest.approx(2 * kept.item())
         assert 0 < kept < 80
+
+
+@BOTH
+def test_functions_that_are_compiled_themselves(use_reentrant):
+    check(lambda a: checkpoint(lambda t: t.sin().exp(), a, use_reentrant=use_reentrant), X)
+    inner = oxyfuel.compile(lambda t: t.sin().exp())
+    check(lambda a: checkpoint(inner, a, use_reentrant=use_reentrant), X)
 
 
 @BOTH

@@ -267,6 +267,21 @@ def test_allow_in_graph_of_what_cannot_be(body, words):
         oxyfuel.compile(lambda x: (f(x), x + 1)[1], fullgraph=True)(x23())
 
 
+def test_allow_in_graph_marks_all_or_none():
+    calls = []
+
+    def marked(x):
+        calls.append(x)
+        return x + 1
+
+    with pytest.raises(TypeError):
+        oxyfuel.allow_in_graph([marked, 3])
+    compiled = oxyfuel.compile(lambda x: marked(x) * 2)
+    compiled(x23())
+    compiled(x23())
+    assert len(calls) == 2
+
+
 def test_allow_in_graph_of_a_method_and_of_several():
     class Model:
         @oxyfuel.allow_in_graph

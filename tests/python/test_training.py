@@ -1,4 +1,4 @@
-"""The corners of autograd: outputs, gradients, writes, versions, hooks and errors of compiled functions as eager's."""
+"""The corners of autograd: outputs, gradients, writes, versions and errors of compiled functions as eager's."""
 
 import contextlib
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.checkpoint import checkpoint
 
 import oxyfuel
+from training_checks import CONSTANT, X, Y, backward_of_outputs, check, result_of, tensor, weighted
 
 
 @pytest.fixture(autouse=True)
@@ -17,55 +17,6 @@ def fresh():
     yield
     oxyfuel.reset()
 
-
-def tensor(*sizes, requires_grad=True, seed=0):
-    return torch.randn(sizes, generator=torch.Generator().manual_seed(seed)).requires_grad_(requires_grad)
-
-
-def weighted(value):
-    return (value * (torch.arange(value.numel()).view(value.shape) + 1)).sum()
-
-
-def backward_of_outputs(function, inputs):
-    """Everything that a call and a backward pass show."""
-    outputs = function(*inputs)
-    outputs = [o for o in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
-    loss = sum(weighted(o) for o in outputs if o.requires_grad)
-    if isinstance(loss, torch.Tensor):
-        loss.backward()
-    return [
-        [o.detach() for o in outputs],
-        [(o.requires_grad, o.is_leaf) for o in outputs],
-        [i.grad if i.is_leaf else None for i in inputs],
-        [i.detach() for i in inputs],
-        [i._version for i in inputs],
-    ]
-
-
-def result_of(run, function, inputs):
-    torch.manual_seed(3)
-    inputs = [i.detach().clone().requires_grad_(i.requires_grad) for i in inputs]
-    try:
-        return run(function, inputs)
-    except RuntimeError as error:
-        return f"{type(error).__name__}: {str(error).split('[')[0]}"
-
-
-def check(function, *inputs, run=backward_of_outputs, graphs=None):
-    expected = result_of(run, function, inputs)
-    compiled = oxyfuel.compile(function)
-    for _ in range(2):
-        found = result_of(run, compiled, inputs)
-        if isinstance(expected, str) or isinstance(found, str):
-            assert found == expected
-        else:
-            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    if graphs is not None:
-        metrics = oxyfuel.metrics()
-        assert metrics["graphs"] == graphs and not metrics["calls_eager"], metrics["breaks"]
-
-
-X, Y, CONSTANT = tensor(4, 6), tensor(4, 6, seed=1), tensor(4, 6, requires_grad=False, seed=2)
 
 OUTPUTS = {
     "a detached copy": (lambda a, b: (a * b, (a * b).detach(), a.detach() * 2), X, Y),
@@ -279,17 +230,6 @@ def test_inputs_that_a_gradient_does_not_reach_get_none():
     check(lambda a, b: (a.sin(), b.cos() * a), X, Y, run=run, graphs=1)
 
 
-def test_hooks_of_an_output_whose_gradient_is_not_asked_for():
-    def run(function, inputs):
-        seen = []
-        first, second = function(*inputs)
-        second.register_hook(lambda g: seen.append(g * 2))
-        first.sum().backward()
-        return inputs[0].grad, len(seen)
-
-    check(lambda a: (a.sin(), a.cos()), X, run=run, graphs=1)
-
-
 def test_gradients_that_are_not_asked_for_are_not_computed():
     """A gradient of zero would not do: times infinity it is not a number."""
 
@@ -437,35 +377,6 @@ def test_create_graph_is_a_clear_error():
         torch.autograd.grad(compiled(a).sum(), a, create_graph=True)
 
 
-def test_tensor_hooks():
-    def run(function, inputs):
-        seen = []
-        output = function(*inputs)
-        output.register_hook(lambda g: seen.append(g.clone()) or g * 2)
-        inputs[0].register_hook(lambda g: g + 1)
-        inputs[0].register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
-        output.sum().backward()
-        return inputs[0].grad, seen
-
-    check(lambda a: a.sin(), X, run=run, graphs=1)
-
-
-def test_saved_tensor_hooks():
-    def run(function, inputs):
-        packed = []
-
-        def pack(value):
-            packed.append(1)
-            return value.double()
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value.float()):
-            output = function(*inputs)
-        output.sum().backward()
-        return inputs[0].grad, len(packed)
-
-    check(lambda a: a.sin() * a, X, run=run)
-
-
 def test_anomaly_mode():
     def run(function, inputs):
         with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
@@ -513,114 +424,6 @@ class Tripled(torch.autograd.Function):
 
 def test_a_function_with_its_own_gradient():
     check(lambda a: Tripled.apply(a) + 1, X)
-
-
-SEEN = []
-
-
-def test_hooks_on_tensors_made_inside():
-    def hooked(a):
-        b = a.sin()
-        b.register_hook(lambda g: g * 2)
-        c = b * a
-        handle = c.register_hook(lambda g: None)  # noqa: F841
-        c.register_hook(torch.Tensor.cos)
-        return c.exp().sum()
-
-    check(hooked, X, graphs=1)
-
-
-def test_hooks_before_and_after_a_write():
-    def in_place(a):
-        b = a * 3
-        b.register_hook(lambda g: g.clamp(max=0.5))
-        b.mul_(2)
-        b.register_hook(lambda g: g + b.detach())
-        return (b * b).sum()
-
-    check(in_place, X, graphs=1)
-
-
-@pytest.mark.parametrize(
-    "hook", [torch.ones_like, lambda g: SEEN.append(g.sum().item()), lambda g: 1 / 0, lambda g: g.sum()],
-    ids=["of no gradient", "with effects", "raises", "of another shape"]
-)
-def test_hooks_that_are_left_to_eager(hook):
-    def hooked(a):
-        b = a.sin()
-        b.register_hook(hook)
-        return b.exp().sum(), a.cos()
-
-    results = []
-    for function in (hooked, oxyfuel.compile(hooked)):
-        SEEN.clear()
-        a = torch.ones(3, requires_grad=True)
-        first, second = function(a)
-        second.sum().backward(retain_graph=True)
-        try:
-            first.backward()
-        except (RuntimeError, ZeroDivisionError) as error:
-            results.append((type(error), str(error), a.grad))
-        else:
-            results.append((a.grad, *SEEN))
-    for expected, found in zip(*results, strict=True):
-        if isinstance(expected, torch.Tensor):
-            torch.testing.assert_close(found, expected)
-        else:
-            assert found == expected
-
-
-def test_handles_of_hooks():
-    def removed(a):
-        b = a.sin()
-        handle = b.register_hook(lambda g: g * 100)
-        handle.remove()
-        return b.sum()
-
-    check(removed, X)
-
-    def returned(a):
-        b = a.sin()
-        return b, b.register_hook(lambda g: g * 2)
-
-    a = torch.ones(3, requires_grad=True)
-    b, handle = oxyfuel.compile(returned)(a)
-    handle.remove()
-    b.sum().backward()
-    torch.testing.assert_close(a.grad, torch.ones(3).cos())
-
-
-def test_hooks_of_modules():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
-
-        def forward(self, x):
-            return self.second(self.first(x).tanh())
-
-    results = []
-    for compiles in (False, True):
-        oxyfuel.reset()
-        torch.manual_seed(0)
-        model, seen = Net(), []
-        model.first.register_full_backward_hook(lambda module, inputs, outputs: seen.append((inputs, outputs)))
-        model.second.register_full_backward_pre_hook(lambda module, outputs: (outputs[0] * 2,))
-        call = oxyfuel.compile(model) if compiles else model
-        for _ in range(2):
-            model.zero_grad()
-            x = torch.ones(5, 3, requires_grad=True)
-            call(x).square().sum().backward()
-        results.append((seen, x.grad, [p.grad for p in model.parameters()]))
-    torch.testing.assert_close(*results)
-    assert len(seen) == 2
-
-
-@pytest.mark.parametrize("use_reentrant", [True, False])
-def test_checkpoints(use_reentrant):
-    check(lambda a: checkpoint(lambda t: t.sin().exp(), a, use_reentrant=use_reentrant), X)
-    inner = oxyfuel.compile(lambda t: t.sin().exp())
-    check(lambda a: checkpoint(inner, a, use_reentrant=use_reentrant), X)
 
 
 def test_a_break_between():
