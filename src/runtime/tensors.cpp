@@ -20,8 +20,8 @@ constexpr size_t kPage = 4096;
 constexpr size_t kManyHugePages = 16;
 
 // Torch's own memory, in huge pages where it is large: outputs of many megabytes are made anew on every call,
-// and each page of them costs a fault. The alignment may cost as much memory as it asks for, so the largest go
-// without it: but for less than one huge page at each end they lie in huge pages all the same.
+// and each page of them costs a fault. The alignment may cost as much memory as it asks for, so the largest
+// go without it: but for less than one huge page at each end they lie in huge pages all the same.
 c10::DataPtr allocate(size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (bytes >= kHugePage && c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator()) {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kSmallestTemporary = int64_t{64} << 10;  // bytes that are worth an allocation
-constexpr int64_t kTolerance = 256;  // an arena may add 1 / kTolerance of the least peak to it,
+constexpr int64_t kTolerance = 256;               // an arena may add 1 / kTolerance of the least peak to it,
 constexpr int64_t kMostAdded = int64_t{4} << 20;  // and so many bytes
-constexpr int64_t kLimits = 16;      // sizes of the arena that are tried
+constexpr int64_t kLimits = 16;                   // sizes of the arena that are tried
 
 int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
