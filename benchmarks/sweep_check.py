@@ -4,6 +4,7 @@ import copy
 import time
 import traceback
 import warnings
+from unittest import mock
 
 import accuracy
 import sweep_timm
@@ -44,6 +45,21 @@ def exact_answer(model, arguments, eager):
     return eager, False
 
 
+def call_as_compiled(model, arguments):
+    """What eager gives where the model is told that it is being compiled: some branch on that."""
+    with mock.patch("torch.compiler.is_compiling", lambda: True), mock.patch("torch._dynamo.is_compiling", lambda: True):
+        return call(model, arguments)[0]
+
+
+def problems_of(calls, reference):
+    """`calls`: (name, actual, expected) of each."""
+    return [
+        f"{name} call: {problem}"
+        for name, actual, expected in calls
+        for problem in accuracy.compare(actual, expected, expected if reference is None else reference).problems
+    ]
+
+
 def build(library, name):
     """(model, arguments, title)."""
     if library == "timm":
@@ -78,7 +94,6 @@ def examine(library, name):
     reference, result["float64"] = exact_answer(fresh, arguments, eager)
     result["build_seconds"] = time.perf_counter() - start
     oxyfuel.reset()
-    problems = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = oxyfuel.compile(fresh)
@@ -93,9 +108,8 @@ def examine(library, name):
             lines = traceback.format_exc().strip().splitlines()
             return {**result, "outcome": "raised", "reason": f"{type(error).__name__}: {error}"[:600], "traceback": lines[-30:]}
     stateful = not same(eager, second_eager)
-    for which, actual, expected in (("first", first, eager), ("second", second, second_eager)):
-        exact = expected if stateful else reference
-        problems += [f"{which} call: {problem}" for problem in accuracy.compare(actual, expected, exact).problems]
+    calls = [("first", first, eager), ("second", second, second_eager)]
+    problems = problems_of(calls, None if stateful else reference)
     metrics = oxyfuel.metrics()
     result.update(
         graphs=metrics["graphs"],
@@ -109,6 +123,11 @@ def examine(library, name):
         stateful=stateful,
     )
     result["outcome"] = capture_outcome(metrics)
+    if problems and deterministic and not stateful:
+        as_compiled = call_as_compiled(model, arguments)
+        result["asks_whether_it_is_compiled"] = not same(eager, as_compiled)
+        if result["asks_whether_it_is_compiled"]:
+            problems = problems_of([(name, actual, as_compiled) for name, actual, _ in calls], None)
     if problems and deterministic:
         result.update(outcome="wrong", capture=result["outcome"], problems=problems[:20])
     return result

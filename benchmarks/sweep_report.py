@@ -54,6 +54,8 @@ def _row(result):
     answer = "right" if outcome in CAPTURED else outcome
     notes = [*result.get("problems", ())[:2], *([result["reason"]] if "reason" in result else [])]
     notes += sorted({record["reason"] for record in result.get("breaks", ())})[:3]
+    if result.get("asks_whether_it_is_compiled"):
+        notes.append("answers otherwise where torch.compiler.is_compiling(), in eager as well")
     if result.get("internal_error"):
         notes.append(result["internal_error"])
     if outcome in CAPTURED and not result["deterministic"]:

@@ -79,6 +79,8 @@ void CompiledCallable::reset() {
   auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
   has_breaks_ = gave_up_ = is_full_ = false;
   compiles_ = 0;
+  varying_ = {};
+  *options_->elements_vary = false;
 }
 
 void reset_all() {
@@ -147,6 +149,11 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   return compile_and_call(span, args, nargsf, kwnames);
 }
 
+void CompiledCallable::learn(const guards::Changes& changes) {
+  varying_.learn(changes.constants);
+  if (changes.elements) *options_->elements_vary = true;
+}
+
 PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args,
                                              size_t nargsf, PyObject* kwnames) {
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
@@ -165,9 +172,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
-    if (entries_.front().takes(positional, kwnames))
-      for (const guards::ChangedConstant& changed : entries_.front().entry->changed_constants(roots, state))
-        varying_.learn(changed);
+    if (entries_.front().takes(positional, kwnames)) learn(entries_.front().entry->changes(roots, state));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
@@ -192,6 +197,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
       eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
+                                 .knows_elements = !options_->custom_backend && !*options_->elements_vary,
                                  .varying_numbers = options_->custom_backend ? nullptr : varying_.get()});
       try {
         capture = evaluator.capture_call(roots, kwnames);

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,9 @@ struct CallableOptions {
   CustomBackend custom_backend;
   bool fullgraph = false;
   int recompile_limit = 8;
+  // Elements of tensors that something under this callable looked at were others at a later call: nothing
+  // relies on such elements from then on (trace/known_values.h).
+  std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
 };
 
 class CompiledCallable {
@@ -48,6 +52,7 @@ class CompiledCallable {
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
+  void learn(const guards::Changes& changes);
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames);
 

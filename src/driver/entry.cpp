@@ -133,10 +133,9 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
              : reason;
 }
 
-std::vector<guards::ChangedConstant> Entry::changed_constants(std::span<PyObject* const> roots,
-                                                              const GlobalState& state) {
+guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalState& state) {
   if (!(state == state_)) return {};
-  return capture_->guards.changed_constants(roots);
+  return capture_->guards.changes(roots);
 }
 
 std::optional<std::vector<Ref>> Entry::run() {

@@ -37,9 +37,8 @@ class Entry {
   const eval::Capture& capture() const { return *capture_; }
   eval::Capture& capture() { return *capture_; }
   std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
-  // The numbers and texts whose change is why matches() fails; none if it fails for something else.
-  std::vector<guards::ChangedConstant> changed_constants(std::span<PyObject* const> roots,
-                                                         const GlobalState& state);
+  // Why matches() fails; nothing if it fails for something else.
+  guards::Changes changes(std::span<PyObject* const> roots, const GlobalState& state);
   int64_t runs = 0;
   // Why the segment ends where it does, if it does not end with a return.
   std::optional<BreakRecord> end;

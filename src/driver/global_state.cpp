@@ -27,6 +27,12 @@ GlobalState GlobalState::current() {
   flag(context.userEnabledMkldnn());
   flag(context.userEnabledMathSDP());
   flag(context.userEnabledFlashSDP());
+  flag(context.userEnabledMemEfficientSDP());
+  flag(context.userEnabledCuDNNSDP());
+  flag(context.userEnabledCuDNN());
+  flag(context.benchmarkCuDNN());
+  flag(context.deterministicCuDNN());
+  flag(context.deterministicAlgorithmsWarnOnly());
   flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
        at::impl::TorchFunctionDisabledState::ENABLED);
   state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
@@ -50,6 +56,12 @@ std::string GlobalState::difference(const GlobalState& other) const {
                                            "mkldnn",
                                            "math attention",
                                            "flash attention",
+                                           "memory-efficient attention",
+                                           "cuDNN attention",
+                                           "cuDNN",
+                                           "benchmarks of cuDNN",
+                                           "deterministic cuDNN",
+                                           "warnings of deterministic algorithms",
                                            "__torch_function__"};
   for (unsigned i = 0; i < std::size(kFlags); ++i)
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];

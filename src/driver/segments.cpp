@@ -214,10 +214,11 @@ class Runner : public hook::SegmentRunner {
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
-      for (const auto& changed : segment.entries.back()->changed_constants(roots, global_state)) {
-        segment.varying_numbers.learn(changed);
+      const guards::Changes changes = segment.entries.back()->changes(roots, global_state);
+      segment.varying_numbers.learn(changes.constants);
+      if (changes.elements) *options.elements_vary = true;
+      for (const guards::ChangedConstant& changed : changes.constants)
         if (++segment.changes[changed.place] >= kChangesOfVarying) segment.varying.insert(changed.place);
-      }
     }
     eval::FrameRoots frame;
     frame.code = state.code;
@@ -237,6 +238,7 @@ class Runner : public hook::SegmentRunner {
         Span span("capture");
         eval::Evaluator evaluator(
             {.torch_program = static_cast<bool>(options.custom_backend),
+             .knows_elements = !options.custom_backend && !*options.elements_vary,
              .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get()});
         try {
           capture = evaluator.capture_frame(frame, stop_at);

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "guards/guard_set.h"
 
@@ -11,8 +12,9 @@ namespace oxy::driver {
 
 class VaryingPlaces {
  public:
-  void learn(const guards::ChangedConstant& changed) {
-    if (changed.is_number && !given_up_) places_.insert(changed.place);
+  void learn(const std::vector<guards::ChangedConstant>& constants) {
+    for (const guards::ChangedConstant& changed : constants)
+      if (changed.is_number && !given_up_) places_.insert(changed.place);
   }
   // A capture with varying numbers failed, one without may not.
   bool give_up() {

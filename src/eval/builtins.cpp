@@ -225,7 +225,12 @@ const char* refusal_to_inline(PyObject* function) {
   PyObject* module = reinterpret_cast<PyFunctionObject*>(function)->func_module;
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
   if (!text) return nullptr;
-  if (module_among(kNotInlined, text)) return "functions of this module run in eager";
+  // Questions about the process.
+  static constexpr std::array<std::string_view, 2> kAsked = {"is_available", "is_initialized"};
+  const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_name);
+  const bool is_asked = std::string_view(text).starts_with("torch.distributed") &&
+                        std::ranges::find(kAsked, std::string_view(name)) != kAsked.end();
+  if (!is_asked && module_among(kNotInlined, text)) return "functions of this module run in eager";
   return nullptr;
 }
 

@@ -49,8 +49,15 @@ Ref check_condition(Evaluator& e, Arguments& a) {
   return none();
 }
 
+Ref check_condition_with(Evaluator& e, Arguments& a) {
+  expect(e, a, "torch._check_with", 3, 3);
+  if (arg(a, 1) != Py_True) e.stop("calls torch._check_with()");
+  return none();
+}
+
 constexpr BuiltinEntry kTable[] = {
     {"torch", "_check", &check_condition},
+    {"torch", "_check_with", &check_condition_with},
     {"torch", "_check_index", &check_condition},
     {"torch", "_check_not_implemented", &check_condition},
     {"torch", "_check_type", &check_condition},

@@ -94,11 +94,12 @@ constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "format",
                                                               "format_map"};
 
-// A method of a compiled regular expression that makes strings of strings.
+// A method of a compiled regular expression that makes strings, or a match, of strings.
 bool is_pattern_query(PyObject* self, std::string_view name, const Arguments& arguments) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(self)) != well_known("re", "Pattern")) return false;
   const auto is_constant = [](PyObject* value) { return guards::is_constant(value); };
-  return (name == "sub" || name == "subn" || name == "split" || name == "findall") &&
+  return (name == "sub" || name == "subn" || name == "split" || name == "findall" || name == "match" ||
+          name == "fullmatch" || name == "search") &&
          std::all_of(arguments.positional.begin(), arguments.positional.end(),
                      [&](const Ref& value) { return is_constant(value.get()); }) &&
          std::all_of(arguments.keywords.begin(), arguments.keywords.end(),
@@ -216,6 +217,10 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
   const bool container = is_container(self);
+  if (guards::is_numpy_scalar(self)) {
+    known_scalar(self);
+    return call_real_plain(bound, arguments);
+  }
   if (is_pattern_query(self, name, arguments)) {
     if (external) pin(self);
     return call_real(bound, arguments);

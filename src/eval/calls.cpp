@@ -138,10 +138,23 @@ Ref Evaluator::require_grad(PyObject* callable, const Arguments& arguments) {
   return given[0];
 }
 
+std::optional<Ref> Evaluator::known_list(PyObject* callable, const Arguments& arguments) {
+  PyObject* const self = PyCFunction_Check(callable)        ? PyCFunction_GET_SELF(callable)
+                         : arguments.positional.size() == 1 ? arguments.positional[0].get()
+                                                            : nullptr;
+  const std::optional<at::Tensor> elements = self ? recorder_.known_elements(self) : std::nullopt;
+  if (!elements) return std::nullopt;
+  const trace::Recorder::Pause pause;
+  const Ref tensor = Ref::steal(THPVariable_Wrap(*elements));
+  return Ref::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
+}
+
 Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
   const std::string_view method = tensor_method_name(callable);
   if (method == "requires_grad_") return require_grad(callable, arguments);
+  if (method == "tolist" && arguments.keywords.empty())
+    if (std::optional<Ref> list = known_list(callable, arguments)) return *list;
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
   if (const std::optional<Arguments> tensors = tensors_for_varying(callable, method, arguments))
     return call_torch(callable, *tensors);
@@ -220,6 +233,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (is_pure_builtin(callable)) return call_real_plain(callable, arguments);
     stop(fmt::format("calls {}", describe_callable(callable)));
   }
+  if (std::optional<Ref> number = call_on_scalars(callable, arguments)) return *number;
   if (is_operator_object(callable)) return call_operator(*this, callable, arguments);
   PyTypeObject* type = Py_TYPE(callable);
   if (PyWeakref_CheckRefExact(callable) && is_external(callable)) {

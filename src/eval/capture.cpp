@@ -229,6 +229,9 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   for (const Ref& tensor : hooked_)
     if (std::ranges::find(outputs, tensor.get()) != outputs.end())
       stop("a tensor with a hook outlives the captured region");
+  for (const auto& [input, elements] : recorder_.looked_at())
+    guards().require(capture_->inputs.at(static_cast<size_t>(input)), guards::CheckKind::Elements,
+                     Ref::steal(THPVariable_Wrap(elements)).get());
   const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
     return THPVariable_Unpack(output).requires_grad();
   });

@@ -86,6 +86,7 @@ struct CaptureOptions {
   int64_t max_instructions = 5'000'000;
   int max_depth = 950;
   bool torch_program = false;
+  bool knows_elements = false;  // of small integer tensors: those that the program looks at are guarded
   const std::set<std::string>* varying_numbers = nullptr;  // by the text of their sources; null: none
 };
 

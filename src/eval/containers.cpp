@@ -25,6 +25,7 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
 
 Ref Evaluator::plain(PyObject* object, const char* what) {
   if (is_varying_number(object)) return constant_of(object);
+  if (guards::is_numpy_scalar(object)) return known_scalar(object);
   if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     if (!shown_.insert(object).second)
@@ -89,6 +90,7 @@ bool Evaluator::truth(PyObject* object, bool* error) {
     return result == Py_True;
   }
   if (is_external(object) && is_builtin_container(object)) return size_of(object) != 0;
+  if (guards::is_numpy_scalar(object)) return PyObject_IsTrue(known_scalar(object).get()) == 1;
   for (const char* name : {"__bool__", "__len__"}) {
     if (!has_python_special(object, name)) continue;
     Ref method = special_method(object, name);

@@ -198,6 +198,8 @@ class Evaluator {
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
+  // tensor.tolist() of a tensor whose elements are known. Nothing: they are not.
+  std::optional<Ref> known_list(PyObject* callable, const Arguments& arguments);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
   // A tuple or frozenset among the constants of a code object: always the same object.
   bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
@@ -219,6 +221,13 @@ class Evaluator {
   bool close_generator(PyObject* generator);
   Ref generator_attribute(PyObject* generator, PyObject* name);
   Ref call_generator_method(PyObject* generator, std::string_view name, const Arguments& arguments);
+
+  // --- numpy_scalars.cpp
+  // A number of numpy's that is looked at: guarded if it was made before.
+  Ref known_scalar(PyObject* scalar);
+  // Operators, functions and methods on constants and numbers of numpy's are run. Nothing: other operands.
+  std::optional<Ref> with_scalars(std::span<PyObject* const> operands, const std::function<Ref()>& run);
+  std::optional<Ref> call_on_scalars(PyObject* callable, const Arguments& arguments);
 
   // --- varying_number.cpp
   // The constant that a varying number is at this call, guarded; other objects are themselves.
@@ -364,6 +373,7 @@ class Evaluator {
     Ref value;  // at this call
     SourceId source;
   };
+  Ref admit_slice(PyObject* slice, SourceId source);
   Ref admit_varying(PyObject* number, SourceId source);
   Ref make_varying(PyObject* number, SourceId source);
   bool can_calculate(const at::Tensor& tensor, PyObject* varying);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
@@ -57,7 +59,7 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
       stop("a tensor that is not dense");
     if (!tensor.device().is_cpu()) stop(fmt::format("a tensor on device {}", tensor.device().str()));
     guards().require_tensor(source, tensor, Py_TYPE(raw));
-    Ref trace = Ref::steal(recorder_.add_input(raw));
+    Ref trace = Ref::steal(recorder_.add_input(raw, options_.knows_elements));
     if (!trace) stop("a tensor that cannot be traced");
     capture_->inputs.push_back(source);
     trace_of_.emplace(raw, trace);
@@ -77,6 +79,10 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
     return keep(raw);
   }
   keep_alive_.push_back(Ref::borrow(raw));
+  if (PySlice_Check(raw)) {
+    sources_.emplace(raw, source);
+    return keep(admit_slice(raw, source).get());
+  }
   if (is_identity_object(raw)) {
     const SourceId pinned = guards().pinned(raw);
     if (pinned != source) guards().require(source, CheckKind::Identity, raw);
@@ -86,6 +92,25 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(raw)));
   sources_.emplace(raw, source);
   return keep(raw);
+}
+
+// What it is made of counts, not which slice it is: the fresh one stands for it.
+Ref Evaluator::admit_slice(PyObject* slice, SourceId source) {
+  guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&PySlice_Type));
+  std::array<Ref, 3> parts;
+  constexpr std::array<const char*, 3> kNames = {"start", "stop", "step"};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    PyObject* const member =
+        _PyType_Lookup(&PySlice_Type, Ref::steal(PyUnicode_InternFromString(kNames[i])).get());
+    const SourceId part = guards().derived(SourceKind::Member, source, member);
+    PyObject* const value =
+        guards::read({SourceKind::Member, source, -1, Ref::borrow(member), kNoSource}, slice);
+    parts[i] = constant_of(admit(value, part).get());
+  }
+  Ref fresh = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
+  copies_.emplace(fresh.get(), Ref::borrow(slice));
+  keep_alive_.push_back(fresh);
+  return fresh;
 }
 
 void Evaluator::compare_identity(PyObject* left, PyObject* right) {

@@ -52,7 +52,11 @@ bool is_value_object(PyObject* object) {
   if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
       THPMemoryFormat_Check(object))
     return true;
-  return THPSize_Check(object) || is_enum_member(object);
+  return THPSize_Check(object) || is_enum_member(object) || is_match(object);
+}
+
+bool is_match(PyObject* object) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("re", "Match");
 }
 
 bool is_identity_object(PyObject* object) {
@@ -63,10 +67,11 @@ bool is_identity_object(PyObject* object) {
       THPMemoryFormat_Check(object) || THPSize_Check(object))
     return true;
   PyTypeObject* type = Py_TYPE(object);
-  return type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type ||
-         type == &PyMemberDescr_Type || type == &PyProperty_Type || type == &PyClassMethod_Type ||
-         type == &PyStaticMethod_Type || type == &PyFrozenSet_Type || type == &_PyWeakref_RefType ||
-         is_enum_member(object) || std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
+  return is_match(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+         type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
+         type == &PyClassMethod_Type || type == &PyStaticMethod_Type || type == &PyFrozenSet_Type ||
+         type == &_PyWeakref_RefType || is_enum_member(object) ||
+         std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
          std::string_view(type->tp_name) == "oxyfuel.CompiledFunction" ||
          std::string_view(type->tp_name) == "nanobind.nb_func" ||
          std::string_view(type->tp_name) == "torch._C._TensorMeta" ||
@@ -195,7 +200,7 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
+constexpr std::array<std::string_view, 43> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
                                                        "is_inference_mode_enabled",
@@ -206,6 +211,8 @@ constexpr std::array<std::string_view, 41> kQueries = {"is_grad_enabled",
                                                        "get_default_dtype",
                                                        "_set_grad_enabled",
                                                        "_get_cudnn_enabled",
+                                                       "_get_cudnn_benchmark",
+                                                       "_get_cudnn_deterministic",
                                                        "_get_mkldnn_enabled",
                                                        "_get_flash_sdp_enabled",
                                                        "_get_math_sdp_enabled",

@@ -13,8 +13,9 @@ namespace oxy::eval {
 // devices, ranges ...
 bool is_identity_object(PyObject* object);
 // Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of
-// ints, slices and ranges of constants, dtypes, devices.
+// ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
 bool is_value_object(PyObject* object);
+bool is_match(PyObject* object);
 bool is_enum_member(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);

@@ -79,6 +79,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
                         [&] { return Ref::steal(run(a.get(), b.get())); });
   }
   if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));
+  const std::array<PyObject*, 2> operands = {left, right};
+  if (auto result = with_scalars(operands, [&] { return Ref::steal(run(left, right)); })) return *result;
   auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
     if (!has_python_special(self, name)) return Ref::borrow(Py_NotImplemented);
     Ref method = special_method(self, name);
@@ -119,7 +121,9 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
       stop("an operator is given a generator");
     }
     Ref copy = materialize(object);
-    if (is_external(copy.get()) && !is_identity_object(copy.get()))
+    // There is one empty tuple.
+    const bool is_empty = PyTuple_CheckExact(copy.get()) && PyTuple_GET_SIZE(copy.get()) == 0;
+    if (is_external(copy.get()) && !is_empty && !is_identity_object(copy.get()))
       stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
     return copy;
   };
@@ -135,6 +139,10 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
   }
   if (guards::is_constant(left) && guards::is_constant(right))
     return Ref::steal(PyObject_RichCompare(left, right, operation));
+  const std::array<PyObject*, 2> operands = {left, right};
+  if (auto result =
+          with_scalars(operands, [&] { return Ref::steal(PyObject_RichCompare(left, right, operation)); }))
+    return *result;
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
     return torch_result(*this, "operator", kCompare[operation], {a.get(), b.get()},
@@ -213,6 +221,8 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   if (trace::is_trace_tensor(operand)) {
     return torch_result(*this, "operator", name, {operand}, [&] { return Ref::steal(run(operand)); });
   }
+  const std::array<PyObject*, 1> operands = {operand};
+  if (auto result = with_scalars(operands, [&] { return Ref::steal(run(operand)); })) return *result;
   if (has_python_special(operand, name)) {
     Ref method = special_method(operand, name);
     return method ? call_positional(method.get(), {}) : Ref();

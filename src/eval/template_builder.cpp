@@ -140,7 +140,8 @@ Template TemplateBuilder::build(PyObject* object) {
     return constant(object);
   }
   const bool of_code = evaluator_.is_code_constant(object);
-  if (of_code || ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))
+  if (of_code || guards::is_numpy_scalar(object) ||
+      ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))
     return constant(object);
   if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
   if (is_generator(object) || is_coroutine(object)) return generator(object);

@@ -1,6 +1,9 @@
 #include "guards/constants.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 
 namespace oxy::guards {
 namespace {
@@ -9,12 +12,38 @@ bool same_bits(double a, double b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
+bool same_bytes(PyObject* a, PyObject* b) {
+  struct View {
+    Py_buffer buffer{};
+    explicit View(PyObject* object) {
+      if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) < 0) PyErr_Clear();
+    }
+    ~View() { PyBuffer_Release(&buffer); }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+  };
+  const View x(a), y(b);
+  return x.buffer.obj && y.buffer.obj && x.buffer.len == y.buffer.len &&
+         std::memcmp(x.buffer.buf, y.buffer.buf, static_cast<size_t>(x.buffer.len)) == 0;
+}
+
 }  // namespace
 
 bool is_constant(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented) return true;
   return PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object);
+}
+
+bool is_numpy_scalar(PyObject* object) {
+  constexpr std::string_view kModule = "numpy.";
+  constexpr std::array<std::string_view, 14> kNames = {"float64", "float32", "float16", "int64",   "int32",
+                                                       "int16",   "int8",    "uint64",  "uint32",  "uint16",
+                                                       "uint8",   "bool",    "bool_",   "longlong"};
+  std::string_view name = Py_TYPE(object)->tp_name;
+  if (!name.starts_with(kModule) || PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) return false;
+  name.remove_prefix(kModule.size());
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 bool same_constant(PyObject* a, PyObject* b) {
@@ -27,7 +56,7 @@ bool same_constant(PyObject* a, PyObject* b) {
   }
   if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a))
     return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  return false;
+  return is_numpy_scalar(a) && same_bytes(a, b);
 }
 
 }  // namespace oxy::guards

@@ -7,7 +7,10 @@ namespace oxy::guards {
 
 // None, Ellipsis, NotImplemented, and exact bool, int, float, complex, str, bytes.
 bool is_constant(PyObject* object);
-// Same type and same value; floats by their bits (0.0 is not -0.0, a NaN is itself). Runs no Python code.
+// A number of numpy's: numpy.float64, numpy.int64, numpy.bool ... exactly.
+bool is_numpy_scalar(PyObject* object);
+// Both constants or scalars of numpy: same type and same value; floats by their bits (0.0 is not -0.0, a NaN
+// is itself). Runs no Python code.
 bool same_constant(PyObject* a, PyObject* b);
 
 }  // namespace oxy::guards

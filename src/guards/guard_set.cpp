@@ -1,9 +1,11 @@
 #include "guards/guard_set.h"
 
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "cpy/dict.h"
@@ -64,6 +66,8 @@ const char* relation(CheckKind kind) {
       return "has no hooks on its gradient";
     case CheckKind::FitsInt64:
       return "fits 64 bits";
+    case CheckKind::Elements:
+      return "has the same elements";
   }
   return "?";
 }
@@ -82,6 +86,11 @@ Py_ssize_t length_of(PyObject* value) {
 
 bool same_constant_or_object(PyObject* a, PyObject* b) {
   return a == b || same_constant(a, b);
+}
+
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_contiguous() || !b.is_contiguous()) return at::equal(a, b);
+  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), b.nbytes()) == 0;
 }
 
 bool has_keys(PyObject* dict, PyObject* keys) {
@@ -274,6 +283,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       PyLong_AsLongLongAndOverflow(value, &overflow);
       return overflow == 0;
     }
+    case CheckKind::Elements:
+      return THPVariable_Check(value) && same_elements(THPVariable_Unpack(value), THPVariable_Unpack(object));
     case CheckKind::Unbound:
       return false;
   }
@@ -383,6 +394,7 @@ void GuardSet::build_fast() {
           break;
         case CheckKind::SetEqual:
         case CheckKind::SetOrder:
+        case CheckKind::Elements:
           varying_.push_back(id);
           break;
         default:
@@ -520,7 +532,7 @@ std::string GuardSet::describe(SourceId id) const {
     case SourceKind::MethodSelf:
       return base + ".__self__";
     case SourceKind::Member:
-      return fmt::format("{}.{}", base, text(source.key.get()));
+      return fmt::format("{}.{}", base, name_of(source.key.get()));
     case SourceKind::ContextVariable:
       return base + ".get()";
     case SourceKind::WeakReferent:
@@ -564,7 +576,7 @@ std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* con
   return std::nullopt;
 }
 
-std::vector<ChangedConstant> GuardSet::changed_constants(std::span<PyObject* const> roots) {
+Changes GuardSet::changes(std::span<PyObject* const> roots) {
   fast_valid_ = false;
   const auto is_number = [](PyObject* object) {
     return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
@@ -572,18 +584,19 @@ std::vector<ChangedConstant> GuardSet::changed_constants(std::span<PyObject* con
   const auto is_number_or_text = [&](PyObject* object) {
     return object && (is_number(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
   };
-  std::vector<ChangedConstant> changed;
+  Changes changed;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto id = static_cast<SourceId>(i);
     if (check_node(id, roots)) continue;
     PyObject *before = nullptr, *now = nodes_[i].value;
     for (int32_t c : nodes_[i].checks)
       if (const Check& check = checks_[static_cast<size_t>(c)]; !holds(check, now)) {
+        changed.elements = check.kind == CheckKind::Elements;
         if (check.kind != CheckKind::Equal) return changed;
         before = check.object.get();
       }
     if (!is_number_or_text(before) || !is_number_or_text(now)) return changed;
-    changed.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
+    changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
   }
   return changed;
 }
@@ -614,6 +627,8 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
         return fmt::format("the keys of {} changed", where);
       case CheckKind::Absent:
         return fmt::format("{} now has {}", where, show(check.object.get()));
+      case CheckKind::Elements:
+        return fmt::format("the elements of {}, which decide what is done, changed", where);
       case CheckKind::NoGradientHooks:
         return fmt::format("{} has hooks on its gradient", where);
       case CheckKind::Same:

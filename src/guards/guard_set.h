@@ -42,6 +42,7 @@ enum class CheckKind : uint8_t {
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int has at most 63 bits and a sign
+  Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
 };
 
 struct Check {
@@ -51,9 +52,16 @@ struct Check {
   int64_t number = 0;
 };
 
+// A number or a text that is another one.
 struct ChangedConstant {
   std::string place;       // as GuardSet::describe() has it
   bool is_number = false;  // it was an int and is one, or it was a float and is one
+};
+
+// Why guards fail that held before.
+struct Changes {
+  std::vector<ChangedConstant> constants;  // in order, up to the first guard that fails for something else
+  bool elements = false;                   // which is the elements of a tensor
 };
 
 class GuardSet {
@@ -95,9 +103,7 @@ class GuardSet {
   bool check(std::span<PyObject* const> roots);
   PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
 
-  // The numbers and texts that are other ones and therefore fail, in order, up to the first guard that fails
-  // for something else.
-  std::vector<ChangedConstant> changed_constants(std::span<PyObject* const> roots);
+  Changes changes(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
   std::string describe(SourceId source) const;

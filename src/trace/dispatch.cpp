@@ -206,16 +206,46 @@ const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, S
   return fill_scalar;
 }
 
-void answer_now(const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+// An operator whose operands are all known: run at once, its tensors are constants of the recording.
+bool answer_from_known_values(Session& session, const OperatorInfo& info, std::span<const c10::IValue> call,
+                              Stack* stack) {
+  Stack known(call.begin(), call.end());
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!info.is_tensor_argument[i] || known[i].isNone()) continue;
+    const TraceTensor* trace = known[i].isTensor() ? trace_tensor(known[i].toTensor()) : nullptr;
+    const std::optional<at::Tensor> elements =
+        trace && trace->recording() == session.id ? known_value(session, trace->value()) : std::nullopt;
+    if (!elements) return false;
+    known[i] = *elements;
+  }
+  {
+    const Recorder::Pause pause;
+    const at::NoGradGuard no_grad;
+    info.handle.callBoxed(&known);
+  }
+  for (c10::IValue& result : known)
+    if (result.isTensor() && result.toTensor().defined()) result = session.constant(result.toTensor());
+  torch::jit::drop(*stack, std::min(stack->size(), call.size()));
+  for (c10::IValue& result : known) stack->push_back(std::move(result));
+  return true;
+}
+
+void answer_now(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   if (info.schema->name == "aten::is_pinned") {  // what has no storage yet is in pageable memory
     torch::jit::drop(*stack, info.is_tensor_argument.size());
     stack->push_back(false);
     return;
   }
+  const std::span<const c10::IValue> arguments = arguments_of(info, *stack);
+  const Stack call(arguments.begin(), arguments.end());
+  const size_t below_call = stack->size() - call.size();
   try {
     const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
     info.handle.redispatchBoxed(keys.remove(kTraceKey), stack);
   } catch (const CannotTrace&) {
+    stack->resize(below_call);
+    stack->insert(stack->end(), call.begin(), call.end());
+    if (answer_from_known_values(session, info, call, stack)) return;
     throw CannotTrace(fmt::format("the result of {} depends on data", info.handle.schema().name()));
   }
 }
@@ -223,9 +253,7 @@ void answer_now(const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack
 void lift(Session& session, const OperatorInfo& info, Stack* stack) {
   const at::Tensor tensor = arguments_of(info, *stack)[0].toTensor();
   if (trace_tensor(tensor) != nullptr) return;  // on the stack already: it is its own result
-  session.fresh.emplace(tensor.unsafeGetTensorImpl(), tensor);
-  const graph::ValueId value = session.value_of(tensor);
-  stack->back() = session.make_tensor(value, c10::InferenceMode::is_enabled());
+  stack->back() = session.constant(tensor);
 }
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
@@ -249,11 +277,13 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
     case Treatment::ViewInPlace:
       return record_view_in_place(session, info, stack);
     case Treatment::AnswerNow:
-      return answer_now(info, keys, stack);
+      return answer_now(session, info, keys, stack);
     case Treatment::NeedsData:
+      if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
       throw CannotTrace(fmt::format("the result of {} depends on data", name));
     case Treatment::DynamicShape:
       if (has_static_shape(info, arguments_of(info, *stack))) return record(session, info, stack);
+      if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
       throw CannotTrace(fmt::format("the shape of the result of {} depends on data", name));
     case Treatment::Refuse:
       throw CannotTrace(fmt::format("{} cannot be traced: {}", name, info.reason));

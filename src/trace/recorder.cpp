@@ -100,7 +100,7 @@ void Recorder::end() {
   session_.reset();
 }
 
-PyObject* Recorder::add_input(PyObject* real) {
+PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
   check(session_ != nullptr, "the recording has ended");
   if (!THPVariable_Check(real)) throw UserError("a graph input must be a tensor");
   const at::Tensor& tensor = THPVariable_Unpack(real);
@@ -119,6 +119,7 @@ PyObject* Recorder::add_input(PyObject* real) {
   session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
   session_->inputs.push_back(trace);
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
+  if (may_be_known && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
   PyObject* object = THPVariable_Wrap(trace);
   try {
     dress(object, real);
@@ -127,6 +128,21 @@ PyObject* Recorder::add_input(PyObject* real) {
     throw;
   }
   return object;
+}
+
+std::vector<std::pair<int32_t, at::Tensor>> Recorder::looked_at() const {
+  const Pause pause;
+  std::vector<std::pair<int32_t, at::Tensor>> result;
+  const std::vector<graph::ValueId>& inputs = session_->recording.graph.inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (session_->known.read.contains(inputs[i]))
+      result.emplace_back(static_cast<int32_t>(i), session_->known.candidates.at(inputs[i]).detach().clone());
+  return result;
+}
+
+std::optional<at::Tensor> Recorder::known_elements(PyObject* trace) const {
+  const graph::ValueId value = value_of(trace);
+  return value == graph::kNoValue ? std::nullopt : known_value(*session_, value);
 }
 
 int32_t Recorder::input_index(PyObject* trace) const {

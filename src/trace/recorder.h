@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
@@ -81,7 +82,13 @@ class Recorder {
   // Python class (Parameter or another plain subclass), attributes and is_leaf. Becomes the next graph input.
   // Unsupported for tensors that the compiler does not know (sparse, quantised, __torch_dispatch__
   // subclasses).
-  PyObject* add_input(PyObject* real);
+  // Where the program looks at what follows from small integers of such an input alone, these are taken for
+  // the same at every run if `may_be_known`: looked_at() tells.
+  PyObject* add_input(PyObject* real, bool may_be_known = false);
+  // The graph inputs whose elements the recording relies on, and copies of these.
+  std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
+  // The elements of a trace tensor, if they are known (real, not to be written to).
+  std::optional<at::Tensor> known_elements(PyObject* trace) const;
   // The graph input that `trace` was made for, -1 if it is not an input's own trace tensor.
   int32_t input_index(PyObject* trace) const;
   // The value behind a trace tensor of this recording; kNoValue for anything else.

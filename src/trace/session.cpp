@@ -55,6 +55,11 @@ void pause_session(bool on) {
   include_tracing_key(current != nullptr && !on);
 }
 
+at::Tensor Session::constant(const at::Tensor& tensor) {
+  fresh.emplace(tensor.unsafeGetTensorImpl(), tensor);
+  return make_tensor(value_of(tensor), c10::InferenceMode::is_enabled());
+}
+
 graph::ValueId Session::value_of(const at::Tensor& tensor) {
   if (const TraceTensor* trace = trace_tensor(tensor)) {
     if (trace->recording() != id) throw CannotTrace("a trace tensor of another recording is used");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "trace/known_values.h"
 #include "trace/recorder.h"
 #include "trace/trace_tensor.h"
 
@@ -31,6 +32,7 @@ struct Session {
       tensor_of;  // of inputs and outputs: who stands for the value
   std::function<int32_t(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
+  KnownValues known;
 
   // The value that stands for a tensor in this recording: a trace tensor's own, a real tensor's constant.
   // CannotTrace for the trace tensor of another recording.
@@ -38,6 +40,8 @@ struct Session {
   // The number in a zero-dimensional constant that no Python object stands for, so that nobody else can write
   // to it: a literal of the program (`x[i] = 2`).
   std::optional<c10::Scalar> temporary_number(const at::Tensor& tensor) const;
+  // A trace tensor for a real one that was computed while recording from nothing that may change.
+  at::Tensor constant(const at::Tensor& tensor);
   // Makes `tensor` the next graph output.
   void add_output(const at::Tensor& tensor);
   // A new trace tensor for `value`.

@@ -326,6 +326,7 @@ def test_two_functions_share_a_helper(compile):
 def test_conditions_and_versions(compile):
     @compile
     def f(x):
+        torch._check_with(RuntimeError, x.shape[1] == 3, lambda: "three columns")
         torch._check(x.shape[0] == 2, lambda: "two rows")
         torch._check_value(x.dim() == 2)
         try:
@@ -370,3 +371,13 @@ def test_callable_object(compile):
     results = [f(x23())]
     s.k = 3
     return results + [f(x23()), compile(s.__call__)(x23())]
+
+
+@program()
+def test_questions_about_distributed_processes(compile):
+    def f(x):
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return x * 2
+        return x + 1
+
+    return compile(f)(x23())

@@ -1,0 +1,136 @@
+#include "trace/known_values.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/interpreter.h"
+#include "trace/session.h"
+
+namespace oxy::trace {
+
+namespace {
+
+constexpr int64_t kMostInputElements = 64;
+constexpr int64_t kMostElements = 65'536;  // of what is calculated on the way
+constexpr size_t kMostNodes = 256;
+
+// The nodes that a value follows from, in program order, and everything on the way.
+struct Slice {
+  std::set<int32_t> nodes;
+  std::unordered_set<graph::ValueId> values;
+  std::vector<graph::ValueId> inputs;
+};
+
+class Collector {
+ public:
+  explicit Collector(const Session& session) : session_(session), graph_(session.recording.graph) {}
+
+  std::optional<Slice> collect(graph::ValueId value) {
+    if (!visit(value) || is_written()) return std::nullopt;
+    return std::move(slice_);
+  }
+
+ private:
+  bool visit(graph::ValueId value) {
+    if (!slice_.values.insert(value).second) return true;
+    const int32_t producer = graph_.values[static_cast<size_t>(value)].node;
+    if (element_count(graph_.meta(value)).constant() > kMostElements) return false;
+    if (producer < 0) {
+      if (session_.known.candidates.contains(value)) {
+        slice_.inputs.push_back(value);
+        return true;
+      }
+      return is_fresh_constant(value);
+    }
+    const graph::Node& node = graph_.nodes[static_cast<size_t>(producer)];
+    if (node.op->is_mutating() || node.op->is_random) return false;
+    if (!slice_.nodes.insert(producer).second) return true;
+    if (slice_.nodes.size() > kMostNodes) return false;
+    bool known = true;
+    graph::for_each_input(node, [&](graph::ValueId input) { known = known && visit(input); });
+    return known;
+  }
+
+  bool is_fresh_constant(graph::ValueId value) const {
+    const auto constant = std::ranges::find(graph_.constants, value, &graph::Constant::value);
+    const auto& foreign = session_.recording.foreign_constants;
+    return constant != graph_.constants.end() &&
+           std::ranges::find(foreign, constant->handle) == foreign.end();
+  }
+
+  // Of what shares memory with a value, the views that it is made of.
+  bool shares_memory(graph::ValueId value, std::unordered_set<graph::ValueId>& seen) const {
+    if (slice_.values.contains(value)) return true;
+    if (!seen.insert(value).second) return false;
+    const int32_t producer = graph_.values[static_cast<size_t>(value)].node;
+    if (producer < 0) return false;
+    const graph::Node& node = graph_.nodes[static_cast<size_t>(producer)];
+    if (std::ranges::none_of(node.op->returns, [](const auto& r) { return r.alias_set >= 0; })) return false;
+    bool shares = false;
+    graph::for_each_input(node, [&](graph::ValueId input) { shares = shares || shares_memory(input, seen); });
+    return shares;
+  }
+
+  bool is_written() const {
+    std::unordered_set<graph::ValueId> seen;
+    for (const graph::Node& node : graph_.nodes) {
+      if (!node.op->is_mutating()) continue;
+      bool written = false;
+      graph::for_each_input(node,
+                            [&](graph::ValueId input) { written = written || shares_memory(input, seen); });
+      if (written) return true;
+    }
+    return false;
+  }
+
+  const Session& session_;
+  const graph::Graph& graph_;
+  Slice slice_;
+};
+
+}  // namespace
+
+bool is_small_integer(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.layout() == at::kStrided &&
+         tensor.numel() <= kMostInputElements &&
+         c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+}
+
+std::optional<at::Tensor> known_value(Session& session, graph::ValueId value) {
+  const std::optional<Slice> slice = Collector(session).collect(value);
+  if (!slice) return std::nullopt;
+  KnownValues& known = session.known;
+  const graph::Graph& graph = session.recording.graph;
+  const auto lookup = [&](graph::ValueId id) -> at::Tensor {
+    if (const auto it = known.calculated.find(id); it != known.calculated.end()) return it->second;
+    if (const auto it = known.candidates.find(id); it != known.candidates.end()) return it->second.detach();
+    const auto constant = std::ranges::find(graph.constants, id, &graph::Constant::value);
+    return session.recording.constants.at(static_cast<size_t>(constant->handle));
+  };
+  const bool was_paused = session_paused();
+  pause_session(true);
+  try {
+    const at::NoGradGuard no_grad;
+    const c10::impl::ExcludeDispatchKeyGuard below(c10::autocast_dispatch_keyset);
+    for (const int32_t n : slice->nodes) {
+      const graph::Node& node = graph.nodes[static_cast<size_t>(n)];
+      if (known.calculated.contains(node.outputs.at(0))) continue;
+      const std::vector<at::Tensor> results = runtime::run_node(node, lookup);
+      for (size_t i = 0; i < results.size(); ++i)
+        if (node.outputs[i] != graph::kNoValue) known.calculated.emplace(node.outputs[i], results[i]);
+    }
+  } catch (...) {
+    pause_session(was_paused);
+    throw;
+  }
+  pause_session(was_paused);
+  known.read.insert(slice->inputs.begin(), slice->inputs.end());
+  return lookup(value);
+}
+
+}  // namespace oxy::trace
