@@ -8,6 +8,7 @@
 
 #include "cpy/object_dict.h"
 #include "cpy/type.h"
+#include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/hook_handle.h"
@@ -352,11 +353,26 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   }
   if (PyType_Check(object)) {
     auto* type = reinterpret_cast<PyTypeObject*>(object);
+    PyTypeObject* const metaclass = Py_TYPE(object);
     Ref found = type_lookup(type, name);
-    Ref meta = type_lookup(Py_TYPE(object), name);
-    if (found && !(meta && Py_TYPE(meta.get())->tp_descr_set) && !is_enum_member(found.get()) &&
-        Py_TYPE(object) == &PyType_Type)
-      return bind_descriptor(found.get(), nullptr, type);
+    Ref meta = type_lookup(metaclass, name);
+    const bool overrides = meta && Py_TYPE(meta.get())->tp_descr_set;
+    if (!is_enum_class(object)) {
+      const auto is_python_code = [&](PyTypeObject* of, const char* method) {
+        Ref function = type_lookup(of, interned(method).get());
+        return function && PyFunction_Check(function.get());
+      };
+      if (is_python_code(metaclass, "__getattribute__"))
+        stop("reads an attribute of a class whose metaclass has a __getattribute__");
+      const bool computes =
+          meta && (Py_TYPE(meta.get()) == &PyProperty_Type || is_python_code(Py_TYPE(meta.get()), "__get__"));
+      if (computes && (overrides || !found)) return bind_descriptor(meta.get(), object, metaclass);
+      if (found && !overrides && !is_enum_member(found.get()))
+        return bind_descriptor(found.get(), nullptr, type);
+      if (!found && !meta && is_python_code(metaclass, "__getattr__"))
+        return call_positional(type_lookup(metaclass, interned("__getattr__").get()).get(),
+                               {Ref::borrow(object), Ref::borrow(name)});
+    }
     Ref value = Ref::steal(PyObject_GetAttr(object, name));
     if (!value) return {};
     if (PyMethod_Check(value.get())) {

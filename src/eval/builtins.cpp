@@ -226,7 +226,8 @@ const char* refusal_to_inline(PyObject* function) {
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
   if (!text) return nullptr;
   // Questions about the process.
-  static constexpr std::array<std::string_view, 2> kAsked = {"is_available", "is_initialized"};
+  static constexpr std::array<std::string_view, 4> kAsked = {"is_available", "is_initialized", "WORLD",
+                                                             "default_pg"};
   const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_name);
   const bool is_asked = std::string_view(text).starts_with("torch.distributed") &&
                         std::ranges::find(kAsked, std::string_view(name)) != kAsked.end();

@@ -338,3 +338,64 @@ def test_copies_inside(compile):
         return x * shallow.scale, deep.names, shallow.names is config.names, copy.copy([1, 2]), copy.deepcopy({"a": [1]})
 
     return f(x23()), config
+
+
+@program()
+def test_attributes_that_metaclasses_compute(compile):
+    state = {"value": 1}
+
+    class Doubled:
+        def __get__(self, instance, owner=None):
+            return state["value"] * 2
+
+    class Meta(type):
+        @property
+        def value(cls):
+            return state["value"]
+
+        doubled = Doubled()
+
+        def __getattr__(cls, name):
+            if name.startswith("times"):
+                return int(name[5:]) * state["value"]
+            raise AttributeError(name)
+
+        def method(cls, x):
+            return x + cls.value
+
+    class Owner(metaclass=Meta):
+        value = 100  # hidden by the property
+        doubled = 50  # hides the descriptor
+        other = Doubled()
+
+    class Plain(metaclass=Meta):
+        pass
+
+    def f(x):
+        return x + Owner.value, Owner.doubled, Plain.doubled, Owner.other, Plain.times3, Plain.method(x), hasattr(Plain, "missing")
+
+    compiled = compile(f)
+    log = [compiled(torch.ones(2))]
+    for state["value"] in (5, "text"):
+        log.append(outcome(compiled, torch.ones(2)))
+    state["value"] = 7
+    Owner.doubled = 8
+    return [*log, compiled(torch.ones(2))]
+
+
+@program(whole=False)
+def test_a_metaclass_that_reads_all_attributes(compile):
+    log = []
+
+    class Meta(type):
+        def __getattribute__(cls, name):
+            log.append(name)
+            return super().__getattribute__(name)
+
+    class Owner(metaclass=Meta):
+        value = 3
+
+    compiled = compile(lambda x: x + Owner.value)
+    results = [compiled(torch.ones(2)) for _ in range(2)]
+    Owner.value = 4
+    return results, compiled(torch.ones(2)), log.count("value")

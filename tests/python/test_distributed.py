@@ -55,3 +55,19 @@ def compare(rank, folder, order):
 @pytest.mark.parametrize("order", ["inside", "outside"])
 def test_data_parallel_training(order, tmp_path):
     torch.multiprocessing.spawn(compare, args=(str(tmp_path), order), nprocs=2)
+
+
+def test_a_process_group_that_is_made_later(tmp_path):
+    @oxyfuel.compile
+    def f(x):
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return x * 2
+        return x + 1
+
+    x = torch.full((2,), 5.0)
+    for _ in range(2):
+        assert f(x).tolist() == [6.0, 6.0]
+        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+        assert f(x).tolist() == [10.0, 10.0]
+        torch.distributed.destroy_process_group()
+    assert not oxyfuel.metrics()["breaks"]
