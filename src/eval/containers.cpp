@@ -26,7 +26,8 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
 Ref Evaluator::plain(PyObject* object, const char* what) {
   if (is_varying_number(object)) return constant_of(object);
   if (guards::is_numpy_scalar(object)) return known_scalar(object);
-  if (trace::is_trace_tensor(object) || is_value_object(object)) return Ref::borrow(object);
+  // A real tensor is what torch made of constants.
+  if (THPVariable_Check(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     if (!shown_.insert(object).second)
       stop(fmt::format("{} is given a container that contains itself", what));

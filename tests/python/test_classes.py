@@ -399,3 +399,65 @@ def test_a_metaclass_that_reads_all_attributes(compile):
     results = [compiled(torch.ones(2)) for _ in range(2)]
     Owner.value = 4
     return results, compiled(torch.ones(2)), log.count("value")
+
+
+@program()
+def test_copies_of_objects(compile):
+    class Options:
+        kind = "plain"
+
+        def __init__(self, **values):
+            self.__dict__.update(values)
+
+    class Empty:
+        pass
+
+    class Stateful(Options):
+        def __getstate__(self):
+            return {"size": self.size + 1}
+
+    class Made(Options):
+        def __new__(cls, *args, **values):
+            made = super().__new__(cls)
+            made.made = True
+            return made
+
+    options = Options(size=3, names=["a", "b"], nested=Options(size=5))
+
+    def f(x):
+        shallow, deep = copy.copy(options), copy.deepcopy(options)
+        shallow.size = 4
+        deep.names.append("c")
+        deep.nested.size += 1
+        own = copy.copy(Options(size=x.shape[0]))
+        own.extra = 1
+        return (x * shallow.size + deep.nested.size, shallow, deep, shallow.names is options.names, vars(own), copy.copy(Empty()),
+                copy.copy(Made(size=1)).made, type(deep) is Options, options.size)  # fmt: skip
+
+    compiled = compile(f)
+    log = [compiled(torch.ones(2)), options]
+    options.size, options.added = 7, "new"
+    return [*log, compiled(torch.ones(2)), options]
+
+
+@program(whole=False)
+def test_copies_of_objects_with_their_own_state(compile):
+    class Stateful:
+        def __init__(self):
+            self.size = 3
+
+        def __getstate__(self):
+            return {"size": self.size + 1}
+
+    class Slots:
+        __slots__ = ("a", "__dict__")
+
+    stateful, slots = Stateful(), Slots()
+    slots.a, slots.b = 1, 2
+
+    def f(x):
+        one, two = copy.copy(stateful), copy.copy(slots)
+        return x + one.size + two.a, vars(one), vars(two)
+
+    compiled = compile(f)
+    return [compiled(torch.ones(2)) for _ in range(2)]

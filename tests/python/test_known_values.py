@@ -158,3 +158,12 @@ def test_what_follows_from_nothing(compile):
         return x, lengths.tolist(), torch.arange(4).repeat_interleave(torch.tensor([1, 0, 2, 1])), mask.nonzero()
 
     return calls(compile, f, [()] * 2)
+
+
+@program()
+def test_sizes_from_tensors_of_constants(compile):
+    def f(x):
+        rows = torch.div(x.shape[1], 4, rounding_mode="trunc")
+        return x.view(2, rows, 4), x.reshape(-1, torch.div(8, 2, rounding_mode="floor")).sum(), x * torch.div(1, 3)
+
+    return calls(compile, f, [()] * 2)
