@@ -30,12 +30,60 @@ bool nothing_handled() {
   return !handled || handled == Py_None;
 }
 
+// Numbers among the inputs (eval/varying_number.h).
+std::optional<at::Tensor> tensor_of_number(PyObject* value) {
+  if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
+  if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
+  return std::nullopt;
+}
+
 // The same for tensors that may share memory: storages that copy on write share what they have not copied
 // yet.
 const void* memory_of(const at::Tensor& tensor) {
   const at::DataPtr& data = tensor.storage().data_ptr();
   return c10::impl::cow::is_cow_data_ptr(data) ? data.get_context() : tensor.storage().unsafeGetStorageImpl();
 }
+
+// The graph inputs that matches() found, for the time of a call: the Python objects are kept alive and the
+// tensors borrowed from them, unless the GIL is released meanwhile. Another owner of a tensor that Python
+// alone owns costs it a change of hands each way, some 100 ns, and needs the GIL. Made and dropped with the
+// GIL.
+class CallInputs {
+ public:
+  CallInputs(const eval::Capture& capture, bool owns) {
+    tensors_.reserve(capture.inputs.size());
+    objects_.reserve(capture.inputs.size());
+    for (const guards::SourceId source : capture.inputs) {
+      PyObject* const value = capture.guards.value(source);
+      if (const std::optional<at::Tensor> number = tensor_of_number(value)) {
+        tensors_.push_back(*number);
+        objects_.push_back(nullptr);
+      } else if (owns) {
+        tensors_.push_back(THPVariable_Unpack(value));
+        objects_.push_back(nullptr);
+      } else {
+        tensors_.push_back(Borrow::createBorrow(THPVariable_Unpack(value)));
+        objects_.push_back(Py_NewRef(value));
+      }
+    }
+  }
+  ~CallInputs() {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (objects_[i] == nullptr) continue;
+      Borrow::destroyBorrow(tensors_[i]);
+      Py_DECREF(objects_[i]);
+    }
+  }
+  CallInputs(const CallInputs&) = delete;
+  CallInputs& operator=(const CallInputs&) = delete;
+
+  const std::vector<at::Tensor>& get() const { return tensors_; }
+
+ private:
+  using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
+  std::vector<at::Tensor> tensors_;
+  std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
+};
 
 }  // namespace
 
@@ -93,9 +141,8 @@ std::vector<at::Tensor> Entry::inputs() const {
   tensors.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    tensors.push_back(PyFloat_CheckExact(value)  ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
-                      : PyLong_CheckExact(value) ? at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)
-                                                 : THPVariable_Unpack(value));
+    const std::optional<at::Tensor> number = tensor_of_number(value);
+    tensors.push_back(number ? *number : THPVariable_Unpack(value));
   }
   return tensors;
 }
@@ -121,7 +168,7 @@ bool Entry::writes_shared_memory() const {
 }
 
 bool Entry::valid() {
-  return !graph_ || graph_->valid(inputs());
+  return !graph_ || graph_->valid(CallInputs(*capture_, /*owns=*/false).get());
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
@@ -140,7 +187,8 @@ guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalSta
 
 std::optional<std::vector<Ref>> Entry::run() {
   ++runs;
-  const std::vector<at::Tensor> tensors_in = inputs();
+  const bool is_long = graph_ && graph_->is_long();
+  const CallInputs tensors_in(*capture_, /*owns=*/is_long);
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals)
@@ -151,8 +199,8 @@ std::optional<std::vector<Ref>> Entry::run() {
     std::vector<at::Tensor> tensors;
     try {
       std::optional<pybind11::gil_scoped_release> without_gil;
-      if (graph_->is_long()) without_gil.emplace();
-      tensors = graph_->run(tensors_in);
+      if (is_long) without_gil.emplace();
+      tensors = graph_->run(tensors_in.get());
     } catch (const eval::Interrupted&) {
       return std::vector<Ref>();
     } catch (const runtime::IndexOutOfRange&) {
