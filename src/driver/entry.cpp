@@ -30,11 +30,11 @@ bool nothing_handled() {
   return !handled || handled == Py_None;
 }
 
-// Numbers among the inputs (eval/varying_number.h).
-std::optional<at::Tensor> tensor_of_number(PyObject* value) {
+// Inputs are tensors and numbers (eval/varying_number.h).
+at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
   if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
-  return std::nullopt;
+  return THPVariable_Unpack(value);
 }
 
 // The same for tensors that may share memory: storages that copy on write share what they have not copied
@@ -55,11 +55,8 @@ class CallInputs {
     objects_.reserve(capture.inputs.size());
     for (const guards::SourceId source : capture.inputs) {
       PyObject* const value = capture.guards.value(source);
-      if (const std::optional<at::Tensor> number = tensor_of_number(value)) {
-        tensors_.push_back(*number);
-        objects_.push_back(nullptr);
-      } else if (owns) {
-        tensors_.push_back(THPVariable_Unpack(value));
+      if (owns || !THPVariable_Check(value)) {
+        tensors_.push_back(input_tensor(value));
         objects_.push_back(nullptr);
       } else {
         tensors_.push_back(Borrow::createBorrow(THPVariable_Unpack(value)));
@@ -139,11 +136,8 @@ Region Entry::describe() const {
 std::vector<at::Tensor> Entry::inputs() const {
   std::vector<at::Tensor> tensors;
   tensors.reserve(capture_->inputs.size());
-  for (guards::SourceId source : capture_->inputs) {
-    PyObject* value = capture_->guards.value(source);
-    const std::optional<at::Tensor> number = tensor_of_number(value);
-    tensors.push_back(number ? *number : THPVariable_Unpack(value));
-  }
+  for (const guards::SourceId source : capture_->inputs)
+    tensors.push_back(input_tensor(capture_->guards.value(source)));
   return tensors;
 }
 

@@ -10,6 +10,8 @@ namespace oxy::runtime {
 
 namespace {
 
+using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
+
 // Constants and most inputs are only read: a const pointer leaves copy-on-write storage shared.
 void* address_for_reading(const at::Tensor& tensor) {
   return tensor.has_storage() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
@@ -71,7 +73,7 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
     const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
     pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
-    if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = tensor;
+    if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
     if (!slots.parts.empty()) make_parts(slots, tensor);
   }
   for (const plan::BufferId id : plan_.allocated) allocate(PreparedAllocation{id});
@@ -91,6 +93,10 @@ void Frame::allocate(const PreparedAllocation& allocation) {
 void Frame::end_call() {
   slab_.reset();
   if (memory_.bytes > 0) release_arena(std::exchange(memory_, {}));
+  for (const PreparedInput& input : plan_.inputs) {
+    const Slot whole = plan_.buffers[static_cast<size_t>(input.buffer)].whole;
+    if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
+  }
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
 }
 
@@ -104,8 +110,13 @@ void Frame::adopt(plan::BufferId buffer) {
 }
 
 void Frame::drop(plan::BufferId buffer) {
-  const BufferSlots& slots = plan_.buffers[static_cast<size_t>(buffer)];
-  if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)].reset();
+  const auto index = static_cast<size_t>(buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  if (slots.whole != kNoSlot) {
+    at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+    if (plan_.storages[index] == plan::Storage::Input) Borrow::destroyBorrow(whole);
+    whole.reset();
+  }
   for (const Slot part : slots.parts) tensors_[static_cast<size_t>(part)].reset();
 }
 

@@ -20,7 +20,8 @@ class Frame {
   // `plan` outlives the frame.
   Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
 
-  // Takes an arena and points the input buffers at these tensors.
+  // Takes an arena and points the input buffers at these tensors, which it borrows: each lives until drop()
+  // of its buffer or end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.)
   void begin_call(std::span<const at::Tensor> inputs);
   // Gives an output buffer its memory.
   void allocate(const PreparedAllocation& allocation);

@@ -97,7 +97,6 @@ class Preparation {
       if (is_constant)
         check(static_cast<size_t>(buffer.slot) < constant_count_,
               "a plan names a constant that was not given");
-      if (buffer.storage == plan::Storage::Input) result_.inputs.push_back({id, buffer.slot});
       if (is_allocated(id)) whole_slot(id);
     }
     result_.arena_bytes = plan_.arena_bytes.constant();
@@ -140,6 +139,7 @@ class Preparation {
       stays[static_cast<size_t>(mutation.value.buffer)] = true;
       input_stays[static_cast<size_t>(mutation.input)] = true;
     }
+    const auto is_used = [&](size_t i) { return last[i] >= 0 || stays[i]; };
     begins_.resize(plan_.steps.size());
     ends_.resize(plan_.steps.size());
     for (size_t i = 0; i < count; ++i) {
@@ -151,6 +151,7 @@ class Preparation {
         else
           begins_[static_cast<size_t>(first[i])].push_back(id);
       }
+      if (buffer.storage == plan::Storage::Input && is_used(i)) result_.inputs.push_back({id, buffer.slot});
       if (buffer.storage == plan::Storage::Input && last[i] >= 0 && !stays[i] &&
           !input_stays[static_cast<size_t>(buffer.slot)])
         ends_[static_cast<size_t>(last[i])].push_back(id);
@@ -244,7 +245,7 @@ class Preparation {
       const plan::Storage place = result_.storages[i];
       if (place == plan::Storage::Arena || place == plan::Storage::Constant) continue;
       const BufferSlots& slots = result_.buffers[i];
-      if (slots.whole != kNoSlot) result_.transient.push_back(slots.whole);
+      if (slots.whole != kNoSlot && place != plan::Storage::Input) result_.transient.push_back(slots.whole);
       result_.transient.insert(result_.transient.end(), slots.parts.begin(), slots.parts.end());
     }
   }

@@ -57,7 +57,8 @@ struct BufferSlots {
   std::vector<Slot> parts;
 };
 
-struct PreparedInput {  // a buffer that is an input
+// A buffer that is an input which a step or an output reads.
+struct PreparedInput {
   plan::BufferId buffer;
   int32_t input;
   bool is_written = false;
@@ -89,7 +90,7 @@ struct PreparedPlan {
   std::vector<PreparedStep> steps;
   std::vector<PreparedOutput> outputs;
   std::vector<PreparedMutation> mutations;
-  std::vector<Slot> transient;  // slots that hold tensors of one call only
+  std::vector<Slot> transient;  // slots that own tensors of one call only
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;  // the most a launch needs for one thread
   bool draws_random_numbers = false;
