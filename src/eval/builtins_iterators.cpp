@@ -52,14 +52,34 @@ Ref make_zip(Evaluator& e, Arguments& a) {
   return over_iterators(e, a, &PyZip_Type, "zip_", a.positional.size());
 }
 
+// Numbers that say how to iterate, as the C class takes them; false with its exception set if it does not.
+// (It looks at them before it looks at what it iterates over.)
+bool take_bounds(Evaluator& e, Arguments& a, PyTypeObject* type) {
+  const auto take = [&](Ref& value) {
+    value = e.constant_of(value.get());
+    if (!guards::is_constant(value.get()))
+      e.stop(fmt::format("calls {}() with unusual arguments", type->tp_name));
+  };
+  Arguments over_nothing{{Ref::steal(PyTuple_New(0))}, {}};
+  for (size_t i = 1; i < a.positional.size(); ++i) {
+    take(a.positional[i]);
+    over_nothing.positional.push_back(a.positional[i]);
+  }
+  for (auto& [name, value] : a.keywords) {
+    if (PyUnicode_CompareWithASCIIString(name.get(), "iterable") == 0) continue;
+    take(value);
+    over_nothing.keywords.emplace_back(name, value);
+  }
+  return static_cast<bool>(e.call_real(reinterpret_cast<PyObject*>(type), over_nothing));
+}
+
 Ref make_enumerate(Evaluator& e, Arguments& a) {
-  return over_iterators(e, a, &PyEnum_Type, "enumerate_", 1);
+  return take_bounds(e, a, &PyEnum_Type) ? over_iterators(e, a, &PyEnum_Type, "enumerate_", 1) : Ref();
 }
 
 Ref make_slice_of_iterator(Evaluator& e, Arguments& a) {
-  for (size_t i = 1; i < a.positional.size(); ++i)
-    if (!guards::is_constant(arg(a, i))) e.stop("calls itertools.islice() with unusual arguments");
-  return over_iterators(e, a, itertools_type("islice"), "islice_", 1);
+  PyTypeObject* const type = itertools_type("islice");
+  return take_bounds(e, a, type) ? over_iterators(e, a, type, "islice_", 1) : Ref();
 }
 
 // Iterates over its arguments one after another: a break of one of them must not come before its turn.

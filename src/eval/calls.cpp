@@ -29,11 +29,6 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_logger(PyObject* object) {
-  PyObject* logger = well_known("logging", "Logger");
-  return logger && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(logger));
-}
-
 // Logger methods that write a record and return nothing.
 constexpr std::array<std::string_view, 7> kLogging = {"debug",    "info", "warning", "error",
                                                       "critical", "log",  "warn"};
@@ -284,15 +279,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   if (is_reducible(callable) && arguments.positional.size() == 1 && arguments.keywords.empty() &&
       callable->ob_type != reinterpret_cast<PyTypeObject*>(well_known("operator", "methodcaller")))
     return call_getter(callable, arguments.positional[0].get());
-  if (std::string_view(type->tp_name) == "functools._lru_cache_wrapper") {
-    pin(callable);
-    if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
-      return record_call_effect(callable, std::move(arguments));
-    Ref wrapped =
-        generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
-    if (!wrapped) return {};
-    return call(wrapped.get(), std::move(arguments));
-  }
+  if (std::string_view(type->tp_name) == "functools._lru_cache_wrapper")
+    return call_cached(callable, std::move(arguments));
   if (std::string_view(type->tp_name) == "oxyfuel.CompiledFunction") {
     pin(callable);
     Ref wrapped = Ref::steal(PyObject_GetAttrString(callable, "__wrapped__"));

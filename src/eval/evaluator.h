@@ -191,6 +191,7 @@ class Evaluator {
   Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
                        std::span<const SourceId> sources, PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
+  Ref call_cached(PyObject* callable, Arguments arguments);  // of functools.lru_cache
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);
@@ -261,6 +262,8 @@ class Evaluator {
           effects_closed_by_(evaluator.effects_closed_by_) {
       if (!effects_closed_by_) evaluator.effects_closed_by_ = closes_effects;
     }
+    RecordedAs(Evaluator& evaluator, const char* closes_effects)
+        : RecordedAs(evaluator, evaluator.checkpoint_, closes_effects) {}
     ~RecordedAs() {
       evaluator_.checkpoint_ = checkpoint_;
       evaluator_.effects_closed_by_ = effects_closed_by_;
@@ -330,6 +333,8 @@ class Evaluator {
   // Loads, stores and drops what was not read so far, without reading it. False: nothing was done.
   bool move_unread(Frame& frame, const bytecode::Instruction& instruction);
   void admit_operands(Frame& frame, const bytecode::Instruction& instruction);
+  // The frame lets go of an object. `unread`: where it is, if it was not admitted.
+  void drop(const Frame& frame, PyObject* object, SourceId unread = guards::kNoSource);
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
   struct Result {

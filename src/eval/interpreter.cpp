@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cpy/generator.h"
+#include "cpy/finalizer.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/stack.h"
@@ -12,13 +12,6 @@ namespace oxy::eval {
 namespace {
 
 constexpr int64_t kInstructionsBetweenSignals = 1024;
-
-bool has_finalizer(PyObject* object) {
-  if (!object || !Py_TYPE(object)->tp_finalize) return false;
-  const bool generator =
-      PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyAsyncGen_CheckExact(object);
-  return !generator || !cpy::has_ended(object);
-}
 
 }  // namespace
 
@@ -46,12 +39,18 @@ Ref& Evaluator::local(Frame& frame, int32_t index) {
   return frame.locals[i];
 }
 
-void Evaluator::overwrite_local(Frame& frame, int32_t index, Ref value) {
-  const auto i = static_cast<size_t>(index);
+void Evaluator::drop(const Frame& frame, PyObject* object, SourceId unread) {
   // The interpreter's own frame holds it until the segment has ended: what its finalizer does would come
   // late.
-  if (&frame == outermost_ && has_finalizer(frame.locals[i].get()))
-    stop("drops an object that has a finalizer");
+  if (&frame != outermost_ || !object) return;
+  if (cpy::has_finalizer(object)) stop("drops an object that has a finalizer");
+  const SourceId source = unread == guards::kNoSource ? source_of(object) : unread;
+  if (source != guards::kNoSource) guards().require(source, guards::CheckKind::Unfinalized, nullptr);
+}
+
+void Evaluator::overwrite_local(Frame& frame, int32_t index, Ref value) {
+  const auto i = static_cast<size_t>(index);
+  drop(frame, frame.locals[i].get(), frame.unread.empty() ? guards::kNoSource : frame.unread[i]);
   if (!frame.unread.empty()) frame.unread[i] = guards::kNoSource;
   frame.locals[i] = std::move(value);
 }
@@ -137,6 +136,7 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     case Op::Nop:
       return Flow::Next;
     case Op::PopTop:
+      drop(frame, stack.back().get());
       stack.pop_back();
       return Flow::Next;
     case Op::Copy:

@@ -59,6 +59,11 @@ bool is_match(PyObject* object) {
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("re", "Match");
 }
 
+bool is_logger(PyObject* object) {
+  PyObject* logger = well_known("logging", "Logger");
+  return logger && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(logger));
+}
+
 bool is_identity_object(PyObject* object) {
   if (PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) ||
       PyModule_Check(object) || PyCode_Check(object) || PySlice_Check(object) || PyRange_Check(object))

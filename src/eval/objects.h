@@ -12,6 +12,7 @@ namespace oxy::eval {
 // outside, free to be shown to any C code: types, functions and modules of C or Python, code, dtypes,
 // devices, ranges ...
 bool is_identity_object(PyObject* object);
+bool is_logger(PyObject* object);  // logging.Logger
 // Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of
 // ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
 bool is_value_object(PyObject* object);

@@ -48,19 +48,30 @@ def run_filter(function, iterator, wanted):
         if bool(item if function is None or function is bool else function(item)) is wanted:
             yield item
 
-def zip_(*iterables):
-    return run_zip([iter(each) for each in iterables])
+def zip_(*iterables, strict=False):
+    return run_zip([iter(each) for each in iterables], bool(strict))
 
-def run_zip(iterators):
+def run_zip(iterators, strict):
     while iterators:
         items = []
         for iterator in iterators:
             for item in iterator:
                 break
             else:
+                if strict:
+                    check_lengths(iterators, len(items))
                 return
             items.append(item)
         yield tuple(items)
+
+def check_lengths(iterators, count):
+    if count:
+        others = f"argument {count}" if count == 1 else f"arguments 1-{count}"
+        raise ValueError(f"zip() argument {count + 1} is shorter than {others}")
+    for count in range(1, len(iterators)):
+        for item in iterators[count]:
+            others = f"argument {count}" if count == 1 else f"arguments 1-{count}"
+            raise ValueError(f"zip() argument {count + 1} is longer than {others}")
 
 def zip_longest_(*iterables, fillvalue=None):
     return run_zip_longest([iter(each) for each in iterables], fillvalue)
@@ -128,7 +139,7 @@ def run_chain(iterables):
             yield item
 
 def compress_(data, selectors):
-    return run_compress(run_zip([iter(data), iter(selectors)]))
+    return run_compress(run_zip([iter(data), iter(selectors)], False))
 
 def run_compress(pairs):
     for item, selected in pairs:

@@ -93,7 +93,8 @@ std::optional<RealIterator> real_iterator(const GeneratorData& data) {
                         {}};
   }
   if (view.is_function("run_zip"))
-    return RealIterator{type_of("builtins", "zip"), Ref::steal(PyList_AsTuple(view["iterators"])), {}};
+    return RealIterator{type_of("builtins", "zip"), Ref::steal(PyList_AsTuple(view["iterators"])),
+                        view["strict"] == Py_True ? Ref::borrow(Py_True) : Ref()};
   if (view.is_function("run_enumerate")) {
     const Ref one = number(view.has_begun() ? 1 : 0);
     const Ref next = Ref::steal(PyNumber_Add(view["number"], one.get()));

@@ -38,11 +38,14 @@ bool Evaluator::move_unread(Frame& frame, const Instruction& instruction) {
       frame.unread[i] = source;
       return true;
     }
-    case Op::PopTop:
-      if (unread_on_stack(frame, frame.stack.size() - 1) == kNoSource) return false;
+    case Op::PopTop: {
+      const SourceId source = unread_on_stack(frame, frame.stack.size() - 1);
+      if (source == kNoSource) return false;
+      drop(frame, frame.stack.back().get(), source);
       frame.unread_stack.pop_back();
       frame.stack.pop_back();
       return true;
+    }
     default:
       return false;
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cpy/finalizer.h"
 #include "cpy/dict.h"
 #include "cpy/set.h"
 #include "cpy/type.h"
@@ -66,6 +67,8 @@ const char* relation(CheckKind kind) {
       return "has no hooks on its gradient";
     case CheckKind::FitsInt64:
       return "fits 64 bits";
+    case CheckKind::Unfinalized:
+      return "has no finalizer";
     case CheckKind::Elements:
       return "has the same elements";
   }
@@ -248,6 +251,7 @@ bool GuardSet::is_module_state(SourceId source) const {
 bool GuardSet::holds(const Check& check, PyObject* value) const {
   PyObject* object = check.object.get();
   if (check.kind == CheckKind::Unbound) return value == nullptr;
+  if (check.kind == CheckKind::Unfinalized) return value == nullptr || !cpy::has_finalizer(value);
   if (!value) return false;
   switch (check.kind) {
     case CheckKind::Identity:
@@ -286,6 +290,7 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
     case CheckKind::Elements:
       return THPVariable_Check(value) && same_elements(THPVariable_Unpack(value), THPVariable_Unpack(object));
     case CheckKind::Unbound:
+    case CheckKind::Unfinalized:
       return false;
   }
   return false;

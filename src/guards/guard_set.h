@@ -42,6 +42,7 @@ enum class CheckKind : uint8_t {
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int has at most 63 bits and a sign
+  Unfinalized,      // the location holds nothing, or an object that runs no code when it is dropped
   Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
 };
 

@@ -1,0 +1,120 @@
+"""functools.lru_cache: what a cache can be told by, besides that it is fast."""
+
+import functools
+
+import torch
+
+import oxyfuel
+from eager_comparison import outcome, program
+
+X = torch.arange(3.0)
+
+
+@program(whole=True)
+def test_a_pure_function_of_numbers_is_captured(compile):
+    @functools.lru_cache(maxsize=None)
+    def offsets(n, step=1):
+        return tuple(range(0, n, step)), torch.arange(float(n))
+
+    @compile
+    def f(x, n):
+        numbers, tensor = offsets(n, step=2)
+        return x + sum(numbers) + tensor
+
+    return f(X, 3), f(X, 3)
+
+
+@program()
+def test_unhashable_arguments_raise(compile):
+    @functools.lru_cache
+    def same(*args, **kwargs):
+        return len(args)
+
+    @compile
+    def f(x, *args, **kwargs):
+        return x + same(*args, **kwargs)
+
+    arguments = ([],), ({},), (set(),), (1, (2, [3])), (bytearray(),), (1, frozenset([1])), ((),)
+    return [outcome(lambda: f(X, *each)) for each in arguments], outcome(lambda: f(X, key=[]))
+
+
+@program()
+def test_effects_happen_when_the_cache_lets_the_function_run(compile):
+    log = []
+
+    @functools.lru_cache
+    def noted(n):
+        log.append(n)
+        return n
+
+    @compile
+    def f(x, n):
+        return x + noted(n)
+
+    return [f(X, n) for n in (1, 1, 2, 1, 2)], log
+
+
+@program()
+def test_a_list_from_the_cache_is_the_same_list(compile):
+    @functools.lru_cache
+    def collected(n):
+        return [n]
+
+    @compile
+    def f(x, n):
+        items = collected(n)
+        items.append(len(items))
+        return x + sum(items), items
+
+    return f(X, 1)[0], f(X, 1)[0], f(X, 2)[0], f(X, 1)[1] is collected(1)
+
+
+@program()
+def test_a_tensor_that_changes_is_given_to_a_cache(compile):
+    @functools.lru_cache
+    def total(tensor):
+        return tensor.sum()
+
+    @compile
+    def f(x):
+        return x + total(x)
+
+    x = X.clone()
+    first = f(x)
+    x.add_(1)
+    return first, f(x)
+
+
+@program()
+def test_objects_that_hash_themselves(compile):
+    class Key:
+        hashed = 0
+
+        def __init__(self, value):
+            self.value = value
+
+        def __hash__(self):
+            Key.hashed += 1
+            return 1
+
+        def __eq__(self, other):
+            return True
+
+    @functools.lru_cache
+    def value_of(key):
+        return key.value
+
+    @compile
+    def f(x, key):
+        return x + value_of(key)
+
+    return f(X, Key(1)), f(X, Key(2)), Key.hashed
+
+
+def test_the_reason_of_a_break_is_given():
+    @functools.lru_cache
+    def collected(n):
+        return [n]
+
+    report = oxyfuel.explain(lambda x: x + sum(collected(2)))(X)
+    assert "a cached function returns an object of type list, which may be changed" in str(report)

@@ -1,0 +1,76 @@
+"""Objects whose end can be seen: it comes where the program lets go of them, also behind a break."""
+
+import torch
+
+from eager_comparison import program
+
+
+def x23():
+    return torch.arange(6.0).reshape(2, 3)
+
+
+def logging(log, name):
+    try:
+        yield name
+        yield name
+    finally:
+        log.append(f"{name} closed")
+
+
+class Ended:
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def __del__(self):
+        self.log.append(f"{self.name} dropped")
+
+
+@program()
+def test_a_generator_that_a_loop_leaves_behind_a_break(compile):
+    @compile
+    def f(x):
+        log = []
+        for _ in logging(log, "loop"):
+            print(end="")
+            x = x + 1
+            break
+        log.append("after")
+        return x * 2, log
+
+    return f(x23()), f(x23())
+
+
+@program()
+def test_a_local_that_is_overwritten_behind_a_break(compile):
+    @compile
+    def f(x, make):
+        log = []
+        held = make(log)
+        print(end="")
+        held = x + 1
+        log.append("after")
+        return held, log
+
+    makers = [lambda log: Ended(log, "one"), lambda log: None, lambda log: logging(log, "unstarted")]
+    return [f(x23(), make) for make in (*makers, *reversed(makers))]
+
+
+@program()
+def test_what_a_call_returns_is_not_used(compile):
+    def native(log, kind):
+        print(end="")
+        if kind == "started":
+            generator = logging(log, "result")
+            next(generator)
+            return generator
+        return Ended(log, "result") if kind == "object" else None
+
+    @compile
+    def f(x, kind):
+        log = []
+        native(log, kind)
+        log.append("after")
+        return x + len(log), log
+
+    # A region that was captured where nothing ended is not used where something does.
+    return [f(x23(), kind) for kind in ("nothing", "object", "started", "nothing", "object")]

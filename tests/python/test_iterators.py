@@ -1,0 +1,79 @@
+"""Builtin iterators over what the evaluator iterates over itself: they take and refuse what the C classes do."""
+
+import collections
+import itertools
+
+import pytest
+import torch
+
+from eager_comparison import outcome, program
+
+X = torch.arange(3.0)
+
+
+def numbers(n):
+    for i in range(n):
+        yield i
+
+
+BOUNDS = (0.0, 2.0, "2", None, -1, True, 3, 1 << 70)
+
+
+@pytest.mark.parametrize("source", ["generator", "list", "number"])
+@program()
+def test_bounds_of_a_slice(compile, source):
+    @compile
+    def f(x, bounds):
+        items = {"generator": numbers(5), "list": [1, 2, 3], "number": 5}[source]
+        return x.sum() + sum(itertools.islice(items, *bounds))
+
+    pairs = [*((stop,) for stop in BOUNDS), *itertools.product((1, 1.0, None, -1), (3, 2.5), (1, 0, 0.5, None))]
+    return [outcome(f, X, bounds) for bounds in pairs]
+
+
+@pytest.mark.parametrize("source", ["generator", "list", "number"])
+@program()
+def test_where_counting_starts(compile, source):
+    @compile
+    def f(x, start):
+        items = {"generator": numbers(2), "list": [1, 2, 3], "number": 5}[source]
+        return x.sum(), list(enumerate(items, start)), list(enumerate(iterable=numbers(2), start=start))
+
+    return [outcome(f, X, start) for start in BOUNDS]
+
+
+@pytest.mark.parametrize("strict", [True, False, 1, []])
+@program()
+def test_strict_zip(compile, strict):
+    @compile
+    def f(x, lengths):
+        return x.sum(), list(zip(*(numbers(n) for n in lengths), strict=strict))
+
+    lengths = (), (1,), (2, 2), (1, 2), (2, 1), (3, 3, 1), (1, 1, 2), (1, 3, 1), (2, 2, 2)
+    return [outcome(f, X, each) for each in lengths]
+
+
+@program()
+def test_a_strict_zip_outlives_the_region(compile):
+    @compile
+    def f(x, first, second):
+        pairs = zip(numbers(first), numbers(second), strict=True)
+        return x + next(pairs)[0], pairs
+
+    return [outcome(list, f(X, *lengths)[1]) for lengths in ((2, 2), (2, 3), (3, 2))]
+
+
+@pytest.mark.parametrize("limit", [None, 4, 3, 1, 0])
+@program()
+def test_items_give_way_in_a_full_deque(compile, limit):
+    @compile
+    def f(x, recent, items):
+        recent.extend(items)
+        last = recent.pop() if recent else None
+        recent.append(7)
+        recent.appendleft(8)
+        first = recent.popleft() if recent else None
+        return x + len(recent), last, first
+
+    recent = collections.deque([1, 2], maxlen=limit)
+    return [(f(X, recent, items), list(recent)) for items in ([], [5], [1, 2, 3], [1, 2, 3, 4, 5], [6])]
