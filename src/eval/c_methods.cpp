@@ -10,6 +10,7 @@
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -169,8 +170,13 @@ Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
 }
 
 void Evaluator::require_plain_hashes(PyObject* list) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-    if (hashes_itself(PyList_GET_ITEM(list, i))) stop("hashes an object with its own __hash__");
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* const item = PyList_GET_ITEM(list, i);
+    if (is_varying_number(item))
+      PyList_SetItem(list, i, constant_of(item).release());
+    else if (hashes_itself(item))
+      stop("hashes an object with its own __hash__");
+  }
 }
 
 // A method of a C type, bound to `self`.

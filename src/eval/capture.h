@@ -42,6 +42,8 @@ enum class EffectKind : uint8_t {
   Extend,           // of a list or deque: `items` behind the others
   Window,   // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
             // behind the others, `front` before them
+  SetPlace,  // of a deque: the item at `begin` becomes the one of `items`; iterators do not see a change
+  Touch,    // of a deque: it stays as it is, but iterators see that it was changed
   Add,      // to a set: `key`
   Discard,  // from a set that may lack `key`
 };

@@ -226,7 +226,20 @@ class EffectBuilder {
     while (head < shorter && equal(now[head], before[head])) ++head;
     while (tail < shorter - head && equal(now[now.size() - 1 - tail], before[before.size() - 1 - tail]))
       ++tail;
-    if (!shadow_.emptied && head == now.size() && head == before.size()) return;
+    const bool changed = list || shadow_.emptied || has_changed(shadow_.witness.get());
+    if (!shadow_.emptied && head == now.size() && head == before.size()) {
+      if (!list && changed) add(EffectKind::Touch);
+      return;
+    }
+    if (!changed) {
+      for (size_t i = 0; i < now.size(); ++i) {
+        if (equal(now[i], before[i])) continue;
+        Effect& effect = add(EffectKind::SetPlace);
+        effect.begin = static_cast<Py_ssize_t>(i);
+        effect.items = items(now, i, i + 1);
+      }
+      return;
+    }
     if (list) {
       Effect& effect = add(EffectKind::Slice);
       effect.begin = static_cast<Py_ssize_t>(head);

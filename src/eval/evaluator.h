@@ -170,7 +170,7 @@ class Evaluator {
   bool has_python_special(PyObject* object, const char* name);
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
-  // Stops at a list with an item that hashes_itself(): C code is to hash them.
+  // C code is to hash the items of a list: stops if one hashes_itself(), makes constants of varying numbers.
   void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);

@@ -112,6 +112,7 @@ Shadow& Evaluator::known_length(PyObject* object) {
                 : Ref::steal(PyObject_CallFunctionObjArgs(well_known("collections", "deque"), items.get(),
                                                           limit.get(), nullptr));
   if (!s.copy) stop("a deque that cannot be copied");
+  if (!list) s.witness = Ref::steal(PyObject_GetIter(s.copy.get()));
   s.whole = true;
   keep_alive_.push_back(s.copy);
   copies_.emplace(s.copy.get(), Ref::borrow(object));

@@ -6,6 +6,8 @@
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/stack.h"
+#include "eval/torch_call.h"
+#include "trace/trace_error.h"
 
 namespace oxy::eval {
 
@@ -96,6 +98,8 @@ Flow Evaluator::run(Frame& frame) {
       case Flow::Jumped:
         break;
       case Flow::Raised:
+        // No handler of the program's may see it.
+        if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(*this);
         check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
                                                        bytecode::name(instruction.op), line_text(frame)));
         // An exception that reaches the segment's own frame is left to CPython: its traceback has to name

@@ -119,6 +119,13 @@ bool is_deque_type(PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(type) == well_known("collections", "deque");
 }
 
+bool has_changed(PyObject* iterator) {
+  const Ref item = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
+  const bool changed = !item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration);
+  PyErr_Clear();
+  return changed;
+}
+
 bool is_defaultdict_type(PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(type) == well_known("collections", "defaultdict");
 }

@@ -27,6 +27,8 @@ bool is_container_iterator(PyObject* object);  // over a dict, one of its views,
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
 PyTypeObject* native_base(PyTypeObject* type);
 bool is_deque_type(PyTypeObject* type);
+// True if what the iterator goes through does not let itself be iterated over any more. Takes an item.
+bool has_changed(PyObject* iterator);
 bool is_defaultdict_type(PyTypeObject* type);
 // Callables of C code that hold nothing but what their __reduce__ tells: partial, itemgetter, attrgetter ...
 bool is_reducible(PyObject* object);

@@ -44,6 +44,15 @@ bool perform_window(const Effect& effect, Rebuilder& rebuilder, PyObject* deque)
   return front && items && call(deque, "extendleft", front.get()) && call(deque, "extend", items.get());
 }
 
+// Whatever is done to a deque counts as a change.
+bool touch(PyObject* deque) {
+  const Py_ssize_t size = PyObject_Size(deque);
+  if (size > 1) return call(deque, "rotate", Ref::steal(PyLong_FromLong(0)).get());
+  Ref item = size == 1 ? Ref::steal(PySequence_GetItem(deque, 0)) : Ref::borrow(Py_None);
+  if (size == 1) return call(deque, "pop") && call(deque, "append", item.get());
+  return call(deque, "append", item.get()) && call(deque, "clear");
+}
+
 }  // namespace
 
 bool perform(const Effect& effect, Rebuilder& rebuilder) {
@@ -74,6 +83,10 @@ bool perform(const Effect& effect, Rebuilder& rebuilder) {
       return PyList_SetSlice(o, behind ? PY_SSIZE_T_MAX : effect.begin, behind ? PY_SSIZE_T_MAX : effect.end,
                              items.get()) == 0;
     }
+    case EffectKind::SetPlace:
+      return PySequence_SetItem(o, effect.begin, rebuilder.build(effect.items.front()).get()) == 0;
+    case EffectKind::Touch:
+      return touch(o);
     case EffectKind::Window:
       return perform_window(effect, rebuilder, o);
     case EffectKind::Add:

@@ -26,6 +26,7 @@ struct Shadow {
   bool read = false;     // of a list or deque: all that its copy held at the start was read
   bool iterated = false;
   cpy::Ref copy;  // of a list or deque that is not `whole`: what was put behind the rest
+  cpy::Ref witness;  // of a deque: an iterator over `copy` as it was when it became `whole`
   // The evaluator's items at the start, of a dict keys and values by turns. Only if `whole` and not emptied.
   std::vector<cpy::Ref> before;
 

@@ -270,12 +270,9 @@ Template TemplateBuilder::reduced(PyObject* object) {
   keep_alive_.push_back(parts);
   // One over a deque does not tell that the deque has changed until it is asked for an item.
   // Its module has another name from Python 3.12 on.
-  if (std::string_view(Py_TYPE(object)->tp_name).find("collections._deque_") != std::string_view::npos) {
-    const Ref item = Ref::steal(Py_TYPE(object)->tp_iternext(object));
-    const bool changed = !item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration);
-    PyErr_Clear();
-    if (changed) evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
-  }
+  if (std::string_view(Py_TYPE(object)->tp_name).find("collections._deque_") != std::string_view::npos &&
+      has_changed(object))
+    evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
   const int32_t index = reserve(object, ObjectKind::Reduced);
   std::vector<Template> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)

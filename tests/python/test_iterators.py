@@ -77,3 +77,28 @@ def test_items_give_way_in_a_full_deque(compile, limit):
 
     recent = collections.deque([1, 2], maxlen=limit)
     return [(f(X, recent, items), list(recent)) for items in ([], [5], [1, 2, 3], [1, 2, 3, 4, 5], [6])]
+
+
+CHANGES = {
+    "turned by nothing": lambda recent: recent.rotate(0),
+    "an item comes and goes": lambda recent: (recent.append(9), recent.pop()),
+    "another item": lambda recent: recent.__setitem__(-1, 9),
+    "turned": lambda recent: recent.rotate(1),
+    "nothing put behind": lambda recent: recent.extend([]),
+}
+
+
+@pytest.mark.parametrize("items", [[], [1], [1, 2], [1, 2, 3]])
+@pytest.mark.parametrize("change", CHANGES)
+@program()
+def test_a_deque_that_changes_under_its_iterator(compile, change, items):
+    @compile
+    def f(x, recent):
+        for item in recent:
+            x = x + item
+            print(end="")
+            CHANGES[change](recent)
+        return x
+
+    recent = collections.deque(items, maxlen=3)
+    return [(outcome(f, X, recent), list(recent)) for _ in range(2)]

@@ -19,6 +19,17 @@ def calls(compile, function, values, *more):
 VALUES = [0.5, 0.25, -3.0, 1e-3, 0.0, 7.5, 1e20, 3, 2.25, 1.75, 2.5, 0.125]
 
 
+def training_step(model, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def counted(count):
     assert oxyfuel.metrics()["graphs"] == count, oxyfuel.metrics()["recompile_reasons"]
 
@@ -126,17 +137,7 @@ def test_schedulers_do_not_compile_again():
     eager_optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
     eager_scheduler = torch.optim.lr_scheduler.ExponentialLR(eager_optimizer, 0.9)
 
-    def make_step(model, optimizer):
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
-        return step
-
-    step, eager_step = oxyfuel.compile(make_step(model, optimizer)), make_step(twin, eager_optimizer)
+    step, eager_step = oxyfuel.compile(training_step(model, optimizer)), training_step(twin, eager_optimizer)
     x = torch.randn(8, 4)
     for _ in range(12):
         torch.testing.assert_close(step(x), eager_step(x))
@@ -155,14 +156,7 @@ def test_schedules_of_optimizers_with_state(name, foreach):
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1, weight_decay=0.01, foreach=foreach)
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.8)
 
-        @compile
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = compile(training_step(model, optimizer))
         losses = []
         for _ in range(12):
             losses.append(step(torch.ones(8, 4)))
@@ -367,3 +361,21 @@ def test_a_changing_number_is_explained():
         f(torch.ones(2), n)
     reasons = [reason.rpartition("f: ")[2] for reason in oxyfuel.metrics()["recompile_reasons"]]
     assert reasons == ["n: was 5, is 6", "eq(floordiv(n, 2), 3): was True, is False"]
+
+
+@program()
+def test_numbers_in_sets_under_a_handler_of_everything(compile):
+    class Swallowing:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *raised):
+            return True
+
+    @compile
+    def f(x, n):
+        with Swallowing():
+            return x + 1, {n}, set([n, n + 1]), frozenset((n,)), {n: 1}, dict.fromkeys([n]), {(n, 1)}, {1}.union([n])
+        return None
+
+    return [f(torch.ones(2), n) for n in (1, 2, 3, 3, 1)]
