@@ -34,21 +34,10 @@ Ref length(Evaluator& e, Arguments& a) {
   return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
 }
 
-PyObject* class_of_generator(Evaluator& e, PyObject* generator) {
-  if (is_prelude_code(generator_data(generator).frame.pycode())) e.stop("tests the class of an iterator");
-  return reinterpret_cast<PyObject*>(class_of(generator_data(generator)));
-}
-
 Ref is_instance(Evaluator& e, Arguments& a) {
   expect(e, a, "isinstance", 2, 2);
-  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   Ref classes = e.materialize(arg(a, 1));
-  if (is_varying_number(arg(a, 0)))
-    return boolean(
-        PyObject_IsSubclass(reinterpret_cast<PyObject*>(e.varying_class(arg(a, 0))), classes.get()));
-  const int result = is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))
-                         ? PyObject_IsSubclass(class_of_generator(e, arg(a, 0)), classes.get())
-                         : PyObject_IsInstance(arg(a, 0), classes.get());
+  const int result = e.instance_of(arg(a, 0), classes.get());
   return result < 0 ? Ref() : boolean(result);
 }
 
@@ -106,7 +95,8 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
   if (is_varying_number(arg(a, 0))) return e.pin(reinterpret_cast<PyObject*>(e.varying_class(arg(a, 0))));
-  if (is_generator(arg(a, 0)) || is_coroutine(arg(a, 0))) return e.pin(class_of_generator(e, arg(a, 0)));
+  if (is_generator(arg(a, 0)) || is_coroutine(arg(a, 0)))
+    return e.pin(reinterpret_cast<PyObject*>(class_of_generator(e, arg(a, 0))));
   if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
 }

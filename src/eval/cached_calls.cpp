@@ -23,7 +23,8 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
     return false;
   }
   if (trace::is_trace_tensor(object))
-    evaluator.stop("gives a tensor to a cached function", "what it returned for this tensor may be out of date");
+    evaluator.stop("gives a tensor to a cached function",
+                   "what it returned for this tensor may be out of date");
   if (evaluator.hashes_itself(object) || evaluator.has_python_special(object, "__eq__"))
     evaluator.stop("gives a cached function an object that hashes itself");
   return true;

@@ -191,7 +191,8 @@ class Evaluator {
   Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
                        std::span<const SourceId> sources, PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
-  Ref call_cached(PyObject* callable, Arguments arguments);  // of functools.lru_cache
+  Ref call_cached(PyObject* callable, Arguments arguments);       // of functools.lru_cache
+  int instance_of(PyObject* object, PyObject* classes);           // isinstance(); -1: exception set
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);

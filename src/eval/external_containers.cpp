@@ -104,15 +104,14 @@ Shadow& Evaluator::known_length(PyObject* object) {
       PyList_Append(items.get(), placeholder.get());
     }
   }
-  if (s.copy) {
-    Ref added = Ref::steal(PySequence_List(s.copy.get()));
-    PyList_SetSlice(items.get(), PyList_GET_SIZE(items.get()), PyList_GET_SIZE(items.get()), added.get());
-  }
+  const Ref added = s.copy;
   s.copy = list ? items
                 : Ref::steal(PyObject_CallFunctionObjArgs(well_known("collections", "deque"), items.get(),
                                                           limit.get(), nullptr));
   if (!s.copy) stop("a deque that cannot be copied");
   if (!list) s.witness = Ref::steal(PyObject_GetIter(s.copy.get()));
+  if (added && !Ref::steal(PyObject_CallMethod(s.copy.get(), "extend", "O", added.get())))
+    stop("a container that cannot be extended");
   s.whole = true;
   keep_alive_.push_back(s.copy);
   copies_.emplace(s.copy.get(), Ref::borrow(object));

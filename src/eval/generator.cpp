@@ -152,6 +152,12 @@ PyTypeObject* class_of(const GeneratorData& data) {
   return class_of_code(data.frame.pycode());
 }
 
+PyTypeObject* class_of_generator(const Evaluator& evaluator, PyObject* generator) {
+  const GeneratorData& data = generator_data(generator);
+  if (is_prelude_code(data.frame.pycode())) evaluator.stop("tests the class of an iterator");
+  return class_of(data);
+}
+
 PyTypeObject* class_of_code(PyCodeObject* code) {
   const int flags = code->co_flags;
   if (flags & CO_COROUTINE) return &PyCoro_Type;

@@ -27,7 +27,9 @@ bool is_generator(PyObject* object);
 // over.
 bool is_coroutine(PyObject* object);
 PyTypeObject* class_of(const GeneratorData& data);  // that of the object that it stands for
-PyTypeObject* class_of_code(PyCodeObject* code);    // what calling a function of such code gives
+// The same for what the program sees as one: stops at what the evaluator makes of iterators of C.
+PyTypeObject* class_of_generator(const Evaluator& evaluator, PyObject* generator);
+PyTypeObject* class_of_code(PyCodeObject* code);  // what calling a function of such code gives
 GeneratorData& generator_data(PyObject* object);
 // The error by which a generator says that it has returned a value.
 void set_stop_iteration(const Ref& returned);

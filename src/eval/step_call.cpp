@@ -150,36 +150,47 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
     }
     case Op::MatchClass: {
       Ref names = pop(frame), type = pop(frame), object = pop(frame);
-      const int match =
-          is_varying_number(object.get())
-              ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(varying_class(object.get())), type.get())
-              : PyObject_IsInstance(object.get(), type.get());
+      const int match = instance_of(object.get(), type.get());
       if (match < 0) return Flow::Raised;
       if (!match) {
         stack.push_back(Ref::borrow(Py_None));
         return Flow::Next;
       }
+      auto* const matched = reinterpret_cast<PyTypeObject*>(type.get());
       std::vector<Ref> values;
       Ref match_args;
       if (in.arg > 0) {
-        const bool self_match =
-            PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type.get()), _Py_TPFLAGS_MATCH_SELF);
-        if (self_match) {
-          if (in.arg > 1) {
-            PyErr_Format(PyExc_TypeError, "%s() accepts 1 positional sub-pattern (%d given)",
-                         reinterpret_cast<PyTypeObject*>(type.get())->tp_name, in.arg);
-            return Flow::Raised;
-          }
-          values.push_back(object);
-        } else {
-          Ref key = Ref::steal(PyUnicode_InternFromString("__match_args__"));
-          match_args = get_attribute(type.get(), key.get());
-          if (!match_args || !PyTuple_CheckExact(match_args.get()) ||
-              PyTuple_GET_SIZE(match_args.get()) < in.arg)
-            stop("matches positional sub-patterns without __match_args__");
+        match_args =
+            get_attribute(type.get(), Ref::steal(PyUnicode_InternFromString("__match_args__")).get());
+        if (!match_args && !PyErr_ExceptionMatches(PyExc_AttributeError)) return Flow::Raised;
+        PyErr_Clear();
+        if (match_args && !PyTuple_CheckExact(match_args.get())) {
+          PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", matched->tp_name,
+                       Py_TYPE(match_args.get())->tp_name);
+          return Flow::Raised;
         }
+        const Py_ssize_t allowed = match_args ? PyTuple_GET_SIZE(match_args.get())
+                                              : PyType_HasFeature(matched, _Py_TPFLAGS_MATCH_SELF);
+        if (allowed < in.arg) {
+          PyErr_Format(PyExc_TypeError, "%s() accepts %zd positional sub-pattern%s (%d given)",
+                       matched->tp_name, allowed, allowed == 1 ? "" : "s", in.arg);
+          return Flow::Raised;
+        }
+        if (!match_args) values.push_back(object);
       }
+      const Ref seen = Ref::steal(PySet_New(nullptr));
       auto add = [&](PyObject* name) {
+        if (!PyUnicode_CheckExact(name)) {
+          PyErr_Format(PyExc_TypeError, "__match_args__ elements must be strings (got %s)",
+                       Py_TYPE(name)->tp_name);
+          return false;
+        }
+        if (PySet_Contains(seen.get(), name) == 1) {
+          PyErr_Format(PyExc_TypeError, "%s() got multiple sub-patterns for attribute %R", matched->tp_name,
+                       name);
+          return false;
+        }
+        PySet_Add(seen.get(), name);
         Ref value = get_attribute(object.get(), name);
         if (!value) return false;
         values.push_back(std::move(value));

@@ -1,5 +1,6 @@
 """User classes, enums, text, iteration, patterns, types and copies inside of a compiled function."""
 
+import collections
 import copy
 import enum
 import functools
@@ -461,3 +462,65 @@ def test_copies_of_objects_with_their_own_state(compile):
 
     compiled = compile(f)
     return [compiled(torch.ones(2)) for _ in range(2)]
+
+
+@program()
+def test_metaclasses_that_decide_what_is_an_instance(compile):
+    class Even(type):
+        asked, modulus = 0, 2
+
+        def __instancecheck__(cls, instance):
+            Even.asked += 1
+            return isinstance(instance, int) and instance % Even.modulus == 0
+
+    class Number(metaclass=Even):
+        pass
+
+    @compile
+    def f(x, n):
+        match n:
+            case Number():
+                x = x * 2
+        return x + 1 if isinstance(n, (str, Number)) else x
+
+    answers = [f(x23(), n) for n in (2, 3, "a", 2, 3)]
+    Even.modulus = 3
+    return answers, [f(x23(), n) for n in (2, 3)], Even.asked
+
+
+@program()
+def test_what_class_patterns_take(compile):
+    class Fields(collections.namedtuple("Fields", "x y")):
+        __slots__ = ()
+
+    class Plain:
+        x = y = 1
+
+    class Listed(Plain):
+        __match_args__ = ["x"]
+
+    class Numbered(Plain):
+        __match_args__ = (1,)
+
+    class Twice(Plain):
+        __match_args__ = ("x", "x")
+
+    class Partly(Plain):
+        __match_args__ = ("x", "missing")
+
+    @compile
+    def f(x, value, kind):
+        match value:
+            case kind(a, b):
+                return x + 1
+            case kind(a, x=b):
+                return x + 2
+            case kind(a):
+                return x + 3
+        return x
+
+    values = Fields(1, 2), Plain(), Listed(), Numbered(), Twice(), Partly(), (1, 2), 3, {}
+    answers = []
+    for value in values:
+        answers.append(outcome(f, x23(), value, type(value)))
+    return answers
