@@ -257,23 +257,30 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   if ((PyDict_Check(container) || PySet_Check(container)) && source != kNoSource)
     return has_key(container, item);
   Ref copy = materialize(container);
+  bool error = false;
+  // 1: it is, 0: it is not, -1: an exception is set.
+  const auto matches = [&](const Ref& element) {
+    if (element == item) return 1;
+    const Ref equal = compare(element.get(), item, Py_EQ);
+    const bool same = equal && truth(equal.get(), &error);
+    return !equal || error ? -1 : static_cast<int>(same);
+  };
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i) {
-      Ref element = Ref::borrow(PySequence_Fast_GET_ITEM(copy.get(), i));
-      if (element == item) return 1;
-      Ref equal = compare(element.get(), item, Py_EQ);
-      if (!equal) return -1;
-      bool error = false;
-      if (truth(equal.get(), &error)) return 1;
-      if (error) return -1;
-    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i)
+      if (const int found = matches(Ref::borrow(PySequence_Fast_GET_ITEM(copy.get(), i))); found != 0)
+        return found;
     return 0;
   }
   if (is_coroutine(copy.get())) stop("tests membership in a coroutine");
-  if (is_generator(copy.get()) || (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
-    Ref items = drain(copy.get());
-    return items ? contains(items.get(), item) : -1;
+  if (is_generator(copy.get()) || is_builtin_iterator(copy.get()) ||
+      (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
+    const Ref iterator = get_iterator(copy.get());
+    if (!iterator) return -1;
+    while (const Ref element = iterate(iterator.get(), &error))
+      if (const int found = matches(element); found != 0) return found;
+    return error ? -1 : 0;
   }
+  if (has_python_special(copy.get(), "__getitem__")) stop("tests membership in an object by its __getitem__");
   if (is_external(copy.get()) && !is_identity_object(copy.get()) && !guards::is_constant(copy.get()))
     stop(fmt::format("tests membership in an object of type {}", Py_TYPE(container)->tp_name));
   if (hashes_itself(item) || has_python_special(item, "__eq__"))

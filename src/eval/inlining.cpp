@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
@@ -12,6 +13,22 @@ namespace oxy::eval {
 
 using guards::kNoSource;
 using guards::SourceKind;
+
+namespace {
+
+// CPython says what is wrong with arguments that do not fit, before anything of the function runs.
+bool refused(PyObject* function, const Arguments& arguments) {
+  const Ref positional = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional.size())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional.get()); ++i)
+    PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(Py_None));
+  const Ref keywords = Ref::steal(PyDict_New());
+  for (const auto& [key, value] : arguments.keywords) PyDict_SetItem(keywords.get(), key.get(), Py_None);
+  const Ref result = Ref::steal(PyObject_Call(function, positional.get(), keywords.get()));
+  check(!result, "a function takes arguments that were said not to fit");
+  return false;
+}
+
+}  // namespace
 
 bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& frame) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
@@ -25,7 +42,6 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
   const auto positional_count = static_cast<size_t>(code->co_argcount);
   const auto keyword_only = static_cast<size_t>(code->co_kwonlyargcount);
   const size_t named = positional_count + keyword_only;
-  const char* name = PyUnicode_AsUTF8(object->func_qualname);
 
   const size_t given = arguments.positional.size();
   for (size_t i = 0; i < std::min(given, positional_count); ++i) frame.locals[i] = arguments.positional[i];
@@ -38,9 +54,7 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
                        arguments.positional[positional_count + i].new_reference());
     frame.locals[next_slot++] = std::move(rest);
   } else if (given > positional_count) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zu positional arguments but %zu were given", name,
-                 positional_count, given);
-    return false;
+    return refused(function, arguments);
   }
   Ref extra_keywords;
   if (code->co_flags & CO_VARKEYWORDS) {
@@ -57,17 +71,11 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
       }
     }
     if (slot == named) {
-      if (!extra_keywords) {
-        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", name, key.get());
-        return false;
-      }
+      if (!extra_keywords) return refused(function, arguments);
       PyDict_SetItem(extra_keywords.get(), key.get(), value.get());
       continue;
     }
-    if (frame.locals[slot]) {
-      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", name, key.get());
-      return false;
-    }
+    if (frame.locals[slot]) return refused(function, arguments);
     frame.locals[slot] = value;
   }
   const SourceId source = source_of(function);
@@ -97,12 +105,8 @@ bool Evaluator::bind_arguments(PyObject* function, Arguments arguments, Frame& f
                                                 parameter));
     }
   }
-  for (size_t i = 0; i < named; ++i) {
-    if (frame.locals[i]) continue;
-    PyErr_Format(PyExc_TypeError, "%s() missing a required argument: '%U'", name,
-                 PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i)));
-    return false;
-  }
+  for (size_t i = 0; i < named; ++i)
+    if (!frame.locals[i]) return refused(function, arguments);
   return true;
 }
 

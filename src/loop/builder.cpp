@@ -452,10 +452,10 @@ Value maximum(Value a, Value b) {
   return a.builder->binary(Op::Maximum, a, b);
 }
 Value minimum(Value a, double b) {
-  return minimum(a, like(a, b));
+  return minimum(like(a, b), a);
 }
 Value maximum(Value a, double b) {
-  return maximum(a, like(a, b));
+  return maximum(like(a, b), a);
 }
 Value where(Value condition, Value a, Value b) {
   return condition.builder->where(condition, a, b);

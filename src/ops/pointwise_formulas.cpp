@@ -38,13 +38,13 @@ Value hardsigmoid(Values v) {
 
 Value hardtanh(Values v) {
   Value x = v[0];
-  if (v.size() > 1 && v[1].builder != nullptr) x = maximum(x, v[1]);
-  if (v.size() > 2 && v[2].builder != nullptr) x = minimum(x, v[2]);
+  if (v.size() > 1 && v[1].builder != nullptr) x = maximum(v[1], x);
+  if (v.size() > 2 && v[2].builder != nullptr) x = minimum(v[2], x);
   return x;
 }
 
 Value clamp_max(Values v) {
-  return minimum(v[0], v[1]);
+  return minimum(v[1], v[0]);
 }
 Value leaky_relu(Values v) {
   return where(v[0] > 0, v[0], v[0] * v[1]);

@@ -181,3 +181,29 @@ def test_views_that_do_not_overlap_may_be_copied(compile):
         return x * 1
 
     return compile(f)(torch.arange(16.0).view(4, 4))
+
+
+ZEROS_OF_ONE_SIGN = {
+    "neg": lambda x: -x,
+    "relu": lambda x: torch.relu(-x),
+    "clamp_min": lambda x: (-x).clamp(min=0.0),
+    "clamp": lambda x: (-x).clamp(-1, 1),
+    "clamp at zero": lambda x: x.clamp(-1, -0.0),
+    "max": lambda x: (-x).max(),
+    "amax": lambda x: (-x).reshape(1, -1).amax(1),
+    "column maximum": lambda x: (-x).reshape(-1, 1).expand(-1, 5).contiguous().amax(0),
+    "min": lambda x: (-x).min(),
+    "max of positive": lambda x: x.max(),
+    "sum": lambda x: (-x).sum(),
+    "prod": lambda x: (-x).prod(),
+    "abs": lambda x: (-x).abs(),
+    "cumsum": lambda x: (-x).cumsum(0),
+}
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 19, 1000])
+@pytest.mark.parametrize("name", ZEROS_OF_ONE_SIGN)
+def test_signs_of_zeros(name, size):
+    x = torch.zeros(size)
+    expected, actual = ZEROS_OF_ONE_SIGN[name](x), oxyfuel.compile(ZEROS_OF_ONE_SIGN[name])(x)
+    assert torch.equal(torch.signbit(expected), torch.signbit(actual)), (expected, actual)

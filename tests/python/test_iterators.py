@@ -102,3 +102,65 @@ def test_a_deque_that_changes_under_its_iterator(compile, change, items):
 
     recent = collections.deque(items, maxlen=3)
     return [(outcome(f, X, recent), list(recent)) for _ in range(2)]
+
+
+class Counted:
+    def __init__(self):
+        self.taken = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.taken += 1
+        if self.taken > 5:
+            raise StopIteration
+        return self.taken
+
+
+class Indexed:
+    def __init__(self):
+        self.read = 0
+
+    def __getitem__(self, i):
+        self.read += 1
+        return range(5)[i]
+
+
+class Equal:
+    __hash__ = object.__hash__
+
+    def __init__(self, value):
+        self.value, self.compared = value, 0
+
+    def __eq__(self, other):
+        self.compared += 1
+        return self.value == other
+
+
+KINDS = {
+    "generator": lambda: numbers(5),
+    "iterator": Counted,
+    "items": Indexed,
+    "list iterator": lambda: iter([1, 2, Equal(3), 4]),
+    "map": lambda: map(abs, numbers(5)),
+    "zip": lambda: zip(numbers(3), numbers(3)),
+    "dict": lambda: dict.fromkeys(range(3)),
+    "values": lambda: {1: Equal(3)}.values(),
+}
+
+
+@pytest.mark.parametrize("make_item", [lambda: 3, lambda: 9, lambda: Equal(2)])
+@pytest.mark.parametrize("kind", KINDS)
+@program()
+def test_membership_takes_items_up_to_the_one(compile, kind, make_item):
+    item = make_item()
+
+    @compile
+    def f(x):
+        items = KINDS[kind]()
+        found = item in items
+        return x + found, found, list(items), vars(items) if isinstance(items, (Counted, Indexed)) else None
+
+    answers = f(X), f(X)
+    return answers, item.compared if isinstance(item, Equal) else None

@@ -368,7 +368,9 @@ void PhasePrinter::print_results() {
       }
       if (remembers_nan(r) && along_reduction_) {  // the lanes are zero or NaN
         scope_.functions.insert(fmt::format("reduce_sum_{}", short_name(dtype)));
-        all += fmt::format(" + reduce_sum_{}({}_nan)", short_name(dtype), name);
+        scope_.out.line("const {0} {1}_any_nan = reduce_sum_{2}({1}_nan);", scalar_type(dtype), name,
+                        short_name(dtype));
+        all = fmt::format("{0}_any_nan != {0}_any_nan ? {0}_any_nan : {1}", name, all);
       } else if (remembers_nan(r)) {
         all = fmt::format("{0}_nan != {0}_nan ? {0}_nan : {1}", name, all);
       }
