@@ -36,14 +36,14 @@ StackBounds stack_bounds() {
 // A function that does nothing: calling it lets the eval loop serve what only the eval loop can. Null with an
 // error set if it could not be made.
 PyObject* visit_function() {
-  static PyObject* function = [] {
+  static PyObject* function = nullptr;
+  return made_once(function, [] {
     const Ref globals = Ref::steal(PyDict_New());
     if (!globals) return static_cast<PyObject*>(nullptr);
     const Ref done =
         Ref::steal(PyRun_String("def visit(): pass", Py_file_input, globals.get(), globals.get()));
     return done ? Py_XNewRef(PyDict_GetItemString(globals.get(), "visit")) : nullptr;
-  }();
-  return function;
+  });
 }
 
 }  // namespace

@@ -74,6 +74,19 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+// An object that is made once and never destroyed. Not as the initialiser of a static: what runs Python code
+// may let another thread take the GIL, which would wait for the static while it holds the GIL.
+template <class Make>
+PyObject* made_once(PyObject*& place, Make make) {
+  if (place) return place;
+  PyObject* made = make();
+  if (place)
+    Py_XDECREF(made);  // another thread was first
+  else
+    place = made;
+  return place;
+}
+
 // Keeps the pending exception while code runs that may set or clear one of its own, and puts it back.
 class SavedError {
  public:

@@ -10,6 +10,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 namespace oxy::driver {
 
@@ -33,6 +34,8 @@ GlobalState GlobalState::current() {
   flag(context.benchmarkCuDNN());
   flag(context.deterministicCuDNN());
   flag(context.deterministicAlgorithmsWarnOnly());
+  flag(context.float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
+  flag(context.float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
   flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
        at::impl::TorchFunctionDisabledState::ENABLED);
   state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
@@ -43,6 +46,7 @@ GlobalState GlobalState::current() {
   state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
   state.saved_tensor_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
   state.anomaly_mode = torch::autograd::AnomalyMode::is_enabled();
+  state.forward_gradients = torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr;
   return state;
 }
 
@@ -62,6 +66,8 @@ std::string GlobalState::difference(const GlobalState& other) const {
                                            "benchmarks of cuDNN",
                                            "deterministic cuDNN",
                                            "warnings of deterministic algorithms",
+                                           "the precision of float32 matrix products",
+                                           "the precision of float32 matrix products",
                                            "__torch_function__"};
   for (unsigned i = 0; i < std::size(kFlags); ++i)
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];

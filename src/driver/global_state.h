@@ -16,6 +16,7 @@ struct GlobalState {
   int32_t functorch_level = 0;
   bool saved_tensor_hooks = false;
   bool anomaly_mode = false;
+  bool forward_gradients = false;  // a level of forward-mode differentiation is entered
   friend bool operator==(const GlobalState&, const GlobalState&) = default;
 
   static GlobalState current();
@@ -23,7 +24,8 @@ struct GlobalState {
   std::string difference(const GlobalState& other) const;
   // Python code watches every operator or saved tensor: only eager shows it what it is to see.
   bool needs_eager() const {
-    return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode;
+    return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode ||
+           forward_gradients;
   }
 };
 

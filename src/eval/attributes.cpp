@@ -41,7 +41,7 @@ bool name_is(PyObject* name, const char* text) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 27> kUntraceable = {"grad",
+constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
                                                            "grad_fn",
                                                            "_grad",
                                                            "_base",
@@ -67,7 +67,8 @@ constexpr std::array<std::string_view, 27> kUntraceable = {"grad",
                                                            "_post_accumulate_grad_hooks",
                                                            "__deepcopy__",
                                                            "storage_offset_",
-                                                           "_make_subclass"};
+                                                           "_make_subclass",
+                                                           "as_subclass"};
 
 }  // namespace
 

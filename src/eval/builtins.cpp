@@ -154,10 +154,11 @@ bool is_pure_builtin(PyObject* function) {
     PyErr_Clear();
     return false;
   }
-  if (std::find(kModules.begin(), kModules.end(), module) != kModules.end()) return true;
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name;
+  const bool calls_or_writes = name == "call" || name == "iconcat" || name.starts_with("insort");
+  if (std::find(kModules.begin(), kModules.end(), module) != kModules.end()) return !calls_or_writes;
   return std::string_view(module) == "builtins" &&
-         std::find(kBuiltins.begin(), kBuiltins.end(),
-                   reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name) != kBuiltins.end();
+         std::find(kBuiltins.begin(), kBuiltins.end(), name) != kBuiltins.end();
 }
 
 bool is_pure_type(PyTypeObject* type) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "eval/builtin_families.h"
+#include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "guards/constants.h"
@@ -18,8 +19,16 @@ Ref make_iterator(Evaluator& e, Arguments& a) {
 
 Ref next_item(Evaluator& e, Arguments& a) {
   expect(e, a, "next", 1, 2);
+  PyObject* const iterator = arg(a, 0);
+  // The exception may have a value.
+  if (a.positional.size() == 1 && is_generator(iterator))
+    return e.call_generator_method(iterator, "__next__", {});
+  if (a.positional.size() == 1 && e.has_python_special(iterator, "__next__")) {
+    const Ref method = e.special_method(iterator, "__next__");
+    return method ? e.call_positional(method.get(), {}) : Ref();
+  }
   bool error = false;
-  Ref value = e.iterate(arg(a, 0), &error);
+  Ref value = e.iterate(iterator, &error);
   if (value || error) return value;
   if (a.positional.size() == 2) return a.positional[1];
   PyErr_SetNone(PyExc_StopIteration);

@@ -302,6 +302,10 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         if (has_python_special(value.get(), "__eq__"))
           stop("compares objects with their own __eq__ in C code");
     }
+    if (name == "sort" || name == "index" || name == "count" || name == "remove") refuse_own_code(self, name);
+    if ((name == "insert" || name == "pop" || name == "rotate") && !arguments.positional.empty() &&
+        !PyDict_Check(self))
+      refuse_own_code(arguments.positional[0].get(), name);
     if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
         hashes_itself(arguments.positional[0].get()))
       stop("a dict key that hashes itself");

@@ -118,6 +118,13 @@ std::string_view tensor_method_name(PyObject* callable) {
   return utf8 ? utf8 : "";
 }
 
+bool takes_part_in_autograd(PyObject* method, const Arguments& arguments) {
+  PyObject* const self = PyCFunction_Check(method)      ? PyCFunction_GET_SELF(method)
+                         : arguments.positional.empty() ? nullptr
+                                                        : arguments.positional[0].get();
+  return self && THPVariable_Check(self) && THPVariable_Unpack(self).requires_grad();
+}
+
 }  // namespace
 
 // tensor.requires_grad_(): only what changes nothing.
@@ -150,6 +157,8 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   if (method == "requires_grad_") return require_grad(callable, arguments);
   if (method == "tolist" && arguments.keywords.empty())
     if (std::optional<Ref> list = known_list(callable, arguments)) return *list;
+  if (method == "detach_" && takes_part_in_autograd(callable, arguments))
+    stop("calls .detach_ of a tensor that has a history");
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
   if (const std::optional<Arguments> tensors = tensors_for_varying(callable, method, arguments))
     return call_torch(callable, *tensors);
@@ -225,7 +234,11 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (self && trace::is_trace_tensor(self)) return call_torch(callable, arguments);
     if (is_pybind_function(callable)) stop(fmt::format("calls {}", describe_callable(callable)));
     if (self && !PyModule_Check(self)) return call_c_method(callable, self, name, std::move(arguments));
-    if (is_pure_builtin(callable)) return call_real_plain(callable, arguments);
+    if (is_pure_builtin(callable)) {
+      for (const Ref& value : arguments.positional) refuse_own_code(value.get(), name);
+      for (const auto& [keyword, value] : arguments.keywords) refuse_own_code(value.get(), name);
+      return call_real_plain(callable, arguments);
+    }
     stop(fmt::format("calls {}", describe_callable(callable)));
   }
   if (std::optional<Ref> number = call_on_scalars(callable, arguments)) return *number;

@@ -132,6 +132,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     return method ? call_positional(method.get(), {Ref::borrow(key)}) : Ref();
   }
   if (is_varying_number(key)) return get_item(object, constant_of(key).get());
+  if (!PyDict_Check(object) && !PyType_Check(object)) refuse_own_code(key, "indexing");
   if (PyType_Check(object)) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
     return Ref::steal(PyObject_GetItem(object, key));
@@ -272,7 +273,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     return 0;
   }
   if (is_coroutine(copy.get())) stop("tests membership in a coroutine");
-  if (is_generator(copy.get()) || is_builtin_iterator(copy.get()) ||
+  if (is_generator(copy.get()) || is_builtin_iterator(copy.get()) || PyDictValues_Check(copy.get()) ||
       (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
     const Ref iterator = get_iterator(copy.get());
     if (!iterator) return -1;

@@ -170,6 +170,9 @@ class Evaluator {
   bool has_python_special(PyObject* object, const char* name);
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
+  // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
+  void refuse_own_code(PyObject* object, std::string_view where);
+  bool has_own_code(PyObject* object);
   // C code is to hash the items of a list: stops if one hashes_itself(), makes constants of varying numbers.
   void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception

@@ -115,7 +115,8 @@ PyObject* refuse(PyObject*, PyObject*) {
 }
 
 PyTypeObject* generator_type() {
-  static PyTypeObject* type = [] {
+  static PyObject* type = nullptr;
+  cpy::made_once(type, [] {
     static PyMethodDef methods[] = {
         {"send", &refuse, METH_O, nullptr},     {"throw", &refuse, METH_O, nullptr},
         {"close", &refuse, METH_O, nullptr},    {"__next__", &refuse, METH_O, nullptr},
@@ -124,10 +125,10 @@ PyTypeObject* generator_type() {
         {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)}, {Py_tp_methods, methods}, {0, nullptr}};
     static PyType_Spec spec = {"oxyfuel.generator", sizeof(GeneratorObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  }();
+    return PyType_FromSpec(&spec);
+  });
   check(type != nullptr, "cannot make the generator type");
-  return type;
+  return reinterpret_cast<PyTypeObject*>(type);
 }
 
 }  // namespace

@@ -4,12 +4,13 @@ namespace oxy::eval {
 namespace {
 
 PyTypeObject* handle_type() {
-  static PyObject* const type = [] {
+  static PyObject* type = nullptr;
+  cpy::made_once(type, [] {
     static PyType_Slot slots[] = {{0, nullptr}};
     static PyType_Spec spec = {"oxyfuel.HookHandle", sizeof(PyObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return PyType_FromSpec(&spec);
-  }();
+  });
   return reinterpret_cast<PyTypeObject*>(type);
 }
 

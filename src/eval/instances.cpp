@@ -41,7 +41,10 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
 Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   auto* class_object = reinterpret_cast<PyObject*>(type);
   if (is_enum_class(class_object)) return call_real_plain(class_object, arguments);
-  if (is_pure_type(type)) return torch_result_or_error(class_object, arguments);
+  if (is_pure_type(type)) {
+    for (const Ref& value : arguments.positional) refuse_own_code(value.get(), type->tp_name);
+    return torch_result_or_error(class_object, arguments);
+  }
   if (Py_TYPE(type) != &PyType_Type) {
     Ref meta_call = type_lookup(Py_TYPE(type), Ref::steal(PyUnicode_InternFromString("__call__")).get());
     if (meta_call && PyFunction_Check(meta_call.get())) {

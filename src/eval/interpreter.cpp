@@ -5,6 +5,7 @@
 #include "cpy/finalizer.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
+#include "eval/prelude.h"
 #include "eval/stack.h"
 #include "eval/torch_call.h"
 #include "trace/trace_error.h"
@@ -305,6 +306,8 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     }
     case Op::GetIter: {
       Ref object = pop(frame);
+      if (has_python_special(object.get(), "__next__") && is_prelude_code(frame.pycode()))
+        return pushed(frame, std::move(object));
       return pushed(frame, get_iterator(object.get()));
     }
     case Op::ForIter: {

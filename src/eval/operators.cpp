@@ -120,6 +120,10 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
       if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object);
       stop("an operator is given a generator");
     }
+    if (in_place && kind == BinaryKind::Add && PyList_Check(left) && object == right &&
+        has_python_special(object, "__iter__"))
+      return drain(object);
+    if (kind == BinaryKind::Remainder && object == right) refuse_own_code(object, "%");
     Ref copy = materialize(object);
     // There is one empty tuple.
     const bool is_empty = PyTuple_CheckExact(copy.get()) && PyTuple_GET_SIZE(copy.get()) == 0;
@@ -154,9 +158,14 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
     Ref method = special_method(self, name);
     return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
   };
-  Ref result = try_method(left, kCompare[operation], right);
+  // The right operand goes first if its class is derived from the left one's.
+  const bool right_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
+  Ref result = Ref::borrow(Py_NotImplemented);
+  if (right_first) result = try_method(right, kCompare[kReflected[operation]], left);
   if (result != Py_NotImplemented) return result;
-  result = try_method(right, kCompare[kReflected[operation]], left);
+  result = try_method(left, kCompare[operation], right);
+  if (result != Py_NotImplemented) return result;
+  if (!right_first) result = try_method(right, kCompare[kReflected[operation]], left);
   if (result != Py_NotImplemented) return result;
   if (operation == Py_NE && has_python_special(left, "__eq__")) {
     result = try_method(left, "__eq__", right);

@@ -1,6 +1,7 @@
 #include "eval/prelude.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,7 +18,8 @@ namespace {
 
 constexpr const char* kFileName = "<oxyfuel prelude>";
 
-// As with the real ones, iterators are made when the function is called, items are taken when asked for.
+// As with the real ones, iterators are made when the function is called, items are taken when asked for:
+// `for` does not call __iter__ of what is an iterator (step GetIter), iter() does.
 constexpr const char* kPrelude = R"(
 def map_(function, iterable, *iterables):
     return run_map(function, [iter(each) for each in (iterable, *iterables)])
@@ -135,7 +137,7 @@ def chain_from_iterable(iterables, /):
 
 def run_chain(iterables):
     for iterable in iterables:
-        for item in iterable:
+        for item in iter(iterable):
             yield item
 
 def compress_(data, selectors):
@@ -225,12 +227,12 @@ def reduce_(function, iterable, /, *initial):
     if not initial:
         return reduce_one(function, iterable)
     value, = initial
-    for item in iterable:
+    for item in iter(iterable):
         value = function(value, item)
     return value
 
 def prod(iterable, /, *, start=1):
-    for item in iterable:
+    for item in iter(iterable):
         start = start * item
     return start
 
@@ -438,14 +440,15 @@ Ref find(const Entry& entry) {
 
 Ref prelude_function(const char* name) {
   // Never destroyed, as the functions in it.
-  static PyObject* module_dict = [] {
+  static PyObject* module_dict = nullptr;
+  cpy::made_once(module_dict, [] {
     Ref dict = Ref::steal(PyDict_New());
     PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
     Ref code = Ref::steal(Py_CompileString(kPrelude, kFileName, Py_file_input));
     Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
     check(static_cast<bool>(result), "the prelude is no Python");
     return dict.release();
-  }();
+  });
   PyObject* function = PyDict_GetItemString(module_dict, name);
   check(function != nullptr, "a function that the prelude lacks");
   return Ref::borrow(function);
@@ -457,15 +460,17 @@ bool is_prelude_code(PyCodeObject* code) {
 
 Ref python_form(PyObject* callable) {
   if (!PyCFunction_Check(callable) && !PyFunction_Check(callable) && !PyType_Check(callable)) return {};
-  static const auto& forms = *[] {
-    auto* table = new std::unordered_map<PyObject*, const char*>;
+  // Importing may let other threads run: not a static's initialiser.
+  static const std::unordered_map<PyObject*, const char*>* forms = nullptr;
+  if (forms == nullptr) {
+    auto table = std::make_unique<std::unordered_map<PyObject*, const char*>>();
     for (const Entry& entry : kForms) {
       if (Ref object = find(entry)) table->emplace(object.release(), entry.function);
     }
-    return table;
-  }();
-  auto it = forms.find(callable);
-  return it == forms.end() ? Ref() : prelude_function(it->second);
+    if (forms == nullptr) forms = table.release();
+  }
+  auto it = forms->find(callable);
+  return it == forms->end() ? Ref() : prelude_function(it->second);
 }
 
 }  // namespace oxy::eval

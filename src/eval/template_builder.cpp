@@ -131,7 +131,7 @@ Template TemplateBuilder::build(PyObject* object) {
       const int32_t index = reserve(object, ObjectKind::Reduced);
       Ref binder = method_binder(reinterpret_cast<PyCFunctionObject*>(object));
       if (!binder) evaluator_.stop("a bound method of C code outlives the captured region");
-      Ref args = Ref::steal(PyTuple_Pack(1, self));
+      Ref args = Ref::steal(PyTuple_Pack(2, self, reinterpret_cast<PyObject*>(Py_TYPE(self))));
       keep_alive_.push_back(args);
       std::vector<Template> items = {constant(binder.get()), build(args.get())};
       capture_.objects[static_cast<size_t>(index)].items = std::move(items);

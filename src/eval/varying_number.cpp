@@ -64,7 +64,8 @@ int refuse_item(PyObject* self, PyObject*, PyObject*) {
 }
 
 PyTypeObject* varying_type() {
-  static PyObject* const type = [] {
+  static PyObject* type = nullptr;
+  cpy::made_once(type, [] {
     static std::vector<PyType_Slot> slots;
     for (const int slot : {Py_nb_add, Py_nb_subtract, Py_nb_multiply, Py_nb_remainder, Py_nb_divmod,
                            Py_nb_lshift, Py_nb_rshift, Py_nb_and, Py_nb_xor, Py_nb_or, Py_nb_floor_divide,
@@ -84,7 +85,7 @@ PyTypeObject* varying_type() {
     static PyType_Spec spec = {"oxyfuel.VaryingNumber", sizeof(PyObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
     return PyType_FromSpec(&spec);
-  }();
+  });
   return reinterpret_cast<PyTypeObject*>(type);
 }
 

@@ -47,8 +47,9 @@ Family loss_operators() {
       {.name = "aten::binary_cross_entropy",
        .schema = "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int "
                  "reduction=1) -> Tensor",
+       // Eager's kernel refuses probabilities below 0 and above 1.
        .shape = shapes::weighted_element_loss,
-       .decompose = composed(decompositions::binary_cross_entropy)},
+       .may_raise = true},
       {.name = "aten::binary_cross_entropy_with_logits",
        .schema = "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
                  "Tensor? pos_weight=None, int reduction=1) -> Tensor",

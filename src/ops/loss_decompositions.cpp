@@ -26,11 +26,6 @@ void need_floating(const Composer& c, size_t i) {
   if (!is_floating(c.meta(c.arg(i)).dtype)) throw Unsupported("a loss of numbers that are not real");
 }
 
-// max(log, -100): a confident error costs no more.
-ValueRef bounded(Composer& c, ValueRef logarithm) {
-  return c.call("aten::clamp_min", {logarithm, -100.0});
-}
-
 }  // namespace
 
 std::vector<ValueRef> smooth_l1_loss(Composer& c) {
@@ -52,17 +47,6 @@ std::vector<ValueRef> huber_loss(Composer& c) {
   const ValueRef far =
       c.call("aten::mul.Tensor", {c.call("aten::sub.Tensor", {distance, 0.5 * delta}), delta});
   return reduced(c, c.call("aten::where.self", {c.call("aten::le.Scalar", {distance, delta}), near, far}), 2);
-}
-
-std::vector<ValueRef> binary_cross_entropy(Composer& c) {
-  need_floating(c, 0);
-  const ValueRef negated = c.call("aten::neg", {c.arg(0)});
-  const ValueRef log_other = bounded(c, c.call("aten::log1p", {negated}));
-  const ValueRef log_self = bounded(c, c.call("aten::log", {c.arg(0)}));
-  const ValueRef other = c.call("aten::mul.Tensor", {c.call("aten::sub.Tensor", {c.arg(1), 1.0}), log_other});
-  ValueRef losses = c.call("aten::sub.Tensor", {other, c.call("aten::mul.Tensor", {c.arg(1), log_self})});
-  if (!c.is_none(2)) losses = c.call("aten::mul.Tensor", {losses, c.arg(2)});
-  return reduced(c, losses, 3);
 }
 
 std::vector<ValueRef> binary_cross_entropy_with_logits(Composer& c) {

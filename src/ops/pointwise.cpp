@@ -60,6 +60,7 @@ Family pointwise_operators() {
        .schema =
            "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
        .shape = shapes::fresh_preserving,
+       .decompose = composed(decompositions::nan_to_num),
        .lower = lowerings::formula({0, 1, 2, 3}, lowerings::formulas::nan_to_num, 6)},
       {.name = "aten::log_sigmoid_forward",
        .schema = "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",

@@ -161,7 +161,9 @@ Value hypot(Values v) {
   Value ratio = minimum(a, b) / large;
   Value length = large * sqrt(ratio * ratio + 1);
   Value degenerate = (large == zero(large)) | unary(Op::IsInf, large);
-  return where(degenerate, large, length);
+  // Infinite whatever the other is, a NaN too.
+  Value infinite = unary(Op::IsInf, a) | unary(Op::IsInf, b);
+  return where(infinite, a.builder->constant(INFINITY, a.dtype), where(degenerate, large, length));
 }
 
 Value sigmoid_backward(Values v) {

@@ -176,6 +176,10 @@ void repeat(LoweringContext& context, const Node& node) {
 void flip(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   std::vector<int64_t> flipped = integers(node, 1);
+  const auto rank = std::max<int64_t>(static_cast<int64_t>(x.rank()), 1);
+  if (std::ranges::any_of(flipped, [&](int64_t f) { return f < -rank || f >= rank; }))
+    throw Unsupported("aten::flip is given a dimension out of range");
+  if (x.rank() == 0) return set_copied(context, node, x);
   Tensor view = context.view(x, x.sizes, [&](const Index& index) {
     Index source = index;
     for (int64_t f : flipped) {

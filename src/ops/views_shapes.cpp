@@ -103,6 +103,8 @@ Metas as_strided(const ShapeContext& context) {
   out.sizes = list(context, 1);
   out.strides = list(context, 2);
   if (out.sizes.size() != out.strides.size()) not_covered(context, "not as many strides as sizes");
+  for (const Expr& stride : out.strides)
+    if (sym::known_less(stride, 0)) not_covered(context, "a negative stride");
   if (!context.is_none(3)) out.storage_offset = expression(context, 3);
   return {out};
 }

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "base/error.h"
 #include "passes/operators.h"
 #include "passes/rewrite.h"
 
@@ -40,14 +41,23 @@ Graph separate_results(const Graph& source, const std::vector<bool>& had_own_mem
 
   std::unordered_set<ValueId> taken(source.inputs.begin(), source.inputs.end());
   for (const graph::Constant& constant : source.constants) taken.insert(constant.value);
-  for (size_t i = 0; i < out.outputs.size(); ++i) {
-    graph::Output& output = out.outputs[i];
-    if (output.kind != graph::OutputKind::Value) continue;
-    const ValueId base = owner_of(output.value);
-    const bool is_part = i < had_own_memory.size() && had_own_memory[i] &&
-                         element_count(source.meta(base)) != element_count(source.meta(output.value));
-    if (!taken.insert(base).second || is_part) output.value = graph::append_copy(out, output.value);
-  }
+  std::vector<bool> is_shared(out.outputs.size());  // another output is a view of it
+  for (const graph::Output& output : out.outputs)
+    if (output.kind == graph::OutputKind::OutputAlias) is_shared[static_cast<size_t>(output.alias)] = true;
+  // Those that others are views of keep the memory.
+  for (const bool shared : {true, false})
+    for (size_t i = 0; i < out.outputs.size(); ++i) {
+      graph::Output& output = out.outputs[i];
+      if (output.kind != graph::OutputKind::Value || is_shared[i] != shared) continue;
+      const ValueId base = owner_of(output.value);
+      const bool is_part = i < had_own_memory.size() && had_own_memory[i] &&
+                           element_count(source.meta(base)) != element_count(source.meta(output.value));
+      const bool is_taken = !taken.insert(base).second;
+      if (!is_taken && !is_part) continue;
+      if (is_taken && shared && base != output.value)
+        throw Unsupported("results that share memory are parts of what other results are");
+      output.value = graph::append_copy(out, output.value);
+    }
 
   // What an input held before it holds afterwards.
   std::erase_if(out.mutations, [&](const graph::Mutation& mutation) {

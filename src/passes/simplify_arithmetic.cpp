@@ -7,6 +7,7 @@
 
 #include "passes/operators.h"
 #include "passes/rewrite.h"
+#include "passes/storage_reads.h"
 
 namespace oxy::passes {
 namespace {
@@ -114,9 +115,13 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
 }  // namespace
 
 Graph simplify_arithmetic(const Graph& source) {
-  return rewrite(source, [](const Site& site) -> Replacement {
+  const std::vector<bool> read_as_storage = values_read_as_storage(source);
+  return rewrite(source, [&](const Site& site) -> Replacement {
     auto rule = rules().find(site.node.op->name);
-    return rule == rules().end() ? std::nullopt : rule->second(site);
+    if (rule == rules().end()) return std::nullopt;
+    for (const ValueId id : site.node.outputs)
+      if (id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)]) return std::nullopt;
+    return rule->second(site);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "passes/operators.h"
 #include "passes/rewrite.h"
+#include "passes/storage_reads.h"
 
 namespace oxy::passes {
 namespace {
@@ -227,23 +228,6 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
       {"aten::cat", single_cat},
   };
   return table;
-}
-
-// Values whose whole storage an as_strided reads, through views or not: where they live must stay as
-// recorded.
-std::vector<bool> values_read_as_storage(const Graph& graph) {
-  std::vector<bool> found(graph.values.size(), false);
-  for (const Node& node : graph.nodes) {
-    if (!node.op->name.starts_with("aten::as_strided")) continue;
-    ValueId id = tensor_argument(node, 0);
-    while (id != graph::kNoValue && !found[static_cast<size_t>(id)]) {
-      found[static_cast<size_t>(id)] = true;
-      const Node* node_of_id = producer(graph, id);
-      id = node_of_id != nullptr && is_view_like(*node_of_id->op) ? tensor_argument(*node_of_id, 0)
-                                                                  : graph::kNoValue;
-    }
-  }
-  return found;
 }
 
 }  // namespace

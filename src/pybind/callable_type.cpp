@@ -72,7 +72,8 @@ PyGetSetDef kGetSet[] = {{"__wrapped__", &get_wrapped, nullptr, "The function th
 }  // namespace
 
 PyTypeObject* callable_type() {
-  static PyTypeObject* type = [] {
+  static PyObject* type = nullptr;
+  cpy::made_once(type, [] {
     static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
                                   {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                                   {Py_tp_clear, reinterpret_cast<void*>(&clear)},
@@ -85,9 +86,9 @@ PyTypeObject* callable_type() {
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                                    Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                slots};
-    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  }();
-  return type;
+    return PyType_FromSpec(&spec);
+  });
+  return reinterpret_cast<PyTypeObject*>(type);
 }
 
 PyObject* make_callable(PyObject* target, const driver::CallableOptions& options) {

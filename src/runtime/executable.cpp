@@ -123,6 +123,12 @@ class Variant {
     Frame& frame = *lease.frame;
     std::vector<at::Tensor> outputs(plan_.outputs.size());
     std::vector<at::Tensor> copies;
+    // What may raise comes before what cannot be undone.
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (plan_.outputs[i].kind == graph::OutputKind::InputAlias) {
+        const at::Tensor& input = inputs[static_cast<size_t>(plan_.outputs[i].alias)];
+        outputs[i] = alias_of(without_history(input), plan_.outputs[i].spec);
+      }
     GeneratorState generator(plan_.draws_random_numbers);
     {
       // What was recorded lies below autograd and autocast.
@@ -134,6 +140,9 @@ class Variant {
       for (const PreparedMutation& mutation : plan_.mutations)
         if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
     }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
+        outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
     generator.keep();
     if (!plan_.mutations.empty()) {
       const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
@@ -145,14 +154,6 @@ class Variant {
         else if (!input.is_inference())
           input.unsafeGetTensorImpl()->bump_version();
       }
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const PreparedOutput& output = plan_.outputs[i];
-      const auto alias = static_cast<size_t>(output.alias);
-      if (output.kind == graph::OutputKind::InputAlias)
-        outputs[i] = alias_of(without_history(inputs[alias]), output.spec);
-      else if (output.kind == graph::OutputKind::OutputAlias)
-        outputs[i] = alias_of(without_history(outputs[alias]), output.spec);
     }
     return outputs;
   }

@@ -38,10 +38,6 @@ constexpr std::string_view kFull =
     "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor";
 
-constexpr std::string_view kAsStridedView =
-    "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
-    "Tensor(a)";
-
 constexpr std::string_view kAsStrided = "aten::as_strided";
 
 size_t at(ValueId id) {
@@ -135,6 +131,13 @@ class Functionaliser {
     return argument;
   }
 
+  // An offset in elements of `other`, in those of `recorded`.
+  Expr in_elements_of(ValueId recorded, const Expr& offset, ValueId other) const {
+    const auto own = static_cast<int64_t>(item_size(in_.meta(recorded).dtype));
+    const auto item = static_cast<int64_t>(item_size(in_.meta(other).dtype));
+    return own == item ? offset : sym::floordiv(offset * item, own);
+  }
+
   // Recomputes a view from its parent, which is current.
   void replay(ValueId recorded) {
     Entry& e = entry(recorded);
@@ -148,7 +151,8 @@ class Functionaliser {
       return;
     }
     const Node& node = in_.nodes[static_cast<size_t>(e.view)];
-    const Expr shift = out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset;
+    const Expr shift = in_elements_of(
+        recorded, out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset, e.parent);
     std::vector<Argument> args;
     for (const Argument& argument : node.args)
       args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value})
@@ -261,6 +265,7 @@ class Functionaliser {
       const Entry& e = entry(id);
       const Node* view = e.view < 0 ? nullptr : &in_.nodes[static_cast<size_t>(e.view)];
       const ViewInverse inverse = view == nullptr ? ViewInverse::Identity : view_inverse(in_, *view);
+      if (may_overlap(in_.meta(id))) throw Unsupported("a write through a view whose elements share memory");
       if (inverse == ViewInverse::None) throw Unsupported(fmt::format("a write through {}", view->op->name));
       value = coerce(value, in_.meta(id), id, inverse == ViewInverse::Reshape);
       path.emplace_back(id, value);
@@ -289,9 +294,28 @@ class Functionaliser {
     }
   }
 
+  // The first and last place of the storage that the tensor has an element at; nothing if that is not known.
+  std::optional<std::pair<int64_t, int64_t>> places(ValueId recorded) const {
+    const TensorMeta& meta = in_.meta(recorded);
+    if (!meta.storage_offset.is_constant()) return std::nullopt;
+    int64_t first = meta.storage_offset.constant(), last = first;
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      if (!meta.sizes[d].is_constant() || !meta.strides[d].is_constant()) return std::nullopt;
+      const int64_t reach = (meta.sizes[d].constant() - 1) * meta.strides[d].constant();
+      (reach < 0 ? first : last) += reach;
+    }
+    return std::pair(first, last);
+  }
+
   void check_writable(ValueId recorded, const OperatorSchema& op) {
     if (may_overlap(in_.meta(recorded)))
       throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
+    // as_strided addresses the storage, of which an argument may be a part.
+    const Entry& view = entry(recorded);
+    if (view.view < 0 || in_.nodes[static_cast<size_t>(view.view)].op->name != kAsStrided) return;
+    const auto own = places(recorded), whole = places(view.root);
+    if (!own || !whole || own->first < whole->first || own->second > whole->second)
+      throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
   }
 
   static bool moves_elements(const OperatorSchema& op) {
@@ -328,6 +352,11 @@ class Functionaliser {
       if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_writable(ref->id, *node.op);
       if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_overlap(ref->id, node);
     }
+    // The form without writes draws in another order.
+    if (node.op->name.starts_with("aten::bernoulli_"))
+      if (const auto* self = std::get_if<ValueRef>(&node.args.at(0));
+          self && !is_contiguous(in_.meta(self->id)))
+        throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", node.op->name));
     if (!overwrite(node)) call_functional_form(node);
     alias_written_results(node);
   }
@@ -382,6 +411,12 @@ class Functionaliser {
     return metas;
   }
 
+  // Eager does not cast to a type of lower rank.
+  static int rank_of(DType dtype) {
+    if (is_complex(dtype)) return 3;
+    return is_floating(dtype) ? 2 : dtype != DType::Bool;
+  }
+
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
@@ -414,6 +449,9 @@ class Functionaliser {
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
     for (size_t i = 0; i < targets.size(); ++i) {
+      if (is_write[i] && rank_of(out_.meta(values[i]).dtype) > rank_of(in_.meta(targets[i]).dtype))
+        throw Unsupported(
+            fmt::format("the result of {} cannot be cast to the type of what it writes", node.op->name));
       if (is_write[i])
         write(targets[i], values[i]);
       else
@@ -442,6 +480,8 @@ class Functionaliser {
     for (size_t i = 0; i < in_.inputs.size(); ++i) {
       const Entry& root = entry(in_.inputs[i]);
       if (root.root_version == 0 || root.value == out_.inputs[i]) continue;
+      if (may_overlap(in_.meta(in_.inputs[i])))
+        throw Unsupported("an argument whose elements share memory is written to");
       ValueId value = root.value;
       // Another input may be written first.
       if (is_given(storage_of(value))) value = clone(value);
@@ -449,11 +489,24 @@ class Functionaliser {
     }
   }
 
+  // From now on the root is `value`, and all that is read of it a view of that: a write leaves values of
+  // their own, which do not share its memory.
+  void read_from(ValueId root, ValueId value) {
+    Entry& e = entry(root);
+    if (e.root_version == 0 && e.value == value) return;
+    e.value = value;
+    e.version = ++e.root_version;
+  }
+
   void add_outputs() {
     std::unordered_map<ValueId, int32_t> input_of;
     for (size_t i = 0; i < in_.inputs.size(); ++i) input_of.emplace(in_.inputs[i], static_cast<int32_t>(i));
     std::unordered_map<ValueId, int32_t> first_of_root;     // recorded root → output
     std::unordered_map<ValueId, int32_t> first_of_storage;  // storage in the new graph → output
+    std::unordered_map<ValueId, int32_t> sharers;           // recorded root → outputs that are views of it
+    for (const graph::Output& recorded : in_.outputs) ++sharers[entry(recorded.value).root];
+    for (const auto& [root, input] : input_of)
+      if (sharers.contains(root)) read_from(root, out_.inputs[static_cast<size_t>(input)]);
     for (const graph::Output& recorded : in_.outputs) {
       const ValueId root = entry(recorded.value).root;
       const auto index = static_cast<int32_t>(out_.outputs.size());
@@ -462,16 +515,18 @@ class Functionaliser {
         ValueId value = input;
         if (recorded.value != root) {
           value = read(recorded.value);
-          const TensorMeta& meta = in_.meta(recorded.value);
-          if (value == input)
-            value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
-          else if (out_.meta(value) != meta &&
-                   meta.dtype == out_.meta(input).dtype)  // new contents lie elsewhere
-            value =
-                emit(kAsStridedView, {ValueRef{input}, meta.sizes, meta.strides, meta.storage_offset}, meta);
+          if (value == input) value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
         }
         out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
         continue;
+      }
+      if (sharers[root] > 1 && !first_of_root.contains(root)) {
+        ValueId whole = entry(root).value;
+        const ValueId storage = storage_of(whole);
+        if (is_given(storage) || first_of_storage.contains(storage)) whole = clone(whole);
+        if (out_.meta(whole).strides != in_.meta(root).strides)
+          throw Unsupported("results share memory that is laid out otherwise");
+        read_from(root, whole);
       }
       if (const auto [it, is_first] = first_of_root.emplace(root, index); !is_first) {
         out_.outputs.push_back({read(recorded.value), OutputKind::OutputAlias, it->second});

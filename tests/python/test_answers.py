@@ -207,3 +207,49 @@ def test_signs_of_zeros(name, size):
     x = torch.zeros(size)
     expected, actual = ZEROS_OF_ONE_SIGN[name](x), oxyfuel.compile(ZEROS_OF_ONE_SIGN[name])(x)
     assert torch.equal(torch.signbit(expected), torch.signbit(actual)), (expected, actual)
+
+
+@program()
+def test_turning_a_number_around(compile):
+    f = compile(lambda x, dim: x.flip(dim))
+    return [outcome(f, torch.tensor(2.0), dim) for dim in (0, -1, 1, 3)], [outcome(f, torch.ones(2, 3), dim) for dim in (1, 2, -3)]
+
+
+@program()
+def test_limits_of_short_types(compile):
+    x = torch.tensor([float("inf"), -float("inf"), float("nan"), 1.0])
+    f, g = compile(lambda x: x.nan_to_num()), compile(lambda x: x.nan_to_num(posinf=3.0))
+    return [(f(x.to(dtype)), g(x.to(dtype))) for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)]
+
+
+@program()
+def test_hypotenuses_at_the_limits(compile):
+    numbers = torch.tensor([0.0, -0.0, 1.0, float("inf"), -float("inf"), float("nan"), 1e30])
+    return compile(torch.hypot)(numbers[:, None], numbers[None])
+
+
+@program()
+def test_probabilities_out_of_range(compile):
+    f = compile(lambda x: torch.nn.functional.binary_cross_entropy(x, torch.ones(2)))
+    return [outcome(f, torch.tensor(x)) for x in ([0.25, 0.5], [2.0, -1.0], [0.0, 1.0])]
+
+
+@program()
+def test_masks_of_tensors_in_another_order(compile):
+    x = torch.ones(4, 3)
+    f, g = compile(lambda x: F.dropout(x, 0.5)), compile(lambda x: torch.empty_like(x).bernoulli_(0.3))
+    return f(x), f(x.t()), g(x), g(x.t()), f(torch.ones(2, 3, 4).permute(2, 0, 1)), torch.rand(2)
+
+
+@program()
+def test_the_precision_of_products_is_guarded(compile):
+    f = compile(lambda x: (x + 1, torch.get_float32_matmul_precision()))
+    before = torch.get_float32_matmul_precision()
+    try:
+        answers = []
+        for precision in ("highest", "high", "medium", "highest"):
+            torch.set_float32_matmul_precision(precision)
+            answers.append(f(torch.ones(1)))
+        return answers
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,46 @@
+// Special methods of the program's classes, which C code would call while capturing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/varying_number.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+namespace {
+
+constexpr std::array kSpecials = {"__index__",  "__int__",    "__float__", "__str__",  "__repr__",
+                                  "__format__", "__hash__",   "__eq__",    "__ne__",   "__lt__",
+                                  "__gt__",     "__le__",     "__ge__",    "__iter__", "__len__",
+                                  "__bool__",   "__getitem__"};
+
+}  // namespace
+
+bool Evaluator::has_own_code(PyObject* object) {
+  if (guards::is_constant(object) || is_varying_number(object) || trace::is_trace_tensor(object))
+    return false;
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return has_own_code(slice->start) || has_own_code(slice->stop) || has_own_code(slice->step);
+  }
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (PyObject* item = PySequence_Fast_GET_ITEM(object, i); item != object && has_own_code(item))
+        return true;
+    return false;
+  }
+  if (!is_python_class(Py_TYPE(object)) || is_enum_member(object)) return false;
+  return std::ranges::any_of(kSpecials, [&](const char* name) { return has_python_special(object, name); });
+}
+
+void Evaluator::refuse_own_code(PyObject* object, std::string_view where) {
+  if (has_own_code(object))
+    stop(fmt::format("{} looks at an object of type {}, which has special methods of its own", where,
+                     Py_TYPE(object)->tp_name));
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,152 @@
+"""Results and arguments that share memory: views that are written, offsets, other types, elements that overlap."""
+
+import pytest
+import torch
+
+import oxyfuel
+from eager_comparison import outcome, program
+
+
+def written_row(x):
+    v = x * 1
+    w = v[1]
+    w.add_(1)
+    return v, w
+
+
+def written_rest(x):
+    a = torch.ones(3)
+    b = a[1:]
+    b.add_(1)
+    return b, a[:2], x
+
+
+def written_piece(x):
+    v = x * 1
+    w = v.unbind(0)[-1]
+    w[0] = 7.0
+    return v, w, w.view(-1), {"a": v.t()}
+
+
+def part_before_the_whole(x):
+    v = x.relu()
+    w = v.clone()
+    x.add_(1)
+    return w, v[:1], v.view(-1)
+
+
+def part_of_zeros(x):
+    r = torch.rand(2)
+    v = torch.zeros(2, 2)
+    w = v.clone()
+    x.add_(1)
+    return r, w, v[:1], v.view(-1)
+
+
+def as_another_type(x):
+    x.add_(1)
+    return x.view(torch.int32), x.view(torch.uint8)[..., 1:]
+
+
+def strided(x):
+    y = x.as_strided((2,), (1,), 1)
+    y.add_(10)
+    return y
+
+
+def strided_result(x):
+    return (x * 1).as_strided((2,), (1,), 1), (x + 0).as_strided((1,), (1,), 0)
+
+
+def out_of_bounds_after_a_write(x):
+    x.mul_(2)
+    return x.as_strided((50,), (1,))
+
+
+def overlapping(x):
+    y = x.as_strided((2, 2), (1, 1))
+    y[0].add_(1)
+    return x * 1
+
+
+PROGRAMS = [
+    written_row, written_rest, written_piece, part_before_the_whole, part_of_zeros, as_another_type, strided, strided_result,
+    out_of_bounds_after_a_write, overlapping,
+]
+ARGUMENTS = {
+    "whole": lambda: torch.arange(8.0).view(4, 2),
+    "rows from the second on": lambda: torch.arange(12.0).view(6, 2)[2:],
+    "columns": lambda: torch.arange(16.0).view(4, 4)[:, 1:3],
+    "transposed": lambda: torch.arange(8.0).view(2, 4).t(),
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+@pytest.mark.parametrize("function", PROGRAMS)
+@program()
+def test_results_and_what_is_left_of_the_argument(compile, function, argument):
+    f, x = compile(function), ARGUMENTS[argument]()
+    whole = x._base if x._base is not None else x
+    return [outcome(f, x) for _ in range(2)], whole, torch.rand(1)
+
+
+@program()
+def test_complex_views_of_a_written_argument(compile):
+    def as_complex(x):
+        x.add_(1)
+        return torch.view_as_complex(x)
+
+    def parts(z):
+        z.mul_(2)
+        return z.imag, z.real, torch.view_as_real(z)
+
+    x = torch.zeros(6, 2)
+    z = torch.view_as_complex(torch.arange(16.0).view(8, 2))
+    return compile(as_complex)(x[4:]), x, compile(parts)(z[3:5]), z
+
+
+@program()
+def test_arguments_whose_elements_share_memory(compile):
+    def write_both(z, x):
+        z.mul_(2)
+        x[0] = 4.0
+
+    def write_column(z, x):
+        z.fill_(3)
+        x[..., 0] = z[0]
+
+    f, g = compile(write_both), compile(write_column)
+    z, expanded, columns, windows = torch.ones(3), torch.ones(1).expand(3), torch.zeros(2, 1).expand(2, 2), torch.zeros(4).as_strided((3, 2), (1, 1))
+    h = compile(lambda x: (x[0].add_(1), x * 1)[1])
+    return f(z, expanded), g(z, columns), h(windows), z, expanded, columns, windows
+
+
+@program(grad=True)
+def test_detaching_in_place(compile):
+    @compile
+    def f(x, y):
+        y.detach_()
+        x.detach_()
+        return x + y
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2
+    return f(x, y), x.requires_grad, y.requires_grad, y.grad_fn is None, f(torch.ones(2), torch.ones(2))
+
+
+def test_forward_gradients_run_in_eager():
+    forward = torch.autograd.forward_ad
+    f = oxyfuel.compile(lambda x: x.sin())
+    x = torch.ones(2)
+    f(x)
+    with forward.dual_level():
+        tangent = forward.unpack_dual(f(forward.make_dual(x, torch.ones(2)))).tangent
+    torch.testing.assert_close(tangent, x.cos())
+
+
+@program()
+def test_a_class_of_tensors(compile):
+    class Named(torch.Tensor):
+        pass
+
+    f = compile(lambda x: x.as_subclass(Named) * 2)
+    return type(f(torch.ones(1))).__name__, type(f(torch.ones(1))) is Named
