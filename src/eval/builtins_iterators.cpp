@@ -112,6 +112,7 @@ constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombin
 
 Ref make_repeat(Evaluator& e, Arguments& a) {
   expect(e, a, "itertools.repeat", 1, 2);
+  if (a.positional.size() == 2) e.refuse_own_code(arg(a, 1), "itertools.repeat()");
   return e.call_real(well_known("itertools", "repeat"), a);
 }
 

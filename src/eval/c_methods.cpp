@@ -213,6 +213,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   }
   const bool external = is_external(self);
   if (guards::is_constant(self) || is_value_object(self)) {
+    if (PySlice_Check(self)) refuse_own_code(self, name);
     Arguments shown;
     for (Ref& value : arguments.positional) {
       if (name == "join") {

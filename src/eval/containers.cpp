@@ -122,6 +122,7 @@ bool Evaluator::truth(PyObject* object, bool* error) {
 
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
+    refuse_own_code(key, "indexing");
     Ref index = plain(key, "indexing");
     return torch_result(*this, "operator", "getitem", {object, index.get()},
                         [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });

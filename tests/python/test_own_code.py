@@ -1,0 +1,238 @@
+"""Special methods of the program's classes run when eager runs them, also where C code calls them."""
+
+import bisect
+import itertools
+import operator
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from eager_comparison import outcome, program
+
+X = torch.ones(2)
+
+
+
+class Noting:
+    """Notes each call of a special method."""
+
+    def __init__(self, log, value):
+        self.log, self.value = log, value
+
+    def __note(self, name, result):
+        self.log.append(name)
+        return result
+
+    def __str__(self):
+        return self.__note("str", f"<{self.value}>")
+
+    def __int__(self):
+        return self.__note("int", self.value)
+
+    def __float__(self):
+        return self.__note("float", float(self.value))
+
+    def __index__(self):
+        return self.__note("index", self.value)
+
+    def __lt__(self, other):
+        return self.__note("lt", self.value < getattr(other, "value", other))
+
+    def __eq__(self, other):
+        return self.__note("eq", self.value == getattr(other, "value", other))
+
+    __hash__ = object.__hash__
+
+
+USES = {
+    "percent": lambda a, b: "%s" % a,
+    "percent of a tuple": lambda a, b: "%s %d %f" % (a, b, a),
+    "percent of a list": lambda a, b: "%s" % [1, 2],
+    "sort": lambda a, b: [b, a].sort(),
+    "sorted": lambda a, b: sorted([b, a])[0].value,
+    "index": lambda a, b: [3, 1, a].index(2),
+    "count": lambda a, b: (a, b, 1).count(1),
+    "remove": lambda a, b: [a, b].remove(b),
+    "item": lambda a, b: [1, 2, 3][a],
+    "item of a tuple": lambda a, b: (1, 2, 3)[a],
+    "character": lambda a, b: "abc"[a],
+    "slice": lambda a, b: [1, 2, 3, 4][a:b],
+    "insert": lambda a, b: [1, 2].insert(a, 5),
+    "pop": lambda a, b: [1, 2].pop(a),
+    "rows of a tensor": lambda a, b: torch.arange(4)[a:],
+    "indices": lambda a, b: slice(a, b).indices(5),
+    "repeat": lambda a, b: list(itertools.repeat(1, b)),
+    "range": lambda a, b: list(range(a, b)),
+    "membership of values": lambda a, b: 2 in {1: a, 2: b}.values(),
+    "operator": lambda a, b: operator.index(a),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@program()
+def test_special_methods_are_called_at_every_call(compile, use):
+    @compile
+    def f(x, log, a, b):
+        return x + 1, USES[use](Noting(log, a), Noting(log, b))
+
+    log = []
+    return [outcome(f, X, log, a, b) for a, b in ((1, 2), (1, 2), (0, 1), (1, 2))], log
+
+
+@program()
+def test_an_object_that_takes_its_turn_in_an_addition(compile):
+    class Items:
+        def __init__(self, log):
+            self.log = log
+
+        def __iter__(self):
+            self.log.append("iter")
+            return iter([1, 2])
+
+    @compile
+    def f(x, log):
+        items = [0]
+        items += Items(log)
+        return x + len(items), items
+
+    log = []
+    return [f(X, log) for _ in range(3)], log
+
+
+@program()
+def test_the_derived_class_compares_first(compile):
+    class Base:
+        def __lt__(self, other):
+            return "lt"
+
+        def __eq__(self, other):
+            return "eq"
+
+    class Derived(Base):
+        def __gt__(self, other):
+            return "derived gt"
+
+        def __eq__(self, other):
+            return "derived eq"
+
+    f = compile(lambda x: (Base() < Derived(), Base() == Derived(), Derived() == Base(), Derived() < Base(), x + 1))
+    return f(X), f(X)
+
+
+class Restarting:
+    def __iter__(self):
+        self.taken = 0
+        return self
+
+    def __next__(self):
+        self.taken += 1
+        if self.taken > 3:
+            raise StopIteration
+        return self.taken
+
+
+ITERATIONS = {
+    "zip": lambda: zip(Restarting(), "abcd"),
+    "map": lambda: map(lambda a: a + 1, Restarting()),
+    "filter": lambda: filter(None, Restarting()),
+    "enumerate": lambda: enumerate(Restarting()),
+    "islice": lambda: itertools.islice(Restarting(), 2),
+    "zip_longest": lambda: itertools.zip_longest(Restarting(), "ab"),
+    "accumulate": lambda: itertools.accumulate(Restarting()),
+    "pairwise": lambda: itertools.pairwise(Restarting()),
+    "compress": lambda: itertools.compress("abcd", Restarting()),
+    "starmap": lambda: itertools.starmap(pow, zip(Restarting(), Restarting())),
+    "chain": lambda: itertools.chain(Restarting(), Restarting()),
+    "takewhile": lambda: itertools.takewhile(lambda a: a < 3, Restarting()),
+}
+
+
+@pytest.mark.parametrize("name", ITERATIONS)
+@program()
+def test_iterators_are_asked_for_once(compile, name):
+    f = compile(lambda x: (x + 1, list(ITERATIONS[name]())))
+    return f(X), f(X)
+
+
+@program()
+def test_what_an_iterator_returns_at_its_end(compile):
+    def numbers():
+        yield 1
+        return 5
+
+    class Ending:
+        def __next__(self):
+            raise StopIteration(7)
+
+    @compile
+    def f(x):
+        values = []
+        generator = numbers()
+        for iterator in (generator, generator, generator, Ending(), iter([])):
+            try:
+                values.append(next(iterator))
+            except StopIteration as end:
+                values.append((end.value, end.args))
+        return x + 1, values, next(Ending(), "none"), next(generator, "none")
+
+    return f(X), f(X)
+
+
+@program()
+def test_functions_of_c_that_write(compile):
+    kept = []
+
+    @compile
+    def f(x):
+        fresh = [5]
+        print(end="")
+        bisect.insort(fresh, 2)
+        bisect.insort(kept, 2)
+        operator.iconcat(kept, [1])
+        operator.call(kept.append, 3)
+        return x + bisect.bisect(fresh, 3), fresh, list(kept)
+
+    return f(X), f(X), kept
+
+
+@program()
+def test_a_bound_method_of_c_waits_under_a_break(compile):
+    pattern = re.compile("1")
+
+    @compile
+    def f(x):
+        replace = pattern.sub
+        print(end="")
+        return x + 1, pattern.sub("z", str(x)), replace("y", "a1"), "-".join(map(str, pattern.split("a1b")))
+
+    return f(X), f(X)
+
+
+THREADS = """
+import sys, threading, torch, oxyfuel
+sys.setswitchinterval(1e-6)
+
+def part():
+    print(end="")
+
+def f(x):
+    part()
+    y = x + 1
+    part()
+    return y
+
+compiled = oxyfuel.compile(f, backend="eager")
+threads = [threading.Thread(target=lambda: compiled(torch.ones(1))) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_first_calls_of_many_threads():
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", THREADS], check=True, timeout=120)
