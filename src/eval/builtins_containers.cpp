@@ -26,6 +26,7 @@ Ref make_tuple(Evaluator& e, Arguments& a) {
 Ref hashed(Evaluator& e, const Arguments& a, const char* name, PyObject* (*make)(PyObject*)) {
   expect(e, a, name, 0, 1);
   if (a.positional.empty()) return Ref::steal(make(nullptr));
+  e.refuse_own_iteration(arg(a, 0));
   Ref list = e.drain(arg(a, 0));
   if (!list) return {};
   e.require_plain_hashes(list.get());
@@ -45,6 +46,7 @@ Ref make_dict(Evaluator& e, Arguments& a) {
   expect(e, a, "dict", 0, 1, true);
   Ref dict = Ref::steal(PyDict_New());
   if (!a.positional.empty()) {
+    e.refuse_own_iteration(arg(a, 0));
     Ref source = e.materialize(arg(a, 0));
     if (PyDict_Check(source.get()) && !e.has_python_special(source.get(), "keys")) {
       if (PyDict_Update(dict.get(), source.get()) < 0) return {};
@@ -80,22 +82,16 @@ Ref make_deque(Evaluator& e, Arguments& a) {
 
 Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
   Ref key = keyword(a, "key"), fallback = keyword(a, "default");
-  Ref items;
-  if (a.positional.size() == 1) {
-    items = e.drain(arg(a, 0));
-  } else {
-    items = Ref::steal(PyList_New(0));
-    for (const Ref& value : a.positional) PyList_Append(items.get(), value.get());
+  Ref items = a.positional.size() == 1 ? a.positional[0] : Ref::steal(PyTuple_New(0));
+  for (const Ref& value : a.positional) {
+    if (a.positional.size() == 1) break;
+    items = Ref::steal(PySequence_Concat(items.get(), Ref::steal(PyTuple_Pack(1, value.get())).get()));
   }
-  if (!items) return {};
-  if (PyList_GET_SIZE(items.get()) == 0) {
-    if (fallback) return fallback;
-    PyErr_Format(PyExc_ValueError, "%s() arg is an empty sequence", maximum ? "max" : "min");
-    return {};
-  }
+  const Ref iterator = e.get_iterator(items.get());
+  if (!iterator) return {};
   Ref best, best_key;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    Ref item = Ref::borrow(PyList_GET_ITEM(items.get(), i));
+  bool failed = false;
+  while (Ref item = e.iterate(iterator.get(), &failed)) {
     Ref item_key = key && key != Py_None ? e.call_positional(key.get(), {item}) : item;
     if (!item_key) return {};
     if (best) {
@@ -109,7 +105,10 @@ Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
     best = std::move(item);
     best_key = std::move(item_key);
   }
-  return best;
+  if (failed || best) return failed ? Ref() : best;
+  if (fallback) return fallback;
+  PyErr_Format(PyExc_ValueError, "%s() arg is an empty sequence", maximum ? "max" : "min");
+  return {};
 }
 
 Ref minimum(Evaluator& e, Arguments& a) {

@@ -23,8 +23,12 @@ Ref length(Evaluator& e, Arguments& a) {
       const Py_ssize_t size = PyObject_Size(object);
       return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
     });
-  if (e.has_python_special(object, "__len__"))
-    return e.call_positional(e.special_method(object, "__len__").get(), {});
+  if (e.has_python_special(object, "__len__")) {
+    Ref result = e.call_positional(e.special_method(object, "__len__").get(), {});
+    if (result && !PyLong_CheckExact(result.get()) && !is_varying_number(result.get()))
+      e.stop("__len__() returns what is no int");
+    return result;
+  }
   if (e.is_external(object)) {
     if (!is_container(object))
       e.stop(fmt::format("the length of an object of type {}", Py_TYPE(object)->tp_name));

@@ -71,6 +71,19 @@ constexpr std::array<std::string_view, 33> kMutators = {"append",
 constexpr std::array<std::string_view, 5> kReadsDict = {"keys", "values", "items", "__iter__",
                                                         "__reversed__"};
 
+// Whether the fields of a text for str.format() are "{}" and "{0}" alone: the text of the argument, as it is.
+bool has_plain_fields(PyObject* text) {
+  const char* utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!utf8) return false;
+  for (const char* c = utf8; *c != 0; ++c) {
+    if (*c != '{') continue;
+    if (*++c == '{') continue;
+    while (*c >= '0' && *c <= '9') ++c;
+    if (*c != '}') return false;
+  }
+  return true;
+}
+
 // Methods that only look at the items of their arguments: those may be external containers or generators.
 constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "update",
@@ -220,6 +233,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         shown.positional.push_back(drain(value.get()));
         if (!shown.positional.back()) return {};
       } else if (name == "format" && !guards::is_constant(value.get())) {
+        if (!has_plain_fields(self)) stop("formats an object in another way than as text");
         shown.positional.push_back(to_text(value.get(), false));
         if (!shown.positional.back()) return {};
       } else {
@@ -315,6 +329,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     for (Ref& value : arguments.positional) {
       if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
       if (has_factory && &value == &arguments.positional.front()) continue;
+      refuse_own_iteration(value.get());
       const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
       if (mapping && (name == "update" || name == "__init__"))
         value = call_positional(reinterpret_cast<PyObject*>(&PyDict_Type), {value});

@@ -1,11 +1,7 @@
-// Calls of functools.lru_cache. The wrapped function is evaluated, the cache is neither asked nor filled: the
-// result has to be what the cache would give, and nobody may be able to tell that the function ran again.
-#include <fmt/format.h>
-
+// Calls of functools.lru_cache: made while capturing, as the cache gives later calls the same object. What
+// the function does besides it does once, in eager too.
 #include "eval/evaluator.h"
 #include "eval/objects.h"
-#include "eval/varying_number.h"
-#include "guards/constants.h"
 
 namespace oxy::eval {
 
@@ -30,17 +26,6 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
   return true;
 }
 
-// The same result again and again is told from equal ones only by who changes it.
-bool may_change(Evaluator& evaluator, PyObject* result) {
-  if (PyTuple_CheckExact(result)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
-      if (may_change(evaluator, PyTuple_GET_ITEM(result, i))) return true;
-    return false;
-  }
-  return !guards::is_constant(result) && !is_varying_number(result) && !trace::is_trace_tensor(result) &&
-         !is_identity_object(result) && !evaluator.is_external(result);
-}
-
 }  // namespace
 
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
@@ -52,14 +37,7 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
     if (!is_hashable(*this, value.get())) return {};
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
-  Ref wrapped = generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
-  if (!wrapped) return {};
-  const RecordedAs cached(*this, "a cached function");
-  Ref result = call(wrapped.get(), std::move(arguments));
-  if (result && may_change(*this, result.get()))
-    stop(fmt::format("a cached function returns an object of type {}, which may be changed",
-                     Py_TYPE(result.get())->tp_name));
-  return result;
+  return call_for_constant(callable, arguments);
 }
 
 }  // namespace oxy::eval

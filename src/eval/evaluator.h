@@ -173,6 +173,8 @@ class Evaluator {
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
   void refuse_own_code(PyObject* object, std::string_view where);
   bool has_own_code(PyObject* object);
+  // Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
+  void refuse_own_iteration(PyObject* container);
   // C code is to hash the items of a list: stops if one hashes_itself(), makes constants of varying numbers.
   void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
@@ -266,8 +268,6 @@ class Evaluator {
           effects_closed_by_(evaluator.effects_closed_by_) {
       if (!effects_closed_by_) evaluator.effects_closed_by_ = closes_effects;
     }
-    RecordedAs(Evaluator& evaluator, const char* closes_effects)
-        : RecordedAs(evaluator, evaluator.checkpoint_, closes_effects) {}
     ~RecordedAs() {
       evaluator_.checkpoint_ = checkpoint_;
       evaluator_.effects_closed_by_ = effects_closed_by_;

@@ -37,6 +37,12 @@ bool Evaluator::has_own_code(PyObject* object) {
   return std::ranges::any_of(kSpecials, [&](const char* name) { return has_python_special(object, name); });
 }
 
+void Evaluator::refuse_own_iteration(PyObject* container) {
+  if ((PyDict_Check(container) || PyAnySet_Check(container)) && has_python_special(container, "__iter__"))
+    stop(fmt::format("takes all of an object of type {}, which iterates in its own way",
+                     Py_TYPE(container)->tp_name));
+}
+
 void Evaluator::refuse_own_code(PyObject* object, std::string_view where) {
   if (has_own_code(object))
     stop(fmt::format("{} looks at an object of type {}, which has special methods of its own", where,

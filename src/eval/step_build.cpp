@@ -147,6 +147,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::DictUpdate:
     case Op::DictMerge: {
       Ref mapping = pop(frame);
+      refuse_own_iteration(mapping.get());
       Ref copy = materialize(mapping.get());
       if (!PyDict_Check(copy.get())) {
         if (!has_python_special(copy.get(), "keys")) stop("unpacks an object that is not a dict with **");

@@ -2,11 +2,15 @@
 // thread.
 #include "trace/dispatch.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <fmt/format.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -256,6 +260,26 @@ void lift(Session& session, const OperatorInfo& info, Stack* stack) {
   stack->back() = session.constant(tensor);
 }
 
+constexpr std::array<std::string_view, 6> kUninitialised = {
+    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
+    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
+
+// What torch.use_deterministic_algorithms() puts into memory that nothing has been written to
+// (torch.utils.deterministic.fill_uninitialized_memory): NaN, or the largest integer.
+void fill_if_deterministic(const at::Tensor& tensor) {
+  auto& context = at::globalContext();
+  if (!context.deterministicAlgorithms() || !context.deterministicFillUninitializedMemory()) return;
+  const at::ScalarType type = tensor.scalar_type();
+  if (at::isFloatingType(type) || at::isComplexType(type))
+    tensor.fill_(std::numeric_limits<double>::quiet_NaN());
+  else if (type == at::kBool)
+    tensor.fill_(true);
+  else if (type == at::kByte || type == at::kChar || type == at::kShort || type == at::kInt ||
+           type == at::kLong)
+    tensor.fill_(
+        static_cast<int64_t>((uint64_t{1} << (8 * tensor.itemsize() - (type == at::kByte ? 0 : 1))) - 1));
+}
+
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
   switch (info.treatment) {
@@ -268,7 +292,10 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
         const bool writes = call[5].toBool() && call[3].isTensor() && call[3].toTensor().defined();
         if (writes) return record(session, operator_info(*info.replacement), stack);
       }
-      return record(session, simplify(session, info, stack), stack);
+      record(session, simplify(session, info, stack), stack);
+      if (std::ranges::find(kUninitialised, name) != kUninitialised.end())
+        fill_if_deterministic(stack->back().toTensor());
+      return;
     }
     case Treatment::Rename:
       return record(session, operator_info(*info.replacement), stack);

@@ -23,9 +23,6 @@ ADDRESS = re.compile(r"0x[0-9a-f]*")
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), torch.dtype, torch.device, torch.Size, range)
 
 
-gc.freeze()  # collecting after each call then looks at the program's objects alone
-
-
 class Timeout(BaseException):
     pass
 
@@ -196,6 +193,7 @@ def check(program, backend=None, seconds=20, on_compiled=lambda: None):
     filename = f"<program {program.seed}>"
     previous = signal.signal(signal.SIGALRM, on_alarm)
     signal.alarm(2)
+    gc.freeze()  # run() collects after each call: the program's objects alone
     try:
         try:
             expected = run(program, lambda target: target, filename)
@@ -218,3 +216,4 @@ def check(program, backend=None, seconds=20, on_compiled=lambda: None):
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
         torch.set_grad_enabled(True)
+        gc.unfreeze()

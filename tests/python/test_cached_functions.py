@@ -113,8 +113,33 @@ def test_objects_that_hash_themselves(compile):
 
 def test_the_reason_of_a_break_is_given():
     @functools.lru_cache
-    def collected(n):
-        return [n]
+    def total(tensor):
+        return tensor.sum()
 
-    report = oxyfuel.explain(lambda x: x + sum(collected(2)))(X)
-    assert "a cached function returns an object of type list, which may be changed" in str(report)
+    report = oxyfuel.explain(lambda x: x + total(x))(X)
+    assert "gives a tensor to a cached function" in str(report)
+
+
+@program(whole=True)
+def test_a_cached_method_of_a_module(compile):
+    class Layers(torch.nn.Module):
+        calls = 0
+
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(3, 3), torch.nn.ReLU()
+
+        @functools.lru_cache
+        def parts(self, kind):
+            Layers.calls += 1
+            return [part for part in self.children() if isinstance(part, kind)]
+
+        def forward(self, x):
+            for part in self.parts(torch.nn.Linear):
+                x = part(x)
+            return x * len(self.parts(torch.nn.ReLU))
+
+    torch.manual_seed(0)
+    model = Layers()
+    f = compile(model)
+    return f(X), f(X), Layers.calls

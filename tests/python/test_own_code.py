@@ -236,3 +236,68 @@ for thread in threads:
 def test_first_calls_of_many_threads():
     for _ in range(3):
         subprocess.run([sys.executable, "-c", THREADS], check=True, timeout=120)
+
+
+class Reordered(dict):
+    def keys(self):
+        return ["k"]
+
+    def __getitem__(self, key):
+        return 7
+
+    def __iter__(self):
+        return iter("z")
+
+
+class Other(set):
+    def __iter__(self):
+        return iter([9])
+
+
+@program()
+def test_containers_that_iterate_in_their_own_way(compile):
+    @compile
+    def f(x):
+        d, s = Reordered(q=1), Other([1])
+        return x + 1, {**d}, dict(d), (lambda **k: k)(**d), {1, 2}.union(s), frozenset(s), set(s), {5: 1} | d, list(s), list(d)
+
+    return f(X), f(X)
+
+
+@program()
+def test_fields_of_texts(compile):
+    f = compile(lambda x, a: (x + 1, "{!r}".format(a), "{0[0]}".format(a), "{}|{{}}|{0}".replace("{}|", "{0}|").format(a)))
+    return [outcome(f, X, a) for a in ([5], (7, 8), Exception("a"), "text", {0: 1})]
+
+
+@program()
+def test_keys_are_asked_for_in_turn(compile):
+    log = []
+
+    def numbers():
+        for i in (3, 1, 2):
+            log.append(("item", i))
+            yield i
+
+    def key(i):
+        log.append(("key", i))
+        return -i
+
+    @compile
+    def f(x):
+        return x + max(numbers(), key=key), min(numbers(), key=key), max([], default=4), min(4, 2, 3, key=key)
+
+    return f(X), f(X), log
+
+
+@program()
+def test_lengths_that_are_no_numbers(compile):
+    class Sized:
+        def __init__(self, size):
+            self.size = size
+
+        def __len__(self):
+            return self.size
+
+    f = compile(lambda x, sized: x + len(sized))
+    return [outcome(f, X, Sized(size)) for size in (2, 2.0, "a", None, NotImplemented, True, -1)]
