@@ -108,9 +108,8 @@ void moments(LoweringContext& context, const Node& node, int variance_output, in
   Tensor x = context.operand(node, 0);
   std::vector<int64_t> reduced = dims(node, 1, x.rank());
   double correction = is_none(node, 2) ? 1 : real(node, 2);
+  DType type = compute_dtype(x.dtype);
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
-  // As eager: squares of float32 numbers may be too large or too small for float32.
-  const DType type = DType::Float64;
   std::vector<Tensor> result = context.reduce(ReductionKind::Welford, x, reduced, flag(node, 3), type);
   Expr count = count_of(x, reduced);
   finish(context, node, static_cast<size_t>(variance_output), result[1],
