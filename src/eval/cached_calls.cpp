@@ -1,7 +1,11 @@
 // Calls of functools.lru_cache: made while capturing, as the cache gives later calls the same object. What
 // the function does besides it does once, in eager too.
+#include <algorithm>
+
 #include "eval/evaluator.h"
 #include "eval/objects.h"
+#include "eval/varying_number.h"
+#include "guards/constants.h"
 
 namespace oxy::eval {
 
@@ -26,6 +30,17 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
   return true;
 }
 
+// The same result again and again is told from equal ones only by who changes it.
+bool may_change(Evaluator& evaluator, PyObject* result) {
+  if (PyTuple_CheckExact(result)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
+      if (may_change(evaluator, PyTuple_GET_ITEM(result, i))) return true;
+    return false;
+  }
+  return !guards::is_constant(result) && !is_varying_number(result) && !is_identity_object(result) &&
+         !evaluator.is_external(result);
+}
+
 }  // namespace
 
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
@@ -37,7 +52,21 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
     if (!is_hashable(*this, value.get())) return {};
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
-  return call_for_constant(callable, arguments);
+  const auto may_be_written = [&](const Ref& value) {
+    return is_external(value.get()) && !is_identity_object(value.get()) && !guards::is_constant(value.get());
+  };
+  const bool sees_writes = has_written() && (std::ranges::any_of(arguments.positional, may_be_written) ||
+                                             std::ranges::any_of(arguments.keywords, may_be_written,
+                                                                 [](const auto& k) { return k.second; }));
+  if (!sees_writes) return call_for_constant(callable, arguments);
+  // The real function would not see what the region has written: it is evaluated, if nobody can tell.
+  Ref wrapped = generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
+  if (!wrapped) return {};
+  const RecordedAs cached(*this, checkpoint_, "a cached function");
+  Ref result = call(wrapped.get(), std::move(arguments));
+  if (result && may_change(*this, result.get()))
+    stop("a cached function returns what may be changed, after the region has written to what it may read");
+  return result;
 }
 
 }  // namespace oxy::eval

@@ -143,3 +143,29 @@ def test_a_cached_method_of_a_module(compile):
     model = Layers()
     f = compile(model)
     return f(X), f(X), Layers.calls
+
+
+@program(whole=True)
+def test_a_cached_method_after_a_write(compile):
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.runs, self.scale = torch.nn.Linear(3, 3), 0, 2
+
+        @functools.lru_cache
+        def layers(self, kind):
+            return tuple(part for part in self.children() if isinstance(part, kind))
+
+        @functools.lru_cache
+        def scaled(self, number):
+            return self.scale * number
+
+        def forward(self, x):
+            self.runs += 1
+            self.scale = 2
+            return self.layers(torch.nn.Linear)[0](x) * self.scaled(3)
+
+    torch.manual_seed(0)
+    model = Counting()
+    f = compile(model)
+    return f(X), f(X), model.runs
