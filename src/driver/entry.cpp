@@ -45,17 +45,18 @@ const void* memory_of(const at::Tensor& tensor) {
 }
 
 // The graph inputs that matches() found, for the time of a call: the Python objects are kept alive and the
-// tensors borrowed from them, unless the GIL is released meanwhile. Another owner of a tensor that Python
-// alone owns costs it a change of hands each way, some 100 ns, and needs the GIL. Made and dropped with the
-// GIL.
+// tensors borrowed from them, but for those that are read while the GIL is released. Another owner of a
+// tensor that Python alone owns costs it a change of hands each way, some 100 ns, and needs the GIL. Made and
+// dropped with the GIL.
 class CallInputs {
  public:
-  CallInputs(const eval::Capture& capture, bool owns) {
+  // `owns`: by input; empty: none.
+  CallInputs(const eval::Capture& capture, const std::vector<bool>& owns) {
     tensors_.reserve(capture.inputs.size());
     objects_.reserve(capture.inputs.size());
-    for (const guards::SourceId source : capture.inputs) {
-      PyObject* const value = capture.guards.value(source);
-      if (owns || !THPVariable_Check(value)) {
+    for (size_t i = 0; i < capture.inputs.size(); ++i) {
+      PyObject* const value = capture.guards.value(capture.inputs[i]);
+      if ((!owns.empty() && owns[i]) || !THPVariable_Check(value)) {
         tensors_.push_back(input_tensor(value));
         objects_.push_back(nullptr);
       } else {
@@ -119,6 +120,8 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   }
   const int64_t kernels = metrics().kernels, extern_calls = metrics().extern_calls;
   graph_ = compile(std::move(capture_->recording), weights, options, name);
+  if (graph_->is_long())
+    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
   kernels_ = metrics().kernels - kernels;
   extern_calls_ = metrics().extern_calls - extern_calls;
 }
@@ -162,7 +165,7 @@ bool Entry::writes_shared_memory() const {
 }
 
 bool Entry::valid() {
-  return !graph_ || graph_->valid(CallInputs(*capture_, /*owns=*/false).get());
+  return !graph_ || graph_->valid(CallInputs(*capture_, {}).get());
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
@@ -182,7 +185,7 @@ guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalSta
 std::optional<std::vector<Ref>> Entry::run() {
   ++runs;
   const bool is_long = graph_ && graph_->is_long();
-  const CallInputs tensors_in(*capture_, /*owns=*/is_long);
+  const CallInputs tensors_in(*capture_, owned_);
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals)

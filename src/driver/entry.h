@@ -56,6 +56,7 @@ class Entry {
   GlobalState state_;
   std::string name_;
   int64_t operators_ = 0, kernels_ = 0, extern_calls_ = 0;
+  std::vector<bool> owned_;               // graph inputs that a run without the GIL reads; empty: none
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
 };

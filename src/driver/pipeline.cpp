@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <unordered_set>
 
 #include <algorithm>
 
@@ -19,6 +20,7 @@
 #include "driver/metrics.h"
 #include "jit/jit.h"
 #include "loop/lowering.h"
+#include "plan/step_buffers.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 #include "sched/schedule.h"
@@ -65,7 +67,18 @@ class NativeGraph : public CompiledGraph {
       : executable_(std::move(executable)), inputs_(std::move(inputs)), weights_(std::move(weights)) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
+    const plan::Plan& plan = executable_->plan();
+    const auto read = [&](plan::BufferId id) {
+      if (id == plan::kNoBuffer) return;
+      const plan::Buffer& buffer = plan.buffers[static_cast<size_t>(id)];
+      if (buffer.storage == plan::Storage::Input) read_.insert(inputs_.at(static_cast<size_t>(buffer.slot)));
+    };
+    for (const plan::Step& step : plan.steps) plan::for_each_buffer(step, read);
+    for (const plan::Output& output : plan.outputs)
+      if (output.kind == graph::OutputKind::Value) read(output.view.buffer);
   }
+
+  bool reads(size_t input) const override { return read_.contains(static_cast<int32_t>(input)); }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs);
@@ -103,6 +116,7 @@ class NativeGraph : public CompiledGraph {
   std::unique_ptr<runtime::Executable> executable_;
   std::vector<int32_t> inputs_;
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;
+  std::unordered_set<int32_t> read_;  // captured inputs whose elements a step or an output reads
   bool takes_all_ = true;
 };
 

@@ -39,6 +39,8 @@ class CompiledGraph {
   virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) { return run(inputs); }
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
   virtual bool is_long() const = 0;
+  // False if the elements of input i make no difference.
+  virtual bool reads(size_t /*i*/) const { return true; }
   // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
   virtual bool valid(std::span<const at::Tensor> inputs) = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "plan/step_buffers.h"
 #include "runtime/convert.h"
 
 namespace oxy::runtime {
@@ -102,28 +103,12 @@ class Preparation {
     result_.arena_bytes = plan_.arena_bytes.constant();
   }
 
-  template <class Fn>
-  static void for_each_buffer(const plan::Step& step, Fn fn) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step))
-      for (const plan::BufferId id : launch->buffers) fn(id);
-    if (const auto* call = std::get_if<plan::Call>(&step)) {
-      for (const plan::CallArgument& argument : call->args) {
-        if (const auto* view = std::get_if<plan::View>(&argument)) fn(view->buffer);
-        if (const auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&argument))
-          for (const auto& view : *views)
-            if (view) fn(view->buffer);
-      }
-      for (const plan::BufferId id : call->outputs)
-        if (id != plan::kNoBuffer) fn(id);
-    }
-  }
-
   // Outputs and temporaries begin to live at the first step that touches them, inputs end after the last one.
   void find_lives() {
     const size_t count = plan_.buffers.size();
     std::vector<int64_t> first(count, -1), last(count, -1);
     for (size_t n = 0; n < plan_.steps.size(); ++n) {
-      for_each_buffer(plan_.steps[n], [&](plan::BufferId id) {
+      plan::for_each_buffer(plan_.steps[n], [&](plan::BufferId id) {
         const auto index = static_cast<size_t>(id);
         if (first[index] < 0) first[index] = static_cast<int64_t>(n);
         last[index] = static_cast<int64_t>(n);

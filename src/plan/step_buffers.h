@@ -1,0 +1,25 @@
+// The buffers that a step of a plan reads or writes.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace oxy::plan {
+
+// Calls fn(BufferId) for each, one that is named twice twice.
+template <class Fn>
+void for_each_buffer(const Step& step, Fn fn) {
+  if (const auto* launch = std::get_if<Launch>(&step))
+    for (const BufferId id : launch->buffers) fn(id);
+  if (const auto* call = std::get_if<Call>(&step)) {
+    for (const CallArgument& argument : call->args) {
+      if (const auto* view = std::get_if<View>(&argument)) fn(view->buffer);
+      if (const auto* views = std::get_if<std::vector<std::optional<View>>>(&argument))
+        for (const auto& view : *views)
+          if (view) fn(view->buffer);
+    }
+    for (const BufferId id : call->outputs)
+      if (id != kNoBuffer) fn(id);
+  }
+}
+
+}  // namespace oxy::plan
