@@ -40,12 +40,12 @@ enum class EffectKind : uint8_t {
   Clear,            // of a dict, set or deque
   Slice,            // of a list: its items from `begin` to `end` are replaced by `items`
   Extend,           // of a list or deque: `items` behind the others
-  Window,   // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
-            // behind the others, `front` before them
+  Window,    // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
+             // behind the others, `front` before them
   SetPlace,  // of a deque: the item at `begin` becomes the one of `items`; iterators do not see a change
-  Touch,    // of a deque: it stays as it is, but iterators see that it was changed
-  Add,      // to a set: `key`
-  Discard,  // from a set that may lack `key`
+  Touch,     // of a deque: it stays as it is, but iterators see that it was changed
+  Add,       // to a set: `key`
+  Discard,   // from a set that may lack `key`
 };
 
 // What a segment did to an object that existed before it: done to the object itself once the segment has run.

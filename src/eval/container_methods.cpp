@@ -97,8 +97,7 @@ std::optional<Ref> Evaluator::change_list(PyObject* self, std::string_view name,
   require_open_effects();
   Shadow* s = shadow_of(self);
   // (To a deque that is full, other items give way.)
-  const bool added_last =
-      PyList_Check(self) && s && !s->whole && s->copy && PyObject_Size(s->copy.get()) > 0;
+  const bool added_last = PyList_Check(self) && s && !s->whole && s->copy && PyObject_Size(s->copy.get()) > 0;
   if (!(name == "pop" && count == 0 && added_last)) {
     s = &known_length(self);
     if (name == "remove" || name == "sort") materialize(self);

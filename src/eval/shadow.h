@@ -25,7 +25,7 @@ struct Shadow {
   bool whole = false;    // `copy` holds all
   bool read = false;     // of a list or deque: all that its copy held at the start was read
   bool iterated = false;
-  cpy::Ref copy;  // of a list or deque that is not `whole`: what was put behind the rest
+  cpy::Ref copy;     // of a list or deque that is not `whole`: what was put behind the rest
   cpy::Ref witness;  // of a deque: an iterator over `copy` as it was when it became `whole`
   // The evaluator's items at the start, of a dict keys and values by turns. Only if `whole` and not emptied.
   std::vector<cpy::Ref> before;

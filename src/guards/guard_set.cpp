@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "cpy/finalizer.h"
 #include "cpy/dict.h"
+#include "cpy/finalizer.h"
 #include "cpy/set.h"
 #include "cpy/type.h"
 #include "guards/constants.h"
