@@ -34,12 +34,13 @@ GlobalState GlobalState::current() {
   flag(context.benchmarkCuDNN());
   flag(context.deterministicCuDNN());
   flag(context.deterministicAlgorithmsWarnOnly());
-  flag(context.float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
-  flag(context.float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
   flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
        at::impl::TorchFunctionDisabledState::ENABLED);
   state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
   state.autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  // The one question about it that never throws, however the program set it.
+  state.product_precision =
+      static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
   state.threads = at::get_num_threads();
   state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
   state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
@@ -66,13 +67,12 @@ std::string GlobalState::difference(const GlobalState& other) const {
                                            "benchmarks of cuDNN",
                                            "deterministic cuDNN",
                                            "warnings of deterministic algorithms",
-                                           "the precision of float32 matrix products",
-                                           "the precision of float32 matrix products",
                                            "__torch_function__"};
   for (unsigned i = 0; i < std::size(kFlags); ++i)
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
   if (default_dtype != other.default_dtype) return "the default dtype";
   if (autocast_dtype != other.autocast_dtype) return "the autocast dtype";
+  if (product_precision != other.product_precision) return "the precision of float32 matrix products";
   if (threads != other.threads) return "the number of threads";
   if (!(*this == other)) return "the stack of torch modes";
   return "";

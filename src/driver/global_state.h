@@ -10,6 +10,7 @@ struct GlobalState {
   uint64_t flags = 0;  // grad mode, inference mode, autocast, determinism, backend switches
   int32_t default_dtype = 0;
   int32_t autocast_dtype = 0;
+  int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
   int32_t torch_function_modes = 0;
   int32_t dispatch_modes = 0;

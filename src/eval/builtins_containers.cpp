@@ -82,11 +82,10 @@ Ref make_deque(Evaluator& e, Arguments& a) {
 
 Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
   Ref key = keyword(a, "key"), fallback = keyword(a, "default");
-  Ref items = a.positional.size() == 1 ? a.positional[0] : Ref::steal(PyTuple_New(0));
-  for (const Ref& value : a.positional) {
-    if (a.positional.size() == 1) break;
-    items = Ref::steal(PySequence_Concat(items.get(), Ref::steal(PyTuple_Pack(1, value.get())).get()));
-  }
+  Ref items = a.positional.size() == 1 ? a.positional[0] : Ref::steal(PyList_New(0));
+  if (a.positional.size() > 1)
+    for (const Ref& value : a.positional)
+      if (PyList_Append(items.get(), value.get()) < 0) return {};
   const Ref iterator = e.get_iterator(items.get());
   if (!iterator) return {};
   Ref best, best_key;

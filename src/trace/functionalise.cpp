@@ -411,12 +411,6 @@ class Functionaliser {
     return metas;
   }
 
-  // Eager does not cast to a type of lower rank.
-  static int rank_of(DType dtype) {
-    if (is_complex(dtype)) return 3;
-    return is_floating(dtype) ? 2 : dtype != DType::Bool;
-  }
-
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
@@ -449,9 +443,6 @@ class Functionaliser {
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
     for (size_t i = 0; i < targets.size(); ++i) {
-      if (is_write[i] && rank_of(out_.meta(values[i]).dtype) > rank_of(in_.meta(targets[i]).dtype))
-        throw Unsupported(
-            fmt::format("the result of {} cannot be cast to the type of what it writes", node.op->name));
       if (is_write[i])
         write(targets[i], values[i]);
       else

@@ -267,3 +267,17 @@ def test_memory_is_filled_under_deterministic_algorithms(compile):
         return f(torch.ones(2)), f(torch.ones(2))
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_calls_work_whatever_way_the_precision_was_set():
+    products = torch.backends.mkldnn.matmul
+    before = products.fp32_precision
+    f = oxyfuel.compile(lambda x: x @ x + 1)
+    x = torch.randn(4, 4)
+    try:
+        assert torch.equal(f(x), x @ x + 1)
+        products.fp32_precision = "bf16"
+        assert torch.equal(f(x), x @ x + 1)
+        assert "precision" in str(oxyfuel.metrics()["recompile_reasons"])
+    finally:
+        products.fp32_precision = before
