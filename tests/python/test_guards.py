@@ -7,7 +7,6 @@ import math
 import sys
 import types
 
-import pytest
 import torch
 import torch.nn as nn
 
@@ -15,6 +14,7 @@ import oxyfuel
 from eager_comparison import outcome, program
 
 SCALE = 2.0
+
 TABLE = {"k": 1.0}
 
 
@@ -480,116 +480,6 @@ def test_bound_methods_of_different_objects(compile):
     f = compile(lambda x, m: m(x))
     a, b = Scale(2), Scale(3)
     return f(x23(), a.run), f(x23(), b.run), f(x23(), a.run), f(x23(), Scale(2).run)
-
-
-# --- global state of torch
-
-
-@pytest.fixture
-def defaults():
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
-    yield
-    torch.set_default_dtype(dtype)
-    torch.set_num_threads(threads)
-
-
-def test_grad_and_inference_mode():
-    f = oxyfuel.compile(lambda x: (x * 2, torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
-    for _ in range(2):
-        for mode, expected in ((torch.no_grad, (False, False)), (torch.inference_mode, (False, True)), (torch.enable_grad, (True, False))):
-            x = x23()
-            with mode():
-                y, *state = f(x)
-            assert tuple(state) == expected
-            assert y.is_inference() == expected[1]
-            torch.testing.assert_close(y, x * 2)
-
-
-def test_inference_tensors_into_no_grad():
-    f = oxyfuel.compile(lambda x: x + 1)
-    with torch.inference_mode():
-        x = x23()
-        f(x)
-    with torch.no_grad():
-        y = f(x)
-        assert not y.is_inference()
-        torch.testing.assert_close(y, x23() + 1)
-
-
-@program()
-def test_default_dtype(compile):
-    f = compile(lambda x: (torch.ones(2), torch.tensor(1.5), x.long() / 2, torch.arange(0.0, 1.0, 0.5), x * 2))
-    results = [f(x23())]
-    torch.set_default_dtype(torch.float64)
-    try:
-        results.append(f(x23()))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    return results + [f(x23())]
-
-
-@program()
-def test_autocast_around(compile):
-    net = nn.Linear(3, 3)
-    for p in net.parameters():
-        p.fill_(0.5)
-    f = compile(net)
-    results = [f(x23())]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        results.append(f(x23()))
-    with torch.autocast("cpu", dtype=torch.float16):
-        results.append(f(x23()))
-    with torch.autocast("cpu", enabled=False):
-        results.append(f(x23()))
-    return results + [f(x23())]
-
-
-def test_number_of_threads(defaults):
-    f = oxyfuel.compile(lambda x: (x * 2).sum())
-    x = torch.randn(64, 1024)
-    with torch.no_grad():
-        for threads in (1, 2, 1, 2):
-            torch.set_num_threads(threads)
-            torch.testing.assert_close(f(x), (x * 2).sum(), rtol=1e-4, atol=1e-3)
-            torch.testing.assert_close(f(x), (x * 2).sum(), rtol=1e-4, atol=1e-3)
-
-
-@program()
-def test_default_device_and_torch_function_modes(compile):
-    from torch.overrides import TorchFunctionMode
-
-    class Counting(TorchFunctionMode):
-        calls = 0
-
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            Counting.calls += 1
-            return func(*args, **(kwargs or {}))
-
-    f = compile(lambda x: torch.ones(2, 3) + x)
-    results = [f(x23())]
-    with Counting():
-        results.append(f(x23()))
-    results.append(Counting.calls)
-    with torch.device("meta"):
-        results.append(outcome(lambda: torch.ones(2).device.type))
-    with torch.device("cpu"):
-        results.append(f(x23()))
-    return results + [f(x23())]
-
-
-@program()
-def test_deterministic_algorithms(compile):
-    f = compile(lambda x: (x + 1, torch.are_deterministic_algorithms_enabled()))
-    results = [f(x23())]
-    torch.use_deterministic_algorithms(True)
-    try:
-        results.append(f(x23()))
-    finally:
-        torch.use_deterministic_algorithms(False)
-    return results + [f(x23())]
-
-
-# --- what guards must not do
 
 
 def test_unread_arguments_cause_no_recompile():
