@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "loop/builder.h"
@@ -50,6 +51,13 @@ int64_t wrap_integer(int64_t value, DType dtype) {
   }
 }
 
+// What does not fit gives the least integer, as x86 converts. Types shorter than that take the low bits.
+int64_t truncated(double x, DType to) {
+  if (item_size(to) < 4 || to == DType::Int32)
+    return std::abs(x) < 0x1p31 ? static_cast<int64_t>(x) : std::numeric_limits<int32_t>::min();
+  return std::abs(x) < 0x1p63 ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min();
+}
+
 // a // b as Python has it: the quotient is exact where a / b would round up to the next integer.
 double floor_quotient(double a, double b) {
   if (b == 0) return a / b;
@@ -87,7 +95,7 @@ Number converted(Number n, DType from, DType to) {
   if (is_floating(to)) {
     n.f = source_floats ? n.f : static_cast<double>(n.i);
   } else if (source_floats) {
-    n.i = to == DType::Bool ? n.f != 0 : std::abs(n.f) < 9.2e18 ? static_cast<int64_t>(n.f) : INT64_MIN;
+    n.i = to == DType::Bool ? n.f != 0 : truncated(n.f, to);
   } else if (to == DType::Bool) {
     n.i = n.i != 0;
   }

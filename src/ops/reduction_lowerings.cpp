@@ -57,6 +57,9 @@ void reduce_to(LoweringContext& context, const Node& node, ReductionKind kind,
 
 void truth(LoweringContext& context, const Node& node, ReductionKind kind) {
   Tensor x = context.operand(node, 0);
+  const auto* given = node.args.size() > 1 ? std::get_if<std::vector<Expr>>(&node.args[1]) : nullptr;
+  if (given != nullptr && given->empty())  // over no dimension, unlike other reductions
+    return finish(context, node, 0, x, [](BodyBuilder&, Value v) { return as_bool(v); });
   auto [dims, keepdim] = extent_of(node, x.rank());
   finish(context, node, 0,
          context.reduce(kind, x, dims, keepdim, DType::Bool, [](Value v) { return as_bool(v); })[0]);
@@ -108,9 +111,12 @@ void moments(LoweringContext& context, const Node& node, int variance_output, in
   Tensor x = context.operand(node, 0);
   std::vector<int64_t> reduced = dims(node, 1, x.rank());
   double correction = is_none(node, 2) ? 1 : real(node, 2);
-  DType type = compute_dtype(x.dtype);
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
-  std::vector<Tensor> result = context.reduce(ReductionKind::Welford, x, reduced, flag(node, 3), type);
+  // In float64, as eager: squares of float32 numbers overflow and underflow float32.
+  const DType type = x.dtype == DType::Float32 ? DType::Float64 : compute_dtype(x.dtype);
+  const auto element = [type](Value v) { return v.builder->cast(v, type); };
+  std::vector<Tensor> result =
+      context.reduce(ReductionKind::Welford, x, reduced, flag(node, 3), type, element);
   Expr count = count_of(x, reduced);
   finish(context, node, static_cast<size_t>(variance_output), result[1],
          [count, correction, root](BodyBuilder& b, Value squares) {

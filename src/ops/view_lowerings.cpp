@@ -131,6 +131,7 @@ void diagonal(LoweringContext& context, const Node& node) {
 void as_strided(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   const TensorMeta& in = context.meta(std::get<graph::ValueRef>(node.args[0]).id);
+  if (in.dtype != context.output_meta(node).dtype) not_lowered(node, "memory seen as another type");
   const std::vector<Expr>& strides = expressions(node, 2);
   Expr first = is_none(node, 3) ? in.storage_offset : expression(node, 3);
   const TensorMeta& out = context.output_meta(node);

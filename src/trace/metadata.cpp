@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
@@ -261,28 +262,84 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
   }
 }
 
+// Warnings about stand-ins concern nobody, and those that come once have yet to come.
+class Unheard {
+  class Handler : public c10::WarningHandler {
+   public:
+    void process(const c10::Warning&) override {}
+  };
+  Handler handler_;
+  c10::WarningUtils::WarningHandlerGuard guard_{&handler_};
+  c10::WarningUtils::WarnAlways always_{true};
+};
+
+constexpr std::array kShortTypes = {at::kByte, at::kChar, at::kShort,    at::kInt,
+                                    at::kLong, at::kHalf, at::kBFloat16, at::kFloat};
+
+// A bit for each of these types that the number overflows.
+uint64_t types_too_short(const c10::Scalar& number) {
+  uint64_t bits = 0;
+  unsigned bit = 0;
+  const auto add = [&](bool overflows) { bits |= static_cast<uint64_t>(overflows) << bit++; };
+  const auto add_all = [&](auto value) {
+    using From = decltype(value);
+    add(c10::overflows<uint8_t, From>(value));
+    add(c10::overflows<int8_t, From>(value));
+    add(c10::overflows<int16_t, From>(value));
+    add(c10::overflows<int32_t, From>(value));
+    add(c10::overflows<int64_t, From>(value));
+    add(c10::overflows<c10::Half, From>(value));
+    add(c10::overflows<c10::BFloat16, From>(value));
+    add(c10::overflows<float, From>(value));
+  };
+  if (number.isFloatingPoint()) add_all(number.toDouble());
+  if (number.isIntegral(false)) add_all(number.toLong());
+  return bits;
+}
+
+// Whether a number among the arguments does not fit the type of a tensor among them.
+bool overflows_tensors(std::span<const c10::IValue> call) {
+  uint64_t types = 0, too_short = 0;
+  for (const c10::IValue& value : call) {
+    if (value.isScalar()) too_short |= types_too_short(value.toScalar());
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const auto* type = std::ranges::find(kShortTypes, value.toTensor().scalar_type());
+    if (type != kShortTypes.end()) types |= uint64_t{1} << (type - kShortTypes.begin());
+  }
+  return (types & too_short) != 0;
+}
+
 // Shape rules and meta kernels know types by promotion alone; which of them eager has kernels for is asked
 // once an operator and types. Throws CannotTrace if it refuses them. Only of operators with a shape rule: of
 // the others some believe the sizes among their arguments and would read beyond the one element.
 void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  if (info.rule == nullptr || info.schema->is_random || info.schema->is_view() || !info.has_tensor_argument)
-    return;
+  if (info.schema->is_random || info.schema->is_view()) return;
+  const bool overflows = overflows_tensors(call);
+  if (info.rule == nullptr && !(overflows && info.schema->is_mutating())) return;
   uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));
   const auto add = [&](const at::Tensor& tensor) {
     key = hash_combine(key, !tensor.defined() ? 0
                             : tensor.unsafeGetTensorImpl()->is_wrapped_number()
                                 ? 64 + static_cast<uint64_t>(tensor.scalar_type())
                                 : 1 + static_cast<uint64_t>(tensor.scalar_type()));
+    if (overflows && tensor.defined()) key = hash_combine(key, static_cast<uint64_t>(tensor.numel()));
   };
+  bool fits_all = true;
   for (size_t i = 0; i < call.size(); ++i) {
     if (call[i].isTensor()) add(call[i].toTensor());
     if (call[i].isTensorList())
       for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
-    if (call[i].isScalar())
-      key = hash_combine(key, 128 + (call[i].isInt()      ? 1
-                                     : call[i].isDouble() ? 2
-                                     : call[i].isBool()   ? 3
-                                                          : 4));
+    if (!call[i].isScalar()) continue;
+    const uint64_t too_short = types_too_short(call[i].toScalar());
+    fits_all = fits_all && too_short == 0;
+    key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
+    key = hash_combine(key, too_short);
+  }
+  // Without tensors it is only numbers that can be refused, and only a type can refuse them.
+  if (!info.has_tensor_argument) {
+    if (fits_all) return;
+    for (const c10::IValue& value : call)
+      if (value.isInt()) key = hash_combine(key, static_cast<uint64_t>(value.toInt()));
   }
   static std::mutex mutex;
   static std::unordered_set<uint64_t> accepted;
@@ -291,7 +348,9 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
     if (accepted.contains(key)) return;
   }
   try {
-    from_kernel(info, call, StandIn::Single);
+    const Unheard unheard;
+    // What fills a single element does not look.
+    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single);
   } catch (const std::exception& error) {
     // Anything else may be due to the sizes and values of what was passed.
     const std::string_view text = error.what();

@@ -291,6 +291,11 @@ std::string select_text(const Operand& condition, const Operand& a, const Operan
                      as_vector(b, context));
 }
 
+// Whether eager's conversion of a floating number to `to` is one to int32 of which the low bits count.
+bool passes_through_int32(DType to) {
+  return item_size(to) < 4 || to == DType::Int32;
+}
+
 std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   DType from = register_dtype(operand.dtype);
   if (is_half(to) && operand.dtype == to) return operand.text;
@@ -306,8 +311,11 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   if (from == to) return operand.text;
   if (!operand.vector) {
     if (to == DType::Bool) return fmt::format("({} != 0)", operand.text);
-    if (is_floating(from) && is_integral(to) && item_size(to) < 4)
-      return fmt::format("({})(int32_t){}", scalar_type(to), operand.text);
+    if (is_floating(from) && is_integral(to)) {
+      const std::string_view function = passes_through_int32(to) ? "int32_of" : "int64_of";
+      context.functions.emplace(function);
+      return fmt::format("({}){}({})", scalar_type(to), function, operand.text);
+    }
     return fmt::format("({}){}", scalar_type(to), operand.text);
   }
   if (to == DType::Bool) return as_mask(fmt::format("{} != 0", operand.text), from);
@@ -315,12 +323,13 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
     return to == DType::Int32
                ? fmt::format("(- {})", operand.text)
                : fmt::format("__builtin_convertvector(- {}, {})", operand.text, vector_type(to));
-  if (is_floating(from) && is_integral(to) && item_size(to) < 4)
-    return fmt::format("__builtin_convertvector(__builtin_convertvector({}, i32v), {})", operand.text,
-                       vector_type(to));
-  if (is_floating(from) && (to == DType::UInt32 || to == DType::UInt64))
-    return fmt::format("__builtin_convertvector(__builtin_convertvector({}, i64v), {})", operand.text,
-                       vector_type(to));
+  if (is_floating(from) && is_integral(to)) {
+    const DType between = passes_through_int32(to) ? DType::Int32 : DType::Int64;
+    const std::string function = fmt::format("{}_of_{}", short_name(between), short_name(from));
+    context.functions.insert(function);
+    const std::string integer = fmt::format("{}({})", function, operand.text);
+    return between == to ? integer : fmt::format("__builtin_convertvector({}, {})", integer, vector_type(to));
+  }
   return fmt::format("__builtin_convertvector({}, {})", operand.text, vector_type(to));
 }
 
