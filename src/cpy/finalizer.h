@@ -5,8 +5,8 @@
 
 namespace oxy::cpy {
 
-// True if the object's end may be seen: it has a finalizer, and is not a generator or coroutine that has
-// ended.
+// True if the object's end may be seen: there are weak references to it, or it has a finalizer and is not a
+// generator or coroutine that has ended.
 bool has_finalizer(PyObject* object);
 
 }  // namespace oxy::cpy

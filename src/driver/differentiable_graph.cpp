@@ -239,8 +239,13 @@ class DifferentiableGraph final : public CompiledGraph {
     const at::AutoGradMode mode(!joint_.is_no_grad_view[i]);
     const at::Tensor& plain = results[i];
     const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
-    return runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
-                                    plain.storage_offset() - base.storage_offset() * own / item});
+    at::Tensor view =
+        runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
+                                 plain.storage_offset() - base.storage_offset() * own / item});
+    if (joint_.is_one_of_many[i] && view.is_view())
+      torch::autograd::impl::get_view_autograd_meta(view)->set_creation_meta(
+          torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+    return view;
   }
 
   std::unique_ptr<CompiledGraph> forward_;

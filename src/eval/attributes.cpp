@@ -40,8 +40,20 @@ bool name_is(PyObject* name, const char* text) {
   return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
+// What a class keeps outside its __dict__ and a program can replace.
+bool is_field_of_classes(PyObject* name) {
+  return name_is(name, "__name__") || name_is(name, "__qualname__") || name_is(name, "__bases__");
+}
+
+// Whether a `__getattribute__` is what objects have that say nothing about it.
+bool is_generic_access(PyObject* getattribute) {
+  return Py_TYPE(getattribute) == &PyWrapperDescr_Type &&
+         reinterpret_cast<PyWrapperDescrObject*>(getattribute)->d_wrapped ==
+             reinterpret_cast<void*>(PyObject_GenericGetAttr);
+}
+
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
+constexpr std::array<std::string_view, 29> kUntraceable = {"grad",
                                                            "grad_fn",
                                                            "_grad",
                                                            "_base",
@@ -53,6 +65,7 @@ constexpr std::array<std::string_view, 28> kUntraceable = {"grad",
                                                            "_backward_hooks",
                                                            "register_post_accumulate_grad_hook",
                                                            "retain_grad",
+                                                           "retains_grad",
                                                            "set_",
                                                            "resize_",
                                                            "resize_as_",
@@ -103,6 +116,16 @@ Ref Evaluator::special_method(PyObject* object, const char* name) {
   Ref found = type_lookup(Py_TYPE(object), key.get());
   if (!found) return {};
   return bind_descriptor(found.get(), object, Py_TYPE(object));
+}
+
+Ref Evaluator::call_special(PyObject* object, const char* name, PyTypeObject* type) {
+  const Ref method = special_method(object, name);
+  Ref result = method ? call_positional(method.get(), {}) : Ref();
+  if (!result) return {};
+  PyTypeObject* const given =
+      is_varying_number(result.get()) ? varying_class(result.get()) : Py_TYPE(result.get());
+  if (given != type) stop(fmt::format("{}() of an object returns what is no {}", name, type->tp_name));
+  return result;
 }
 
 // What `descriptor`, found on the type, gives for an instance (null object: for the type itself).
@@ -183,6 +206,18 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
   stop(fmt::format("a descriptor of type {}", kind->tp_name));
 }
 
+Ref Evaluator::read_field(PyObject* object, PyObject* descriptor) {
+  pin(object);
+  const SourceId field = guards().derived(SourceKind::Member, source_of(object), descriptor);
+  Ref value = Ref::steal(PyObject_GetAttr(object, PyDescr_NAME(descriptor)));
+  return value ? admit(value.get(), field) : Ref();
+}
+
+bool Evaluator::overrides_class(PyObject* object) {
+  const Ref name = interned("__class__");
+  return type_lookup(Py_TYPE(object), name.get()) != _PyType_Lookup(&PyBaseObject_Type, name.get());
+}
+
 SourceId Evaluator::instance_dict_source(PyObject* object) {
   const SourceId source = source_of(object);
   PyObject* dict = cpy::materialized_dict(object);
@@ -195,7 +230,7 @@ SourceId Evaluator::instance_dict_source(PyObject* object) {
 Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
-  if (name_is(name, "__class__")) return pin(reinterpret_cast<PyObject*>(type));
+  if (name_is(name, "__class__") && !overrides_class(object)) return pin(reinterpret_cast<PyObject*>(type));
   const SourceId source = source_of(object);
   if (name_is(name, "__dict__")) {
     PyObject* dict = cpy::materialized_dict(object);
@@ -316,7 +351,7 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     if (name_is(name, "grad"))
       if (Ref gradient = gradient_of(object)) return gradient;
     if (utf8 && is_untraceable(utf8)) stop(fmt::format("uses .{} of a tensor", utf8));
-    if (_PyType_Lookup(Py_TYPE(object), name))
+    if (type_lookup(Py_TYPE(object), name))
       return torch_result(*this, "builtins", "getattr", {object, name},
                           [&] { return Ref::steal(PyObject_GetAttr(object, name)); });
     auto real = external_of_.find(object);
@@ -374,6 +409,10 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
         return call_positional(type_lookup(metaclass, interned("__getattr__").get()).get(),
                                {Ref::borrow(object), Ref::borrow(name)});
     }
+    if (meta && is_field_of_classes(name) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+      return read_field(object, meta.get());
+    if (name_is(name, "__dict__") && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+      stop("looks into the __dict__ of a class");
     Ref value = Ref::steal(PyObject_GetAttr(object, name));
     if (!value) return {};
     if (PyMethod_Check(value.get())) {
@@ -398,8 +437,9 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   }
   if (PyFunction_Check(object)) {
     pin(object);
-    if (_PyType_Lookup(&PyFunction_Type, name)) {
+    if (PyObject* field = _PyType_Lookup(&PyFunction_Type, name)) {
       if (name_is(name, "__dict__")) return generic_get_attribute(object, name);
+      if (Py_TYPE(field)->tp_descr_set && !is_fresh_function(object)) return read_field(object, field);
       Ref value = Ref::steal(PyObject_GetAttr(object, name));
       return value && is_identity_object(value.get()) ? pin(value.get()) : value;
     }
@@ -418,6 +458,8 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (getattribute && PyFunction_Check(getattribute.get())) {
     pin(getattribute.get());
     result = call_positional(getattribute.get(), {Ref::borrow(object), Ref::borrow(name)});
+  } else if (getattribute && !is_generic_access(getattribute.get())) {
+    stop(fmt::format("reads an attribute of a {}, which C code finds", type->tp_name));
   } else {
     result = generic_get_attribute(object, name);
   }

@@ -12,14 +12,14 @@ namespace {
 
 Ref make_list(Evaluator& e, Arguments& a) {
   expect(e, a, "list", 0, 1);
-  return a.positional.empty() ? Ref::steal(PyList_New(0)) : e.drain(arg(a, 0));
+  return a.positional.empty() ? Ref::steal(PyList_New(0)) : e.drain(arg(a, 0), true);
 }
 
 Ref make_tuple(Evaluator& e, Arguments& a) {
   expect(e, a, "tuple", 0, 1);
   if (a.positional.empty()) return Ref::steal(PyTuple_New(0));
   if (PyTuple_CheckExact(arg(a, 0))) return a.positional[0];
-  Ref list = e.drain(arg(a, 0));
+  Ref list = e.drain(arg(a, 0), true);
   return list ? Ref::steal(PyList_AsTuple(list.get())) : Ref();
 }
 
@@ -166,7 +166,7 @@ Ref all(Evaluator& e, Arguments& a) {
 Ref sorted(Evaluator& e, Arguments& a) {
   expect(e, a, "sorted", 1, 1, true);
   Ref key = keyword(a, "key"), reverse = keyword(a, "reverse");
-  Ref items = e.drain(arg(a, 0));
+  Ref items = e.drain(arg(a, 0), true);
   if (!items) return {};
   const bool descending = reverse && PyObject_IsTrue(reverse.get()) == 1;
   const Py_ssize_t count = PyList_GET_SIZE(items.get());

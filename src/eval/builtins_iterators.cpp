@@ -102,7 +102,7 @@ template <const char* name>
 Ref make_combinations(Evaluator& e, Arguments& a) {
   for (Ref& value : a.positional) {
     if (guards::is_constant(value.get()) && !PyUnicode_Check(value.get())) continue;
-    value = e.drain(value.get());
+    value = e.drain(value.get(), true);
     if (!value) return {};
   }
   return e.call_real(well_known("itertools", name), a);

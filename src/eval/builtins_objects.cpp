@@ -24,10 +24,7 @@ Ref length(Evaluator& e, Arguments& a) {
       return size < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(size));
     });
   if (e.has_python_special(object, "__len__")) {
-    Ref result = e.call_positional(e.special_method(object, "__len__").get(), {});
-    if (result && !PyLong_CheckExact(result.get()) && !is_varying_number(result.get()))
-      e.stop("__len__() returns what is no int");
-    return result;
+    return e.length_of(object);
   }
   if (e.is_external(object)) {
     if (!is_container(object))
@@ -48,7 +45,7 @@ Ref is_instance(Evaluator& e, Arguments& a) {
 Ref is_subclass(Evaluator& e, Arguments& a) {
   expect(e, a, "issubclass", 2, 2);
   Ref classes = e.materialize(arg(a, 1));
-  const int result = PyObject_IsSubclass(arg(a, 0), classes.get());
+  const int result = e.subclass_of(arg(a, 0), classes.get());
   return result < 0 ? Ref() : boolean(result);
 }
 
@@ -149,8 +146,7 @@ Ref number(Evaluator& e, const Arguments& a, const char* name, const char* speci
   expect(e, a, name, 0, 2, true);
   if (!a.positional.empty()) {
     PyObject* value = arg(a, 0);
-    if (e.has_python_special(value, special))
-      return e.call_positional(e.special_method(value, special).get(), {});
+    if (e.has_python_special(value, special)) return e.call_special(value, special, type);
     if (trace::is_trace_tensor(value))
       return torch_result(e, [&] { return e.call_real(reinterpret_cast<PyObject*>(type), a); });
     if (!guards::is_constant(value))
@@ -187,7 +183,10 @@ Ref hash_of(Evaluator& e, Arguments& a) {
 
 Ref vars_of(Evaluator& e, Arguments& a) {
   expect(e, a, "vars", 1, 1);
-  return e.generic_get_attribute(arg(a, 0), Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  Ref dict = e.get_attribute(arg(a, 0), Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  if (!dict && PyErr_ExceptionMatches(PyExc_AttributeError))
+    PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
+  return dict;
 }
 
 Ref globals_of(Evaluator& e, Arguments& a) {

@@ -336,7 +336,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       else if (PyDict_Check(value.get()))
         value = materialize(value.get());
       else if (!guards::is_constant(value.get()))
-        value = drain(value.get());
+        value = drain(value.get(), PyList_Check(self) || PyUnicode_Check(self));
       if (!value) return {};
       if (PyAnySet_Check(self) && PyList_Check(value.get())) require_plain_hashes(value.get());
     }

@@ -69,7 +69,7 @@ std::optional<Ref> Evaluator::change_list(PyObject* self, std::string_view name,
     return append_items(self, items.get()) ? none : Ref();
   }
   if ((name == "extend" || name == "__iadd__") && count == 1) {
-    Ref items = drain(given[0].get());
+    Ref items = drain(given[0].get(), true);
     if (!items) {  // the items before the exception were added
       PyErr_Clear();
       stop("an exception is raised here");
@@ -82,7 +82,7 @@ std::optional<Ref> Evaluator::change_list(PyObject* self, std::string_view name,
     return none;
   }
   if (name == "__setitem__" && count == 2 && PySlice_Check(given[0].get())) {
-    Ref items = drain(given[1].get());
+    Ref items = drain(given[1].get(), true);
     if (!items) {
       PyErr_Clear();
       stop("an exception is raised here");

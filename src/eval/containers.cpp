@@ -94,16 +94,13 @@ bool Evaluator::truth(PyObject* object, bool* error) {
   if (guards::is_numpy_scalar(object)) return PyObject_IsTrue(known_scalar(object).get()) == 1;
   for (const char* name : {"__bool__", "__len__"}) {
     if (!has_python_special(object, name)) continue;
-    Ref method = special_method(object, name);
-    Ref result = method ? call_positional(method.get(), {}) : Ref();
+    const bool is_length = std::string_view(name) == "__len__";
+    const Ref result = is_length ? length_of(object) : call_special(object, name, &PyBool_Type);
     if (!result) {
       *error = true;
       return false;
     }
-    if (PyLong_Check(result.get())) return PyObject_IsTrue(result.get()) == 1;
-    PyErr_Format(PyExc_TypeError, "%s should return bool, returned %s", name, Py_TYPE(result.get())->tp_name);
-    *error = true;
-    return false;
+    return truth(result.get(), error);
   }
   if (is_external(object) && !is_identity_object(object) &&
       (Py_TYPE(object)->tp_as_sequence || Py_TYPE(object)->tp_as_mapping || Py_TYPE(object)->tp_as_number)) {
@@ -225,7 +222,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
   const bool by_evaluator =
       is_external(value) || is_generator(value) || has_python_special(value, "__iter__");
   if (!PySlice_Check(key) || !by_evaluator) return PyObject_SetItem(object, key, value) == 0;
-  Ref items = drain(value);
+  Ref items = drain(value, true);
   return items && PyObject_SetItem(object, key, items.get()) == 0;
 }
 
@@ -420,13 +417,49 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   return copy;
 }
 
-Ref Evaluator::drain(PyObject* iterable) {
+Ref Evaluator::length_of(PyObject* object) {
+  Ref length = call_special(object, "__len__", &PyLong_Type);
+  if (!length) return {};
+  if (PyLong_CheckExact(length.get())) {
+    const bool fits = PyLong_AsSsize_t(length.get()) >= 0;
+    PyErr_Clear();
+    if (!fits) stop("__len__() of an object returns what is no length");
+    return length;
+  }
+  const Ref zero = Ref::steal(PyLong_FromLong(0));
+  bool error = false;
+  const Ref negative = compare(length.get(), zero.get(), Py_LT);
+  if (!negative || truth(negative.get(), &error)) stop("__len__() of an object returns what is no length");
+  return length;
+}
+
+bool Evaluator::ask_length_hint(PyObject* iterable) {
+  const auto is_refused = [&](const Ref& answer) {
+    if (answer || !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    return true;
+  };
+  if (has_python_special(iterable, "__len__")) {
+    const Ref length = length_of(iterable);
+    if (!is_refused(length)) return static_cast<bool>(length);
+  }
+  if (!has_python_special(iterable, "__length_hint__")) return true;
+  const Ref method = special_method(iterable, "__length_hint__");
+  const Ref hint = method ? call_positional(method.get(), {}) : Ref();
+  if (is_refused(hint)) return true;
+  const bool is_hint = !hint || hint == Py_NotImplemented || is_varying_number(hint.get()) ||
+                       (PyLong_CheckExact(hint.get()) && PyLong_AsSsize_t(hint.get()) >= 0);
+  if (!is_hint) stop("__length_hint__() of an object returns what is no length");
+  return static_cast<bool>(hint);
+}
+
+Ref Evaluator::drain(PyObject* iterable, bool asks_length) {
   const bool as_it_is = trace::is_trace_tensor(iterable) || has_python_special(iterable, "__iter__");
   Ref shallow = as_it_is ? Ref::borrow(iterable) : materialize(iterable);
   if (PyList_CheckExact(shallow.get()) || PyTuple_CheckExact(shallow.get()))
     return Ref::steal(PySequence_List(shallow.get()));
   Ref iterator = get_iterator(shallow.get());
-  if (!iterator) return {};
+  if (!iterator || (asks_length && !ask_length_hint(shallow.get()))) return {};
   Ref list = Ref::steal(PyList_New(0));
   while (true) {
     bool error = false;

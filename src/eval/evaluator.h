@@ -146,7 +146,8 @@ class Evaluator {
   Ref get_iterator(PyObject* object);
   Ref iterate(PyObject* iterator, bool* error);                               // null without error: exhausted
   Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo);  // copy.deepcopy
-  Ref drain(PyObject* iterable);                                              // a fresh list of all its items
+  // A fresh list of all its items. `asks_length`: for C code that asks ask_length_hint() first.
+  Ref drain(PyObject* iterable, bool asks_length = false);
   Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
   bool is_fresh_builtin_container(PyObject* object) const;
 
@@ -168,6 +169,12 @@ class Evaluator {
   Ref special_method(PyObject* object, const char* name);
   // True if the type's special method `name` is a Python function (or other non-C object), to be evaluated.
   bool has_python_special(PyObject* object, const char* name);
+  // What the special method gives, evaluated. Stops if that is not of the exact type, which CPython refuses
+  // or treats in ways of its own.
+  Ref call_special(PyObject* object, const char* name, PyTypeObject* type);
+  Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
+  // What CPython asks of what it makes a list or tuple of. False: exception set.
+  bool ask_length_hint(PyObject* iterable);
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
@@ -179,6 +186,9 @@ class Evaluator {
   void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
+  // What a C descriptor reads of an existing class or function: something that the object holds.
+  Ref read_field(PyObject* object, PyObject* descriptor);
+  bool overrides_class(PyObject* object);  // its type has a `__class__` of its own
   // What .grad of a tensor is; null if that cannot be said.
   Ref gradient_of(PyObject* tensor);
   bool set_gradient(PyObject* tensor, PyObject* value);
@@ -198,6 +208,8 @@ class Evaluator {
   Ref call_type(PyTypeObject* type, Arguments arguments);
   Ref call_cached(PyObject* callable, Arguments arguments);       // of functools.lru_cache
   int instance_of(PyObject* object, PyObject* classes);           // isinstance(); -1: exception set
+  int subclass_of(PyObject* type, PyObject* classes);             // issubclass(); -1: exception set
+  void require_no_new_registrations();                            // with an abstract class, of any
   Ref call_real(PyObject* callable, const Arguments& arguments);  // arguments as they are, no checks
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);

@@ -1,4 +1,4 @@
-// isinstance(), as a builtin and as what class patterns do.
+// isinstance(), as a builtin and as what class patterns do, and issubclass().
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -9,18 +9,32 @@ namespace oxy::eval {
 
 namespace {
 
-// Of the program's own metaclasses: those of libraries answer by the class alone.
-bool has_own_check(PyObject* class_object) {
-  PyObject* check = _PyType_Lookup(Py_TYPE(class_object),
-                                   Ref::steal(PyUnicode_InternFromString("__instancecheck__")).get());
-  if (!check || !PyFunction_Check(check)) return false;
-  PyObject* module = PyFunction_GetModule(check);
+std::string_view module_of(PyObject* function) {
+  PyObject* module = PyFunction_GetModule(function);
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  const std::string_view name = text ? text : "";
+  return text ? text : "";
+}
+
+// What the class of a class has for isinstance() or issubclass(), if that is Python code.
+PyObject* own_check(PyObject* class_object, const char* name) {
+  PyObject* check = _PyType_Lookup(Py_TYPE(class_object), Ref::steal(PyUnicode_InternFromString(name)).get());
+  return check && PyFunction_Check(check) ? check : nullptr;
+}
+
+// Of the program's own metaclasses: those of libraries answer by the class alone.
+bool is_of_the_program(PyObject* check) {
+  const std::string_view name = module_of(check);
   return name != "abc" && name != "typing" && name != "torch" && !name.starts_with("torch.");
 }
 
 }  // namespace
+
+void Evaluator::require_no_new_registrations() {
+  PyObject* const count = well_known("_abc", "get_cache_token");
+  const Ref now = Ref::steal(PyObject_CallNoArgs(count));
+  const SourceId source = guards().calculated(count, guards::kNoSource, guards::kNoSource);
+  guards().require(source, guards::CheckKind::Equal, now.get());
+}
 
 int Evaluator::instance_of(PyObject* object, PyObject* classes) {
   if (is_unknown_traceback(object)) stop("looks into a traceback");
@@ -37,15 +51,39 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
       if (const int result = instance_of(object, PyTuple_GET_ITEM(classes, i)); result != 0) return result;
     return 0;
   }
-  if (has_own_check(classes)) {
+  PyObject* const own = own_check(classes, "__instancecheck__");
+  const bool can_change = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !trace::is_trace_tensor(object);
+  if (can_change && !stands_for_another && overrides_class(object))
+    stop("asks an object that names its own class");
+  if (own && can_change && module_of(own) == "typing") stop("isinstance() of a protocol");
+  if (own && is_of_the_program(own)) {
     const Ref check = special_method(classes, "__instancecheck__");
     const Ref answer = check ? call_positional(check.get(), {Ref::borrow(object)}) : Ref();
     bool error = false;
     const bool result = answer && truth(answer.get(), &error);
     return !answer || error ? -1 : result;
   }
-  return stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)
-                            : PyObject_IsInstance(object, classes);
+  const int result = stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)
+                                        : PyObject_IsInstance(object, classes);
+  // An abstract class keeps a yes for ever, a no until a class is registered.
+  if (own && can_change && result == 0 && module_of(own) == "abc") require_no_new_registrations();
+  return result;
+}
+
+int Evaluator::subclass_of(PyObject* type, PyObject* classes) {
+  if (PyTuple_Check(classes)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
+      if (const int result = subclass_of(type, PyTuple_GET_ITEM(classes, i)); result != 0) return result;
+    return 0;
+  }
+  PyObject* const own = own_check(classes, "__subclasscheck__");
+  const bool can_change =
+      PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE);
+  if (own && can_change && (module_of(own) == "typing" || is_of_the_program(own)))
+    stop("issubclass() of a class with its own check");
+  const int result = PyObject_IsSubclass(type, classes);
+  if (own && can_change && result == 0 && module_of(own) == "abc") require_no_new_registrations();
+  return result;
 }
 
 }  // namespace oxy::eval

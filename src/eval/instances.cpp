@@ -25,7 +25,7 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   }
   if (base == &PyTuple_Type || base == &PyFrozenSet_Type) {
     if (arguments.positional.size() > 1) {
-      arguments.positional[1] = drain(arguments.positional[1].get());
+      arguments.positional[1] = drain(arguments.positional[1].get(), base == &PyTuple_Type);
       if (!arguments.positional[1]) return {};
       if (base == &PyFrozenSet_Type) require_plain_hashes(arguments.positional[1].get());
     }

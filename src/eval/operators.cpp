@@ -117,12 +117,12 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   auto shallow = [&](PyObject* object) -> Ref {
     if (is_coroutine(object)) stop("an operator is given a coroutine");
     if (is_generator(object)) {
-      if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object);
+      if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object, true);
       stop("an operator is given a generator");
     }
     if (in_place && kind == BinaryKind::Add && PyList_Check(left) && object == right &&
         has_python_special(object, "__iter__"))
-      return drain(object);
+      return drain(object, true);
     if (kind == BinaryKind::Remainder && object == right) refuse_own_code(object, "%");
     Ref copy = materialize(object);
     // There is one empty tuple.
@@ -257,8 +257,7 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
   for (const char* name : {"__str__", "__repr__"}) {
     if (repr && std::string_view(name) == "__str__") continue;
     if (!has_python_special(value, name)) continue;
-    Ref method = special_method(value, name);
-    return method ? call_positional(method.get(), {}) : Ref();
+    return call_special(value, name, &PyUnicode_Type);
   }
   if (is_builtin_container(value) &&
       (!is_external(value) || !PyDict_Check(value) || PyDict_CheckExact(value))) {
@@ -283,7 +282,10 @@ Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
   if (!guards::is_constant(converted.get()) && !is_enum_member(converted.get())) {
     if (has_python_special(converted.get(), "__format__")) {
       Ref method = special_method(converted.get(), "__format__");
-      return call_positional(method.get(), {spec ? Ref::borrow(spec) : Ref::steal(PyUnicode_FromString(""))});
+      Ref text =
+          call_positional(method.get(), {spec ? Ref::borrow(spec) : Ref::steal(PyUnicode_FromString(""))});
+      if (text && !PyUnicode_CheckExact(text.get())) stop("__format__() of an object returns what is no str");
+      return text;
     }
     if (!spec || PyUnicode_GET_LENGTH(spec) == 0) return to_text(converted.get(), false);
     stop("formats an object with a format specification");

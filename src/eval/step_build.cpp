@@ -128,7 +128,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::ListExtend: {
       Ref iterable = pop(frame);
       if (is_external(container())) return add_to_external("extend", std::move(iterable));
-      Ref items = drain(iterable.get());
+      Ref items = drain(iterable.get(), true);
       if (!items) return Flow::Raised;
       PyObject* list = container();
       return PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items.get()) == 0

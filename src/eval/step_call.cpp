@@ -66,7 +66,7 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
         pop(frame);
       }
       Arguments arguments;
-      Ref items = drain(args.get());
+      Ref items = drain(args.get(), true);
       if (!items) return Flow::Raised;
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
         arguments.positional.push_back(Ref::borrow(PyList_GET_ITEM(items.get(), i)));

@@ -160,6 +160,11 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       Ref module = Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals.get(), nullptr,
                                                                from_list.get(), static_cast<int>(depth)));
       if (!module) return Flow::Raised;
+      const guards::SourceId modules = guards().pinned(PyImport_GetModuleDict());
+      admit(loaded.get(), guards().dict_item(modules, full.get()));
+      if (module != loaded)  // a.b.c without a list of names: what it binds is a
+        if (PyObject* own_name = PyDict_GetItemString(PyModule_GetDict(module.get()), "__name__"))
+          admit(module.get(), guards().dict_item(modules, own_name));
       return push(pin(module.get()));
     }
     case Op::ImportFrom: {

@@ -76,7 +76,7 @@ class GuardSet {
   SourceId tuple_item(SourceId base, int32_t index);
   SourceId derived(SourceKind kind, SourceId base, PyObject* key = nullptr, int32_t index = -1);
 
-  // See SourceKind::Calculated. `other` may be kNoSource.
+  // See SourceKind::Calculated. `other` may be kNoSource, and so may both.
   SourceId calculated(PyObject* function, SourceId base, SourceId other);
 
   // Checks. A check that is there already is not added again.

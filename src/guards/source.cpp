@@ -15,11 +15,10 @@ cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
   const auto is_number = [](PyObject* object) {
     return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object));
   };
-  const bool is_binary = source.other != kNoSource;
-  if (!is_number(base) || (is_binary && !is_number(other))) return {};
+  const size_t count = source.base == kNoSource ? 0 : source.other == kNoSource ? 1 : 2;
+  if ((count > 0 && !is_number(base)) || (count > 1 && !is_number(other))) return {};
   const std::array<PyObject*, 2> operands = {base, other};
-  cpy::Ref result =
-      cpy::Ref::steal(PyObject_Vectorcall(source.key.get(), operands.data(), is_binary ? 2 : 1, nullptr));
+  cpy::Ref result = cpy::Ref::steal(PyObject_Vectorcall(source.key.get(), operands.data(), count, nullptr));
   if (!result) PyErr_Clear();
   return result;
 }

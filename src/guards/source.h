@@ -34,7 +34,8 @@ enum class SourceKind : uint8_t {
   WeakReferent,     // what the weak reference refers to; None if that is gone
   DequeItem,        // base[index], base a deque
   SetMember,        // the `key` itself if the set has it
-  Calculated,       // what the pure function `key` gives for the number base and, if there is one, the other
+  Calculated,  // what the pure C function `key` gives for the number base and, if there is one, the other;
+               // or, without a base, for no arguments
 };
 
 struct Source {

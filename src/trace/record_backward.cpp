@@ -26,10 +26,19 @@ at::Tensor differentiable_base(const at::Tensor& tensor) {
   return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
 }
 
+bool is_view_made(torch::autograd::CreationMeta how, const at::Tensor& tensor) {
+  return tensor.is_view() &&
+         torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() == how;
+}
+
 // Such a view requires grad as its base does, but has no history.
 bool is_no_grad_view(const at::Tensor& tensor) {
-  return tensor.is_view() && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
-                                 torch::autograd::CreationMeta::NO_GRAD_MODE;
+  return is_view_made(torch::autograd::CreationMeta::NO_GRAD_MODE, tensor);
+}
+
+// Such a view may not be written to.
+bool is_one_of_many(const at::Tensor& tensor) {
+  return is_view_made(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE, tensor);
 }
 
 // For each recorded value, the first value of its storage.
@@ -126,6 +135,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     session.add_output(tensor);
     joint.requires_grad.push_back(tensor.requires_grad());
     joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
+    joint.is_one_of_many.push_back(is_one_of_many(tensor));
     joint.spent.emplace_back();
   };
   for (const at::Tensor& output : outputs) {
@@ -134,6 +144,8 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
       throw Unsupported("a view made without grad is written to");
     const at::Tensor base = differentiable_base(output);
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
+    if (base.is_leaf())
+      throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
     const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
     const at::Tensor& carrier = is_shared ? base : output;
     if (index_of.contains(carrier.unsafeGetTensorImpl())) continue;

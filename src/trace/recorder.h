@@ -32,7 +32,8 @@ struct Joint {
   std::vector<int32_t> outputs;
   std::vector<bool> requires_grad;  // by forward output
   std::vector<bool>
-      is_no_grad_view;  // by forward output: a view of one that requires grad, made without grad
+      is_no_grad_view;               // by forward output: a view of one that requires grad, made without grad
+  std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
   size_t tangents =
       0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
   struct Gradient {

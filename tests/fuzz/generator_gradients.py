@@ -1,7 +1,5 @@
 """What programs that are differentiated have more: lines about autograd, and the backward passes behind the call."""
 
-import torch
-
 from generator import is_float
 from generator_lines import FAMILIES as PLAIN
 from generator_lines import writing

@@ -26,7 +26,7 @@ import torch  # noqa: E402
 import oxyfuel  # noqa: E402
 from generator import generate  # noqa: E402
 from observation import difference, observe  # noqa: E402
-from program import DTYPES, load, raising_line, shrink  # noqa: E402
+from program import load, raising_line, shrink  # noqa: E402
 
 MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "grad": torch.enable_grad}
 

@@ -281,3 +281,64 @@ def test_calls_work_whatever_way_the_precision_was_set():
         assert "precision" in str(oxyfuel.metrics()["recompile_reasons"])
     finally:
         products.fp32_precision = before
+
+
+@program(whole=True)
+def test_truth_over_no_dimension(compile):
+    x = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+    f = compile(lambda x: (torch.any(x, dim=()), torch.all(x, dim=()), torch.any(x, dim=(), keepdim=True), x.all(dim=(0, 1)), x.any(dim=[1])))
+    return f(x), f(x.int())
+
+
+@program()
+def test_strides_over_memory_of_another_type(compile):
+    f = compile(lambda x: (x.view(torch.int32).as_strided((2,), (1,)), x.view(torch.int16)[2:].as_strided((3,), (2,), 1)))
+    g = compile(lambda x: x.add_(1).view(torch.int16).as_strided((2,), (1,)))
+    return f(torch.arange(4.0)), g(torch.arange(4.0))
+
+
+LIMITS = (0.0, -0.5, 1.9, -1.9, 127.5, -129.0, 255.0, 300.0, -1.0, 65535.0, 2.0**31, -(2.0**31), 2.0**31 - 128, -(2.0**31) - 256, 3e9, 2.0**32,
+          2.0**63, -(2.0**63), 2.0**62, 1e19, -1e19, 1e30, float("inf"), -float("inf"), float("nan"))
+
+
+@pytest.mark.parametrize("of", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("to", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
+@program(backends=("native",))
+def test_numbers_that_an_integer_cannot_hold(compile, of, to):
+    x = torch.tensor(LIMITS, dtype=torch.float64).to(of)
+    read = compile(lambda x: ((x * 1).to(to), (x[:1] * 1).to(to), x.max().to(to)))
+    known = compile(lambda: [torch.full((2,), value, dtype=torch.float64).to(of).to(to) for value in LIMITS])
+    nothing = compile(lambda x: (x[:0].mean().to(to), (x * float("nan")).to(to), (x[:0].sum() - 1e30).to(to)))
+    return read(x), known(), nothing(x)
+
+
+@program(grad=True)
+def test_one_of_several_views_is_not_written(compile):
+    def write(x, views, i):
+        y = x * 1
+        parts = views(y)
+        parts[i].add_(1)
+        return y.sum(), parts[i].clone()
+
+    def give(x, views):
+        y = x * 1
+        return y, *views(y)
+
+    kinds = (lambda y: y.split(1), lambda y: y.unbind(0), lambda y: y.chunk(2), lambda y: (y[0], y[1]), lambda y: [a.view(-1) for a in y.split(1)])
+    x, leaf = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
+    answers = []
+    for views in kinds:
+        answers += [outcome(compile(write), x, views, i)[:2] for i in (0, 1)]
+        given = compile(give)(x, views)
+        answers.append(outcome(given[1].add_, 1)[:2])
+        answers.append(outcome(compile(lambda x: views(x))(leaf * 1)[0].mul_, 2)[:2])
+    return answers
+
+
+@program(grad=True)
+def test_leaves_that_are_made_in_the_region(compile):
+    f = compile(lambda x: torch.eye(2, requires_grad=True) + x)
+    g = compile(lambda x: (torch.ones(2, requires_grad=True), x + 1))
+    leaf, _ = g(torch.ones(2))
+    (leaf * 3).sum().backward()
+    return f(torch.ones(2)).requires_grad, leaf.is_leaf, leaf.requires_grad, leaf.grad, compile(lambda: torch.eye(2, requires_grad=True).t())().is_leaf

@@ -8,7 +8,7 @@ import typing
 
 import torch
 
-from capture_samples import Config, Derived, made, x23
+from capture_samples import Config, Derived, x23
 from eager_comparison import program
 
 

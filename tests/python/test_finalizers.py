@@ -1,5 +1,7 @@
 """Objects whose end can be seen: it comes where the program lets go of them, also behind a break."""
 
+import weakref
+
 import torch
 
 from eager_comparison import program
@@ -74,3 +76,24 @@ def test_what_a_call_returns_is_not_used(compile):
 
     # A region that was captured where nothing ended is not used where something does.
     return [f(x23(), kind) for kind in ("nothing", "object", "started", "nothing", "object")]
+
+
+@program()
+def test_weak_references_to_what_a_frame_lets_go_of(compile):
+    class Thing:
+        pass
+
+    @compile
+    def f(x, things):
+        thing = Thing()
+        thing.x = x + 1
+        reference = weakref.ref(thing)
+        shown = reference() is thing, reference().x * 2
+        del thing
+        dead = reference() is None
+        thing = things.pop() if things else None
+        last = weakref.ref(thing, lambda _: print("gone")) if thing else None
+        thing = 3
+        return shown, dead, x + (last is None or last() is None)
+
+    return f(x23(), [Thing()]), f(x23(), []), f(x23(), [Thing(), Thing()])

@@ -1,6 +1,5 @@
 """The state of the process that torch reads unseen: an answer follows it, whoever changes it."""
 
-import types
 
 import pytest
 import torch

@@ -15,7 +15,6 @@ from eager_comparison import outcome, program
 X = torch.ones(2)
 
 
-
 class Noting:
     """Notes each call of a special method."""
 
@@ -301,3 +300,52 @@ def test_lengths_that_are_no_numbers(compile):
 
     f = compile(lambda x, sized: x + len(sized))
     return [outcome(f, X, Sized(size)) for size in (2, 2.0, "a", None, NotImplemented, True, -1)]
+
+
+class Answers:
+    """Each special method gives what it was made with, and says that it was asked."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked = answers, []
+
+    def __repr__(self):
+        return "answers"
+
+    def answer(self, name):
+        self.asked.append(name)
+        answer = self.answers[name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answering(*names):
+    methods = {f"__{name}__": lambda self, *_, name=name: self.answer(name) for name in names}
+    return type("Answering", (Answers,), methods)
+
+
+ASKING = {
+    "int": int, "float": float, "str": str, "repr": repr, "bool": bool, "len": len, "not": lambda a: not a,
+    "f-string": lambda a: f"{a}", "format": lambda a: f"{a:>3}", "list": list, "tuple": tuple, "sorted": sorted, "star": lambda a: [0, *a],
+    "extend": lambda a: [1].extend(a), "arguments": lambda a: max(*a), "slice": lambda a: operator.setitem([1, 2], slice(0, 1), a),
+    "set": set, "sum": sum, "join": "".join, "unpacked": lambda a: (lambda b, *c: (b, c))(*a),
+}
+GIVEN = {
+    "int": (1, True, 1.5, "a", None), "float": (1.5, 1, "a"), "str": ("a", 1, None), "repr": ("a", b"a"), "bool": (True, 1, None, "a"),
+    "len": (2, 0, -1, 1 << 70, "a", 2.0, TypeError("no"), ValueError("no")), "format": ("a", 3),
+    "length_hint": (2, -1, "a", NotImplemented, TypeError("no"), ValueError("no")),
+}
+
+
+@pytest.mark.parametrize("special", GIVEN)
+@pytest.mark.parametrize("asking", ASKING)
+@program()
+def test_what_special_methods_give(compile, asking, special):
+    kind = answering(special, "iter") if special != "iter" else answering("iter")
+    f = compile(lambda x, a: (x + 1, ASKING[asking](a)))
+    answers = []
+    for given in GIVEN[special]:
+        a = kind(**{special: given, "iter": iter([])})
+        if asking not in ("str", "repr", "f-string", "format") or special in ("str", "repr", "format"):
+            answers += [outcome(f, X, a)[:3], a.asked]
+    return answers

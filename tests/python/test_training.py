@@ -8,7 +8,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import oxyfuel
-from training_checks import CONSTANT, X, Y, backward_of_outputs, check, result_of, tensor, weighted
+from training_checks import CONSTANT, X, Y, check, result_of, tensor, weighted
 
 
 @pytest.fixture(autouse=True)
