@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cpy/finalizer.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/prelude.h"
@@ -46,7 +45,7 @@ void Evaluator::drop(const Frame& frame, PyObject* object, SourceId unread) {
   // The interpreter's own frame holds it until the segment has ended: what its finalizer does would come
   // late.
   if (&frame != outermost_ || !object) return;
-  if (cpy::has_finalizer(object)) stop("drops an object that has a finalizer");
+  if (guards::end_is_seen(object)) stop("drops an object whose end can be seen");
   const SourceId source = unread == guards::kNoSource ? source_of(object) : unread;
   if (source != guards::kNoSource) guards().require(source, guards::CheckKind::Unfinalized, nullptr);
 }

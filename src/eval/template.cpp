@@ -10,6 +10,16 @@ using cpy::Ref;
 
 namespace {
 
+// Puts a value where it was: `key` is a member descriptor, or a key of the object's __dict__, whatever the
+// class makes of an attribute of that name.
+int put_attribute(PyObject* object, PyObject* key, PyObject* value) {
+  if (Py_TYPE(key) == &PyMemberDescr_Type) return Py_TYPE(key)->tp_descr_set(key, object, value);
+  PyObject* const of_class = _PyType_Lookup(Py_TYPE(object), key);
+  if (!of_class || !Py_TYPE(of_class)->tp_descr_set) return PyObject_GenericSetAttr(object, key, value);
+  const Ref dict = Ref::steal(PyObject_GenericGetDict(object, nullptr));
+  return dict ? PyDict_SetItem(dict.get(), key, value) : -1;
+}
+
 Ref container_iterator(PyObject* container, PyTypeObject* type) {
   const char* view = nullptr;
   if (type == &PyDictIterValue_Type || type == &PyDictRevIterValue_Type) view = "values";
@@ -257,9 +267,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           if (!done) return false;
         }
       }
-      return fill_pairs(
-          is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0,
-          [&](PyObject* key, PyObject* value) { return PyObject_GenericSetAttr(object, key, value); });
+      return fill_pairs(is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0,
+                        [&](PyObject* key, PyObject* value) { return put_attribute(object, key, value); });
     }
     case ObjectKind::Function: {
       auto* function = reinterpret_cast<PyFunctionObject*>(object);

@@ -377,10 +377,12 @@ Template TemplateBuilder::instance(PyObject* object) {
     const cpy::Ref attributes = cpy::type_dict(owner);
     while (PyDict_Next(attributes.get(), &position, &key, &descriptor)) {
       if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
-      Ref value = Ref::steal(PyObject_GenericGetAttr(object, key));
+      // By the descriptor: another class of the type may use the name for something else.
+      Ref value = Ref::steal(
+          Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
       PyErr_Clear();
       if (!value) continue;
-      items.push_back(constant(key));
+      items.push_back(constant(descriptor));
       items.push_back(build(value.get()));
     }
   }

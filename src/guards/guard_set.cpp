@@ -248,10 +248,15 @@ bool GuardSet::is_module_state(SourceId source) const {
          PyUnicode_CompareWithASCIIString(group.key.get(), "_buffers") == 0;
 }
 
+bool end_is_seen(PyObject* object) {
+  // Modules and optimizers keep weak references to parameters that they hold besides.
+  return cpy::has_finalizer(object) || (!THPVariable_Check(object) && cpy::has_weak_references(object));
+}
+
 bool GuardSet::holds(const Check& check, PyObject* value) const {
   PyObject* object = check.object.get();
   if (check.kind == CheckKind::Unbound) return value == nullptr;
-  if (check.kind == CheckKind::Unfinalized) return value == nullptr || !cpy::has_finalizer(value);
+  if (check.kind == CheckKind::Unfinalized) return value == nullptr || !end_is_seen(value);
   if (!value) return false;
   switch (check.kind) {
     case CheckKind::Identity:

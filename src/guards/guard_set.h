@@ -42,7 +42,7 @@ enum class CheckKind : uint8_t {
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int has at most 63 bits and a sign
-  Unfinalized,      // the location holds nothing, or an object that runs no code when it is dropped
+  Unfinalized,      // the location holds nothing, or an object of which end_is_seen() is false
   Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
 };
 
@@ -64,6 +64,9 @@ struct Changes {
   std::vector<ChangedConstant> constants;  // in order, up to the first guard that fails for something else
   bool elements = false;                   // which is the elements of a tensor
 };
+
+// Whether the program may notice that the object ends.
+bool end_is_seen(PyObject* object);
 
 class GuardSet {
  public:

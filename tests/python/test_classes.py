@@ -524,3 +524,69 @@ def test_what_class_patterns_take(compile):
     for value in values:
         answers.append(outcome(f, x23(), value, type(value)))
     return answers
+
+
+class Stored:
+    """A data descriptor that keeps its value in the object's dict, under its own name."""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, object, owner=None):
+        return self if object is None else object.__dict__[self.name] * 2
+
+    def __set__(self, object, value):
+        print("set", self.name)
+        object.__dict__[self.name] = value
+
+
+class WithSlots:
+    __slots__ = ("a", "hidden")
+
+    def __init__(self, a):
+        self.a = a
+
+
+class Hiding(WithSlots):
+    __slots__ = ("b",)
+
+    def __init__(self, a, b):
+        super().__init__(a)
+        self.b = b
+
+    @property
+    def hidden(self):
+        return self.a + 1
+
+
+class Described:
+    value = Stored()
+
+    def __init__(self, value):
+        self.value = value
+
+    @property
+    def fixed(self):
+        return 5
+
+
+@program()
+def test_attributes_behind_descriptors(compile):
+    @compile
+    def f(x):
+        slotted, described = Hiding(x + 1, 3), Described(x)
+        described.__dict__["fixed"] = 7
+        WithSlots.hidden.__set__(slotted, 11)
+        print("break")
+        return slotted, described, slotted.hidden, described.value, described.fixed, dict(vars(described))
+
+    slotted, described, *rest = f(torch.ones(2))
+    return slotted.a, slotted.b, slotted.hidden, WithSlots.hidden.__get__(slotted), described.value, described.fixed, rest
+
+
+@program()
+def test_paths_that_are_made_in_the_region(compile):
+    import pathlib
+
+    f = compile(lambda x, name: (x + 1, pathlib.PurePosixPath(pathlib.PurePosixPath("a/b"), name).name))
+    return f(torch.ones(2), "c.py"), f(torch.ones(2), "d/e.py")
