@@ -57,7 +57,7 @@ class FrameLoop {
     while (size_t count = count_plain_steps(machine, code_, index)) {
       for (; count > 0; --count) {
         const Instruction& instruction = code_.instructions[index];
-        if (cpy::is_traced(thread_)) return {Advance::GoOn, instruction.offset};
+        if (cpy::is_traced(thread_) && !instruction.continues) return {Advance::GoOn, instruction.offset};
         frame_.set_executing(instruction.at);
         const Outcome outcome = perform(machine, instruction);
         if (outcome == Outcome::Raised) return {Advance::Throw, instruction.offset};

@@ -31,7 +31,11 @@ class Preview {
   void store(int32_t index, bool scalar) { stored_.emplace_back(index, scalar); }
   void push(bool scalar) { pushed_.push_back(scalar); }
   bool pop() {
-    if (pushed_.empty()) return below_ > 0 && is_scalar(machine_.stack()[size_t(--below_)]);
+    if (pushed_.empty()) {
+      if (below_ == 0) return false;
+      --below_;
+      return is_scalar(machine_.stack()[size_t(below_)]);
+    }
     const bool scalar = pushed_.back();
     pushed_.pop_back();
     return scalar;
@@ -81,8 +85,9 @@ size_t count_plain_steps(const Machine& machine, const Code& code, size_t index)
   size_t settled = 0;
   for (size_t i = index; i < code.instructions.size(); ++i) {
     const Instruction& in = code.instructions[i];
-    // A group is performed as a whole or not at all: it is left to the segment.
-    if (in.continues || (i + 1 < code.instructions.size() && code.instructions[i + 1].continues)) break;
+    // A group is performed as a whole or not at all: one that can fail is left to the segment.
+    const bool ends = i + 1 >= code.instructions.size() || !code.instructions[i + 1].continues;
+    if ((in.continues || !ends) && in.op != Op::LoadFast && in.op != Op::StoreFast) return settled;
     const size_t count = i + 1 - index;
     switch (in.op) {
       case Op::LoadFast:
@@ -115,7 +120,7 @@ size_t count_plain_steps(const Machine& machine, const Code& code, size_t index)
         continue;  // what it gives still lies there
       }
     }
-    if (preview.is_settled()) settled = count;
+    if (preview.is_settled() && ends) settled = count;
   }
   return settled;
 }
