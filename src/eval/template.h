@@ -35,8 +35,8 @@ enum class ObjectKind : uint8_t {
   TupleSubclass,  // `type`, items
   Instance,       // `type`: made by `type.__new__` of its C base; items: key, value pairs of its __dict__,
                   // and member descriptor, value pairs of its slots;
-             // `contents`: for a subclass of list, dict, OrderedDict, set or deque, the object that holds
-             // what it contains; of a deque the first of the items is its maxlen
+  // `contents`: for a subclass of list, dict, OrderedDict, set or deque, the object that holds
+  // what it contains; of a deque the first of the items is its maxlen
   Cell,         // items: contents, or none
   Function,     // items: code, globals, defaults, kwdefaults, closure, annotations, name, qualname, __dict__
   Method,       // items: function, self
