@@ -35,56 +35,8 @@ int64_t limit_of(PyObject* deque) {
   return !limit || limit == Py_None ? -1 : PyLong_AsSsize_t(limit.get());
 }
 
-// How a check reads between the place and what it is compared with.
-const char* relation(CheckKind kind) {
-  switch (kind) {
-    case CheckKind::Identity:
-    case CheckKind::Same:
-      return "is";
-    case CheckKind::Type:
-      return "type is";
-    case CheckKind::Equal:
-      return "==";
-    case CheckKind::Length:
-      return "len ==";
-    case CheckKind::DictKeys:
-      return "keys are";
-    case CheckKind::Absent:
-      return "lacks";
-    case CheckKind::SetEqual:
-      return "set ==";
-    case CheckKind::SetOrder:
-      return "in order ==";
-    case CheckKind::DequeLimit:
-      return "has the same maxlen";
-    case CheckKind::Tensor:
-      return "tensor";
-    case CheckKind::Unbound:
-      return "unbound";
-    case CheckKind::Present:
-      return "present";
-    case CheckKind::NoGradientHooks:
-      return "has no hooks on its gradient";
-    case CheckKind::FitsInt64:
-      return "fits 64 bits";
-    case CheckKind::Unfinalized:
-      return "has no finalizer";
-    case CheckKind::Elements:
-      return "has the same elements";
-  }
-  return "?";
-}
-
 bool is_dict_check(CheckKind kind) {
   return kind == CheckKind::DictKeys || kind == CheckKind::Absent;
-}
-
-Py_ssize_t length_of(PyObject* value) {
-  if (PyList_Check(value)) return PyList_GET_SIZE(value);
-  if (PyTuple_Check(value)) return PyTuple_GET_SIZE(value);
-  if (PyDict_Check(value)) return PyDict_GET_SIZE(value);
-  if (PyAnySet_Check(value)) return PySet_GET_SIZE(value);
-  return is_deque(value) ? PyObject_Size(value) : -1;
 }
 
 bool same_constant_or_object(PyObject* a, PyObject* b) {
@@ -111,13 +63,6 @@ bool has_keys(PyObject* dict, PyObject* keys) {
     if (!same_constant_or_object(key, PyTuple_GET_ITEM(keys, i++))) return false;
   }
   return true;
-}
-
-std::string name_of(PyObject* function) {
-  cpy::Ref name = cpy::Ref::steal(PyObject_GetAttrString(function, "__name__"));
-  const char* utf8 = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  PyErr_Clear();
-  return utf8 ? utf8 : "?";
 }
 
 }  // namespace
@@ -494,86 +439,6 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
   return true;
 }
 
-std::string GuardSet::describe(SourceId id) const {
-  const Source& source = nodes_[static_cast<size_t>(id)].source;
-  auto text = [](PyObject* object) -> std::string {
-    cpy::Ref repr = cpy::Ref::steal(PyObject_Repr(object));
-    if (!repr) {
-      PyErr_Clear();
-      return "?";
-    }
-    const char* utf8 = PyUnicode_AsUTF8(repr.get());
-    std::string result = utf8 ? utf8 : "?";
-    if (result.size() > 60) result = result.substr(0, 57) + "...";
-    return result;
-  };
-  const std::string base = source.base == kNoSource ? "" : describe(source.base);
-  switch (source.kind) {
-    case SourceKind::Root: {
-      const char* label = PyUnicode_AsUTF8(source.key.get());
-      return label ? label : "?";
-    }
-    case SourceKind::Pinned:
-      if (PyObject* module_name =
-              PyModule_Check(source.key.get()) ? PyModule_GetNameObject(source.key.get()) : nullptr) {
-        std::string name = PyUnicode_AsUTF8(module_name);
-        Py_DECREF(module_name);
-        return name;
-      }
-      return PyDict_Check(source.key.get()) ? "globals" : text(source.key.get());
-    case SourceKind::InstanceDict:
-      return base + ".__dict__";
-    case SourceKind::DictItem:
-      return fmt::format("{}[{}]", base, text(source.key.get()));
-    case SourceKind::ListItem:
-    case SourceKind::TupleItem:
-    case SourceKind::DequeItem:
-      return fmt::format("{}[{}]", base, source.index);
-    case SourceKind::CellContents:
-      return base + ".cell_contents";
-    case SourceKind::FunctionCode:
-      return base + ".__code__";
-    case SourceKind::FunctionDefaults:
-      return base + ".__defaults__";
-    case SourceKind::FunctionKwDefaults:
-      return base + ".__kwdefaults__";
-    case SourceKind::MethodFunction:
-      return base + ".__func__";
-    case SourceKind::MethodSelf:
-      return base + ".__self__";
-    case SourceKind::Member:
-      return fmt::format("{}.{}", base, name_of(source.key.get()));
-    case SourceKind::ContextVariable:
-      return base + ".get()";
-    case SourceKind::WeakReferent:
-      return base + "()";
-    case SourceKind::Calculated:
-      return source.other == kNoSource
-                 ? fmt::format("{}({})", name_of(source.key.get()), base)
-                 : fmt::format("{}({}, {})", name_of(source.key.get()), base, describe(source.other));
-    case SourceKind::SetMember:
-      return fmt::format("{} in {}", text(source.key.get()), base);
-  }
-  return "?";
-}
-
-namespace {
-
-std::string show(PyObject* object) {
-  if (!object) return "missing";
-  cpy::Ref repr = cpy::Ref::steal(is_constant(object) || PyType_Check(object)
-                                      ? PyObject_Repr(object)
-                                      : PyUnicode_FromFormat("<%s object>", Py_TYPE(object)->tp_name));
-  const char* utf8 = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-  if (!utf8) {
-    PyErr_Clear();
-    return "?";
-  }
-  return utf8;
-}
-
-}  // namespace
-
 std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* const> roots) {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto id = static_cast<SourceId>(i);
@@ -609,82 +474,6 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
     changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
   }
   return changed;
-}
-
-std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
-  fast_valid_ = false;
-  for (const TypeLookup& lookup : type_lookups_)
-    for (const auto& [name, found] : lookup.names)
-      if (_PyType_Lookup(reinterpret_cast<PyTypeObject*>(lookup.type.get()), name.get()) != found.get())
-        return fmt::format("attribute {} of {} was replaced", show(name.get()), show(lookup.type.get()));
-  if (const std::optional<Failure> failure = first_failure(roots)) {
-    const std::string where = describe(failure->source);
-    if (!failure->check) return where + " can no longer be reached";
-    PyObject* value = this->value(failure->source);
-    const Check& check = *failure->check;
-    switch (check.kind) {
-      case CheckKind::Tensor:
-        return THPVariable_Check(value)
-                   ? where + ": " +
-                         tensors_[static_cast<size_t>(check.number)].difference(THPVariable_Unpack(value))
-                   : where + ": was a tensor, is not";
-      case CheckKind::Type:
-        return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),
-                           value ? show(reinterpret_cast<PyObject*>(Py_TYPE(value))) : "missing");
-      case CheckKind::Length:
-        return fmt::format("len({}): was {}, is {}", where, check.number, value ? length_of(value) : -1);
-      case CheckKind::DictKeys:
-        return fmt::format("the keys of {} changed", where);
-      case CheckKind::Absent:
-        return fmt::format("{} now has {}", where, show(check.object.get()));
-      case CheckKind::Elements:
-        return fmt::format("the elements of {}, which decide what is done, changed", where);
-      case CheckKind::NoGradientHooks:
-        return fmt::format("{} has hooks on its gradient", where);
-      case CheckKind::Same:
-        return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
-      default:
-        return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
-    }
-  }
-  for (const DistinctGroup& group : distinct_)
-    for (size_t i = 0; i < group.sources.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        if (value(group.sources[i]) == value(group.sources[j]))
-          return fmt::format("{} is now {}", describe(group.sources[i]), describe(group.sources[j]));
-  return "";
-}
-
-std::vector<std::string> GuardSet::describe_all() const {
-  std::vector<std::string> lines;
-  for (const Check& check : checks_) {
-    const std::string where = describe(check.source);
-    switch (check.kind) {
-      case CheckKind::Tensor: {
-        const TensorGuard& t = tensors_[static_cast<size_t>(check.number)];
-        std::string sizes;
-        for (int64_t size : t.sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-        lines.push_back(fmt::format("{} tensor {}[{}]{}", where, c10::toString(t.dtype), sizes,
-                                    t.requires_grad ? " requires grad" : ""));
-        break;
-      }
-      case CheckKind::Length:
-        lines.push_back(fmt::format("len({}) == {}", where, check.number));
-        break;
-      case CheckKind::Same:
-        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
-                                    describe(static_cast<SourceId>(check.number))));
-        break;
-      default:
-        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
-                                    check.object ? show(check.object.get()) : ""));
-    }
-  }
-  for (const DistinctGroup& group : distinct_)
-    lines.push_back(fmt::format("{} objects are different ones", group.sources.size()));
-  for (const TypeLookup& lookup : type_lookups_)
-    lines.push_back(fmt::format("{}: {} attributes unchanged", show(lookup.type.get()), lookup.names.size()));
-  return lines;
 }
 
 }  // namespace oxy::guards

@@ -11,6 +11,14 @@ bool is_deque(PyObject* object) {
   return std::strcmp(Py_TYPE(object)->tp_name, "collections.deque") == 0;
 }
 
+Py_ssize_t length_of(PyObject* value) {
+  if (PyList_Check(value)) return PyList_GET_SIZE(value);
+  if (PyTuple_Check(value)) return PyTuple_GET_SIZE(value);
+  if (PyDict_Check(value)) return PyDict_GET_SIZE(value);
+  if (PyAnySet_Check(value)) return PySet_GET_SIZE(value);
+  return is_deque(value) ? PyObject_Size(value) : -1;
+}
+
 cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
   const auto is_number = [](PyObject* object) {
     return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object));

@@ -49,6 +49,10 @@ struct Source {
 // Exactly a deque, not an object of a subclass.
 bool is_deque(PyObject* object);
 
+// The length of a list, tuple, dict, set or deque, also of a subclass's object (not of a deque's); -1 of any
+// other. Runs no code of the class.
+Py_ssize_t length_of(PyObject* value);
+
 // What a calculated source is now: null if its operands are not numbers or the function raises. Leaves no
 // exception set.
 cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other);

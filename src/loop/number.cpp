@@ -51,9 +51,8 @@ int64_t wrap_integer(int64_t value, DType dtype) {
   }
 }
 
-// What does not fit gives the least integer, as x86 converts. Types shorter than that take the low bits.
 int64_t truncated(double x, DType to) {
-  if (item_size(to) < 4 || to == DType::Int32)
+  if (first_integer(to) == DType::Int32)
     return std::abs(x) < 0x1p31 ? static_cast<int64_t>(x) : std::numeric_limits<int32_t>::min();
   return std::abs(x) < 0x1p63 ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min();
 }
@@ -70,6 +69,10 @@ double floor_quotient(double a, double b) {
 }
 
 }  // namespace
+
+DType first_integer(DType to) {
+  return item_size(to) < 4 || to == DType::Int32 ? DType::Int32 : DType::Int64;
+}
 
 Number rounded(Number n, DType dtype) {
   switch (dtype) {

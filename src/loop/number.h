@@ -15,6 +15,9 @@ struct Number {
 
 Number rounded(Number n, DType dtype);
 Number converted(Number n, DType from, DType to);
+// The integers that eager converts a floating number to first: those of type `to` take their low bits. What
+// does not fit gives the least of them, as x86 converts.
+DType first_integer(DType to);
 // InternalError for an Op that is not of this kind.
 double unary(Op op, double x);
 int64_t unary(Op op, int64_t x, DType dtype);

@@ -273,27 +273,28 @@ class Unheard {
   c10::WarningUtils::WarnAlways always_{true};
 };
 
-constexpr std::array kShortTypes = {at::kByte, at::kChar, at::kShort,    at::kInt,
-                                    at::kLong, at::kHalf, at::kBFloat16, at::kFloat};
+template <class To>
+bool is_too_short(const c10::Scalar& number) {
+  if (number.isFloatingPoint()) return c10::overflows<To, double>(number.toDouble());
+  return number.isIntegral(false) && c10::overflows<To, int64_t>(number.toLong());
+}
 
-// A bit for each of these types that the number overflows.
+struct ShortType {
+  at::ScalarType type;
+  bool (*cannot_hold)(const c10::Scalar& number);
+};
+
+constexpr std::array kShortTypes = {
+    ShortType{at::kByte, &is_too_short<uint8_t>},           ShortType{at::kChar, &is_too_short<int8_t>},
+    ShortType{at::kShort, &is_too_short<int16_t>},          ShortType{at::kInt, &is_too_short<int32_t>},
+    ShortType{at::kLong, &is_too_short<int64_t>},           ShortType{at::kHalf, &is_too_short<c10::Half>},
+    ShortType{at::kBFloat16, &is_too_short<c10::BFloat16>}, ShortType{at::kFloat, &is_too_short<float>}};
+
+// A bit for each of these types.
 uint64_t types_too_short(const c10::Scalar& number) {
   uint64_t bits = 0;
-  unsigned bit = 0;
-  const auto add = [&](bool overflows) { bits |= static_cast<uint64_t>(overflows) << bit++; };
-  const auto add_all = [&](auto value) {
-    using From = decltype(value);
-    add(c10::overflows<uint8_t, From>(value));
-    add(c10::overflows<int8_t, From>(value));
-    add(c10::overflows<int16_t, From>(value));
-    add(c10::overflows<int32_t, From>(value));
-    add(c10::overflows<int64_t, From>(value));
-    add(c10::overflows<c10::Half, From>(value));
-    add(c10::overflows<c10::BFloat16, From>(value));
-    add(c10::overflows<float, From>(value));
-  };
-  if (number.isFloatingPoint()) add_all(number.toDouble());
-  if (number.isIntegral(false)) add_all(number.toLong());
+  for (size_t i = 0; i < kShortTypes.size(); ++i)
+    bits |= static_cast<uint64_t>(kShortTypes[i].cannot_hold(number)) << i;
   return bits;
 }
 
@@ -303,7 +304,7 @@ bool overflows_tensors(std::span<const c10::IValue> call) {
   for (const c10::IValue& value : call) {
     if (value.isScalar()) too_short |= types_too_short(value.toScalar());
     if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const auto* type = std::ranges::find(kShortTypes, value.toTensor().scalar_type());
+    const auto* type = std::ranges::find(kShortTypes, value.toTensor().scalar_type(), &ShortType::type);
     if (type != kShortTypes.end()) types |= uint64_t{1} << (type - kShortTypes.begin());
   }
   return (types & too_short) != 0;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "codegen/cpp/prelude.h"
 #include "loop/builder.h"
+#include "loop/number.h"
 
 namespace oxy::codegen::cpp {
 
@@ -291,11 +292,6 @@ std::string select_text(const Operand& condition, const Operand& a, const Operan
                      as_vector(b, context));
 }
 
-// Whether eager's conversion of a floating number to `to` is one to int32 of which the low bits count.
-bool passes_through_int32(DType to) {
-  return item_size(to) < 4 || to == DType::Int32;
-}
-
 std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   DType from = register_dtype(operand.dtype);
   if (is_half(to) && operand.dtype == to) return operand.text;
@@ -312,9 +308,9 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   if (!operand.vector) {
     if (to == DType::Bool) return fmt::format("({} != 0)", operand.text);
     if (is_floating(from) && is_integral(to)) {
-      const std::string_view function = passes_through_int32(to) ? "int32_of" : "int64_of";
-      context.functions.emplace(function);
-      return fmt::format("({}){}({})", scalar_type(to), function, operand.text);
+      context.functions.insert("one_integer_of");
+      return fmt::format("({})one_integer_of<{}>({})", scalar_type(to), scalar_type(loop::first_integer(to)),
+                         operand.text);
     }
     return fmt::format("({}){}", scalar_type(to), operand.text);
   }
@@ -324,10 +320,9 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
                ? fmt::format("(- {})", operand.text)
                : fmt::format("__builtin_convertvector(- {}, {})", operand.text, vector_type(to));
   if (is_floating(from) && is_integral(to)) {
-    const DType between = passes_through_int32(to) ? DType::Int32 : DType::Int64;
-    const std::string function = fmt::format("{}_of_{}", short_name(between), short_name(from));
-    context.functions.insert(function);
-    const std::string integer = fmt::format("{}({})", function, operand.text);
+    const DType between = loop::first_integer(to);
+    context.functions.insert("integer_of");
+    const std::string integer = fmt::format("integer_of<{}>({})", vector_type(between), operand.text);
     return between == to ? integer : fmt::format("__builtin_convertvector({}, {})", integer, vector_type(to));
   }
   return fmt::format("__builtin_convertvector({}, {})", operand.text, vector_type(to));

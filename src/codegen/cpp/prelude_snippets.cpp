@@ -105,40 +105,20 @@ static inline f32v load_masked_f32(const float* p, i32v mask, f32v otherwise, in
 
     // --- float to integer: what does not fit gives the least integer, as x86's instructions do; a conversion
     // without the test is undefined, and folded to anything where the operand is known
-    {"i32_of_f32", "",
-     R"(static inline i32v i32_of_f32(f32v x) {
-  const i32v fits = (f32v)((i32v)x & 0x7fffffff) < 0x1p31f;
-  return __builtin_convertvector((f32v)((i32v)x & fits), i32v) | (i32v)((u32v)~fits << 31);
+    {"integer_of", "",
+     R"(template <class To, class From>
+static inline To integer_of(From x) {
+  const From limit = From{} + (sizeof(To) == 4 * W ? 0x1p31f : 0x1p63f);
+  return __builtin_convertvector((x < 0 ? -x : x) < limit ? x : -limit, To);
 }
 )"},
-    {"i64_of_f32", "",
-     R"(static inline i64v i64_of_f32(f32v x) {
-  const i32v fits = (f32v)((i32v)x & 0x7fffffff) < 0x1p63f;
-  return __builtin_convertvector((f32v)((i32v)x & fits), i64v) |
-         (i64v)((u64v)__builtin_convertvector(~fits, i64v) << 63);
+    {"one_integer_of", "",
+     R"(template <class To>
+static inline To one_integer_of(double x) {
+  const double limit = sizeof(To) == 4 ? 0x1p31 : 0x1p63;
+  return (To)(x > -limit && x < limit ? x : -limit);
 }
 )"},
-    {"i32_of_f64", "",
-     R"(static inline i32v i32_of_f64(f64v x) {
-  const i64v fits = (f64v)((i64v)x & 0x7fffffffffffffff) < 0x1p31;
-  return __builtin_convertvector((f64v)((i64v)x & fits), i32v) |
-         (i32v)((u32v)__builtin_convertvector(~fits, i32v) << 31);
-}
-)"},
-    {"i64_of_f64", "",
-     R"(static inline i64v i64_of_f64(f64v x) {
-  const i64v fits = (f64v)((i64v)x & 0x7fffffffffffffff) < 0x1p63;
-  return __builtin_convertvector((f64v)((i64v)x & fits), i64v) | (i64v)((u64v)~fits << 63);
-}
-)"},
-    {"int32_of", "",
-     "static inline int32_t int32_of(double x) { return x > -0x1p31 && x < 0x1p31 ? (int32_t)x : -2147483647 "
-     "- 1; "
-     "}\n"},
-    {"int64_of", "",
-     "static inline int64_t int64_of(double x) { return x > -0x1p63 && x < 0x1p63 ? (int64_t)x : "
-     "-9223372036854775807 - 1; "
-     "}\n"},
 
     // --- memory
     {"load_bool", "load_u8",
