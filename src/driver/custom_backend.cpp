@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "base/dump.h"
 #include "base/log.h"
@@ -11,6 +10,7 @@
 #include "driver/metrics.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::driver {
 namespace {
@@ -79,7 +79,7 @@ std::string placeholder_name(const std::string& source) {
 Ref list_of(std::span<const at::Tensor> tensors) {
   Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
   for (size_t i = 0; i < tensors.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), THPVariable_Wrap(tensors[i]));
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), runtime::wrap_tensor(tensors[i]));
   return list;
 }
 
@@ -109,10 +109,10 @@ class CustomGraph : public CompiledGraph {
     std::vector<at::Tensor> outputs;
     for (size_t i = 0; i < count; ++i) {
       PyObject* output = PySequence_Fast_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
-      if (!THPVariable_Check(output))
+      if (!runtime::is_tensor(output))
         raise(PyExc_TypeError,
               fmt::format("{} an object of type {} as value {}", expectation(), Py_TYPE(output)->tp_name, i));
-      outputs.push_back(THPVariable_Unpack(output));
+      outputs.push_back(runtime::tensor_of(output));
     }
     return outputs;
   }

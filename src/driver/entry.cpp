@@ -4,7 +4,6 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/COW.h>
 #include <pybind11/gil.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "eval/evaluator.h"
 #include "eval/perform.h"
 #include "runtime/executable.h"
+#include "runtime/tensor_object.h"
 #include "trace/functionalise.h"
 
 namespace oxy::driver {
@@ -34,7 +34,7 @@ bool nothing_handled() {
 at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
   if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
-  return THPVariable_Unpack(value);
+  return runtime::tensor_of(value);
 }
 
 // The same for tensors that may share memory: storages that copy on write share what they have not copied
@@ -56,11 +56,11 @@ class CallInputs {
     objects_.reserve(capture.inputs.size());
     for (size_t i = 0; i < capture.inputs.size(); ++i) {
       PyObject* const value = capture.guards.value(capture.inputs[i]);
-      if ((!owns.empty() && owns[i]) || !THPVariable_Check(value)) {
+      if ((!owns.empty() && owns[i]) || !runtime::is_tensor(value)) {
         tensors_.push_back(input_tensor(value));
         objects_.push_back(nullptr);
       } else {
-        tensors_.push_back(Borrow::createBorrow(THPVariable_Unpack(value)));
+        tensors_.push_back(Borrow::createBorrow(runtime::tensor_of(value)));
         objects_.push_back(Py_NewRef(value));
       }
     }
@@ -155,7 +155,7 @@ bool Entry::writes_shared_memory() const {
   memory.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    memory.emplace_back(THPVariable_Check(value) ? memory_of(THPVariable_Unpack(value)) : nullptr, false);
+    memory.emplace_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : nullptr, false);
   }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
   std::sort(memory.begin(), memory.end());
@@ -208,7 +208,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       return std::nullopt;
     }
     outputs.reserve(tensors.size());
-    for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(THPVariable_Wrap(std::move(tensor))));
+    for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));
   }
   eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
   // Results come after effects: an iterator among them may be over what these change.

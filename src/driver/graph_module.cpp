@@ -1,7 +1,6 @@
 #include "driver/graph_module.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <vector>
 

@@ -1,7 +1,6 @@
 // Attribute access, as CPython resolves it, with a guard for every place that was looked at.
 #include <fmt/format.h>
 #include <structmember.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +17,7 @@
 #include "eval/traceback.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -311,12 +311,12 @@ Ref Evaluator::gradient_of(PyObject* tensor) {
   const auto real = external_of_.find(tensor);
   Ref name = interned("grad");
   if (real == external_of_.end())
-    return THPVariable_Unpack(tensor).is_leaf() ? Ref::steal(PyObject_GetAttr(tensor, name.get())) : Ref();
+    return runtime::tensor_of(tensor).is_leaf() ? Ref::steal(PyObject_GetAttr(tensor, name.get())) : Ref();
   if (auto written = attribute_effect(tensor, name.get())) return *written;
   // Of others the attribute warns.
-  if (const at::Tensor& leaf = THPVariable_Unpack(real->second); !leaf.is_leaf() && !leaf.retains_grad())
+  if (const at::Tensor& leaf = runtime::tensor_of(real->second); !leaf.is_leaf() && !leaf.retains_grad())
     return {};
-  PyObject* descriptor = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(THPVariableClass), name.get());
+  PyObject* descriptor = _PyType_Lookup(runtime::tensor_class(), name.get());
   if (!descriptor || Py_TYPE(descriptor) != &PyGetSetDescr_Type) return {};
   const SourceId source = guards().derived(SourceKind::Member, source_of(tensor), descriptor);
   PyObject* value =
@@ -329,7 +329,7 @@ bool Evaluator::set_gradient(PyObject* tensor, PyObject* value) {
   if (!gradient_of(tensor)) stop("sets .grad of a tensor that has none");
   if (value != Py_None) {
     if (!trace::is_trace_tensor(value)) stop("sets .grad of a tensor to something else");
-    const at::Tensor &owner = THPVariable_Unpack(tensor), &gradient = THPVariable_Unpack(value);
+    const at::Tensor &owner = runtime::tensor_of(tensor), &gradient = runtime::tensor_of(value);
     const bool fits = owner.sizes() == gradient.sizes() && owner.dtype() == gradient.dtype() &&
                       owner.device() == gradient.device() && value != tensor;
     if (!fits) stop("sets .grad of a tensor to one that does not fit");
@@ -340,7 +340,7 @@ bool Evaluator::set_gradient(PyObject* tensor, PyObject* value) {
 }
 
 void Evaluator::require_no_gradient_hooks(PyObject* tensor) {
-  if (guards::has_gradient_hooks(THPVariable_Unpack(external_of_.at(tensor))))
+  if (guards::has_gradient_hooks(runtime::tensor_of(external_of_.at(tensor))))
     stop("runs a backward pass into a tensor with hooks");
   guards().require(source_of(tensor), CheckKind::NoGradientHooks, nullptr);
 }

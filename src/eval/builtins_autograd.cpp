@@ -2,7 +2,6 @@
 // tensors.
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <array>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
+#include "runtime/tensor_object.h"
 #include "trace/inner_backward.h"
 
 namespace oxy::eval {
@@ -59,9 +59,9 @@ std::vector<at::Tensor> tensors_in(Evaluator& e, PyObject* object) {
   const auto unpack = [&](PyObject* item) -> at::Tensor {
     if (item == Py_None) return {};
     if (!trace::is_trace_tensor(item)) e.stop("a backward pass of something that is no tensor of the graph");
-    return THPVariable_Unpack(item);
+    return runtime::tensor_of(item);
   };
-  if (THPVariable_Check(object)) return {unpack(object)};
+  if (runtime::is_tensor(object)) return {unpack(object)};
   Ref items = e.drain(object);
   if (!items) e.stop("a backward pass of something that is no sequence of tensors");
   std::vector<at::Tensor> tensors;
@@ -121,14 +121,14 @@ Ref accumulate(Evaluator& e, const trace::InnerBackward& pass) {
   std::vector<Ref> objects;
   std::vector<at::Tensor> before;
   for (const at::Tensor& leaf : leaves) {
-    objects.push_back(Ref::steal(THPVariable_Wrap(leaf)));
+    objects.push_back(Ref::steal(runtime::wrap_tensor(leaf)));
     PyObject* object = objects.back().get();
     before.emplace_back();
     if (!e.is_external(object)) continue;
     e.require_no_gradient_hooks(object);
     Ref gradient = e.gradient_of(object);
     if (!gradient) e.stop("adds to the gradient of a tensor that cannot be read");
-    if (gradient != Py_None) before.back() = THPVariable_Unpack(gradient.get());
+    if (gradient != Py_None) before.back() = runtime::tensor_of(gradient.get());
     leaf.mutable_grad() = before.back();
   }
   recorded(e, [&] { recorder.accumulate_gradients(pass); });
@@ -138,7 +138,7 @@ Ref accumulate(Evaluator& e, const trace::InnerBackward& pass) {
     leaves[i].mutable_grad().reset();
     if (after.defined() && !after.is_same(before[i]))
       e.record_attribute_effect(objects[i].get(), Ref::steal(PyUnicode_InternFromString("grad")).get(),
-                                Ref::steal(THPVariable_Wrap(after)).get());
+                                Ref::steal(runtime::wrap_tensor(after)).get());
   }
   return none();
 }
@@ -196,7 +196,7 @@ Ref autograd_grad(Evaluator& e, Arguments& a) {
         gradient = at::zeros_like(pass.inputs[i]).set_requires_grad(create_graph);
       PyTuple_SET_ITEM(
           result.get(), static_cast<Py_ssize_t>(i),
-          gradient.defined() ? THPVariable_Wrap(gradient) : Ref::borrow(Py_None).new_reference());
+          gradient.defined() ? runtime::wrap_tensor(gradient) : Ref::borrow(Py_None).new_reference());
     }
     return result;
   });

@@ -4,13 +4,13 @@
 //
 // Eager runs the function a second time then, so that one with effects is left to eager.
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -45,7 +45,7 @@ struct Settings {
 };
 
 bool requires_grad(PyObject* object) {
-  return THPVariable_Check(object) && THPVariable_Unpack(object).requires_grad();
+  return runtime::is_tensor(object) && runtime::tensor_of(object).requires_grad();
 }
 
 // The reentrant form is a torch.autograd.Function: gradients flow by its arguments, and into every result.
@@ -64,8 +64,8 @@ void check_reentrant_arguments(Evaluator& e, const Arguments& a) {
 void check_reentrant_results(Evaluator& e, PyObject* result) {
   if (!at::GradMode::is_enabled()) return;
   const auto check_one = [&](PyObject* item) {
-    if (THPVariable_Check(item) &&
-        torch::autograd::isDifferentiableType(THPVariable_Unpack(item).scalar_type()) && !requires_grad(item))
+    if (runtime::is_tensor(item) &&
+        torch::autograd::isDifferentiableType(runtime::tensor_of(item).scalar_type()) && !requires_grad(item))
       e.stop("calls checkpoint() with use_reentrant=True on a function with a result that needs no gradient");
   };
   check_one(result);

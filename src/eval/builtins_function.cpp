@@ -4,7 +4,6 @@
 #include <pybind11/gil.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
 #include "eval/prelude.h"
+#include "runtime/tensor_object.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -53,12 +53,12 @@ class EvaluatedFunction final : public torch::autograd::Node {
     for (const Saved& saved : saved_)
       if (const auto tensor = saved.tensor.lock();
           tensor && tensor->version_counter().current_version() != saved.version)
-        throw trace::CannotTrace("a tensor that a function has saved was written to");
+        trace::throw_cannot_trace("a tensor that a function has saved was written to");
     try {
       return run(gradients);
     } catch (const Break& stop) {
       PyErr_Clear();
-      throw trace::CannotTrace(stop.reason);
+      trace::throw_cannot_trace(stop.reason);
     }
   }
 
@@ -74,26 +74,27 @@ class EvaluatedFunction final : public torch::autograd::Node {
       at::Tensor gradient = index < 0 ? at::Tensor() : gradients[static_cast<size_t>(index)];
       if (!gradient.defined() && index >= 0 && materializes != Py_False)
         gradient = input_metadata(static_cast<uint32_t>(index)).zeros_like();
-      arguments.positional.push_back(gradient.defined() ? Ref::steal(THPVariable_Wrap(gradient)) : none());
+      arguments.positional.push_back(gradient.defined() ? Ref::steal(runtime::wrap_tensor(gradient))
+                                                        : none());
     }
     Ref result = evaluator_.call(backward_.get(), std::move(arguments));
     if (!result) {
       PyErr_Clear();
-      throw trace::CannotTrace("the backward() of a function raises");
+      trace::throw_cannot_trace("the backward() of a function raises");
     }
     if (!PyTuple_Check(result.get())) result = Ref::steal(PyTuple_Pack(1, result.get()));
     const auto given = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
     for (size_t i = 0; i < std::max(given, arguments_); ++i) {
       const bool fits = i < given && (i < arguments_ || PyTuple_GET_ITEM(result.get(), i) == Py_None);
       if (!fits)
-        throw trace::CannotTrace("the backward() of a function returns too few or too many gradients");
+        trace::throw_cannot_trace("the backward() of a function returns too few or too many gradients");
     }
     variable_list results;
     for (const size_t i : tensors_) {
       PyObject* item = PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
-      if (item != Py_None && !THPVariable_Check(item))
-        throw trace::CannotTrace("the backward() of a function returns something that is no gradient");
-      results.push_back(item == Py_None ? at::Tensor() : THPVariable_Unpack(item));
+      if (item != Py_None && !runtime::is_tensor(item))
+        trace::throw_cannot_trace("the backward() of a function returns something that is no gradient");
+      results.push_back(item == Py_None ? at::Tensor() : runtime::tensor_of(item));
     }
     return results;
   }
@@ -121,7 +122,7 @@ std::vector<at::Tensor> tensors_of(Evaluator& e, PyObject* context, const char* 
     PyObject* item = PyList_GET_ITEM(items.get(), i);
     if (item != Py_None && !trace::is_trace_tensor(item))
       e.stop("a function saves or marks something else than tensors");
-    if (item != Py_None) tensors.push_back(THPVariable_Unpack(item));
+    if (item != Py_None) tensors.push_back(runtime::tensor_of(item));
   }
   return tensors;
 }
@@ -151,13 +152,13 @@ Ref apply(Evaluator& e, Arguments& a) {
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < a.positional.size(); ++i) {
     PyObject* value = arg(a, i);
-    const bool is_tensor = THPVariable_Check(value);
+    const bool is_tensor = runtime::is_tensor(value);
     if (is_tensor && !trace::is_trace_tensor(value))
       e.stop("gives a torch.autograd.Function a tensor made outside");
-    needs.push_back(boolean(is_tensor && THPVariable_Unpack(value).requires_grad()));
+    needs.push_back(boolean(is_tensor && runtime::tensor_of(value).requires_grad()));
     if (!is_tensor) continue;
     places.push_back(i);
-    inputs.push_back(THPVariable_Unpack(value));
+    inputs.push_back(runtime::tensor_of(value));
   }
   const bool records = at::GradMode::is_enabled() &&
                        std::ranges::any_of(inputs, [](const at::Tensor& t) { return t.requires_grad(); });
@@ -187,8 +188,8 @@ Ref apply(Evaluator& e, Arguments& a) {
   std::vector<int> gradient_of_result;
   for (const Ref& item : results) {
     gradient_of_result.push_back(-1);
-    if (!THPVariable_Check(item.get())) continue;
-    const at::Tensor& tensor = THPVariable_Unpack(item.get());
+    if (!runtime::is_tensor(item.get())) continue;
+    const at::Tensor& tensor = runtime::tensor_of(item.get());
     if (!trace::is_trace_tensor(item.get()) || is_among(inputs, tensor) || e.is_external(item.get()))
       e.stop("calls a torch.autograd.Function that returns a tensor that it has not made");
     if (is_among(not_differentiable, tensor) || !(tensor.is_floating_point() || tensor.is_complex()))

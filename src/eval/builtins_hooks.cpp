@@ -1,11 +1,11 @@
 // tensor.register_hook() on a tensor that the region has made: the hook is evaluated when autograd's engine,
 // on trace tensors, comes to it.
 #include <pybind11/gil.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/builtin_families.h"
 #include "eval/hook_handle.h"
 #include "eval/objects.h"
+#include "runtime/tensor_object.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -25,30 +25,30 @@ class EvaluatedHook {
   // Undefined: the gradient stays what it is.
   at::Tensor operator()(const at::Tensor& gradient) const {
     const pybind11::gil_scoped_acquire gil;
-    if (!gradient.defined()) throw trace::CannotTrace("a hook is given no gradient");
+    if (!gradient.defined()) trace::throw_cannot_trace("a hook is given no gradient");
     try {
       return run(gradient);
     } catch (const Break& stop) {
       PyErr_Clear();
-      throw trace::CannotTrace(stop.reason);
+      trace::throw_cannot_trace(stop.reason);
     }
   }
 
  private:
   at::Tensor run(const at::Tensor& gradient) const {
-    const Ref given = Ref::steal(THPVariable_Wrap(gradient));
+    const Ref given = Ref::steal(runtime::wrap_tensor(gradient));
     const Ref result = evaluator_.call_positional(hook_.get(), {given});
     if (!result) {
       PyErr_Clear();
-      throw trace::CannotTrace("a hook of a tensor raises");
+      trace::throw_cannot_trace("a hook of a tensor raises");
     }
     if (result == Py_None) return {};
     if (!trace::is_trace_tensor(result.get()))
-      throw trace::CannotTrace("a hook of a tensor returns something else than a tensor of the graph");
+      trace::throw_cannot_trace("a hook of a tensor returns something else than a tensor of the graph");
     // Where no gradient comes in the hook is not called: its result must be nothing then too.
     if (!evaluator_.recorder().follows_from(result.get(), given.get()))
-      throw trace::CannotTrace("a hook of a tensor returns what does not depend on the gradient");
-    return THPVariable_Unpack(result.get());
+      trace::throw_cannot_trace("a hook of a tensor returns what does not depend on the gradient");
+    return runtime::tensor_of(result.get());
   }
 
   Evaluator& evaluator_;
@@ -61,7 +61,7 @@ Ref register_hook(Evaluator& e, Arguments& a) {
   PyObject* object = arg(a, 0);
   if (!trace::is_trace_tensor(object) || e.is_external(object))
     e.stop("registers a hook on a tensor that existed before");
-  const at::Tensor& tensor = THPVariable_Unpack(object);
+  const at::Tensor& tensor = runtime::tensor_of(object);
   if (!tensor.requires_grad()) e.stop("registers a hook on a tensor that does not require grad");
   auto hook = std::make_shared<EvaluatedHook>(e, a.positional[1]);
   tensor.register_hook([hook](const at::Tensor& gradient) { return (*hook)(gradient); });

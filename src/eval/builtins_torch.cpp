@@ -1,10 +1,10 @@
 // Functions of torch that read a tensor's data without calling an operator, made by those that call one.
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -32,7 +32,7 @@ Ref number_of(Evaluator& e, Arguments& a) {
   expect(e, a, "torch.optim.optimizer._get_value", 1, 1);
   PyObject* value = arg(a, 0);
   if (!trace::is_trace_tensor(value)) return a.positional[0];
-  const at::Tensor& tensor = THPVariable_Unpack(value);
+  const at::Tensor& tensor = runtime::tensor_of(value);
   if (tensor.dim() != 0 || !tensor.is_floating_point()) e.stop("reads a counter that is no float");
   return e.call_method(e.call_method(value, "detach", {}).get(), "double", {});
 }

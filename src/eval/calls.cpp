@@ -1,6 +1,5 @@
 // Calls: Python functions are inlined, known C functions run for real, everything else ends the segment.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "eval/traceback.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -102,8 +102,8 @@ namespace {
 std::string_view tensor_method_name(PyObject* callable) {
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
-    return self && THPVariable_Check(self) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name
-                                           : "";
+    return self && runtime::is_tensor(self) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name
+                                            : "";
   }
   PyObject* name = nullptr;
   if (Py_TYPE(callable) == &PyMethodDescr_Type) {
@@ -122,7 +122,7 @@ bool takes_part_in_autograd(PyObject* method, const Arguments& arguments) {
   PyObject* const self = PyCFunction_Check(method)      ? PyCFunction_GET_SELF(method)
                          : arguments.positional.empty() ? nullptr
                                                         : arguments.positional[0].get();
-  return self && THPVariable_Check(self) && THPVariable_Unpack(self).requires_grad();
+  return self && runtime::is_tensor(self) && runtime::tensor_of(self).requires_grad();
 }
 
 }  // namespace
@@ -132,10 +132,10 @@ Ref Evaluator::require_grad(PyObject* callable, const Arguments& arguments) {
   std::vector<Ref> given = arguments.positional;
   if (PyCFunction_Check(callable)) given.insert(given.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
   for (const auto& [name, value] : arguments.keywords) given.push_back(value);
-  const bool is_plain = !given.empty() && given.size() <= 2 && THPVariable_Check(given[0].get()) &&
+  const bool is_plain = !given.empty() && given.size() <= 2 && runtime::is_tensor(given[0].get()) &&
                         (given.size() == 1 || PyBool_Check(given[1].get()));
   const bool wanted = given.size() == 1 || given.back() == Py_True;
-  if (!is_plain || torch_calls_ || THPVariable_Unpack(given[0].get()).requires_grad() != wanted)
+  if (!is_plain || torch_calls_ || runtime::tensor_of(given[0].get()).requires_grad() != wanted)
     stop("calls .requires_grad_ of a tensor");
   return given[0];
 }
@@ -147,7 +147,7 @@ std::optional<Ref> Evaluator::known_list(PyObject* callable, const Arguments& ar
   const std::optional<at::Tensor> elements = self ? recorder_.known_elements(self) : std::nullopt;
   if (!elements) return std::nullopt;
   const trace::Recorder::Pause pause;
-  const Ref tensor = Ref::steal(THPVariable_Wrap(*elements));
+  const Ref tensor = Ref::steal(runtime::wrap_tensor(*elements));
   return Ref::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
 }
 

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 
@@ -18,6 +17,7 @@
 #include "eval/template_builder.h"
 #include "eval/torch_call_log.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -231,9 +231,9 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
       stop("a tensor with a hook outlives the captured region");
   for (const auto& [input, elements] : recorder_.looked_at())
     guards().require(capture_->inputs.at(static_cast<size_t>(input)), guards::CheckKind::Elements,
-                     Ref::steal(THPVariable_Wrap(elements)).get());
+                     Ref::steal(runtime::wrap_tensor(elements)).get());
   const bool requires_grad = std::any_of(outputs.begin(), outputs.end(), [](PyObject* output) {
-    return THPVariable_Unpack(output).requires_grad();
+    return runtime::tensor_of(output).requires_grad();
   });
   if (torch_calls_) {
     capture_->torch_program = torch_calls_->finish(outputs);

@@ -1,6 +1,5 @@
 // Lists, tuples, dicts, sets and iteration.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <array>
 
@@ -11,6 +10,7 @@
 #include "eval/torch_call.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -27,7 +27,7 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
   if (is_varying_number(object)) return constant_of(object);
   if (guards::is_numpy_scalar(object)) return known_scalar(object);
   // A real tensor is what torch made of constants.
-  if (THPVariable_Check(object) || is_value_object(object)) return Ref::borrow(object);
+  if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     if (!shown_.insert(object).second)
       stop(fmt::format("{} is given a container that contains itself", what));

@@ -1,13 +1,13 @@
 // Lists, deques, dicts and sets that existed before the call: what is read of them, and how they are seen
 // once the region has written to them.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/dict.h"
 #include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -60,7 +60,7 @@ Ref Evaluator::key_at_start(PyObject* key) {
 // A key as the program sees it, of one that a container holds.
 Ref Evaluator::admit_key(PyObject* key) {
   if (guards::is_constant(key)) return Ref::borrow(key);
-  if (!THPVariable_Check(key) && hashes_itself(key)) stop("reads a dict with a key that hashes itself");
+  if (!runtime::is_tensor(key) && hashes_itself(key)) stop("reads a dict with a key that hashes itself");
   if (!PyTuple_CheckExact(key) || !any_tensor(key, [](PyObject*) { return true; })) return pin(key);
   Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)

@@ -1,5 +1,4 @@
 // Objects that existed before the call: admitted once, guarded by what is read of them.
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -45,7 +45,7 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
     guards().require(source, CheckKind::Equal, raw);
     return keep(raw);
   }
-  if (THPVariable_Check(raw)) {
+  if (runtime::is_tensor(raw)) {
     if (trace::is_trace_tensor(raw)) return keep(raw);  // one of ours that a real container holds
     if (!is_torch_tensor_type(Py_TYPE(raw)))
       stop(fmt::format("a tensor of type {}", Py_TYPE(raw)->tp_name), "tensor subclasses run in eager");
@@ -54,7 +54,7 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
       if (first != source) guards().require(source, CheckKind::Same, nullptr, first);
       return keep(it->second.get());
     }
-    const at::Tensor& tensor = THPVariable_Unpack(raw);
+    const at::Tensor& tensor = runtime::tensor_of(raw);
     if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested())
       stop("a tensor that is not dense");
     if (!tensor.device().is_cpu()) stop(fmt::format("a tensor on device {}", tensor.device().str()));

@@ -1,10 +1,10 @@
 // Instances: what calling a class does.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -53,7 +53,7 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
       return call(meta_call.get(), std::move(arguments));
     }
   }
-  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(THPVariableClass)))
+  if (PyType_IsSubtype(type, runtime::tensor_class()))
     stop(fmt::format("makes a tensor of class {}", type->tp_name));
   Ref new_name = Ref::steal(PyUnicode_InternFromString("__new__"));
   Ref init_name = Ref::steal(PyUnicode_InternFromString("__init__"));

@@ -1,7 +1,6 @@
 // Calls of torch that want numbers where the program has tensors that are known only when the graph runs, and
 // calls on lists of tensors: made of calls of the methods of tensors.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -30,7 +30,7 @@ constexpr std::array<Factor, 8> kFactors = {{{"add", "alpha"},
                                              {"addcmul_", "value"}}};
 
 bool is_floating_tensor(PyObject* object) {
-  return trace::is_trace_tensor(object) && at::isFloatingType(THPVariable_Unpack(object).scalar_type());
+  return trace::is_trace_tensor(object) && at::isFloatingType(runtime::tensor_of(object).scalar_type());
 }
 
 bool named(PyObject* name, const char* text) {
@@ -63,7 +63,7 @@ std::optional<Ref> Evaluator::call_with_factor(PyObject* self, std::string_view 
         return is_floating_tensor(value.get());
       }))
     return std::nullopt;
-  if (THPVariable_Unpack(factor).dim() != 0) return std::nullopt;
+  if (runtime::tensor_of(factor).dim() != 0) return std::nullopt;
   // As a number it takes no part in autograd, and what has no dimensions none in the choice of a type.
   Ref number = call_method(factor, "detach", {});
   Ref term = number ? call_method(given[0].get(), "mul", {{number}, {}}) : Ref();
@@ -93,7 +93,7 @@ Ref Evaluator::call_foreach(std::string_view name, const Arguments& arguments) {
   const bool three = base == "addcdiv" || base == "addcmul";
   const auto part = [&](PyObject* value, Py_ssize_t i) -> Ref {
     if (is_list(value)) return Ref::borrow(PySequence_Fast_GET_ITEM(value, i));
-    const bool stacked = three && trace::is_trace_tensor(value) && THPVariable_Unpack(value).dim() == 1;
+    const bool stacked = three && trace::is_trace_tensor(value) && runtime::tensor_of(value).dim() == 1;
     return stacked ? get_item(value, Ref::steal(PyLong_FromSsize_t(i)).get()) : Ref::borrow(value);
   };
   std::string method(name);

@@ -6,7 +6,6 @@
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/Size.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "cpy/ref.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 #include "trace/recorder.h"
 
 namespace oxy::eval {
@@ -199,7 +199,7 @@ bool is_pybind_function(PyObject* function) {
 
 bool is_torch_tensor_type(PyTypeObject* type) {
   auto* object = reinterpret_cast<PyObject*>(type);
-  return object == THPVariableClass || object == well_known("torch.nn", "Parameter") ||
+  return type == runtime::tensor_class() || object == well_known("torch.nn", "Parameter") ||
          object == well_known("torch.nn", "Buffer");
 }
 
@@ -276,7 +276,7 @@ bool is_torch_function(PyObject* callable) {
   if (PyCFunction_Check(callable)) {
     auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
     PyObject* self = function->m_self;  // also of static methods, as torch.relu is one
-    if (self && THPVariable_Check(self)) return true;
+    if (self && runtime::is_tensor(self)) return true;
     if (self && PyType_Check(self))
       return std::string_view(reinterpret_cast<PyTypeObject*>(self)->tp_name).find("_VariableFunctions") !=
              std::string_view::npos;
@@ -286,7 +286,7 @@ bool is_torch_function(PyObject* callable) {
            among(kQueries, std::string_view(function->m_ml->ml_name));
   }
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type)
-    return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), PyDescr_TYPE(callable)) &&
+    return PyType_IsSubtype(runtime::tensor_class(), PyDescr_TYPE(callable)) &&
            PyDescr_TYPE(callable) != &PyBaseObject_Type;
   if (PyFunction_Check(callable)) {
     const std::string_view module = text(reinterpret_cast<PyFunctionObject*>(callable)->func_module);
@@ -296,7 +296,7 @@ bool is_torch_function(PyObject* callable) {
 }
 
 bool any_tensor(PyObject* object, const std::function<bool(PyObject* tensor)>& wanted) {
-  if (THPVariable_Check(object)) return wanted(object);
+  if (runtime::is_tensor(object)) return wanted(object);
   if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
       if (any_tensor(PySequence_Fast_GET_ITEM(object, i), wanted)) return true;

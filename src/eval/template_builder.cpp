@@ -1,7 +1,6 @@
 #include "eval/template_builder.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "cpy/dict.h"
 #include "cpy/object_dict.h"
@@ -13,6 +12,7 @@
 #include "eval/prelude_iterators.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -88,13 +88,13 @@ Template TemplateBuilder::build(PyObject* object) {
   if (is_varying_number(object)) return external(evaluator_.varying_source(object));
   if (trace::is_trace_tensor(object)) {
     if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
-    if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.is_leaf() && tensor.grad().defined())
+    if (const at::Tensor& tensor = runtime::tensor_of(object); tensor.is_leaf() && tensor.grad().defined())
       evaluator_.stop("a tensor with a gradient outlives the captured region that made it");
     auto [it, inserted] = output_index_.try_emplace(object, static_cast<int32_t>(outputs_.size()));
     if (inserted) outputs_.push_back(object);
     return {TemplateKind::Output, it->second, {}};
   }
-  if (THPVariable_Check(object)) evaluator_.stop("a tensor made while capturing outlives it");
+  if (runtime::is_tensor(object)) evaluator_.stop("a tensor made while capturing outlives it");
   if (auto it = evaluator_.copies_.find(object); it != evaluator_.copies_.end())
     return external(evaluator_.source_of(it->second.get()));
   if (evaluator_.is_fresh_function(object)) {

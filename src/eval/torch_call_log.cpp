@@ -6,10 +6,10 @@
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/Size.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/objects.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -27,8 +27,7 @@ Ref method_name(PyObject* callable) {
     PyErr_Clear();
     return {};
   }
-  return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(THPVariableClass), name.get()) == callable ? name
-                                                                                                   : Ref();
+  return _PyType_Lookup(runtime::tensor_class(), name.get()) == callable ? name : Ref();
 }
 
 bool is_plain_constant(PyObject* object) {
@@ -57,7 +56,7 @@ std::optional<TorchValue> TorchCallLog::find(PyObject* tensor) const {
 
 TorchArgument TorchCallLog::argument(PyObject* object, std::string& problem) const {
   TorchArgument result;
-  if (THPVariable_Check(object)) {
+  if (runtime::is_tensor(object)) {
     result.kind = TorchArgumentKind::Tensor;
     if (auto value = find(object))
       result.tensor = std::move(*value);
@@ -104,7 +103,7 @@ TorchCallLog::Pending TorchCallLog::begin(PyObject* callable, std::span<const Re
   pending.operators = operators_;
   TorchCall& call = pending.call;
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
-  if (self && THPVariable_Check(self)) {
+  if (self && runtime::is_tensor(self)) {
     call.is_method = true;
     call.target =
         Ref::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
@@ -134,7 +133,7 @@ void TorchCallLog::name_tensors(PyObject* object, const TorchValue& value) {
     element.path.push_back(std::move(key));
     name_tensors(item, element);
   };
-  if (THPVariable_Check(object)) {
+  if (runtime::is_tensor(object)) {
     values_[object] = value;
     keep_alive_.push_back(Ref::borrow(object));
   } else if (PyTuple_Check(object) || PyList_Check(object)) {

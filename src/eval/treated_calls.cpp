@@ -1,11 +1,11 @@
 // Calls of what the user has marked: disable(), allow_in_graph(), assume_constant_result().
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 // What a function in the graph returned, in containers of the evaluator's own: the function may keep those
 // that it made. Tensors and constants are themselves.
 Ref own(const Evaluator& evaluator, PyObject* callable, PyObject* object) {
-  if (THPVariable_Check(object) || is_value_object(object)) return Ref::borrow(object);
+  if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_CheckExact(object)) {
     Ref items = Ref::steal(PyList_New(0));
     bool same = true;

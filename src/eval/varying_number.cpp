@@ -1,7 +1,6 @@
 #include "eval/varying_number.h"
 
 #include <ATen/ops/scalar_tensor.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -209,9 +209,9 @@ Ref Evaluator::as_tensor(PyObject* varying, at::ScalarType type) {
     Ref real;
     {
       const trace::Recorder::Pause pause;
-      real = Ref::steal(THPVariable_Wrap(PyFloat_CheckExact(value)
-                                             ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
-                                             : at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)));
+      real = Ref::steal(runtime::wrap_tensor(PyFloat_CheckExact(value)
+                                                 ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
+                                                 : at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)));
     }
     if (PyLong_CheckExact(value)) guards().require(number.source, CheckKind::FitsInt64, nullptr);
     input = Ref::steal(recorder_.add_input(real.get()));
@@ -219,14 +219,14 @@ Ref Evaluator::as_tensor(PyObject* varying, at::ScalarType type) {
     keep_alive_.push_back(real);
     capture_->inputs.push_back(number.source);
   }
-  return Ref::steal(THPVariable_Wrap(THPVariable_Unpack(input.get()).to(type)));
+  return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(input.get()).to(type)));
 }
 
 std::optional<std::pair<Ref, Ref>> Evaluator::as_tensors(PyObject* left, PyObject* right) {
   PyObject* const other = trace::is_trace_tensor(left) ? left : right;
   PyObject* const varying = other == left ? right : left;
   if (!trace::is_trace_tensor(other) || !is_varying_number(varying)) return std::nullopt;
-  const at::Tensor& tensor = THPVariable_Unpack(other);
+  const at::Tensor& tensor = runtime::tensor_of(other);
   if (!can_calculate(tensor, varying)) return std::nullopt;
   Ref number = as_tensor(varying, tensor.scalar_type());
   return other == left ? std::pair(Ref::borrow(left), std::move(number))
@@ -273,7 +273,7 @@ std::optional<Arguments> Evaluator::tensors_for_varying(PyObject* callable, std:
                    : arguments.positional.empty() ? nullptr
                                                   : arguments.positional[0].get();
   if (!self || !trace::is_trace_tensor(self)) return std::nullopt;
-  const at::Tensor& tensor = THPVariable_Unpack(self);
+  const at::Tensor& tensor = runtime::tensor_of(self);
   bool has_some = false, has_others = false;
   const auto look = [&](const Ref& value) {
     if (is_varying_number(value.get())) (can_calculate(tensor, value.get()) ? has_some : has_others) = true;

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "cpy/set.h"
 #include "cpy/type.h"
 #include "guards/constants.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::guards {
 namespace {
@@ -195,7 +195,7 @@ bool GuardSet::is_module_state(SourceId source) const {
 
 bool end_is_seen(PyObject* object) {
   // Modules and optimizers keep weak references to parameters that they hold besides.
-  return cpy::has_finalizer(object) || (!THPVariable_Check(object) && cpy::has_weak_references(object));
+  return cpy::has_finalizer(object) || (!runtime::is_tensor(object) && cpy::has_weak_references(object));
 }
 
 bool GuardSet::holds(const Check& check, PyObject* value) const {
@@ -224,21 +224,22 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
     case CheckKind::DequeLimit:
       return is_deque(value) && limit_of(value) == check.number;
     case CheckKind::Tensor:
-      return THPVariable_Check(value) &&
-             tensors_[static_cast<size_t>(check.number)].matches(THPVariable_Unpack(value));
+      return runtime::is_tensor(value) &&
+             tensors_[static_cast<size_t>(check.number)].matches(runtime::tensor_of(value));
     case CheckKind::Same:
       return value == nodes_[static_cast<size_t>(check.number)].value;
     case CheckKind::Present:
       return true;
     case CheckKind::NoGradientHooks:
-      return THPVariable_Check(value) && !has_gradient_hooks(THPVariable_Unpack(value));
+      return runtime::is_tensor(value) && !has_gradient_hooks(runtime::tensor_of(value));
     case CheckKind::FitsInt64: {
       int overflow = 0;
       PyLong_AsLongLongAndOverflow(value, &overflow);
       return overflow == 0;
     }
     case CheckKind::Elements:
-      return THPVariable_Check(value) && same_elements(THPVariable_Unpack(value), THPVariable_Unpack(object));
+      return runtime::is_tensor(value) &&
+             same_elements(runtime::tensor_of(value), runtime::tensor_of(object));
     case CheckKind::Unbound:
     case CheckKind::Unfinalized:
       return false;
@@ -397,13 +398,13 @@ bool GuardSet::check_fast() {
         ok = reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
         break;
       case FastKind::Tensor:
-        ok = tensors_[check.expected].matches(THPVariable_Unpack(check.object));
+        ok = tensors_[check.expected].matches(runtime::tensor_of(check.object));
         break;
       case FastKind::Length:
         ok = static_cast<uint64_t>(length_of(check.object)) == check.expected;
         break;
       case FastKind::NoGradientHooks:
-        ok = !has_gradient_hooks(THPVariable_Unpack(check.object));
+        ok = !has_gradient_hooks(runtime::tensor_of(check.object));
         break;
     }
     if (!ok) return false;

@@ -1,9 +1,9 @@
 // What guards say of themselves: for explain(), logs and the reasons of recompiles.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "guards/constants.h"
 #include "guards/guard_set.h"
+#include "runtime/tensor_object.h"
 
 namespace oxy::guards {
 namespace {
@@ -74,14 +74,11 @@ std::string GuardSet::describe(SourceId id) const {
   const Source& source = nodes_[static_cast<size_t>(id)].source;
   auto text = [](PyObject* object) -> std::string {
     cpy::Ref repr = cpy::Ref::steal(PyObject_Repr(object));
-    if (!repr) {
-      PyErr_Clear();
-      return "?";
-    }
-    const char* utf8 = PyUnicode_AsUTF8(repr.get());
-    std::string result = utf8 ? utf8 : "?";
-    if (result.size() > 60) result = result.substr(0, 57) + "...";
-    return result;
+    const bool is_long = repr && PyUnicode_GET_LENGTH(repr.get()) > 60;
+    if (is_long) repr = cpy::Ref::steal(PyUnicode_Substring(repr.get(), 0, 57));
+    const char* utf8 = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
+    PyErr_Clear();
+    return utf8 ? fmt::format("{}{}", utf8, is_long ? "..." : "") : "?";
   };
   const std::string base = source.base == kNoSource ? "" : describe(source.base);
   switch (source.kind) {
@@ -146,9 +143,9 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
     const Check& check = *failure->check;
     switch (check.kind) {
       case CheckKind::Tensor:
-        return THPVariable_Check(value)
+        return runtime::is_tensor(value)
                    ? where + ": " +
-                         tensors_[static_cast<size_t>(check.number)].difference(THPVariable_Unpack(value))
+                         tensors_[static_cast<size_t>(check.number)].difference(runtime::tensor_of(value))
                    : where + ": was a tensor, is not";
       case CheckKind::Type:
         return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),

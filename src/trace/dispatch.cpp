@@ -21,6 +21,7 @@
 #include "trace/operator_info.h"
 #include "trace/session.h"
 #include "trace/trace_error.h"
+#include "trace/trace_exceptions.h"
 
 namespace oxy::trace {
 
@@ -95,7 +96,7 @@ void check_written_arguments(const OperatorInfo& info, std::span<const c10::IVal
     if (!info.schema->arguments[i].is_written) continue;
     const auto refuse_real = [&](const at::Tensor& tensor) {
       if (tensor.defined() && trace_tensor(tensor) == nullptr)
-        throw CannotTrace(
+        throw_cannot_trace(
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
     };
     if (call[i].isTensor()) refuse_real(call[i].toTensor());
@@ -191,7 +192,8 @@ void record_view_in_place(Session& session, const OperatorInfo& info, Stack* sta
   const at::Tensor self = arguments_of(info, *stack)[0].toTensor();
   TraceTensor* trace = trace_tensor(self);
   if (trace == nullptr || session.input_of.contains(trace))
-    throw CannotTrace(fmt::format("{} changes the shape of a tensor that existed before", info.schema->name));
+    throw_cannot_trace(
+        fmt::format("{} changes the shape of a tensor that existed before", info.schema->name));
   record(session, operator_info(*info.replacement), stack);
   const TraceTensor* view = trace_tensor(stack->back().toTensor());
   check(view != nullptr, "a view of a trace tensor is one");
@@ -250,7 +252,7 @@ void answer_now(Session& session, const OperatorInfo& info, c10::DispatchKeySet 
     stack->resize(below_call);
     stack->insert(stack->end(), call.begin(), call.end());
     if (answer_from_known_values(session, info, call, stack)) return;
-    throw CannotTrace(fmt::format("the result of {} depends on data", info.handle.schema().name()));
+    throw_cannot_trace(fmt::format("the result of {} depends on data", info.handle.schema().name()));
   }
 }
 
@@ -307,13 +309,13 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       return answer_now(session, info, keys, stack);
     case Treatment::NeedsData:
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
-      throw CannotTrace(fmt::format("the result of {} depends on data", name));
+      throw_cannot_trace(fmt::format("the result of {} depends on data", name));
     case Treatment::DynamicShape:
       if (has_static_shape(info, arguments_of(info, *stack))) return record(session, info, stack);
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
-      throw CannotTrace(fmt::format("the shape of the result of {} depends on data", name));
+      throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", name));
     case Treatment::Refuse:
-      throw CannotTrace(fmt::format("{} cannot be traced: {}", name, info.reason));
+      throw_cannot_trace(fmt::format("{} cannot be traced: {}", name, info.reason));
   }
 }
 
@@ -326,13 +328,13 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   if (operands != Operands::Trace && (session == nullptr || (!is_factory && !is_lift)))
     return run_in_eager(session, info, keys, stack);
   if (session == nullptr)
-    throw CannotTrace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));
+    throw_cannot_trace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));
   try {
     handle(*session, info, keys, stack);
   } catch (const Unsupported& error) {
-    throw CannotTrace(fmt::format("{}: {}", op.schema().name(), error.what()));
+    throw_cannot_trace(fmt::format("{}: {}", op.schema().name(), error.what()));
   } catch (const InternalError& error) {
-    throw InternalTraceError(error.what());
+    throw_internal_trace_error(error.what());
   }
 }
 

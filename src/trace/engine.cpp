@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 #include <pybind11/gil.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 
-#include "trace/trace_error.h"
+#include "trace/trace_exceptions.h"
 
 namespace oxy::trace {
 

@@ -103,12 +103,12 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
     info.handle.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
     if (kind != StandIn::Meta) throw;
-    throw CannotTrace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
+    throw_cannot_trace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;
     if (inputs[i].toTensor().sizes() != call[i].toTensor().sizes())
-      throw CannotTrace(fmt::format("{} resizes its out= argument", info.schema->name));
+      throw_cannot_trace(fmt::format("{} resizes its out= argument", info.schema->name));
   }
   const Device device = result_device(call);
   ResultMetadata result;
@@ -257,7 +257,7 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
     return from_kernel(info, call, StandIn::Zeros);
   } catch (const std::exception&) {
     if (info.rule != nullptr)
-      throw CannotTrace(fmt::format("{} is given what it refuses", info.schema->name));
+      throw_cannot_trace(fmt::format("{} is given what it refuses", info.schema->name));
     return meta;  // zeros are not among what it takes
   }
 }
@@ -359,7 +359,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
                              (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
                               (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
                                text.find("implemented") != text.npos || text.find("supported") != text.npos));
-    if (is_of_types) throw CannotTrace(fmt::format("{} is given types that it refuses", info.schema->name));
+    if (is_of_types) throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
   }
   const std::scoped_lock lock(mutex);
   accepted.insert(key);

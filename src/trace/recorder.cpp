@@ -3,7 +3,6 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "runtime/convert.h"
+#include "runtime/tensor_object.h"
 #include "trace/dispatch.h"
 #include "trace/dispatch_key.h"
 #include "trace/record_backward.h"
@@ -45,7 +45,7 @@ void dress(PyObject* trace, PyObject* real) {
   PyObject* to = PyObject_GenericGetDict(trace, nullptr);
   const bool done = to != nullptr && PyDict_Update(to, *from) == 0;
   Py_XDECREF(to);
-  if (!done) throw python_error();
+  if (!done) throw_python_error();
 }
 
 // ones_like() and its like.
@@ -102,8 +102,8 @@ void Recorder::end() {
 
 PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
   check(session_ != nullptr, "the recording has ended");
-  if (!THPVariable_Check(real)) throw UserError("a graph input must be a tensor");
-  const at::Tensor& tensor = THPVariable_Unpack(real);
+  if (!runtime::is_tensor(real)) throw UserError("a graph input must be a tensor");
+  const at::Tensor& tensor = runtime::tensor_of(real);
   check_plain(tensor);
   const graph::ValueId value = session_->recording.graph.add_input(runtime::metadata_of(tensor));
   const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
@@ -120,7 +120,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
   session_->inputs.push_back(trace);
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
   if (may_be_known && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
-  PyObject* object = THPVariable_Wrap(trace);
+  PyObject* object = runtime::wrap_tensor(trace);
   try {
     dress(object, real);
   } catch (...) {
@@ -146,14 +146,14 @@ std::optional<at::Tensor> Recorder::known_elements(PyObject* trace) const {
 }
 
 int32_t Recorder::input_index(PyObject* trace) const {
-  if (session_ == nullptr || !THPVariable_Check(trace)) return -1;
-  const auto it = session_->input_of.find(THPVariable_Unpack(trace).unsafeGetTensorImpl());
+  if (session_ == nullptr || !runtime::is_tensor(trace)) return -1;
+  const auto it = session_->input_of.find(runtime::tensor_of(trace).unsafeGetTensorImpl());
   return it == session_->input_of.end() ? -1 : it->second;
 }
 
 graph::ValueId Recorder::value_of(PyObject* tensor) const {
-  if (session_ == nullptr || !THPVariable_Check(tensor)) return graph::kNoValue;
-  const TraceTensor* trace = trace_tensor(THPVariable_Unpack(tensor));
+  if (session_ == nullptr || !runtime::is_tensor(tensor)) return graph::kNoValue;
+  const TraceTensor* trace = trace_tensor(runtime::tensor_of(tensor));
   return trace != nullptr && trace->recording() == session_->id ? trace->value() : graph::kNoValue;
 }
 
@@ -240,8 +240,8 @@ namespace {
 std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   std::vector<at::Tensor> tensors;
   for (PyObject* object : objects) {
-    if (!THPVariable_Check(object)) throw UserError("a graph output must be a tensor");
-    tensors.push_back(THPVariable_Unpack(object));
+    if (!runtime::is_tensor(object)) throw UserError("a graph output must be a tensor");
+    tensors.push_back(runtime::tensor_of(object));
   }
   return tensors;
 }
@@ -273,7 +273,7 @@ bool is_recording() {
 }
 
 bool is_trace_tensor(PyObject* object) {
-  return THPVariable_Check(object) && trace_tensor(THPVariable_Unpack(object)) != nullptr;
+  return runtime::is_tensor(object) && trace_tensor(runtime::tensor_of(object)) != nullptr;
 }
 
 }  // namespace oxy::trace

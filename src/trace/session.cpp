@@ -62,14 +62,14 @@ at::Tensor Session::constant(const at::Tensor& tensor) {
 
 graph::ValueId Session::value_of(const at::Tensor& tensor) {
   if (const TraceTensor* trace = trace_tensor(tensor)) {
-    if (trace->recording() != id) throw CannotTrace("a trace tensor of another recording is used");
+    if (trace->recording() != id) throw_cannot_trace("a trace tensor of another recording is used");
     return trace->value();
   }
   const auto [it, inserted] = constant_of.try_emplace(tensor.unsafeGetTensorImpl(), graph::kNoValue);
   if (!inserted) return it->second;
   if (tensor.requires_grad() && at::GradMode::is_enabled()) {
     constant_of.erase(it);
-    throw CannotTrace("a tensor that requires grad is used without being an input of the graph");
+    throw_cannot_trace("a tensor that requires grad is used without being an input of the graph");
   }
   const auto handle = static_cast<int32_t>(recording.constants.size());
   it->second = recording.graph.add_constant(runtime::metadata_of(tensor), handle);

@@ -1,5 +1,7 @@
 #include "trace/trace_error.h"
 
+#include "trace/trace_exceptions.h"
+
 namespace oxy::trace {
 
 namespace {
@@ -11,6 +13,18 @@ PyObject* make_class(const char* name, const char* doc, PyObject* base) {
 }
 
 }  // namespace
+
+void throw_cannot_trace(std::string reason) {
+  throw CannotTrace(std::move(reason));
+}
+
+void throw_internal_trace_error(std::string message) {
+  throw InternalTraceError(std::move(message));
+}
+
+void throw_python_error() {
+  throw python_error();
+}
 
 PyObject* trace_error() {
   static PyObject* instance =

@@ -17,7 +17,7 @@ c10::SmallVector<int64_t, 6> constants(const std::vector<Expr>& values) {
 }
 
 [[noreturn]] void refuse_data() {
-  throw CannotTrace(
+  throw_cannot_trace(
       "the data of a tensor is read while the program is traced (numpy(), tolist(), data_ptr())");
 }
 
@@ -77,7 +77,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(
 }
 
 void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) {
-  throw CannotTrace("the data of a tensor is replaced (`x.data = y`)");
+  throw_cannot_trace("the data of a tensor is replaced (`x.data = y`)");
 }
 
 TraceTensor* trace_tensor(const at::Tensor& tensor) {

@@ -597,3 +597,13 @@ def test_a_call_with_fewer_arguments_is_no_failed_guard():
         f(*arguments, **names)
     reasons = oxyfuel.metrics()["recompile_reasons"]
     assert len(reasons) == 4 and all("called with other arguments" in reason for reason in reasons), reasons
+
+
+def test_long_constants_are_cut_between_characters():
+    key = "a" + "é" * 70
+    table = {key: 1}
+    f = oxyfuel.compile(lambda x: x + table[key])
+    text = str(oxyfuel.explain(f)(torch.ones(2)))
+    assert "['a" + "é" * 55 + "...]" in text, text
+    table[key] = 2
+    assert f(torch.ones(2))[0] == 3

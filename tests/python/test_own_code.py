@@ -6,6 +6,7 @@ import operator
 import re
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -348,3 +349,24 @@ def test_what_special_methods_give(compile, asking, special):
         a = kind(**{special: given, "iter": iter([])})
         answers += [outcome(f, X, a)[:3], a.asked]
     return answers
+
+
+class Claims:
+    """Says that it is a tensor; notes what it is asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattribute__(self, name):
+        if name == "asked":
+            return object.__getattribute__(self, name)
+        self.asked.append(name)
+        return torch.Tensor if name == "__class__" else 2
+
+
+@program()
+def test_objects_that_say_they_are_tensors(compile):
+    claims, holder, proxy = Claims(), [Claims()], weakref.proxy(X)
+    f = compile(lambda x, a, b: (x + a.value, b[0].value, x * 2))
+    g = compile(lambda x, a: (x + 1, isinstance(a, torch.Tensor), a.shape))
+    return [f(X, claims, holder) for _ in range(2)], claims.asked, holder[0].asked, g(X, proxy), g(X, proxy)

@@ -6,13 +6,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
 #include "runtime/freeze.h"
 #include "runtime/packing.h"
+#include "runtime/tensor_object.h"
 #include "runtime/tensors.h"
 
 namespace nb = nanobind;
@@ -21,8 +21,8 @@ using namespace oxy;
 namespace {
 
 const at::Tensor& tensor(nb::handle object) {
-  if (!THPVariable_Check(object.ptr())) throw nb::type_error("a tensor, please");
-  return THPVariable_Unpack(object.ptr());
+  if (!runtime::is_tensor(object.ptr())) throw nb::type_error("a tensor, please");
+  return runtime::tensor_of(object.ptr());
 }
 
 std::vector<at::Tensor> tensors(nb::list list) {
@@ -32,7 +32,7 @@ std::vector<at::Tensor> tensors(nb::list list) {
 }
 
 nb::object wrap(const at::Tensor& value) {
-  return nb::steal(THPVariable_Wrap(value));
+  return nb::steal(runtime::wrap_tensor(value));
 }
 
 // A number, or a name: "s0" is the symbol with id 0.

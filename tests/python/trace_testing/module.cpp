@@ -5,10 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include "runtime/convert.h"
 #include "runtime/interpreter.h"
+#include "runtime/tensor_object.h"
 #include "trace/functionalise.h"
 #include "trace/recorder.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 std::vector<at::Tensor> tensors(nb::list list) {
   std::vector<at::Tensor> result;
-  for (nb::handle item : list) result.push_back(THPVariable_Unpack(item.ptr()));
+  for (nb::handle item : list) result.push_back(runtime::tensor_of(item.ptr()));
   return result;
 }
 
@@ -79,7 +79,7 @@ NB_MODULE(oxyfuel_trace_testing, m) {
            [](const trace::Recording& r, nb::list inputs) {
              nb::list result;
              for (const at::Tensor& t : runtime::interpret(r.graph, tensors(inputs), r.constants))
-               result.append(nb::steal(THPVariable_Wrap(t)));
+               result.append(nb::steal(runtime::wrap_tensor(t)));
              return result;
            })
       .def_prop_ro("operators",
