@@ -178,7 +178,7 @@ std::optional<Ref> Evaluator::calculated(PyObject* function, std::span<PyObject*
       return std::nullopt;
     }
   }
-  const Ref result = Ref::steal(PyObject_Vectorcall(function, values.data(), operands.size(), nullptr));
+  Ref result = Ref::steal(PyObject_Vectorcall(function, values.data(), operands.size(), nullptr));
   if (!result) PyErr_Clear();  // what the constants are given to raises it again
   if (!result || !is_number(result.get()) || !is_small(result.get())) return std::nullopt;
   ++calculations_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "cpy/dict.h"
 #include "cpy/finalizer.h"
@@ -258,8 +259,8 @@ bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
     if (source.base != kNoSource && !base) return false;
     if (source.kind == SourceKind::Calculated) {
       PyObject* other = source.other == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.other)].value;
-      node.calculated = calculate(source, base, other);
-      node.value = node.calculated.get();
+      node.held = calculate(source, base, other);
+      node.value = node.held.get();
     } else {
       node.value = read(source, base);
     }
@@ -286,6 +287,20 @@ bool GuardSet::check_all(std::span<PyObject* const> roots) {
   return std::all_of(distinct_.begin(), distinct_.end(),
                      [&](const DistinctGroup& group) { return all_distinct(group); });
 }
+
+namespace {
+
+// Whether an object's end is seen by nobody, so that guards may keep it alive.
+bool may_be_held(PyObject* object, int depth = 4) {
+  if (!PyTuple_CheckExact(object))
+    return is_constant(object) || is_numpy_scalar(object) || PyCode_Check(object);
+  if (depth == 0) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!may_be_held(PyTuple_GET_ITEM(object, i), depth - 1)) return false;
+  return true;
+}
+
+}  // namespace
 
 void GuardSet::build_fast() {
   fast_.clear();
@@ -314,25 +329,25 @@ void GuardSet::build_fast() {
       varying_.push_back(id);
       continue;
     }
-    switch (node.source.kind) {
-      case SourceKind::Root:
-      case SourceKind::Pinned:
-      case SourceKind::DictItem:   // covered by the version of its dict
-      case SourceKind::TupleItem:  // tuples do not change
-      case SourceKind::MethodFunction:
-      case SourceKind::MethodSelf:
-        break;
-      default:
-        fast_.push_back({FastKind::ReadPointer, id, node.value, 0});
-    }
+    // What is not held may have died since, and something else may lie at its address.
+    node.held = node.value && may_be_held(node.value) ? cpy::Ref::borrow(node.value) : cpy::Ref();
+    const SourceKind kind = node.source.kind;
+    const bool is_covered = kind == SourceKind::DictItem;  // by the version of its dict
+    const bool is_part_of_same = (kind == SourceKind::TupleItem || kind == SourceKind::MethodFunction ||
+                                  kind == SourceKind::MethodSelf) &&
+                                 nodes_[static_cast<size_t>(node.source.base)].is_same;
+    node.is_same = kind == SourceKind::Root || kind == SourceKind::Pinned || is_part_of_same;
+    if (!node.is_same && !is_covered) fast_.push_back({FastKind::ReadPointer, id, node.value, 0});
+    node.is_same = node.is_same || node.held;
     if (!node.value) continue;
     bool versioned = !dict_children_[i].empty();
     for (int32_t c : node.checks) {
       const Check& check = checks_[static_cast<size_t>(c)];
       switch (check.kind) {
         case CheckKind::Type:
-          // A constant's or a container's type cannot be assigned to; an instance's can.
-          if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE))
+          // The type of most builtin objects cannot be assigned to; that of instances and modules can.
+          if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE) || PyModule_Check(node.value) ||
+              (!node.is_same && !is_covered))
             fast_.push_back(
                 {FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
           break;
@@ -342,7 +357,7 @@ void GuardSet::build_fast() {
         case CheckKind::Length:
           if (PyDict_Check(node.value))
             versioned = true;
-          else if (!PyTuple_Check(node.value))
+          else if (!node.is_same || !PyTuple_Check(node.value))
             fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::NoGradientHooks:
@@ -350,8 +365,12 @@ void GuardSet::build_fast() {
           break;
         case CheckKind::SetEqual:
         case CheckKind::SetOrder:
+        case CheckKind::DequeLimit:
         case CheckKind::Elements:
           varying_.push_back(id);
+          break;
+        case CheckKind::Same:
+          if (!nodes_[static_cast<size_t>(check.number)].stable) varying_.push_back(id);
           break;
         default:
           if (is_dict_check(check.kind)) versioned = true;
@@ -371,6 +390,10 @@ bool GuardSet::recheck_dict(FastCheck& check) {
   for (SourceId child : dict_children_[static_cast<size_t>(check.node)]) {
     const Node& n = nodes_[static_cast<size_t>(child)];
     if (PyDict_GetItem(check.object, n.source.key.get()) != n.value) return false;
+    for (int32_t c : n.checks) {
+      const Check& own = checks_[static_cast<size_t>(c)];
+      if (own.kind == CheckKind::Type && !n.is_same && !holds(own, n.value)) return false;
+    }
   }
   for (int32_t c : node.checks) {
     const Check& own = checks_[static_cast<size_t>(c)];
@@ -429,8 +452,12 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
       if (check_fast()) {
         for (SourceId id : varying_)
           if (!check_node(id, roots)) return false;
-        return std::all_of(distinct_.begin(), distinct_.end(),
-                           [&](const DistinctGroup& group) { return varying_distinct(group); });
+        const bool holds = std::all_of(distinct_.begin(), distinct_.end(),
+                                       [&](const DistinctGroup& group) { return varying_distinct(group); });
+        if (holds && strict() && !GuardSet(*this).check_all(roots))
+          throw InternalError("guards that fail are taken to hold, since nothing changed: " +
+                              explain_failure(roots));
+        return holds;
       }
     }
     fast_valid_ = false;

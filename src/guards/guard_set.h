@@ -118,8 +118,9 @@ class GuardSet {
   struct Node {
     Source source;
     PyObject* value = nullptr;  // borrowed: the last value read
-    cpy::Ref calculated;        // owns the value
-    bool stable = false;
+    cpy::Ref held;              // the value, where it is calculated or for the fast path to hold
+    bool stable = false;        // read from what is the same at every call
+    bool is_same = false;       // for the fast path: no other object can lie at its address
     std::vector<int32_t> checks;
   };
   struct TypeLookup {

@@ -93,7 +93,7 @@ def shrink(seed, difference):
     print(check_alone(smallest) if alone else program_runner.check(smallest).difference, "\n", flush=True)
 
 
-def run_range(first, last, jobs, report, chunk=50):
+def run_range(first, last, jobs, report, chunk=250):
     """Checks seeds in worker processes; calls ``report`` with each answer."""
     pending = list(range(first, last, chunk))[::-1]
     running = []
