@@ -87,6 +87,7 @@ SourceId GuardSet::root(int32_t index, const std::string& label) {
       std::make_tuple(SourceKind::Root, kNoSource, index, static_cast<PyObject*>(nullptr), kNoSource);
   if (auto it = by_read_.find(key); it != by_read_.end()) return it->second;
   const SourceId id = find_or_add(Source{SourceKind::Root, kNoSource, index, {}});
+  roots_.push_back(id);
   nodes_[static_cast<size_t>(id)].source.key =
       cpy::Ref::steal(PyUnicode_FromStringAndSize(label.data(), static_cast<Py_ssize_t>(label.size())));
   return id;
@@ -445,9 +446,9 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
     bool ok = true;
     for (TypeLookup& lookup : type_lookups_) ok = ok && check_type_lookup(lookup);
     if (ok) {
-      for (size_t i = 0; i < nodes_.size(); ++i) {
-        if (nodes_[i].source.kind != SourceKind::Root) continue;
-        nodes_[i].value = roots[static_cast<size_t>(nodes_[i].source.index)];
+      for (SourceId id : roots_) {
+        Node& node = nodes_[static_cast<size_t>(id)];
+        node.value = roots[static_cast<size_t>(node.source.index)];
       }
       if (check_fast()) {
         for (SourceId id : varying_)

@@ -162,6 +162,7 @@ class GuardSet {
 
   std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*, SourceId>, SourceId> by_read_;
   std::vector<Node> nodes_;
+  std::vector<SourceId> roots_;
   std::vector<Check> checks_;
   std::vector<TensorGuard> tensors_;
   std::vector<TypeLookup> type_lookups_;
