@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <set>
@@ -16,6 +15,7 @@
 #include "driver/stance.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
+#include "trace/trace_error.h"
 
 namespace oxy::driver {
 
@@ -217,19 +217,19 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     }
   } catch (const eval::Interrupted&) {
     return nullptr;
-  } catch (const python_error& error) {
-    if (PyErr_Occurred()) return nullptr;  // a signal handler's, raised inside a torch function
-    reason = error.what();
   } catch (const Unsupported& unsupported) {
     reason = unsupported.reason();
     hint = unsupported.hint();
   } catch (const std::exception& error) {
+    const bool is_raised = trace::is_python_error(error);
+    if (is_raised && PyErr_Occurred()) return nullptr;  // a signal handler's, raised inside a torch function
     PyErr_Clear();
-    if (strict()) {
+    if (!is_raised && strict()) {
       PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
       return nullptr;
     }
-    warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
+    if (!is_raised)
+      warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
     reason = error.what();
   }
   PyErr_Clear();

@@ -3,7 +3,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <pybind11/gil.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/gil.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "passes/absent_gradients.h"
@@ -91,7 +91,7 @@ class Backward final : public runtime::BackwardProgram {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (const Variant* known = find(absent)) return *known;
     }
-    const pybind11::gil_scoped_acquire gil;  // the metrics', and one compilation at a time
+    const cpy::WithGil gil;  // the metrics', and one compilation at a time
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (const Variant* known = find(absent)) return *known;

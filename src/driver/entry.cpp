@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/COW.h>
-#include <pybind11/gil.h>
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/gil.h"
 #include "driver/metrics.h"
 #include "eval/evaluator.h"
 #include "eval/perform.h"
@@ -195,7 +195,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (graph_) {
     std::vector<at::Tensor> tensors;
     try {
-      std::optional<pybind11::gil_scoped_release> without_gil;
+      std::optional<cpy::WithoutGil> without_gil;
       if (is_long) without_gil.emplace();
       tensors = graph_->run(tensors_in.get());
     } catch (const eval::Interrupted&) {

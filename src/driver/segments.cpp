@@ -1,7 +1,6 @@
 #include "driver/segments.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <map>
@@ -24,6 +23,7 @@
 #include "eval/evaluator.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
+#include "trace/trace_error.h"
 
 namespace oxy::driver {
 namespace {
@@ -280,20 +280,22 @@ class Runner : public hook::SegmentRunner {
       return finish(segment.entries.back(), state);
     } catch (const eval::Interrupted&) {
       return {hook::EndKind::Raise, state.offset};
-    } catch (const python_error& error) {
-      if (PyErr_Occurred()) return {hook::EndKind::Raise, state.offset};
-      count_break(error.what(), "", {});
-      segment.reason = BreakRecord{error.what()};
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
       segment.reason = BreakRecord{unsupported.reason(), unsupported.hint()};
     } catch (const std::exception& error) {
-      warn(fmt::format("internal error, a region of {} runs in eager: {}\nPlease report it.",
-                       PyUnicode_AsUTF8(state.code->co_qualname), error.what()));
-      if (strict()) {
-        segment.hand_over = true;
-        PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
-        return {hook::EndKind::Raise, state.offset};
+      if (trace::is_python_error(error)) {
+        if (PyErr_Occurred()) return {hook::EndKind::Raise, state.offset};
+        count_break(error.what(), "", {});
+        segment.reason = BreakRecord{error.what()};
+      } else {
+        warn(fmt::format("internal error, a region of {} runs in eager: {}\nPlease report it.",
+                         PyUnicode_AsUTF8(state.code->co_qualname), error.what()));
+        if (strict()) {
+          segment.hand_over = true;
+          PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+          return {hook::EndKind::Raise, state.offset};
+        }
       }
     }
     PyErr_Clear();

@@ -1,13 +1,13 @@
 // torch.autograd.Function: the user's forward() is evaluated like any other code; its backward() is evaluated
 // when autograd's engine, on trace tensors, comes to it.
 #include <ATen/core/grad_mode.h>
-#include <pybind11/gil.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
 
+#include "cpy/gil.h"
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
 #include "eval/prelude.h"
@@ -48,7 +48,7 @@ class EvaluatedFunction final : public torch::autograd::Node {
   std::vector<int> gradient_of_result;
 
   variable_list apply(variable_list&& gradients) override {
-    const pybind11::gil_scoped_acquire gil;
+    const cpy::WithGil gil;
     TORCH_CHECK(!is_released_ || saved_.empty(), torch::autograd::ERR_BACKWARD_TWICE);
     for (const Saved& saved : saved_)
       if (const auto tensor = saved.tensor.lock();

@@ -1,7 +1,7 @@
 // tensor.register_hook() on a tensor that the region has made: the hook is evaluated when autograd's engine,
 // on trace tensors, comes to it.
-#include <pybind11/gil.h>
 
+#include "cpy/gil.h"
 #include "eval/builtin_families.h"
 #include "eval/hook_handle.h"
 #include "eval/objects.h"
@@ -24,7 +24,7 @@ class EvaluatedHook {
 
   // Undefined: the gradient stays what it is.
   at::Tensor operator()(const at::Tensor& gradient) const {
-    const pybind11::gil_scoped_acquire gil;
+    const cpy::WithGil gil;
     if (!gradient.defined()) trace::throw_cannot_trace("a hook is given no gradient");
     try {
       return run(gradient);

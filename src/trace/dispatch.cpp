@@ -21,7 +21,6 @@
 #include "trace/operator_info.h"
 #include "trace/session.h"
 #include "trace/trace_error.h"
-#include "trace/trace_exceptions.h"
 
 namespace oxy::trace {
 
@@ -248,7 +247,8 @@ void answer_now(Session& session, const OperatorInfo& info, c10::DispatchKeySet 
   try {
     const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
     info.handle.redispatchBoxed(keys.remove(kTraceKey), stack);
-  } catch (const CannotTrace&) {
+  } catch (const std::exception& error) {
+    if (!is_cannot_trace(error)) throw;
     stack->resize(below_call);
     stack->insert(stack->end(), call.begin(), call.end());
     if (answer_from_known_values(session, info, call, stack)) return;

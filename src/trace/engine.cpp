@@ -1,11 +1,12 @@
 #include "trace/engine.h"
 
 #include <fmt/format.h>
-#include <pybind11/gil.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 
-#include "trace/trace_exceptions.h"
+#include "cpy/gil.h"
+#include "trace/trace_error.h"
 
 namespace oxy::trace {
 
@@ -19,22 +20,21 @@ BackwardRaises::BackwardRaises(std::string message)
 std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
                                    const std::vector<at::Tensor>& tangents,
                                    const torch::autograd::edge_list& leaves, const BackwardOptions& options) {
-  const pybind11::gil_scoped_release without_gil;
+  const cpy::WithoutGil without_gil;
   try {
     return torch::autograd::Engine::get_default_engine().execute(
         roots, tangents, options.keep_graph, options.create_graph, options.accumulate, leaves);
-  } catch (const InternalTraceError&) {
-    throw;
-  } catch (const CannotTrace& error) {
-    throw Unsupported(fmt::format("in its backward pass, {}", error.what()));
   } catch (const c10::Error& error) {
     throw BackwardRaises(error.what_without_backtrace());
   } catch (python_error& error) {
-    const pybind11::gil_scoped_acquire gil;
+    const cpy::WithGil gil;
     const std::string text = error.what();
     error.restore();
     PyErr_Clear();
     throw BackwardRaises(text);
+  } catch (const std::exception& error) {
+    if (!is_cannot_trace(error) || is_internal_trace_error(error)) throw;
+    throw Unsupported(fmt::format("in its backward pass, {}", error.what()));
   }
 }
 

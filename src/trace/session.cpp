@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpy/gil.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
@@ -25,18 +26,6 @@ bool has_python_object(const at::Tensor& tensor) {
 bool is_number_in_disguise(const at::Tensor& tensor) {
   return tensor.dim() == 0 && tensor.device().is_cpu() && !has_python_object(tensor);
 }
-
-// The location callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
-class WithGil {
- public:
-  WithGil() : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
-  WithGil(const WithGil&) = delete;
-  WithGil& operator=(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 }  // namespace
 
@@ -119,7 +108,8 @@ int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument>
   graph::Graph& graph = recording.graph;
   int32_t line = -1;
   if (location) {
-    const WithGil gil;
+    // The callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
+    const cpy::WithGil gil;
     line = location(graph);
   }
   const auto index = static_cast<int32_t>(graph.nodes.size());

@@ -1,10 +1,24 @@
 #include "trace/trace_error.h"
 
-#include "trace/trace_exceptions.h"
+#include <torch/csrc/Exceptions.h>
+
+#include <utility>
 
 namespace oxy::trace {
 
 namespace {
+
+class CannotTrace : public torch::PyTorchError {
+ public:
+  explicit CannotTrace(std::string reason) : torch::PyTorchError(std::move(reason)) {}
+  PyObject* python_type() override { return trace_error(); }
+};
+
+class InternalTraceError final : public CannotTrace {
+ public:
+  using CannotTrace::CannotTrace;
+  PyObject* python_type() override { return internal_trace_error(); }
+};
 
 PyObject* make_class(const char* name, const char* doc, PyObject* base) {
   PyObject* result = PyErr_NewExceptionWithDoc(name, doc, base, nullptr);
@@ -26,6 +40,18 @@ void throw_python_error() {
   throw python_error();
 }
 
+bool is_cannot_trace(const std::exception& error) {
+  return dynamic_cast<const CannotTrace*>(&error) != nullptr;
+}
+
+bool is_internal_trace_error(const std::exception& error) {
+  return dynamic_cast<const InternalTraceError*>(&error) != nullptr;
+}
+
+bool is_python_error(const std::exception& error) {
+  return dynamic_cast<const python_error*>(&error) != nullptr;
+}
+
 PyObject* trace_error() {
   static PyObject* instance =
       make_class("oxyfuel.CannotTrace",
@@ -37,13 +63,6 @@ PyObject* internal_trace_error() {
   static PyObject* instance = make_class("oxyfuel.InternalTraceError",
                                          "A bug of oxyfuel, met while a program was traced.", trace_error());
   return instance;
-}
-
-PyObject* CannotTrace::python_type() {
-  return trace_error();
-}
-PyObject* InternalTraceError::python_type() {
-  return internal_trace_error();
 }
 
 }  // namespace oxy::trace
