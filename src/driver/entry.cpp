@@ -218,18 +218,6 @@ std::optional<std::vector<Ref>> Entry::run() {
   results.reserve(capture_->results.size());
   for (const eval::Template& result : capture_->results) results.push_back(rebuilder.build(result));
   if (PyErr_Occurred()) return results;
-  for (const eval::CallEffect& effect : capture_->call_effects) {
-    Ref callable = rebuilder.build(effect.callable);
-    Ref args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(effect.positional.size())));
-    for (size_t i = 0; i < effect.positional.size(); ++i)
-      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i),
-                       rebuilder.build(effect.positional[i]).release());
-    Ref keywords = Ref::steal(PyDict_New());
-    for (const auto& [name, value] : effect.keywords)
-      PyDict_SetItem(keywords.get(), name.get(), rebuilder.build(value).get());
-    Ref done = Ref::steal(PyObject_Call(callable.get(), args.get(), keywords.get()));
-    if (!done) break;
-  }
   if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
   if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
   if (capture_->autocast_change) capture_->autocast_change->apply();

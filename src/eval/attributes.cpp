@@ -148,10 +148,8 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
   if (kind == &PyProperty_Type) {
     if (!object) return pin(descriptor);
     Ref getter = Ref::steal(PyObject_GetAttrString(descriptor, "fget"));
-    if (!getter || getter == Py_None) {
-      PyErr_SetString(PyExc_AttributeError, "unreadable attribute");
-      return {};
-    }
+    if (!getter || getter == Py_None)  // it says what is wrong
+      return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
     pin(getter.get());
     return call_positional(getter.get(), {Ref::borrow(object)});
   }
@@ -177,7 +175,8 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     if (kind == &PyGetSetDescr_Type)
       stop(fmt::format("reads a computed attribute of an object of type {}", type->tp_name));
     Ref name = Ref::borrow(PyDescr_NAME(descriptor));
-    if (auto written = attribute_effect(object, name.get())) {
+    // What is written to a container are its entries.
+    if (auto written = is_container(object) ? std::nullopt : attribute_effect(object, name.get())) {
       if (*written) return *written;
       return attribute_error(object, name.get());
     }
@@ -277,6 +276,7 @@ void tell_attribute(PyObject* object, PyObject* name) {
 
 // super().name: the class attribute after `start` in the method resolution order of the object's type.
 Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name) {
+  if (name_is(name, "__class__")) return Ref::borrow(reinterpret_cast<PyObject*>(&PySuper_Type));
   Ref start = Ref::steal(PyObject_GetAttrString(super_object, "__thisclass__"));
   Ref self = Ref::steal(PyObject_GetAttrString(super_object, "__self__"));
   Ref type = Ref::steal(PyObject_GetAttrString(super_object, "__self_class__"));
@@ -294,6 +294,7 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
     const bool on_class = self == type;
     return evaluator.bind_descriptor(found, on_class ? nullptr : self.get(), self_type);
   }
+  if (_PyType_Lookup(&PySuper_Type, name)) evaluator.stop("reads an attribute of a super object itself");
   return attribute_error(super_object, name);
 }
 
@@ -515,6 +516,7 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor.get())->d_member;
       if (member->type != T_OBJECT_EX || (member->flags & READONLY))
         stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
+      if (is_container(object)) stop("sets a slot of a container");
       if (!value && !bind_descriptor(descriptor.get(), object, type)) {
         PyErr_SetObject(PyExc_AttributeError, name);
         return false;

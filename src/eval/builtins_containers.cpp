@@ -82,6 +82,9 @@ Ref make_deque(Evaluator& e, Arguments& a) {
 
 Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
   Ref key = keyword(a, "key"), fallback = keyword(a, "default");
+  PyObject* const function = well_known("builtins", maximum ? "max" : "min");
+  if (a.positional.empty() || (fallback && a.positional.size() > 1))
+    return e.call_real(function, a);  // raises
   Ref items = a.positional.size() == 1 ? a.positional[0] : Ref::steal(PyList_New(0));
   if (a.positional.size() > 1)
     for (const Ref& value : a.positional)
@@ -106,8 +109,7 @@ Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
   }
   if (failed || best) return failed ? Ref() : best;
   if (fallback) return fallback;
-  PyErr_Format(PyExc_ValueError, "%s() arg is an empty sequence", maximum ? "max" : "min");
-  return {};
+  return e.call_real(function, Arguments{{Ref::steal(PyTuple_New(0))}, {}});  // raises
 }
 
 Ref minimum(Evaluator& e, Arguments& a) {
@@ -121,14 +123,32 @@ Ref maximum(Evaluator& e, Arguments& a) {
 Ref sum(Evaluator& e, Arguments& a) {
   expect(e, a, "sum", 1, 2, true);
   Ref total = a.positional.size() == 2 ? a.positional[1] : keyword(a, "start");
+  const Ref iterator = e.get_iterator(arg(a, 0));
+  if (!iterator) return {};
+  PyObject* const function = well_known("builtins", "sum");
+  const auto add_numbers = [&](const Ref& numbers) {
+    return e.call_real(function, Arguments{{numbers, total}, {}});
+  };
   if (!total) total = Ref::steal(PyLong_FromLong(0));
-  Ref items = e.drain(arg(a, 0));
-  if (!items) return {};
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    total = e.binary(bytecode::BinaryKind::Add, false, total.get(), PyList_GET_ITEM(items.get(), i));
+  if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get()) || PyByteArray_Check(total.get()))
+    return add_numbers(Ref::steal(PyTuple_New(0)));  // raises
+  const auto is_number = [](PyObject* object) {
+    return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
+  };
+  // From Python 3.12 on floats are added with more digits than they have, up to what is no number.
+  Ref numbers = is_number(total.get()) ? Ref::steal(PyList_New(0)) : Ref();
+  bool failed = false;
+  while (Ref item = e.iterate(iterator.get(), &failed)) {
+    if (numbers && is_number(item.get())) {
+      if (PyList_Append(numbers.get(), item.get()) < 0) return {};
+      continue;
+    }
+    if (numbers && !(total = add_numbers(std::exchange(numbers, Ref())))) return {};
+    total = e.binary(bytecode::BinaryKind::Add, false, total.get(), item.get());
     if (!total) return {};
   }
-  return total;
+  if (failed) return {};
+  return numbers ? add_numbers(numbers) : total;
 }
 
 // It takes all numbers before it adds them.

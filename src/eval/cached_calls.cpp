@@ -1,13 +1,16 @@
 // Calls of functools.lru_cache: made while capturing, as the cache gives later calls the same object. What
 // the function does besides it does once, in eager too.
-#include <algorithm>
+#include <optional>
 
+#include "cpy/object_dict.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
+
+using guards::CheckKind;
 
 namespace {
 
@@ -30,42 +33,77 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
   return true;
 }
 
-// The same result again and again is told from equal ones only by who changes it.
-bool may_change(Evaluator& evaluator, PyObject* result) {
-  if (PyTuple_CheckExact(result)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
-      if (may_change(evaluator, PyTuple_GET_ITEM(result, i))) return true;
-    return false;
+// Where a cache keeps an answer.
+struct Answer {
+  Ref cache;  // a dict
+  Ref key;
+  PyObject* entry;  // borrowed: the answer, or what holds it
+};
+
+// None if the cache has none, or it is not known. A cache shows itself to the garbage collector alone.
+std::optional<Answer> find_answer(PyObject* cached, const Arguments& arguments) {
+  if (!arguments.keywords.empty()) return std::nullopt;
+  const Ref parameters = Ref::steal(PyObject_CallMethod(cached, "cache_parameters", nullptr));
+  PyObject* const typed = parameters ? PyDict_GetItemString(parameters.get(), "typed") : nullptr;
+  const Ref held =
+      Ref::steal(PyObject_CallFunctionObjArgs(well_known("gc", "get_referents"), cached, nullptr));
+  PyErr_Clear();
+  if (typed != Py_False || !held) return std::nullopt;
+  Ref key = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional.size())));
+  for (size_t i = 0; i < arguments.positional.size(); ++i) {
+    if (is_varying_number(arguments.positional[i].get())) return std::nullopt;
+    PyTuple_SET_ITEM(key.get(), static_cast<Py_ssize_t>(i), arguments.positional[i].new_reference());
   }
-  return !guards::is_constant(result) && !is_varying_number(result) && !is_identity_object(result) &&
-         !evaluator.is_external(result);
+  if (PyTuple_GET_SIZE(key.get()) == 1)
+    if (PyObject* only = PyTuple_GET_ITEM(key.get(), 0);
+        PyUnicode_CheckExact(only) || PyLong_CheckExact(only))
+      key = Ref::borrow(only);
+  PyObject* const attributes = cpy::existing_dict(cached);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held.get()); ++i) {
+    PyObject* const candidate = PyList_GET_ITEM(held.get(), i);
+    if (!PyDict_CheckExact(candidate) || candidate == attributes) continue;
+    if (PyObject* entry = PyDict_GetItem(candidate, key.get()))
+      return Answer{Ref::borrow(candidate), key, entry};
+  }
+  return std::nullopt;
+}
+
+// Whether another answer takes the place of one that the region may have had.
+bool is_full(PyObject* cached) {
+  const Ref info = Ref::steal(PyObject_CallMethod(cached, "cache_info", nullptr));
+  const Ref most = info ? Ref::steal(PyObject_GetAttrString(info.get(), "maxsize")) : Ref();
+  const Ref size = info ? Ref::steal(PyObject_GetAttrString(info.get(), "currsize")) : Ref();
+  PyErr_Clear();
+  return most && size && most != Py_None && PyObject_RichCompareBool(size.get(), most.get(), Py_GE) == 1;
+}
+
+bool is_constant_key(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return guards::is_constant(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (!is_constant_key(PyTuple_GET_ITEM(key, i))) return false;
+  return true;
 }
 
 }  // namespace
 
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   pin(callable);
-  // Such as warning_once() of transformers.
-  if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
-    return record_call_effect(callable, std::move(arguments));
   for (const Ref& value : arguments.positional)
     if (!is_hashable(*this, value.get())) return {};
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
-  const auto may_be_written = [&](const Ref& value) {
-    return is_external(value.get()) && !is_identity_object(value.get()) && !guards::is_constant(value.get());
-  };
-  const bool sees_writes = has_written() && (std::ranges::any_of(arguments.positional, may_be_written) ||
-                                             std::ranges::any_of(arguments.keywords, may_be_written,
-                                                                 [](const auto& k) { return k.second; }));
-  if (!sees_writes) return call_for_constant(callable, arguments);
-  // The real function would not see what the region has written: it is evaluated, if nobody can tell.
-  Ref wrapped = generic_get_attribute(callable, Ref::steal(PyUnicode_InternFromString("__wrapped__")).get());
-  if (!wrapped) return {};
-  const RecordedAs cached(*this, checkpoint_, "a cached function");
-  Ref result = call(wrapped.get(), std::move(arguments));
-  if (result && may_change(*this, result.get()))
-    stop("a cached function returns what may be changed, after the region has written to what it may read");
+  // What runs now would not see what the region has done, nor do its own behind it.
+  if (!find_answer(callable, arguments)) {
+    if (has_written())
+      stop("calls a cached function that has no answer yet, after the region has changed something");
+    if (is_full(callable)) stop("calls a cached function that has no answer, and no room for it");
+  }
+  Ref result = call_for_constant(callable, arguments);
+  // Until the cache is cleared or the answer makes room for another. Other keys are not to be kept alive.
+  const std::optional<Answer> answer = result ? find_answer(callable, arguments) : std::nullopt;
+  if (answer && is_constant_key(answer->key.get()))
+    guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
+                     CheckKind::Identity, answer->entry);
   return result;
 }
 

@@ -29,9 +29,9 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Logger methods that write a record and return nothing.
-constexpr std::array<std::string_view, 7> kLogging = {"debug",    "info", "warning", "error",
-                                                      "critical", "log",  "warn"};
+// The methods of Logger that write a record, and its level.
+constexpr std::array<std::pair<const char*, long>, 5> kLogging = {
+    {{"debug", 10}, {"info", 20}, {"warning", 30}, {"error", 40}, {"critical", 50}}};
 
 constexpr std::string_view kForeach = "_foreach_";
 
@@ -179,6 +179,36 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   return torch_result(*this, [&] { return call_real_plain(callable, arguments); });
 }
 
+// A call of a logger that is not enabled for the level, which does nothing: guarded is what the logger
+// remembers of that level, and forgets when anything changes.
+std::optional<Ref> Evaluator::log_nothing(PyObject* function, const Arguments& arguments) {
+  PyObject* const logger = arguments.positional[0].get();
+  const auto* const known = std::ranges::find_if(kLogging, [&](const auto& method) {
+    return _PyType_Lookup(Py_TYPE(logger), Ref::steal(PyUnicode_InternFromString(method.first)).get()) ==
+           function;
+  });
+  if (known == kLogging.end() || !is_external(logger)) return std::nullopt;
+  for (const char* asked : {"isEnabledFor", known->first}) {
+    PyObject* const own = well_known("logging", "Logger");
+    const Ref name = Ref::steal(PyUnicode_InternFromString(asked));
+    if (type_lookup(Py_TYPE(logger), name.get()) !=
+        _PyType_Lookup(reinterpret_cast<PyTypeObject*>(own), name.get()))
+      return std::nullopt;
+  }
+  const Ref level = Ref::steal(PyLong_FromLong(known->second));
+  // Fills what it remembers.
+  const Ref enabled = Ref::steal(PyObject_CallMethod(logger, "isEnabledFor", "O", level.get()));
+  if (enabled != Py_False) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const Ref disabled = get_attribute(logger, Ref::steal(PyUnicode_InternFromString("disabled")).get());
+  const Ref remembered = get_attribute(logger, Ref::steal(PyUnicode_InternFromString("_cache")).get());
+  if (!disabled || !remembered) return Ref();
+  if (disabled == Py_False && !get_item(remembered.get(), level.get())) return Ref();
+  return Ref::borrow(Py_None);
+}
+
 Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   Ref hold = Ref::borrow(callable);
   if (PyMethod_Check(callable)) {
@@ -219,10 +249,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (PyFunction_Check(callable)) {
     if (is_torch_function(callable)) return call_torch(callable, arguments);
-    if (!arguments.positional.empty() && is_logger(arguments.positional[0].get())) {
-      const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_name);
-      if (among(kLogging, name)) return record_call_effect(callable, std::move(arguments));
-    }
+    if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
+      if (std::optional<Ref> result = log_nothing(callable, arguments)) return *result;
     return call_python_function(callable, std::move(arguments));
   }
   if (PyType_Check(callable))

@@ -211,14 +211,6 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
                                                                    : builder.build(result.value.get()));
   if (handled_after_) capture_->handled = builder.build(handled_after_.get());
   build_effects(builder);
-  for (const auto& [callable, arguments] : call_effects_) {
-    CallEffect effect;
-    effect.callable = builder.build(callable.get());
-    for (const Ref& value : arguments.positional) effect.positional.push_back(builder.build(value.get()));
-    for (const auto& [name, value] : arguments.keywords)
-      effect.keywords.emplace_back(name, builder.build(value.get()));
-    capture_->call_effects.push_back(std::move(effect));
-  }
   effects_closed_by_ = "a backward pass";
   for (const Ref& context : function_contexts_)
     if (builder.shares_objects(cpy::materialized_dict(context.get())))

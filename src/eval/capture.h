@@ -20,12 +20,6 @@
 
 namespace oxy::eval {
 
-struct CallEffect {
-  Template callable;
-  std::vector<Template> positional;
-  std::vector<std::pair<cpy::Ref, Template>> keywords;
-};
-
 enum class EndKind : uint8_t {
   Return,  // the segment's only result is the frame's return value
   Break,   // results: localsplus, then stack, as they are before the instruction at `offset`
@@ -72,9 +66,8 @@ struct Capture {
   EndKind end = EndKind::Return;
   int32_t offset = -1;  // code units
   std::vector<Template> results;
-  TemplateObjects objects;               // shared by results and effects
-  std::vector<Effect> effects;           // replayed in order after the graph has run
-  std::vector<CallEffect> call_effects;  // then these, in order; what they raise is raised
+  TemplateObjects objects;      // shared by results and effects
+  std::vector<Effect> effects;  // replayed in order after the graph has run
   int64_t instructions = 0;
   bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
   Template handled;              // (Null: none)

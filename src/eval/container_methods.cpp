@@ -127,7 +127,7 @@ std::optional<Ref> Evaluator::change_dict(PyObject* self, std::string_view name,
   }
   if (name == "__delitem__" && count == 1) {
     const int found = has_key(self, key);
-    if (found == 0) PyErr_SetObject(PyExc_KeyError, key);
+    if (found == 0) set_key_error(key);
     return found == 1 && write_entry(self, key, nullptr) ? none : Ref();
   }
   if (name == "get" && !by_keyword && (count == 1 || count == 2)) {
@@ -145,7 +145,10 @@ std::optional<Ref> Evaluator::change_dict(PyObject* self, std::string_view name,
     if (value) return write_entry(self, key, nullptr) ? value : Ref();
     if (PyErr_Occurred()) return Ref();
     if (count == 2) return given[1];
-    PyErr_SetObject(PyExc_KeyError, key);
+    if (ordered)
+      PyErr_SetObject(PyExc_KeyError, key);  // as OrderedDict.pop() does, a tuple being its arguments
+    else
+      set_key_error(key);
     return Ref();
   }
   if (name == "setdefault" && !by_keyword && (count == 1 || count == 2)) {
@@ -201,7 +204,7 @@ Ref Evaluator::take_end(PyObject* self, PyObject* key, bool last) {
   if (key) {
     Ref own = own_key(key);
     const int found = PyDict_Contains(copy, own.get());
-    if (found == 0) PyErr_SetObject(PyExc_KeyError, key);
+    if (found == 0) set_key_error(key);
     if (found != 1) return {};
     for (place = 0; place < size; ++place) {
       const int same = PyObject_RichCompareBool(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), place), 0),
@@ -236,7 +239,7 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
     const int found = has_key(self, given[0].get());
     if (found < 0) return Ref();
     if (name == "__contains__") return Ref::borrow(found ? Py_True : Py_False);
-    if (!found) PyErr_SetObject(PyExc_KeyError, given[0].get());
+    if (!found) set_key_error(given[0].get());
     return found && write_entry(self, given[0].get(), nullptr) ? none : Ref();
   }
   if (name == "clear" && count == 0) {

@@ -10,7 +10,6 @@
 
 namespace oxy::eval {
 
-using guards::CheckKind;
 using guards::kNoSource;
 using guards::SourceKind;
 
@@ -74,12 +73,6 @@ std::optional<Ref> Evaluator::attribute_effect(PyObject* object, PyObject* name)
   if (s->copy) return Ref::borrow(PyDict_GetItem(s->copy.get(), name));
   if (auto written = s->find(name)) return written;
   return s->emptied ? std::optional<Ref>(Ref()) : std::nullopt;
-}
-
-Ref Evaluator::record_call_effect(PyObject* callable, Arguments arguments) {
-  require_open_effects();
-  call_effects_.emplace_back(Ref::borrow(callable), std::move(arguments));
-  return Ref::borrow(Py_None);
 }
 
 void Evaluator::record_global_effect(PyObject* globals, PyObject* name, PyObject* value) {

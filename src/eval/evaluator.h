@@ -206,7 +206,8 @@ class Evaluator {
   Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
                        std::span<const SourceId> sources, PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
-  Ref call_cached(PyObject* callable, Arguments arguments);       // of functools.lru_cache
+  Ref call_cached(PyObject* callable, Arguments arguments);                        // of functools.lru_cache
+  std::optional<Ref> log_nothing(PyObject* function, const Arguments& arguments);  // where it is not enabled
   int instance_of(PyObject* object, PyObject* classes);           // isinstance(); -1: exception set
   int subclass_of(PyObject* type, PyObject* classes);             // issubclass(); -1: exception set
   void require_no_new_registrations();                            // with an abstract class, of any
@@ -320,9 +321,6 @@ class Evaluator {
   // The overlay's value: nullopt if the attribute was not written; a null Ref if it was deleted.
   std::optional<Ref> attribute_effect(PyObject* object, PyObject* name);
   bool has_written() const;
-  // A call that only tells the outside something (a log record): made for real after the segment has run.
-  // None.
-  Ref record_call_effect(PyObject* callable, Arguments arguments);
   void record_global_effect(PyObject* globals, PyObject* name, PyObject* value);
 
  private:
@@ -439,9 +437,8 @@ class Evaluator {
   };
   std::deque<Shadow> shadows_;
   std::unordered_map<PyObject*, size_t> shadow_index_;
-  std::unordered_map<PyObject*, UnreadItem> unread_items_;  // by the placeholder in a copy
-  std::unordered_map<PyObject*, Ref> immutable_copies_;     // of external tuples and frozensets
-  std::vector<std::pair<Ref, Arguments>> call_effects_;
+  std::unordered_map<PyObject*, UnreadItem> unread_items_;        // by the placeholder in a copy
+  std::unordered_map<PyObject*, Ref> immutable_copies_;           // of external tuples and frozensets
   std::map<std::pair<std::string, int32_t>, int32_t> locations_;  // by text and checkpoint
   std::shared_ptr<AbandonedGenerators> abandoned_;
 };

@@ -98,7 +98,10 @@ Shadow& Evaluator::known_length(PyObject* object) {
       const SourceId item = list ? guards().list_item(source, index)
                                  : guards().derived(SourceKind::DequeItem, source, nullptr, index);
       Ref placeholder = Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-      unread_items_.emplace(placeholder.get(), UnreadItem{item, Ref::steal(PySequence_GetItem(object, i))});
+      // A subclass of list may have a __getitem__ of its own.
+      unread_items_.emplace(placeholder.get(),
+                            UnreadItem{item, list ? Ref::borrow(PyList_GET_ITEM(object, i))
+                                                  : Ref::steal(PySequence_GetItem(object, i))});
       keep_alive_.push_back(placeholder);
       s.before.push_back(placeholder);
       PyList_Append(items.get(), placeholder.get());
@@ -240,7 +243,7 @@ Ref Evaluator::read_entry_or_make(PyObject* dict, PyObject* key) {
       return value && write_entry(dict, key, value.get()) ? value : Ref();
     }
   }
-  PyErr_SetObject(PyExc_KeyError, key);
+  set_key_error(key);
   return {};
 }
 

@@ -323,6 +323,10 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
       raise_runtime_error(fmt::format("{} raised StopIteration", name_of(class_of(data))));
     }
   }
+  if (*error && is_prelude_code(frame.pycode())) {
+    PyErr_Clear();
+    stop("an iterator raises", "an iterator of C's goes on behind the item that raised");
+  }
   return {};
 }
 

@@ -135,6 +135,11 @@ bool is_dict_like(PyObject* object) {
   return type == &PyDict_Type || type == &PyODict_Type || is_defaultdict_type(type);
 }
 
+void set_key_error(PyObject* key) {
+  const Ref arguments = Ref::steal(PyTuple_Pack(1, key));
+  if (arguments) PyErr_SetObject(PyExc_KeyError, arguments.get());
+}
+
 bool is_container(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
          is_deque_type(Py_TYPE(object));

@@ -22,6 +22,8 @@ bool is_enum_member(PyObject* object);
 bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.
 bool is_container(PyObject* object);
+// Sets the KeyError of a key that is missing, whatever the key is: a tuple would be taken for its arguments.
+void set_key_error(PyObject* key);
 bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types
 bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.

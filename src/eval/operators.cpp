@@ -57,7 +57,24 @@ bool compares_identity(PyObject* object) {
   return compare == nullptr || compare == PyBaseObject_Type.tp_richcompare;
 }
 
+// Whether the left operand's own C code changes it before anybody else is asked.
+bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
+  const bool is_plain_sequence = PyList_CheckExact(left) || is_deque_type(Py_TYPE(left));
+  if (is_plain_sequence || !is_container(left) || PyTuple_Check(left))
+    return false;  // a concatenation comes last
+  if (PyAnySet_Check(left) && !PyAnySet_Check(right)) return false;
+  return _PyType_Lookup(Py_TYPE(left), Ref::steal(PyUnicode_InternFromString(entry.in_place)).get()) !=
+         nullptr;
+}
+
+// Whether a class has a method that another, which it is derived from, lacks or has otherwise.
+bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString(method));
+  return _PyType_Lookup(derived, name.get()) != _PyType_Lookup(base, name.get());
+}
+
 constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 
 }  // namespace
 
@@ -88,22 +105,34 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   };
   const bool reflected_first = Py_TYPE(left) != Py_TYPE(right) &&
                                PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left)) &&
-                               has_python_special(right, entry.reflected);
+                               has_python_special(right, entry.reflected) &&
+                               is_overridden(Py_TYPE(right), Py_TYPE(left), entry.reflected);
   if (in_place) {
     Ref result = try_method(left, entry.in_place, right);
     if (result != Py_NotImplemented) return result;
   }
-  if (reflected_first) {
+  // Formatting takes whatever it is given.
+  const bool formats =
+      kind == BinaryKind::Remainder && !reflected_first &&
+      (PyUnicode_CheckExact(left) || PyBytes_CheckExact(left) || PyByteArray_CheckExact(left));
+  const bool asks = !formats && !(in_place && changes_itself(entry, left, right));
+  if (asks && reflected_first) {
     Ref result = try_method(right, entry.reflected, left);
     if (result != Py_NotImplemented) return result;
   }
-  Ref result = try_method(left, entry.method, right);
-  if (result != Py_NotImplemented) return result;
-  if (!reflected_first && Py_TYPE(left) != Py_TYPE(right)) {
-    result = try_method(right, entry.reflected, left);
+  if (asks) {
+    Ref result = try_method(left, entry.method, right);
     if (result != Py_NotImplemented) return result;
   }
-  if (has_python_special(left, entry.method) || has_python_special(right, entry.reflected)) {
+  if (asks && !reflected_first && Py_TYPE(left) != Py_TYPE(right)) {
+    Ref result = try_method(right, entry.reflected, left);
+    if (result != Py_NotImplemented) return result;
+  }
+  if (asks && (has_python_special(left, entry.method) || has_python_special(right, entry.reflected))) {
+    // What C code makes of the operands would be next.
+    for (PyObject* operand : {left, right})
+      if (is_container(operand) || PyUnicode_Check(operand) || PyBytes_Check(operand))
+        stop("an operator that neither operand's class implements");
     std::string symbol = entry.symbol;
     if (in_place) symbol = kind == BinaryKind::Power ? "**=" : symbol + "=";
     PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'",
@@ -124,7 +153,13 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
         has_python_special(object, "__iter__"))
       return drain(object, true);
     if (kind == BinaryKind::Remainder && object == right) refuse_own_code(object, "%");
+    // What comes of it is of the class of one of them.
+    if (kind == BinaryKind::Or && PyDict_Check(object) && !PyDict_CheckExact(object) &&
+        (is_external(object) || !is_dict_like(object)))
+      stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
     Ref copy = materialize(object);
+    if (kind == BinaryKind::Remainder && Py_TYPE(copy.get()) != Py_TYPE(object))
+      stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
     // There is one empty tuple.
     const bool is_empty = PyTuple_CheckExact(copy.get()) && PyTuple_GET_SIZE(copy.get()) == 0;
     if (is_external(copy.get()) && !is_empty && !is_identity_object(copy.get()))
@@ -132,7 +167,12 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     return copy;
   };
   Ref a = shallow(left), b = shallow(right);
-  return Ref::steal(run(a.get(), b.get()));
+  Ref result = Ref::steal(run(a.get(), b.get()));
+  if (!result && (Py_TYPE(a.get()) != Py_TYPE(left) || Py_TYPE(b.get()) != Py_TYPE(right))) {
+    PyErr_Clear();
+    stop("an operator raises, given an object of a subclass");  // which its words name
+  }
+  return result;
 }
 
 Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
@@ -153,28 +193,43 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
                         [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
   }
   static constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
-  auto try_method = [&](PyObject* self, const char* name, PyObject* other) -> Ref {
-    if (!has_python_special(self, name)) return Ref::borrow(Py_NotImplemented);
-    Ref method = special_method(self, name);
-    return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+  // Whether the operand's class has Python code for the comparison: object's `!=` is made of `==`.
+  const auto by_equality = [&](PyObject* self, int asked) {
+    return asked == Py_NE && !has_python_special(self, "__ne__") && has_python_special(self, "__eq__") &&
+           !is_overridden(Py_TYPE(self), &PyBaseObject_Type, "__ne__");
+  };
+  const auto has_own = [&](PyObject* self, int asked) {
+    return has_python_special(self, kCompare[asked]) || by_equality(self, asked);
+  };
+  const auto ask = [&](PyObject* self, int asked, PyObject* other) -> Ref {
+    if (!has_own(self, asked)) return Ref::borrow(Py_NotImplemented);
+    const bool inverted = by_equality(self, asked);
+    Ref method = special_method(self, inverted ? "__eq__" : kCompare[asked]);
+    Ref answer = method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+    if (!inverted || !answer || answer == Py_NotImplemented) return answer;
+    bool error = false;
+    const bool equal = truth(answer.get(), &error);
+    return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
   };
   // The right operand goes first if its class is derived from the left one's.
   const bool right_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
+  const int reflected = kReflected[operation];
   Ref result = Ref::borrow(Py_NotImplemented);
-  if (right_first) result = try_method(right, kCompare[kReflected[operation]], left);
+  if (right_first) result = ask(right, reflected, left);
+  if (result == Py_NotImplemented) result = ask(left, operation, right);
+  if (result == Py_NotImplemented && !right_first) result = ask(right, reflected, left);
   if (result != Py_NotImplemented) return result;
-  result = try_method(left, kCompare[operation], right);
-  if (result != Py_NotImplemented) return result;
-  if (!right_first) result = try_method(right, kCompare[kReflected[operation]], left);
-  if (result != Py_NotImplemented) return result;
-  if (operation == Py_NE && has_python_special(left, "__eq__")) {
-    result = try_method(left, "__eq__", right);
-    if (!result) return {};
-    if (result != Py_NotImplemented) {
-      bool error = false;
-      const bool equal = truth(result.get(), &error);
-      return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
+  if (has_own(left, operation) || has_own(right, reflected)) {
+    // The C code of the other would be next.
+    if (is_container(left) && is_container(right))
+      stop("a comparison that the class of an operand leaves to C");
+    if (operation != Py_EQ && operation != Py_NE) {
+      PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'",
+                   kCompareSymbol[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+      return {};
     }
+    compare_identity(left, right);
+    return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
   }
   for (PyObject* operand : {left, right})
     if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");

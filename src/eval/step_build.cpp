@@ -129,7 +129,13 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       Ref iterable = pop(frame);
       if (is_external(container())) return add_to_external("extend", std::move(iterable));
       Ref items = drain(iterable.get(), true);
-      if (!items) return Flow::Raised;
+      if (!items) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable.get())->tp_iter &&
+            !PySequence_Check(iterable.get()))
+          PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s",
+                       Py_TYPE(iterable.get())->tp_name);
+        return Flow::Raised;
+      }
       PyObject* list = container();
       return PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items.get()) == 0
                  ? Flow::Next

@@ -133,6 +133,7 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
     case Op::MatchKeys: {
       PyObject* keys = subject;
       PyObject* mapping = stack[stack.size() - 2].get();
+      if (has_python_special(mapping, "get")) stop("matches a mapping with a get() of its own");
       Ref copy = materialize(mapping);
       if (!PyDict_Check(copy.get())) stop("matches a mapping that is not a dict");
       Ref values = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(keys)));

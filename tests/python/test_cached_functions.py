@@ -145,7 +145,7 @@ def test_a_cached_method_of_a_module(compile):
     return f(X), f(X), Layers.calls
 
 
-@program(whole=True)
+@program()
 def test_a_cached_method_after_a_write(compile):
     class Counting(torch.nn.Module):
         def __init__(self):
@@ -169,3 +169,55 @@ def test_a_cached_method_after_a_write(compile):
     model = Counting()
     f = compile(model)
     return f(X), f(X), model.runs
+
+
+@program()
+def test_what_a_cached_function_reads_and_changes(compile):
+    state, log = {"k": 1}, []
+
+    @functools.lru_cache
+    def scaled(n):
+        log.append(n)
+        return state["k"] * n
+
+    @functools.lru_cache(maxsize=1)
+    def last(n):
+        log.append(("last", n))
+        return n
+
+    @compile
+    def f(x, k):
+        log.append("starts")
+        first = scaled(2)
+        state["k"] = k
+        second = scaled(2), scaled(3)
+        scaled.cache_clear()
+        third = scaled(2)
+        log.append("ends")
+        return x + 1, first, second, third
+
+    @compile
+    def g(x):
+        return last(1), last(2), last(1), x + 1
+
+    return [f(X, k) for k in (5, 5, 7)], [g(X) for _ in range(2)], log
+
+
+@program()
+def test_a_cached_function_that_raises_behind_a_write(compile):
+    log = []
+
+    @functools.lru_cache
+    def refuse(n):
+        log.append(n)
+        raise ValueError(n)
+
+    @compile
+    def f(x):
+        log.append("starts")
+        try:
+            refuse(3)
+        except ValueError as error:
+            return x + 1, str(error)
+
+    return f(X), f(X), log

@@ -6,6 +6,7 @@ import datetime
 import operator
 import typing
 
+import pytest
 import torch
 
 from capture_samples import Config, Derived, x23
@@ -195,3 +196,91 @@ def test_dict_and_set_methods(compile):
         return d, popped, missing, s, s & {9}, s <= {3, 9}, list(d.items())[0], "e" in d, d.get("q", 4), list(reversed(d))
 
     return f(x23())
+
+
+class SlotDict(dict):
+    __slots__ = ("a",)
+
+
+class SlotList(list):
+    __slots__ = ("a",)
+
+
+class SlotSet(set):
+    __slots__ = ("a",)
+
+
+SLOT_ACTIONS = {
+    "write": lambda c: setattr(c, "a", "new"), "write an entry": lambda c: c.__setitem__("a", "item"), "clear": lambda c: c.clear(),
+    "all": list, "delete": lambda c: delattr(c, "a"), "add": lambda c: c.add("a"), "append": lambda c: c.append("a"), "pop": lambda c: c.pop(),
+}
+
+
+@pytest.mark.parametrize("second", SLOT_ACTIONS)
+@pytest.mark.parametrize("first", SLOT_ACTIONS)
+@program()
+def test_slots_of_containers_are_no_entries(compile, first, second):
+    def made():
+        containers = SlotDict(k=1, a=2), SlotList([1, 2]), SlotSet([1])
+        for container in containers:
+            container.a = "slot"
+        return containers
+
+    def act(x, container):
+        found = []
+        for action in (first, second):
+            try:
+                SLOT_ACTIONS[action](container)
+            except (AttributeError, TypeError, LookupError) as error:
+                found.append(str(error))
+            found += [hasattr(container, "a"), len(container), getattr(container, "a", "none")]
+        return x + 1, found
+
+    f = compile(act)
+    results = []
+    for _ in range(2):
+        for container in made():
+            results.append((f(x23(), container), sorted(map(str, container)), getattr(container, "a", "none")))
+    return results
+
+
+@program()
+def test_the_factory_of_a_default_dict_behind_writes(compile):
+    @compile
+    def f(x, d):
+        d.clear()
+        try:
+            d["n"].append(1)
+        except AttributeError as error:
+            return str(error)
+        d["default_factory"] = 9
+        return x + 1, d.default_factory, len(d)
+
+    given = [collections.defaultdict(list, {"q": 1}) for _ in range(2)]
+    return [f(x23(), d) for d in given], given
+
+
+@program()
+def test_own_item_reads_of_containers(compile):
+    class Shown(list):
+        def __getitem__(self, i):
+            return "L", i
+
+    class Asked(dict):
+        log = []
+
+        def get(self, key, default=None):
+            self.log.append(key)
+            return super().get(key, default)
+
+    @compile
+    def f(x, items, mapping):
+        n = x.sum().item()
+        match mapping:
+            case {"k": value, "z": other}:
+                found = value, other
+            case {"k": value}:
+                found = value
+        return n, items[0], list(items), len(items), found
+
+    return [f(x23(), Shown([1, 2]), Asked(k=n)) for n in (3, 3, 4)], Asked.log

@@ -1,8 +1,10 @@
 """What errors of Python's own say and show: their words, causes, contexts and tracebacks, captured or not."""
 
+import collections
 import functools
 import operator
 
+import pytest
 import torch
 
 import oxyfuel
@@ -277,3 +279,66 @@ def test_what_a_stopped_generator_was_stopped_by(compile):
             return str(error), type(error.__cause__), error.__cause__ is error.__context__, x + 1
 
     return f(ones())
+
+
+MISSING = {
+    "tuple": (1, 2), "none": None, "empty": (), "nested": ((1,),), "text": "k", "number": 3,
+}
+
+
+@pytest.mark.parametrize("key", MISSING)
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, lambda: collections.defaultdict(None), set])
+@program()
+def test_keys_that_are_missing(compile, kind, key):
+    def remove(container):
+        container.remove(MISSING[key])
+
+    def delete(container):
+        del container[MISSING[key]]
+
+    actions = [remove] if kind is set else [lambda c: c[MISSING[key]], delete, lambda c: c.pop(MISSING[key])]
+
+    @compile
+    def f(x, container):
+        found = []
+        for action in actions:
+            for each in (container, kind()):
+                try:
+                    action(each)
+                except KeyError as error:
+                    found.append((error.args, str(error)))
+        return x + 1, found
+
+    return f(ones(), kind()), f(ones(), kind())
+
+
+@program()
+def test_what_is_unpacked_and_has_no_getter(compile):
+    class Written:
+        value = property(None, lambda self, value: None)
+
+    def texts(actions):
+        for action in actions:
+            try:
+                action()
+            except (TypeError, AttributeError) as error:
+                yield str(error)
+
+    @compile
+    def f(x, written):
+        return x + 1, list(texts([lambda: [*5], lambda: [*None], lambda: written.value, lambda: Written().value, lambda: [*x[0]]]))
+
+    return f(ones(), Written()), f(ones(), Written())
+
+
+@program()
+def test_super_objects_themselves(compile):
+    class Base:
+        pass
+
+    class Derived(Base):
+        def look(self):
+            return super().__class__, hasattr(super(), "__self__"), super().__thisclass__, hasattr(super(), "nothing")
+
+    f = compile(lambda x, d: (x + 1, d.look(), Derived().look()))
+    return f(ones(), Derived()), f(ones(), Derived())

@@ -164,3 +164,54 @@ def test_membership_takes_items_up_to_the_one(compile, kind, make_item):
 
     answers = f(X), f(X)
     return answers, item.compared if isinstance(item, Equal) else None
+
+
+class Failing:
+    """Raises at some steps and goes on behind them."""
+
+    def __init__(self, count):
+        self.step, self.count = 0, count
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.step += 1
+        if self.step > self.count:
+            raise StopIteration
+        if self.step % 3 == 2:
+            raise ValueError(self.step)
+        return self.step
+
+
+def refuse_three(n, *others):
+    if n == 3:
+        raise ValueError("three")
+    return n
+
+
+GOES_ON = {
+    "map": lambda: map(int, ["1", "x", "3"]), "map of a function": lambda: map(refuse_three, [1, 3, 4]), "filter": lambda: filter(refuse_three, [1, 3, 4]),
+    "starmap": lambda: itertools.starmap(refuse_three, [(1, 2), (3,), (4,)]), "accumulate": lambda: itertools.accumulate([1, "a", 3]),
+    "enumerate": lambda: enumerate(Failing(4)), "zip": lambda: zip(Failing(4), range(9)), "islice": lambda: itertools.islice(Failing(7), 1, 4),
+    "chain": lambda: itertools.chain(Failing(4), [9]), "takewhile": lambda: itertools.takewhile(refuse_three, [1, 3, 4]),
+    "strict": lambda: zip([1], [2, 3], strict=True), "generator": lambda: (refuse_three(n) for n in (1, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("kind", GOES_ON)
+@program()
+def test_iterators_go_on_behind_what_raises(compile, kind):
+    @compile
+    def f(x):
+        iterator, found = GOES_ON[kind](), []
+        for _ in range(4):
+            try:
+                found.append(next(iterator))
+            except (ValueError, TypeError) as error:
+                found.append(str(error))
+            except StopIteration:
+                found.append("end")
+        return x + 1, found, list(iterator)
+
+    return f(X), f(X)
