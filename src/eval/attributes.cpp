@@ -53,7 +53,7 @@ bool is_generic_access(PyObject* getattribute) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 29> kUntraceable = {"grad",
+constexpr std::array<std::string_view, 32> kUntraceable = {"grad",
                                                            "grad_fn",
                                                            "_grad",
                                                            "_base",
@@ -79,7 +79,10 @@ constexpr std::array<std::string_view, 29> kUntraceable = {"grad",
                                                            "__setstate__",
                                                            "_post_accumulate_grad_hooks",
                                                            "__deepcopy__",
+                                                           "storage_offset",
                                                            "storage_offset_",
+                                                           "_is_view",
+                                                           "__dict__",
                                                            "_make_subclass",
                                                            "as_subclass"};
 
@@ -169,10 +172,12 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
   if (kind == &PyMemberDescr_Type || kind == &PyGetSetDescr_Type) {
     if (!object) return pin(descriptor);
+    const auto* const field =
+        kind == &PyMemberDescr_Type ? reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member : nullptr;
     const SourceId source = source_of(object);
     if (source == kNoSource || is_identity_object(object))
       return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
-    if (kind == &PyGetSetDescr_Type)
+    if (!field || (field->type != T_OBJECT && field->type != T_OBJECT_EX))
       stop(fmt::format("reads a computed attribute of an object of type {}", type->tp_name));
     Ref name = Ref::borrow(PyDescr_NAME(descriptor));
     // What is written to a container are its entries.
@@ -282,6 +287,7 @@ Ref super_attribute(Evaluator& evaluator, PyObject* super_object, PyObject* name
   Ref type = Ref::steal(PyObject_GetAttrString(super_object, "__self_class__"));
   if (!start || !self || !type || self == Py_None) evaluator.stop("an unbound super object");
   auto* self_type = reinterpret_cast<PyTypeObject*>(type.get());
+  evaluator.guard_resolution_order(self_type);
   PyObject* order = self_type->tp_mro;
   Py_ssize_t i = 0;
   const Py_ssize_t count = PyTuple_GET_SIZE(order);
@@ -375,6 +381,13 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (PyModule_Check(object)) {
     PyObject* dict = PyModule_GetDict(object);
     const SourceId source = guards().pinned(dict);
+    PyTypeObject* const type = Py_TYPE(object);
+    guards().require(source_of(pin(object).get()), CheckKind::Type, reinterpret_cast<PyObject*>(type));
+    if (const Ref computed = type == &PyModule_Type ? Ref() : type_lookup(type, name);
+        computed && Py_TYPE(computed.get())->tp_descr_set)
+      stop("reads an attribute that the class of a module computes");
+    if (const Ref own = type_lookup(type, interned("__getattribute__").get()); PyFunction_Check(own.get()))
+      stop("reads an attribute of a module whose class has a __getattribute__");
     if (auto written = attribute_effect(dict, name)) {
       if (*written) return *written;
       stop("reads an attribute of a module that it has deleted");
@@ -385,7 +398,10 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     // A module that makes its attributes when they are asked for may keep them.
     if (PyObject* kept = value ? PyDict_GetItemWithError(dict, name) : nullptr)
       return admit(kept, guards().dict_item(source, name));
+    const Ref asked = interned("__getattr__");
+    if (PyDict_GetItemWithError(dict, asked.get())) stop("asks a module's __getattr__()");
     guards().require(source, CheckKind::Absent, name);
+    guards().require(source, CheckKind::Absent, asked.get());
     return value ? pin(value.get()) : Ref();
   }
   if (PyType_Check(object)) {
@@ -410,6 +426,9 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
         return call_positional(type_lookup(metaclass, interned("__getattr__").get()).get(),
                                {Ref::borrow(object), Ref::borrow(name)});
     }
+    if (name_is(name, "__mro__") || name_is(name, "__base__")) guard_resolution_order(type);
+    if (meta && (name_is(name, "mro") || name_is(name, "__subclasses__")))
+      stop(fmt::format("asks a class for {}()", PyUnicode_AsUTF8(name)));
     if (meta && is_field_of_classes(name) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
       return read_field(object, meta.get());
     if (name_is(name, "__dict__") && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))

@@ -90,7 +90,9 @@ Ref delete_attr(Evaluator& e, Arguments& a) {
 
 Ref is_callable(Evaluator& e, Arguments& a) {
   expect(e, a, "callable", 1, 1);
-  return boolean(PyCallable_Check(arg(a, 0)));
+  PyObject* const object = arg(a, 0);
+  e.type_lookup(Py_TYPE(object), Ref::steal(PyUnicode_InternFromString("__call__")).get());
+  return boolean(PyCallable_Check(object));
 }
 
 Ref type_of(Evaluator& e, Arguments& a) {

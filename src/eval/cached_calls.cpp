@@ -86,15 +86,29 @@ bool is_constant_key(PyObject* key) {
 
 }  // namespace
 
+// The answer is that for these arguments: these values, and of others these objects.
+void Evaluator::rely_on(PyObject* argument) {
+  if (PyTuple_Check(argument)) {
+    const Ref items = materialize(argument);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) rely_on(PyTuple_GET_ITEM(items.get(), i));
+  } else if (is_external(argument) && !guards::is_constant(argument) && !is_varying_number(argument)) {
+    guards().require(source_of(argument), CheckKind::Identity, argument);
+  }
+}
+
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   pin(callable);
+  for (const Ref& value : arguments.positional) rely_on(value.get());
+  for (const auto& [name, value] : arguments.keywords) rely_on(value.get());
   for (const Ref& value : arguments.positional)
     if (!is_hashable(*this, value.get())) return {};
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
   // What runs now would not see what the region has done, nor do its own behind it.
   if (!find_answer(callable, arguments)) {
-    if (has_written())
+    // Such as warning_once() of transformers.
+    const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
+    if (has_written() && !only_tells)
       stop("calls a cached function that has no answer yet, after the region has changed something");
     if (is_full(callable)) stop("calls a cached function that has no answer, and no room for it");
   }

@@ -233,6 +233,13 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   }
   const bool needs_backward = requires_grad && !capture_->torch_program;
   capture_->recording = needs_backward ? recorder_.finish_with_backward(outputs) : recorder_.finish(outputs);
+  // What it takes from the beginning of the storage is recorded as from that of the tensor.
+  const bool addresses_storage = std::ranges::any_of(capture_->recording.graph.nodes, [](const auto& node) {
+    return node.op->name == "aten::as_strided" && !std::holds_alternative<graph::None>(node.args.at(3));
+  });
+  if (addresses_storage)
+    for (const auto& [trace, real] : external_of_)
+      guards().require_storage_offset(sources_.at(trace), runtime::tensor_of(real));
   if (!capture_->recording.foreign_constants.empty())
     stop("uses a tensor that is reached past the captured code",
          "pass it as an argument or keep it in an attribute");

@@ -119,6 +119,7 @@ bool Evaluator::truth(PyObject* object, bool* error) {
 
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
+    guard_tensor_special(object, "__getitem__");
     refuse_own_code(key, "indexing");
     Ref index = plain(key, "indexing");
     return torch_result(*this, "operator", "getitem", {object, index.get()},

@@ -119,6 +119,8 @@ class Evaluator {
   void admit_presence(SourceId source);                    // the location holds something, whatever it is
   Ref pin(PyObject* raw);                                  // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
+  void guard_resolution_order(PyTypeObject* type);
+  void guard_tensor_special(PyObject* object, const char* method);
 
   // --- external_containers.cpp
   // The copy, items admitted, of an external list, deque, tuple, dict or set that stands for it (guards its
@@ -207,6 +209,7 @@ class Evaluator {
                        std::span<const SourceId> sources, PyObject* kwnames);
   Ref call_type(PyTypeObject* type, Arguments arguments);
   Ref call_cached(PyObject* callable, Arguments arguments);                        // of functools.lru_cache
+  void rely_on(PyObject* argument);                                                // of such a call
   std::optional<Ref> log_nothing(PyObject* function, const Arguments& arguments);  // where it is not enabled
   int instance_of(PyObject* object, PyObject* classes);           // isinstance(); -1: exception set
   int subclass_of(PyObject* type, PyObject* classes);             // issubclass(); -1: exception set

@@ -147,4 +147,8 @@ void Evaluator::guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* 
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) guards().require_type_lookup(type, name, found);
 }
 
+void Evaluator::guard_resolution_order(PyTypeObject* type) {
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) guards().require_resolution_order(type);
+}
+
 }  // namespace oxy::eval

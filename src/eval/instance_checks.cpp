@@ -47,10 +47,12 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
   }
   if (reinterpret_cast<PyObject*>(type) == classes) return 1;
   if (PyTuple_Check(classes)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
-      if (const int result = instance_of(object, PyTuple_GET_ITEM(classes, i)); result != 0) return result;
+    const Ref each = materialize(classes);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(each.get()); ++i)
+      if (const int result = instance_of(object, PyTuple_GET_ITEM(each.get(), i)); result != 0) return result;
     return 0;
   }
+  guard_resolution_order(type);
   PyObject* const own = own_check(classes, "__instancecheck__");
   const bool can_change = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !trace::is_trace_tensor(object);
   if (can_change && !stands_for_another && overrides_class(object))
@@ -63,6 +65,15 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     const bool result = answer && truth(answer.get(), &error);
     return !answer || error ? -1 : result;
   }
+  if (trace::is_trace_tensor(object)) {
+    if (std::string_view(Py_TYPE(classes)->tp_name) == "torch.tensortype")
+      stop("isinstance() of a class that stands for a type of elements");
+    // That a tensor is a parameter may be an attribute of it.
+    for (const char* mark : {"_is_param", "_is_buffer"}) {
+      if (!own || module_of(own) != "torch.nn.parameter") break;
+      if (!get_attribute(object, Ref::steal(PyUnicode_InternFromString(mark)).get())) PyErr_Clear();
+    }
+  }
   const int result = stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)
                                         : PyObject_IsInstance(object, classes);
   // An abstract class keeps a yes for ever, a no until a class is registered.
@@ -72,10 +83,12 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
 
 int Evaluator::subclass_of(PyObject* type, PyObject* classes) {
   if (PyTuple_Check(classes)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
-      if (const int result = subclass_of(type, PyTuple_GET_ITEM(classes, i)); result != 0) return result;
+    const Ref each = materialize(classes);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(each.get()); ++i)
+      if (const int result = subclass_of(type, PyTuple_GET_ITEM(each.get(), i)); result != 0) return result;
     return 0;
   }
+  if (PyType_Check(type)) guard_resolution_order(reinterpret_cast<PyTypeObject*>(type));
   PyObject* const own = own_check(classes, "__subclasscheck__");
   const bool can_change =
       PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE);

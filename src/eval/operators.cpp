@@ -78,6 +78,12 @@ constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 
 }  // namespace
 
+// An operator of tensors is looked up in their class, where a program may put another.
+void Evaluator::guard_tensor_special(PyObject* object, const char* method) {
+  if (trace::is_trace_tensor(object))
+    type_lookup(Py_TYPE(object), Ref::steal(PyUnicode_InternFromString(method)).get());
+}
+
 Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
   const BinaryEntry& entry = kBinary[static_cast<size_t>(kind)];
   auto run = in_place ? entry.run_in_place : entry.run;
@@ -89,6 +95,9 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     if (!trace::is_trace_tensor(left) && has_python_special(left, entry.method))
       stop("an operator of a user's class is given a tensor");
+    guard_tensor_special(left, entry.method);
+    guard_tensor_special(left, entry.in_place);
+    guard_tensor_special(right, entry.reflected);
     Ref a = plain(left, "an operator"), b = plain(right, "an operator");
     // `0 += tensor` is the addition, and cannot be written otherwise.
     const bool changes_left = in_place && !guards::is_constant(a.get());
@@ -188,6 +197,7 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
           with_scalars(operands, [&] { return Ref::steal(PyObject_RichCompare(left, right, operation)); }))
     return *result;
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
+    guard_tensor_special(left, kCompare[operation]);
     Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
     return torch_result(*this, "operator", kCompare[operation], {a.get(), b.get()},
                         [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
@@ -283,6 +293,7 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
     return unary(op, constant_of(operand).get());
   }
   if (trace::is_trace_tensor(operand)) {
+    guard_tensor_special(operand, name);
     return torch_result(*this, "operator", name, {operand}, [&] { return Ref::steal(run(operand)); });
   }
   const std::array<PyObject*, 1> operands = {operand};

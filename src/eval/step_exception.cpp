@@ -92,8 +92,18 @@ Flow Evaluator::step_exception(Frame& frame, const Instruction& in) {
       return Flow::Next;
     }
     case Op::CheckExcMatch: {
-      Ref classes = pop(frame);
+      const Ref classes = materialize(pop(frame).get());
+      const bool is_tuple = PyTuple_Check(classes.get());
+      const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(classes.get()) : 1;
       PyObject* exception = stack.back().get();
+      guard_resolution_order(Py_TYPE(exception));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* const each = is_tuple ? PyTuple_GET_ITEM(classes.get(), i) : classes.get();
+        if (PyExceptionClass_Check(each)) continue;
+        PyErr_SetString(PyExc_TypeError,
+                        "catching classes that do not inherit from BaseException is not allowed");
+        return Flow::Raised;
+      }
       stack.push_back(
           Ref::borrow(PyErr_GivenExceptionMatches(exception, classes.get()) ? Py_True : Py_False));
       return Flow::Next;

@@ -87,7 +87,7 @@ Ref Evaluator::call_for_constant(PyObject* callable, const Arguments& arguments)
   // Objects made before the call are shown as they are: nothing was written to them yet.
   const auto shown = [&](const Ref& value) {
     const bool whole = is_external(value.get()) && !trace::is_trace_tensor(value.get());
-    if (whole && has_written() && !is_identity_object(value.get()))
+    if (whole && has_written() && !is_identity_object(value.get()) && !is_logger(value.get()))
       stop(fmt::format("calls {} after writing to objects made before the call", name));
     Ref result = whole ? value : plain(value.get(), name.c_str());
     if (!whole && holds_tensor(result.get()))

@@ -143,17 +143,29 @@ void GuardSet::require_tensor(SourceId source, const at::Tensor& tensor, PyTypeO
   require(source, CheckKind::Tensor, nullptr, static_cast<int64_t>(tensors_.size()) - 1);
 }
 
+void GuardSet::require_storage_offset(SourceId source, const at::Tensor& tensor) {
+  for (int32_t i : nodes_[static_cast<size_t>(source)].checks)
+    if (const Check& check = checks_[static_cast<size_t>(i)]; check.kind == CheckKind::Tensor)
+      tensors_[static_cast<size_t>(check.number)].storage_offset = tensor.storage_offset();
+}
+
+GuardSet::TypeLookup& GuardSet::lookup_of(PyTypeObject* type) {
+  for (TypeLookup& lookup : type_lookups_)
+    if (lookup.type == reinterpret_cast<PyObject*>(type)) return lookup;
+  return type_lookups_.emplace_back(
+      TypeLookup{cpy::Ref::borrow(reinterpret_cast<PyObject*>(type)), 0, {}, {}});
+}
+
 void GuardSet::require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found) {
-  TypeLookup* lookup = nullptr;
-  for (TypeLookup& t : type_lookups_)
-    if (t.type == reinterpret_cast<PyObject*>(type)) lookup = &t;
-  if (!lookup) {
-    type_lookups_.push_back({cpy::Ref::borrow(reinterpret_cast<PyObject*>(type)), 0, {}});
-    lookup = &type_lookups_.back();
-  }
-  for (const auto& [n, f] : lookup->names)
+  TypeLookup& lookup = lookup_of(type);
+  for (const auto& [n, f] : lookup.names)
     if (n == name) return;
-  lookup->names.emplace_back(cpy::Ref::borrow(name), cpy::Ref::borrow(found));
+  lookup.names.emplace_back(cpy::Ref::borrow(name), cpy::Ref::borrow(found));
+}
+
+void GuardSet::require_resolution_order(PyTypeObject* type) {
+  TypeLookup& lookup = lookup_of(type);
+  if (!lookup.order) lookup.order = cpy::Ref::borrow(type->tp_mro);
 }
 
 void GuardSet::require_distinct(std::vector<SourceId> sources) {
@@ -276,6 +288,7 @@ bool GuardSet::check_type_lookup(TypeLookup& lookup) {
   if (lookup.version != 0 && cpy::type_version(type) == lookup.version) return true;
   for (const auto& [name, found] : lookup.names)
     if (_PyType_Lookup(type, name.get()) != found.get()) return false;
+  if (lookup.order && type->tp_mro != lookup.order.get()) return false;
   lookup.version = cpy::type_version(type);
   return true;
 }

@@ -85,6 +85,10 @@ class GuardSet {
   // Checks. A check that is there already is not added again.
   void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
+  // Where it lies in its storage counts as well. Precondition: require_tensor() of this source and tensor.
+  void require_storage_offset(SourceId source, const at::Tensor& tensor);
+  // The type's method resolution order stays what it is.
+  void require_resolution_order(PyTypeObject* type);
   // Looking `name` up in the type's method resolution order gives `found` (null: nothing).
   void require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
 
@@ -127,6 +131,7 @@ class GuardSet {
     cpy::Ref type;
     unsigned int version = 0;
     std::vector<std::pair<cpy::Ref, cpy::Ref>> names;
+    cpy::Ref order;  // the method resolution order, if it counts
   };
   enum class FastKind : uint8_t { DictVersion, ReadPointer, TypeIs, Tensor, Length, NoGradientHooks };
   struct FastCheck {
@@ -157,6 +162,7 @@ class GuardSet {
   std::optional<Failure> first_failure(std::span<PyObject* const> roots);
   bool check_fast();
   bool recheck_dict(FastCheck& check);
+  TypeLookup& lookup_of(PyTypeObject* type);
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
 

@@ -132,10 +132,13 @@ std::string GuardSet::describe(SourceId id) const {
 
 std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
   fast_valid_ = false;
-  for (const TypeLookup& lookup : type_lookups_)
+  for (const TypeLookup& lookup : type_lookups_) {
+    if (lookup.order && reinterpret_cast<PyTypeObject*>(lookup.type.get())->tp_mro != lookup.order.get())
+      return fmt::format("the bases of {} changed", show(lookup.type.get()));
     for (const auto& [name, found] : lookup.names)
       if (_PyType_Lookup(reinterpret_cast<PyTypeObject*>(lookup.type.get()), name.get()) != found.get())
         return fmt::format("attribute {} of {} was replaced", show(name.get()), show(lookup.type.get()));
+  }
   if (const std::optional<Failure> failure = first_failure(roots)) {
     const std::string where = describe(failure->source);
     if (!failure->check) return where + " can no longer be reached";

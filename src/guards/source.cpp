@@ -71,8 +71,9 @@ PyObject* read(const Source& source, PyObject* base) {
         PyErr_Clear();
         return nullptr;
       }
+      const bool is_new = Py_REFCNT(value) == 1;
       Py_DECREF(value);  // the member of the base still holds it
-      return value;
+      return is_new ? nullptr : value;
     }
     case SourceKind::ContextVariable: {
       PyObject* value = nullptr;

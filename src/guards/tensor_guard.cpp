@@ -24,7 +24,8 @@ bool TensorGuard::matches(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
-         impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides);
+         impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides) &&
+         (!storage_offset || impl->storage_offset() == *storage_offset);
 }
 
 std::string TensorGuard::difference(const at::Tensor& tensor) const {
@@ -41,6 +42,8 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
     return fmt::format("strides: were {}, are {}", strides, tensor.strides().vec());
   if (tensor.requires_grad() != requires_grad)
     return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
+  if (storage_offset && tensor.storage_offset() != *storage_offset)
+    return fmt::format("storage offset: was {}, is {}", *storage_offset, tensor.storage_offset());
   if (tensor.key_set() != keys)
     return fmt::format("kind of tensor: was {}, is {}", c10::toString(keys), c10::toString(tensor.key_set()));
   return "";

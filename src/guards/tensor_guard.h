@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <Python.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct TensorGuard {
   bool requires_grad = false;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
+  std::optional<int64_t> storage_offset;  // where it was relied on
 
   static TensorGuard of(const at::Tensor& tensor, PyTypeObject* type);
   bool matches(const at::Tensor& tensor) const;

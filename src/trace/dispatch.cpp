@@ -284,6 +284,9 @@ void fill_if_deterministic(const at::Tensor& tensor) {
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
+  for (const c10::IValue& value : arguments_of(info, *stack))
+    if (value.isDevice() && !value.toDevice().is_cpu())
+      throw_cannot_trace(fmt::format("{} is given the device {}", name, value.toDevice().str()));
   switch (info.treatment) {
     case Treatment::Decompose:
       info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
