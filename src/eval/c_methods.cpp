@@ -283,6 +283,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
     if (container && !among(kMutators, name)) {
       Ref copy = materialize(self);
+      if (name.starts_with("__reduce") && Py_TYPE(copy.get()) != Py_TYPE(self))
+        stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
       if (Shadow* s = shadow_of(self)) s->iterated = true;
       Ref result = call_on_copy(copy.get(), name, std::move(arguments));
       const bool itself = result == copy && (PyTuple_CheckExact(self) || PyFrozenSet_CheckExact(self));

@@ -1,6 +1,7 @@
 """Containers and values that come in, are made and go out: the answer and the text are eager's."""
 
 import collections
+import copy
 import dataclasses
 import datetime
 import operator
@@ -284,3 +285,19 @@ def test_own_item_reads_of_containers(compile):
         return n, items[0], list(items), len(items), found
 
     return [f(x23(), Shown([1, 2]), Asked(k=n)) for n in (3, 3, 4)], Asked.log
+
+
+class OwnList(list):
+    pass
+
+
+class OwnDict(dict):
+    pass
+
+
+@program()
+def test_copies_are_of_the_same_class(compile):
+    f = compile(lambda x, c: (x + 1, copy.copy(c), type(copy.copy(c)), type(copy.deepcopy(c)), type(c.copy())))
+    given = (OwnList([1]), OwnDict(a=1), collections.Counter("a"), collections.OrderedDict(a=1), collections.defaultdict(list, {1: [2]}),
+             collections.deque([1]), SlotSet([3]))
+    return [f(x23(), c) for c in given]
