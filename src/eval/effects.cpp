@@ -6,6 +6,7 @@
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/template_builder.h"
+#include "eval/varying_number.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {
@@ -149,10 +150,12 @@ class EffectBuilder {
     const auto once = std::count_if(shadow_.writes.begin(), shadow_.writes.end(), [&](const auto& write) {
       return guards::same_constant(write.first.get(), key);
     });
+    const auto known = evaluator_.admitted_.find(place);
+    if (once != 1 || known == evaluator_.admitted_.end()) return false;
+    // What varies is another number at the next call.
+    if (is_varying_number(known->second.get())) return value == known->second.get();
     auto tensor = evaluator_.external_of_.find(value);
-    const bool unchanged =
-        current == value || (tensor != evaluator_.external_of_.end() && tensor->second == current);
-    return once == 1 && unchanged && evaluator_.admitted_.contains(place);
+    return current == value || (tensor != evaluator_.external_of_.end() && tensor->second == current);
   }
 
   void dict() {

@@ -379,3 +379,30 @@ def test_numbers_in_sets_under_a_handler_of_everything(compile):
         return None
 
     return [f(torch.ones(2), n) for n in (1, 2, 3, 3, 1)]
+
+
+@program()
+def test_a_number_that_is_put_where_one_varies(compile):
+    class Holder:
+        count = 0
+
+    def written(x, count, holder, table):
+        holder.count, table["n"] = 0, 0
+        return x + count
+
+    def generated(a, x):
+        def numbers():
+            yield a
+            x[0] = a
+            raise IndexError
+
+        for a in numbers():
+            a = 0
+        return a
+
+    f, g, results = compile(written), compile(generated), []
+    for number in (3, 3, 0, 1000, 0, 7):
+        holder, table, x = Holder(), {"n": number}, torch.ones(3)
+        holder.count = number
+        results += [f(x, number, holder, table), holder.count, table, outcome(g, number, x)[:3], x]
+    return results
