@@ -137,7 +137,7 @@ Ref accumulate(Evaluator& e, const trace::InnerBackward& pass) {
     const at::Tensor after = leaves[i].grad();
     leaves[i].mutable_grad().reset();
     if (after.defined() && !after.is_same(before[i]))
-      e.record_attribute_effect(objects[i].get(), Ref::steal(PyUnicode_InternFromString("grad")).get(),
+      e.record_attribute_effect(objects[i].get(), interned("grad").get(),
                                 Ref::steal(runtime::wrap_tensor(after)).get());
   }
   return none();

@@ -76,7 +76,8 @@ Ref make_dict(Evaluator& e, Arguments& a) {
 
 Ref make_deque(Evaluator& e, Arguments& a) {
   expect(e, a, "collections.deque", 0, 2, true);
-  if (!a.positional.empty() && !(a.positional[0] = e.drain(arg(a, 0)))) return {};
+  if (!a.positional.empty()) a.positional[0] = e.drain(arg(a, 0));
+  if (!a.positional.empty() && !a.positional[0]) return {};
   return e.call_real(well_known("collections", "deque"), a);
 }
 
@@ -143,7 +144,8 @@ Ref sum(Evaluator& e, Arguments& a) {
       if (PyList_Append(numbers.get(), item.get()) < 0) return {};
       continue;
     }
-    if (numbers && !(total = add_numbers(std::exchange(numbers, Ref())))) return {};
+    if (numbers) total = add_numbers(std::exchange(numbers, Ref()));
+    if (!total) return {};
     total = e.binary(bytecode::BinaryKind::Add, false, total.get(), item.get());
     if (!total) return {};
   }

@@ -109,7 +109,7 @@ class EvaluatedFunction final : public torch::autograd::Node {
 };
 
 Ref member(Evaluator& e, PyObject* object, const char* name) {
-  Ref value = e.get_attribute(object, Ref::steal(PyUnicode_InternFromString(name)).get());
+  Ref value = e.get_attribute(object, interned(name).get());
   if (!value) e.stop(fmt::format("calls a torch.autograd.Function without {}()", name));
   return value;
 }

@@ -91,7 +91,7 @@ Ref delete_attr(Evaluator& e, Arguments& a) {
 Ref is_callable(Evaluator& e, Arguments& a) {
   expect(e, a, "callable", 1, 1);
   PyObject* const object = arg(a, 0);
-  e.type_lookup(Py_TYPE(object), Ref::steal(PyUnicode_InternFromString("__call__")).get());
+  e.type_lookup(Py_TYPE(object), interned("__call__").get());
   return boolean(PyCallable_Check(object));
 }
 
@@ -185,7 +185,7 @@ Ref hash_of(Evaluator& e, Arguments& a) {
 
 Ref vars_of(Evaluator& e, Arguments& a) {
   expect(e, a, "vars", 1, 1);
-  Ref dict = e.get_attribute(arg(a, 0), Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  Ref dict = e.get_attribute(arg(a, 0), interned("__dict__").get());
   if (!dict && PyErr_ExceptionMatches(PyExc_AttributeError))
     PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
   return dict;

@@ -127,9 +127,7 @@ Ref reduced(Evaluator& e, PyObject* object, PyObject* protocol) {
   if (!PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2 || !is_python_class(type) ||
       native_base(type) != &PyBaseObject_Type)
     return {};
-  const auto looked_up = [&](const char* name) {
-    return e.type_lookup(type, Ref::steal(PyUnicode_InternFromString(name)).get());
-  };
+  const auto looked_up = [&](const char* name) { return e.type_lookup(type, interned(name).get()); };
   for (const char* name : {"__reduce_ex__", "__reduce__", "__getstate__"}) {
     const Ref method = looked_up(name);  // there is no object.__getstate__ before Python 3.11
     if (method &&
@@ -139,7 +137,7 @@ Ref reduced(Evaluator& e, PyObject* object, PyObject* protocol) {
   for (const char* name : {"__getnewargs_ex__", "__getnewargs__", "__slots__"})
     if (looked_up(name)) return {};
   PyObject* const make = well_known("copyreg", "__newobj__");
-  const Ref dict = e.generic_get_attribute(object, Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  const Ref dict = e.generic_get_attribute(object, interned("__dict__").get());
   if (!make || !dict) return {};
   const Ref class_of = e.pin(reinterpret_cast<PyObject*>(type));
   const Ref args = Ref::steal(PyTuple_Pack(1, class_of.get()));

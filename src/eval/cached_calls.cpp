@@ -77,13 +77,6 @@ bool is_full(PyObject* cached) {
   return most && size && most != Py_None && PyObject_RichCompareBool(size.get(), most.get(), Py_GE) == 1;
 }
 
-bool is_constant_key(PyObject* key) {
-  if (!PyTuple_CheckExact(key)) return guards::is_constant(key);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
-    if (!is_constant_key(PyTuple_GET_ITEM(key, i))) return false;
-  return true;
-}
-
 }  // namespace
 
 // The answer is that for these arguments: these values, and of others these objects.
@@ -115,7 +108,7 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   Ref result = call_for_constant(callable, arguments);
   // Until the cache is cleared or the answer makes room for another. Other keys are not to be kept alive.
   const std::optional<Answer> answer = result ? find_answer(callable, arguments) : std::nullopt;
-  if (answer && is_constant_key(answer->key.get()))
+  if (answer && guards::is_immutable(answer->key.get()))
     guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
                      CheckKind::Identity, answer->entry);
   return result;

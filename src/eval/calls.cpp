@@ -184,13 +184,12 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
 std::optional<Ref> Evaluator::log_nothing(PyObject* function, const Arguments& arguments) {
   PyObject* const logger = arguments.positional[0].get();
   const auto* const known = std::ranges::find_if(kLogging, [&](const auto& method) {
-    return _PyType_Lookup(Py_TYPE(logger), Ref::steal(PyUnicode_InternFromString(method.first)).get()) ==
-           function;
+    return _PyType_Lookup(Py_TYPE(logger), interned(method.first).get()) == function;
   });
   if (known == kLogging.end() || !is_external(logger)) return std::nullopt;
   for (const char* asked : {"isEnabledFor", known->first}) {
     PyObject* const own = well_known("logging", "Logger");
-    const Ref name = Ref::steal(PyUnicode_InternFromString(asked));
+    const Ref name = interned(asked);
     if (type_lookup(Py_TYPE(logger), name.get()) !=
         _PyType_Lookup(reinterpret_cast<PyTypeObject*>(own), name.get()))
       return std::nullopt;
@@ -202,8 +201,8 @@ std::optional<Ref> Evaluator::log_nothing(PyObject* function, const Arguments& a
     PyErr_Clear();
     return std::nullopt;
   }
-  const Ref disabled = get_attribute(logger, Ref::steal(PyUnicode_InternFromString("disabled")).get());
-  const Ref remembered = get_attribute(logger, Ref::steal(PyUnicode_InternFromString("_cache")).get());
+  const Ref disabled = get_attribute(logger, interned("disabled").get());
+  const Ref remembered = get_attribute(logger, interned("_cache").get());
   if (!disabled || !remembered) return Ref();
   if (disabled == Py_False && !get_item(remembered.get(), level.get())) return Ref();
   return Ref::borrow(Py_None);
@@ -295,7 +294,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (reinterpret_cast<PyObject*>(type) == well_known("functools", "partial")) {
     auto member = [&](const char* name) {
-      Ref key = Ref::steal(PyUnicode_InternFromString(name));
+      Ref key = interned(name);
       return bind_descriptor(_PyType_Lookup(type, key.get()), callable, type);
     };
     Ref function = member("func"), positional = member("args"), keywords = member("keywords");

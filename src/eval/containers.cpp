@@ -404,7 +404,7 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
                            "__getnewargs__", "__getnewargs_ex__", "__new__"})
     if (has_python_special(object, name))
       stop(fmt::format("deep copies an object of type {} with its own {}", type->tp_name, name));
-  Ref dict = generic_get_attribute(object, Ref::steal(PyUnicode_InternFromString("__dict__")).get());
+  Ref dict = generic_get_attribute(object, interned("__dict__").get());
   if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) {
     PyErr_Clear();
     stop(fmt::format("deep copies an object of type {}", type->tp_name));

@@ -120,6 +120,7 @@ class Evaluator {
   Ref pin(PyObject* raw);                                  // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
   void guard_resolution_order(PyTypeObject* type);
+  Ref module_attribute(PyObject* object, PyObject* name);
   void guard_tensor_special(PyObject* object, const char* method);
 
   // --- external_containers.cpp

@@ -235,7 +235,7 @@ Ref Evaluator::read_entry_or_make(PyObject* dict, PyObject* key) {
   if (has_python_special(dict, "__missing__"))
     return call_positional(special_method(dict, "__missing__").get(), {Ref::borrow(key)});
   if (is_defaultdict_type(native_base(Py_TYPE(dict)))) {
-    Ref name = Ref::steal(PyUnicode_InternFromString("default_factory"));
+    Ref name = interned("default_factory");
     Ref factory = generic_get_attribute(dict, name.get());
     if (!factory) return {};
     if (factory != Py_None) {

@@ -100,8 +100,7 @@ Ref Evaluator::admit_slice(PyObject* slice, SourceId source) {
   std::array<Ref, 3> parts;
   constexpr std::array<const char*, 3> kNames = {"start", "stop", "step"};
   for (size_t i = 0; i < parts.size(); ++i) {
-    PyObject* const member =
-        _PyType_Lookup(&PySlice_Type, Ref::steal(PyUnicode_InternFromString(kNames[i])).get());
+    PyObject* const member = _PyType_Lookup(&PySlice_Type, interned(kNames[i]).get());
     const SourceId part = guards().derived(SourceKind::Member, source, member);
     PyObject* const value =
         guards::read({SourceKind::Member, source, -1, Ref::borrow(member), kNoSource}, slice);

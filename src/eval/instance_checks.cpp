@@ -17,7 +17,7 @@ std::string_view module_of(PyObject* function) {
 
 // What the class of a class has for isinstance() or issubclass(), if that is Python code.
 PyObject* own_check(PyObject* class_object, const char* name) {
-  PyObject* check = _PyType_Lookup(Py_TYPE(class_object), Ref::steal(PyUnicode_InternFromString(name)).get());
+  PyObject* check = _PyType_Lookup(Py_TYPE(class_object), interned(name).get());
   return check && PyFunction_Check(check) ? check : nullptr;
 }
 
@@ -71,7 +71,7 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     // That a tensor is a parameter may be an attribute of it.
     for (const char* mark : {"_is_param", "_is_buffer"}) {
       if (!own || module_of(own) != "torch.nn.parameter") break;
-      if (!get_attribute(object, Ref::steal(PyUnicode_InternFromString(mark)).get())) PyErr_Clear();
+      if (!get_attribute(object, interned(mark).get())) PyErr_Clear();
     }
   }
   const int result = stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)

@@ -46,7 +46,7 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
     return torch_result_or_error(class_object, arguments);
   }
   if (Py_TYPE(type) != &PyType_Type) {
-    Ref meta_call = type_lookup(Py_TYPE(type), Ref::steal(PyUnicode_InternFromString("__call__")).get());
+    Ref meta_call = type_lookup(Py_TYPE(type), interned("__call__").get());
     if (meta_call && PyFunction_Check(meta_call.get())) {
       pin(meta_call.get());
       arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));
@@ -55,9 +55,9 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   }
   if (PyType_IsSubtype(type, runtime::tensor_class()))
     stop(fmt::format("makes a tensor of class {}", type->tp_name));
-  Ref new_name = Ref::steal(PyUnicode_InternFromString("__new__"));
-  Ref init_name = Ref::steal(PyUnicode_InternFromString("__init__"));
-  if (type_lookup(type, Ref::steal(PyUnicode_InternFromString("__del__")).get()))
+  Ref new_name = interned("__new__");
+  Ref init_name = interned("__init__");
+  if (type_lookup(type, interned("__del__").get()))
     stop(fmt::format("makes an object of class {}, which has a finalizer", type->tp_name));
   Ref maker = type_lookup(type, new_name.get());
   if (!maker) stop(fmt::format("class {} has no __new__", type->tp_name));

@@ -44,7 +44,7 @@ bool is_list(PyObject* object) {
 }  // namespace
 
 Ref Evaluator::call_method(PyObject* object, const char* name, Arguments arguments) {
-  Ref method = get_attribute(object, Ref::steal(PyUnicode_InternFromString(name)).get());
+  Ref method = get_attribute(object, interned(name).get());
   return method ? call(method.get(), std::move(arguments)) : Ref();
 }
 
@@ -107,11 +107,11 @@ Ref Evaluator::call_foreach(std::string_view name, const Arguments& arguments) {
       const bool factor = three && (named(key.get(), "value") || named(key.get(), "scalars"));
       if (!factor && !named(key.get(), "alpha") && !named(key.get(), "non_blocking") && base != "norm")
         unusual();
-      Ref name_of_factor = Ref::steal(PyUnicode_InternFromString("value"));
+      Ref name_of_factor = interned("value");
       one.keywords.emplace_back(factor ? name_of_factor : key, part(value.get(), i));
     }
     if (three && one.positional.size() == 3) {
-      one.keywords.emplace_back(Ref::steal(PyUnicode_InternFromString("value")), one.positional.back());
+      one.keywords.emplace_back(interned("value"), one.positional.back());
       one.positional.pop_back();
     }
     Ref tensor = Ref::borrow(PySequence_Fast_GET_ITEM(tensors, i)), result;
@@ -122,7 +122,7 @@ Ref Evaluator::call_foreach(std::string_view name, const Arguments& arguments) {
     } else if (of_number) {
       result = call(well_known("torch", "pow"), {{given[0], tensor}, {}});
     } else {
-      Ref key = Ref::steal(PyUnicode_InternFromString(method.c_str()));
+      Ref key = interned(method.c_str());
       if (!_PyType_Lookup(Py_TYPE(tensor.get()), key.get())) unusual();
       result = call_method(tensor.get(), method.c_str(), std::move(one));
     }

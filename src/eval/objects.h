@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "cpy/ref.h"
+
 namespace oxy::eval {
 
 // Immutable objects of C types that are themselves at every run: guarded by identity when they come from
@@ -22,6 +24,10 @@ bool is_enum_member(PyObject* object);
 bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.
 bool is_container(PyObject* object);
+// The one str of this text that names are looked up by.
+inline cpy::Ref interned(const char* name) {
+  return cpy::Ref::steal(PyUnicode_InternFromString(name));
+}
 // Sets the KeyError of a key that is missing, whatever the key is: a tuple would be taken for its arguments.
 void set_key_error(PyObject* key);
 bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types

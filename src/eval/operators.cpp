@@ -63,13 +63,12 @@ bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
   if (is_plain_sequence || !is_container(left) || PyTuple_Check(left))
     return false;  // a concatenation comes last
   if (PyAnySet_Check(left) && !PyAnySet_Check(right)) return false;
-  return _PyType_Lookup(Py_TYPE(left), Ref::steal(PyUnicode_InternFromString(entry.in_place)).get()) !=
-         nullptr;
+  return _PyType_Lookup(Py_TYPE(left), interned(entry.in_place).get()) != nullptr;
 }
 
 // Whether a class has a method that another, which it is derived from, lacks or has otherwise.
 bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
-  const Ref name = Ref::steal(PyUnicode_InternFromString(method));
+  const Ref name = interned(method);
   return _PyType_Lookup(derived, name.get()) != _PyType_Lookup(base, name.get());
 }
 
@@ -80,8 +79,7 @@ constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 
 // An operator of tensors is looked up in their class, where a program may put another.
 void Evaluator::guard_tensor_special(PyObject* object, const char* method) {
-  if (trace::is_trace_tensor(object))
-    type_lookup(Py_TYPE(object), Ref::steal(PyUnicode_InternFromString(method)).get());
+  if (trace::is_trace_tensor(object)) type_lookup(Py_TYPE(object), interned(method).get());
 }
 
 Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
+#include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/varying_number.h"
 
@@ -161,8 +162,7 @@ Flow Evaluator::step_match(Frame& frame, const Instruction& in) {
       std::vector<Ref> values;
       Ref match_args;
       if (in.arg > 0) {
-        match_args =
-            get_attribute(type.get(), Ref::steal(PyUnicode_InternFromString("__match_args__")).get());
+        match_args = get_attribute(type.get(), interned("__match_args__").get());
         if (!match_args && !PyErr_ExceptionMatches(PyExc_AttributeError)) return Flow::Raised;
         PyErr_Clear();
         if (match_args && !PyTuple_CheckExact(match_args.get())) {

@@ -35,7 +35,7 @@ Ref method_binder(PyCFunctionObject* method) {
     if (!descriptor) return {};
     return Ref::steal(PyObject_GetAttrString(descriptor.get(), "__get__"));
   }
-  Ref name = Ref::steal(PyUnicode_InternFromString(method->m_ml->ml_name));
+  Ref name = interned(method->m_ml->ml_name);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     PyObject* owner = PyTuple_GET_ITEM(type->tp_mro, i);
     Ref entries = Ref::steal(PyObject_GetAttrString(owner, "__dict__"));

@@ -59,4 +59,13 @@ bool same_constant(PyObject* a, PyObject* b) {
   return is_numpy_scalar(a) && same_bytes(a, b);
 }
 
+bool is_immutable(PyObject* object, int depth) {
+  if (!PyTuple_CheckExact(object))
+    return is_constant(object) || is_numpy_scalar(object) || PyCode_Check(object);
+  if (depth == 0) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_immutable(PyTuple_GET_ITEM(object, i), depth - 1)) return false;
+  return true;
+}
+
 }  // namespace oxy::guards

@@ -7,6 +7,9 @@ namespace oxy::guards {
 
 // None, Ellipsis, NotImplemented, and exact bool, int, float, complex, str, bytes.
 bool is_constant(PyObject* object);
+// Constants and what is made of them alone, so that nobody sees its end: numpy's numbers, code, and tuples of
+// such. False of tuples that nest deep.
+bool is_immutable(PyObject* object, int depth = 4);
 // A number of numpy's: numpy.float64, numpy.int64, numpy.bool ... exactly.
 bool is_numpy_scalar(PyObject* object);
 // Both constants or scalars of numpy: same type and same value; floats by their bits (0.0 is not -0.0, a NaN

@@ -302,20 +302,6 @@ bool GuardSet::check_all(std::span<PyObject* const> roots) {
                      [&](const DistinctGroup& group) { return all_distinct(group); });
 }
 
-namespace {
-
-// Whether an object's end is seen by nobody, so that guards may keep it alive.
-bool may_be_held(PyObject* object, int depth = 4) {
-  if (!PyTuple_CheckExact(object))
-    return is_constant(object) || is_numpy_scalar(object) || PyCode_Check(object);
-  if (depth == 0) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-    if (!may_be_held(PyTuple_GET_ITEM(object, i), depth - 1)) return false;
-  return true;
-}
-
-}  // namespace
-
 void GuardSet::build_fast() {
   fast_.clear();
   varying_.clear();
@@ -344,7 +330,7 @@ void GuardSet::build_fast() {
       continue;
     }
     // What is not held may have died since, and something else may lie at its address.
-    node.held = node.value && may_be_held(node.value) ? cpy::Ref::borrow(node.value) : cpy::Ref();
+    node.held = node.value && is_immutable(node.value) ? cpy::Ref::borrow(node.value) : cpy::Ref();
     const SourceKind kind = node.source.kind;
     const bool is_covered = kind == SourceKind::DictItem;  // by the version of its dict
     const bool is_part_of_same = (kind == SourceKind::TupleItem || kind == SourceKind::MethodFunction ||

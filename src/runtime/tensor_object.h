@@ -6,6 +6,8 @@
 #include <Python.h>
 #include <torch/csrc/Export.h>
 
+#include <utility>
+
 TORCH_PYTHON_API extern PyObject* THPVariableClass;
 TORCH_PYTHON_API PyObject* THPVariable_Wrap(at::TensorBase&& tensor);
 TORCH_PYTHON_API PyObject* THPVariable_Wrap(const at::TensorBase& tensor);
