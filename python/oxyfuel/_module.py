@@ -1,49 +1,104 @@
 """Modules called in another way: objects of a subclass of the module's class that share its ``__dict__``."""
 
+import abc
 import copy
+import weakref
+
+import torch
 
 from oxyfuel._backends import compile_target
 
 _ORIGINAL = "_oxyfuel_original"
 _CALLABLE = "_oxyfuel_callable"
 _REMADE = "_oxyfuel_remade"
-_classes = {}
+_classes = weakref.WeakValueDictionary()  # alive as long as their objects
 
 
-def _call(self, *args, **kwargs):
-    return self._oxyfuel_callable(*args, **kwargs)
+def _remade(module):
+    """How wrap_module() made it. None: it is a module like others, if perhaps of a class that was derived here."""
+    slot = getattr(type(module), _REMADE, None)
+    try:
+        return slot and slot.__get__(module)
+    except AttributeError:
+        return None
 
 
-def _reduce(self, protocol=None):
-    make, argument = self._oxyfuel_remade
-    return make, (self._oxyfuel_original, argument)
+def _as_original(module, cls):
+    original = object.__new__(cls)
+    object.__setattr__(original, "__dict__", module.__dict__)
+    return original
 
 
-def _deepcopy(self, memo):
-    make, argument = self._oxyfuel_remade
-    return make(copy.deepcopy(self._oxyfuel_original, memo), argument)
+def _itself(module):
+    return module
+
+
+def _methods(cls):
+    def __call__(self, *args, **kwargs):
+        try:
+            compiled = self._oxyfuel_callable
+        except AttributeError:
+            return cls.__call__(self, *args, **kwargs)
+        return compiled(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol):
+        if _remade(self) is None:
+            return _itself, (_as_original(self, cls),)
+        make, argument = self._oxyfuel_remade
+        return make, (self._oxyfuel_original, argument)
+
+    def __copy__(self):
+        if _remade(self) is None:
+            return copy.copy(_as_original(self, cls))
+        make, argument = self._oxyfuel_remade
+        return make(copy.copy(self._oxyfuel_original), argument)
+
+    def __deepcopy__(self, memo):
+        if _remade(self) is None:
+            return copy.deepcopy(_as_original(self, cls), memo)
+        make, argument = self._oxyfuel_remade
+        return make(copy.deepcopy(self._oxyfuel_original, memo), argument)
+
+    return {function.__name__: function for function in (__call__, __reduce_ex__, __copy__, __deepcopy__)}
+
+
+def _runs_code_when_derived(cls):
+    own = any("__init_subclass__" in vars(base) for base in cls.__mro__ if base is not object)
+    return own or type(cls) not in (type, abc.ABCMeta)
+
+
+def _derive(cls, namespace):
+    """A class derived from ``cls``. What the program does of each class that it derives is not done."""
+    if _runs_code_when_derived(cls):
+        maker = abc.ABCMeta if issubclass(type(cls), abc.ABCMeta) else type
+        derived = maker.__new__(type(cls), cls.__name__, (torch.nn.Module,), dict(namespace))
+        try:
+            derived.__bases__ = (cls,)
+            return derived
+        except TypeError:  # it has slots
+            pass
+    return type(cls)(cls.__name__, (cls,), namespace)
 
 
 def _wrapped_class(cls):
-    if cls not in _classes:
+    derived = _classes.get(cls)
+    if derived is None:
         namespace = {
             "__slots__": (_ORIGINAL, _CALLABLE, _REMADE),
-            "__call__": _call,
-            "__reduce_ex__": _reduce,
-            "__deepcopy__": _deepcopy,
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
+            **_methods(cls),
         }
-        _classes[cls] = type(cls)(cls.__name__, (cls,), namespace)
-    return _classes[cls]
+        derived = _classes[cls] = _derive(cls, namespace)
+    return derived
 
 
 def wrap_module(module, make_callable, remake, argument):
     """A new object that is the module, but calls ``make_callable(module)``: same attributes (shared), same class and
     subclasses' checks. ``remake(module, argument)`` makes the same of a copy."""
     original = module
-    if getattr(module, _REMADE, (None,))[0] is remake:
+    if (_remade(module) or (None,))[0] is remake:
         original = getattr(module, _ORIGINAL)
     cls = _wrapped_class(type(original))
     wrapped = object.__new__(cls)

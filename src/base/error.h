@@ -27,6 +27,12 @@ class Unsupported : public std::runtime_error {
   std::string hint_;
 };
 
+// Eager raises here, in words that it finds best itself.
+class RefusedByEager : public Unsupported {
+ public:
+  using Unsupported::Unsupported;
+};
+
 // A bug in the compiler. Caught at the boundary: the frame runs in eager, strict mode raises.
 class InternalError : public std::logic_error {
  public:

@@ -5,6 +5,12 @@
 
 namespace oxy::cpy {
 
+// Whether the interpreter has more Python threads than the one that asks.
+inline bool has_other_threads() {
+  PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  return first && PyThreadState_Next(first);
+}
+
 // Holds the GIL, in whatever thread.
 class WithGil {
  public:

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/gil.h"
 #include "driver/metrics.h"
 #include "driver/segments.h"
 #include "driver/stance.h"
@@ -91,6 +92,12 @@ void reset_all() {
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
   Py_VISIT(options_->custom_backend.callable.get());
+  for (const WholeEntry& whole : entries_) {
+    Py_VISIT(whole.kwnames.get());
+    // What a call is inside of is not this object's alone.
+    if (whole.entry.use_count() > 1) continue;
+    if (const int stopped = whole.entry->capture().traverse(visit, arg)) return stopped;
+  }
   return 0;
 }
 
@@ -235,6 +242,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   PyErr_Clear();
   if (entry) {
     if (!entry->matches(roots, state)) {
+      if (cpy::has_other_threads())
+        return call_eager(args, nargsf, kwnames);  // which may have written meanwhile
       if (strict()) {
         PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: the guards of a new capture fail: %s",
                      entry->explain_failure(roots, state).c_str());

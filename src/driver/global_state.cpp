@@ -11,6 +11,7 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 namespace oxy::driver {
 
@@ -48,6 +49,7 @@ GlobalState GlobalState::current() {
   state.saved_tensor_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
   state.anomaly_mode = torch::autograd::AnomalyMode::is_enabled();
   state.forward_gradients = torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr;
+  state.jit_tracing = torch::jit::tracer::isTracing();
   return state;
 }
 

@@ -18,6 +18,7 @@ struct GlobalState {
   bool saved_tensor_hooks = false;
   bool anomaly_mode = false;
   bool forward_gradients = false;  // a level of forward-mode differentiation is entered
+  bool jit_tracing = false;        // torch.jit.trace() sees what runs
   friend bool operator==(const GlobalState&, const GlobalState&) = default;
 
   static GlobalState current();
@@ -26,7 +27,7 @@ struct GlobalState {
   // Python code watches every operator or saved tensor: only eager shows it what it is to see.
   bool needs_eager() const {
     return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode ||
-           forward_gradients;
+           forward_gradients || jit_tracing;
   }
 };
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/frame.h"
+#include "cpy/gil.h"
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
@@ -272,9 +273,11 @@ class Runner : public hook::SegmentRunner {
                                            options.custom_backend, PyUnicode_AsUTF8(state.code->co_qualname));
       ++segment.compiles;
       entry->end = std::move(ended_by);
-      if (!entry->matches(roots, global_state))
+      if (!entry->matches(roots, global_state)) {
+        if (cpy::has_other_threads()) return hand_over;  // which may have written meanwhile
         throw InternalError("the guards of a new capture fail: " +
                             entry->explain_failure(roots, global_state));
+      }
       segment.entries.push_back(std::move(entry));
       segment.globals.push_back(state.globals);
       return finish(segment.entries.back(), state);

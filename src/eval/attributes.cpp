@@ -104,11 +104,6 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
           (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
 }
 
-bool Evaluator::hashes_itself(PyObject* object) {
-  return !trace::is_trace_tensor(object) && !is_enum_member(object) && !PyType_Check(object) &&
-         has_python_special(object, "__hash__");
-}
-
 Ref Evaluator::special_method(PyObject* object, const char* name) {
   Ref key = interned(name);
   if (trace::is_trace_tensor(object)) return Ref::steal(PyObject_GetAttr(object, key.get()));
@@ -412,6 +407,12 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     }
     if (name_is(name, "__dict__")) return value;  // a fresh mappingproxy
     return PyCFunction_Check(value.get()) ? value : pin(value.get());
+  }
+  if (is_type_alias(object)) {
+    if (!name_is(name, "__args__") && !name_is(name, "__origin__") && !name_is(name, "__parameters__"))
+      stop(fmt::format("reads an attribute of a {}, which C code finds", Py_TYPE(object)->tp_name));
+    const Ref value = Ref::steal(PyObject_GetAttr(object, name));
+    return value ? pin(value.get()) : Ref();
   }
   if (Py_TYPE(object) == &PySuper_Type) return super_attribute(*this, object, name);
   if (PyMethod_Check(object)) {

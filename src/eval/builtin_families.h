@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <span>
 
 #include "eval/builtins.h"
@@ -49,6 +51,16 @@ inline Ref keyword(const Arguments& a, const char* name) {
   for (const auto& [key, value] : a.keywords)
     if (PyUnicode_CompareWithASCIIString(key.get(), name) == 0) return value;
   return {};
+}
+
+// Stops at a keyword argument that the function refuses.
+inline void refuse_keywords(Evaluator& e, const Arguments& a, const char* name,
+                            std::initializer_list<const char*> known) {
+  for (const auto& [key, value] : a.keywords)
+    if (std::none_of(known.begin(), known.end(), [&](const char* word) {
+          return PyUnicode_CompareWithASCIIString(key.get(), word) == 0;
+        }))
+      e.stop(fmt::format("calls {}() with a keyword that it does not know", name));
 }
 
 }  // namespace oxy::eval

@@ -82,6 +82,7 @@ Ref make_deque(Evaluator& e, Arguments& a) {
 }
 
 Ref extreme(Evaluator& e, Arguments& a, bool maximum) {
+  refuse_keywords(e, a, maximum ? "max" : "min", {"key", "default"});
   Ref key = keyword(a, "key"), fallback = keyword(a, "default");
   PyObject* const function = well_known("builtins", maximum ? "max" : "min");
   if (a.positional.empty() || (fallback && a.positional.size() > 1))
@@ -123,6 +124,7 @@ Ref maximum(Evaluator& e, Arguments& a) {
 
 Ref sum(Evaluator& e, Arguments& a) {
   expect(e, a, "sum", 1, 2, true);
+  refuse_keywords(e, a, "sum", {"start"});
   Ref total = a.positional.size() == 2 ? a.positional[1] : keyword(a, "start");
   const Ref iterator = e.get_iterator(arg(a, 0));
   if (!iterator) return {};
@@ -187,32 +189,11 @@ Ref all(Evaluator& e, Arguments& a) {
 
 Ref sorted(Evaluator& e, Arguments& a) {
   expect(e, a, "sorted", 1, 1, true);
-  Ref key = keyword(a, "key"), reverse = keyword(a, "reverse");
-  Ref items = e.drain(arg(a, 0), true);
+  refuse_keywords(e, a, "sorted", {"key", "reverse"});
+  const Ref items = e.drain(arg(a, 0), true);
   if (!items) return {};
-  const bool descending = reverse && PyObject_IsTrue(reverse.get()) == 1;
-  const Py_ssize_t count = PyList_GET_SIZE(items.get());
-  Ref rows = Ref::steal(PyList_New(0));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    Ref item = Ref::borrow(PyList_GET_ITEM(items.get(), i));
-    Ref item_key = key && key != Py_None ? e.call_positional(key.get(), {item}) : item;
-    if (!item_key) return {};
-    item_key = e.plain(item_key.get(), "sorted");
-    Ref index = Ref::steal(PyLong_FromSsize_t(descending ? -i : i));
-    Ref row = Ref::steal(PyTuple_Pack(2, item_key.get(), index.get()));
-    PyList_Append(rows.get(), row.get());
-  }
-  if (PyList_Sort(rows.get()) < 0) {
-    if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(e);
-    return {};
-  }
-  if (descending) PyList_Reverse(rows.get());
-  Ref result = Ref::steal(PyList_New(0));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    const Py_ssize_t from = std::abs(PyLong_AsSsize_t(PyTuple_GET_ITEM(PyList_GET_ITEM(rows.get(), i), 1)));
-    PyList_Append(result.get(), PyList_GET_ITEM(items.get(), from));
-  }
-  return result;
+  Ref result = e.sort_items(items.get(), keyword(a, "key").get(), keyword(a, "reverse").get());
+  return PyErr_Occurred() ? Ref() : result;
 }
 
 constexpr BuiltinEntry kTable[] = {

@@ -97,18 +97,27 @@ Ref make_chain(Evaluator& e, Arguments& a) {
   return e.call(prelude_function("chain_").get(), std::move(a));
 }
 
+constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations",
+               kRepeating[] = "combinations_with_replacement";
+
 // They take all items of their arguments at once.
 template <const char* name>
 Ref make_combinations(Evaluator& e, Arguments& a) {
-  for (Ref& value : a.positional) {
+  const auto need_number = [&](Ref& value) {
+    value = e.constant_of(value.get());
+    if (!guards::is_constant(value.get()))
+      e.stop(fmt::format("calls itertools.{}() with unusual arguments", name));
+  };
+  for (auto& [word, value] : a.keywords) need_number(value);
+  for (size_t i = 0; i < a.positional.size(); ++i) {
+    Ref& value = a.positional[i];
+    if (i > 0 && std::string_view(name) != kProduct) need_number(value);
     if (guards::is_constant(value.get()) && !PyUnicode_Check(value.get())) continue;
     value = e.drain(value.get(), true);
     if (!value) return {};
   }
   return e.call_real(well_known("itertools", name), a);
 }
-
-constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations";
 
 Ref make_repeat(Evaluator& e, Arguments& a) {
   expect(e, a, "itertools.repeat", 1, 2);
@@ -120,6 +129,7 @@ Ref make_reversed(Evaluator& e, Arguments& a) {
   expect(e, a, "reversed", 1, 1);
   if (e.has_python_special(arg(a, 0), "__reversed__"))
     return e.call_positional(e.special_method(arg(a, 0), "__reversed__").get(), {});
+  if (e.has_python_special(arg(a, 0), "__getitem__")) e.stop("reverses an object by its __getitem__");
   Ref copy = e.materialize(arg(a, 0));
   if (e.is_external(copy.get()) && !PyRange_Check(copy.get())) {
     copy = e.drain(copy.get());
@@ -140,6 +150,7 @@ constexpr BuiltinEntry kTable[] = {
     {"itertools", "product", &make_combinations<kProduct>},
     {"itertools", "permutations", &make_combinations<kPermutations>},
     {"itertools", "combinations", &make_combinations<kCombinations>},
+    {"itertools", "combinations_with_replacement", &make_combinations<kRepeating>},
 };
 
 }  // namespace

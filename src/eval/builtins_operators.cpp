@@ -36,6 +36,42 @@ Ref power(Evaluator& e, Arguments& a) {
   e.stop("calls pow() with a modulus");
 }
 
+Ref concatenation(Evaluator& e, Arguments& a) {
+  expect(e, a, "concat", 2, 2);
+  const auto is_plain = [](PyObject* object) {
+    return PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyUnicode_CheckExact(object);
+  };
+  if (!is_plain(arg(a, 0)) || Py_TYPE(arg(a, 0)) != Py_TYPE(arg(a, 1)))
+    e.stop("calls concat() with unusual arguments");
+  return e.binary(bytecode::BinaryKind::Add, false, arg(a, 0), arg(a, 1));
+}
+
+Ref membership(Evaluator& e, Arguments& a) {
+  expect(e, a, "contains", 2, 2);
+  const int found = e.contains(arg(a, 0), arg(a, 1));
+  return found < 0 ? Ref() : boolean(found == 1);
+}
+
+// countOf and indexOf.
+template <bool counts>
+Ref search(Evaluator& e, Arguments& a) {
+  expect(e, a, counts ? "countOf" : "indexOf", 2, 2);
+  const Ref iterator = e.get_iterator(arg(a, 0));
+  if (!iterator) return {};
+  bool error = false;
+  Py_ssize_t place = 0, found = 0;
+  for (; Ref item = e.iterate(iterator.get(), &error); ++place) {
+    const int matches = e.is_or_equals(item.get(), arg(a, 1));
+    if (matches < 0) return {};
+    if (matches == 1 && !counts) return Ref::steal(PyLong_FromSsize_t(place));
+    found += matches;
+  }
+  if (error) return {};
+  if (counts) return Ref::steal(PyLong_FromSsize_t(found));
+  PyErr_SetString(PyExc_ValueError, "sequence.index(x): x not in sequence");
+  return {};
+}
+
 using bytecode::BinaryKind;
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "abs", &absolute},
@@ -58,6 +94,10 @@ constexpr BuiltinEntry kTable[] = {
     {"operator", "gt", &comparison<Py_GT>},
     {"operator", "ge", &comparison<Py_GE>},
     {"operator", "getitem", &get_item},
+    {"operator", "concat", &concatenation},
+    {"operator", "contains", &membership},
+    {"operator", "countOf", &search<true>},
+    {"operator", "indexOf", &search<false>},
 };
 
 }  // namespace

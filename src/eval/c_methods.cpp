@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "eval/builtin_families.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -180,16 +181,6 @@ Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
   return result;
 }
 
-void Evaluator::require_plain_hashes(PyObject* list) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    PyObject* const item = PyList_GET_ITEM(list, i);
-    if (is_varying_number(item))
-      PyList_SetItem(list, i, constant_of(item).release());
-    else if (hashes_itself(item))
-      stop("hashes an object with its own __hash__");
-  }
-}
-
 // A method of a C type, bound to `self`.
 Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
   if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
@@ -213,6 +204,17 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         arguments.positional.size() == 1)
       return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
     if (name == "__call__") return call(self, std::move(arguments));
+    if (name == "fromkeys" && !arguments.positional.empty() && arguments.positional.size() <= 2 &&
+        (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
+         self == reinterpret_cast<PyObject*>(&PyODict_Type))) {
+      Ref made = Ref::steal(PyObject_CallNoArgs(self));
+      const Ref keys = drain(arguments.positional[0].get());
+      if (!made || !keys) return {};
+      PyObject* const value = arguments.positional.size() == 2 ? arguments.positional[1].get() : Py_None;
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
+        if (!set_item(made.get(), PyList_GET_ITEM(keys.get(), i), value)) return {};
+      return made;
+    }
     if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
         is_python_class(reinterpret_cast<PyTypeObject*>(self)))
       stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
@@ -222,6 +224,13 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       return call_real_plain(bound, arguments);
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
   }
+  if (!arguments.keywords.empty() && is_container(self) && PyCFunction_Check(bound) &&
+      !(PyCFunction_GET_FLAGS(bound) & METH_KEYWORDS))
+    stop(fmt::format("gives {} keywords, which it refuses", name));  // in words of the interpreter's
+  if (is_value_object(self) && (name == "__enter__" || name == "__exit__"))
+    stop(fmt::format("enters or leaves a {} as a context manager", Py_TYPE(self)->tp_name));
+  if (is_enum_member(self) && is_container(self))
+    stop("calls a method of an enum member that is a container");
   const bool external = is_external(self);
   if (guards::is_constant(self) || is_value_object(self)) {
     if (PySlice_Check(self)) refuse_own_code(self, name);
@@ -251,6 +260,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       arguments.positional[0] != Py_None)
     return bind_descriptor(self, arguments.positional[0].get(), Py_TYPE(arguments.positional[0].get()));
   if (name == "__eq__" || name == "__ne__") {
+    if (std::optional<Ref> found = search_sequence(self, name, arguments)) return *found;
     if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
       return call_real(bound, arguments);
   }
@@ -296,34 +306,41 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if ((Py_TYPE(self) == &PyDictProxy_Type)) return call_real_plain(bound, arguments);
   if (container || is_builtin_iterator(self) || PyExceptionInstance_Check(self) || PyDictKeys_Check(self) ||
       PyDictValues_Check(self) || PyDictItems_Check(self) || Py_TYPE(self) == &PyProperty_Type) {
-    if (name == "sort" && !arguments.keywords.empty()) {
-      if (!PyList_CheckExact(self) || !arguments.positional.empty()) stop("sorts in place with a key");
+    if (name == "sort" && PyList_Check(self)) {
+      if (!arguments.positional.empty()) stop("sorts in place with unusual arguments");
+      refuse_keywords(*this, arguments, "sort", {"key", "reverse"});
       // The list is empty for what the key function sees.
-      Ref items = Ref::steal(PySequence_List(self));
+      const Ref items = Ref::steal(PySequence_List(self));
       if (!items || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), nullptr) < 0) return {};
-      arguments.positional.push_back(items);
-      Ref result = call(well_known("builtins", "sorted"), std::move(arguments));
+      const Ref sorted =
+          sort_items(items.get(), keyword(arguments, "key").get(), keyword(arguments, "reverse").get());
+      const bool failed = PyErr_Occurred() != nullptr;
       const bool modified = PyList_GET_SIZE(self) != 0;
-      if (PyList_SetSlice(self, 0, PyList_GET_SIZE(self), result ? result.get() : items.get()) < 0) return {};
-      if (!result) return {};
-      if (modified) {
-        PyErr_SetString(PyExc_ValueError, "list modified during sort");
-        return {};
+      {
+        const cpy::SavedError keep;
+        PyList_SetSlice(self, 0, PyList_GET_SIZE(self), sorted ? sorted.get() : items.get());
       }
-      return Ref::borrow(Py_None);
+      if (failed) return {};
+      if (!modified) return Ref::borrow(Py_None);
+      PyErr_SetString(PyExc_ValueError, "list modified during sort");
+      return {};
     }
-    if (name == "index" || name == "count" || name == "remove" || name == "__contains__") {
+    if (std::optional<Ref> found = search_sequence(self, name, arguments)) return *found;
+    if (name == "index" || name == "count" || name == "remove") {
+      refuse_own_code(self, name);
+      Arguments shown;
       for (const Ref& value : arguments.positional)
-        if (has_python_special(value.get(), "__eq__"))
-          stop("compares objects with their own __eq__ in C code");
+        shown.positional.push_back(plain(value.get(), "a method"));
+      const Ref copy = plain(self, "a method");
+      return call_real(Ref::steal(PyObject_GetAttrString(copy.get(), std::string(name).c_str())).get(),
+                       shown);
     }
-    if (name == "sort" || name == "index" || name == "count" || name == "remove") refuse_own_code(self, name);
     if ((name == "insert" || name == "pop" || name == "rotate") && !arguments.positional.empty() &&
         !PyDict_Check(self))
       refuse_own_code(arguments.positional[0].get(), name);
     if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
-        hashes_itself(arguments.positional[0].get()))
-      stop("a dict key that hashes itself");
+        !among(kReadsArguments, name))
+      arguments.positional[0] = key_of(arguments.positional[0].get());
     if (name == "with_traceback") stop("replaces a traceback");
     const bool has_factory = name == "__init__" && is_defaultdict_type(native_base(Py_TYPE(self)));
     for (Ref& value : arguments.positional) {
@@ -339,6 +356,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         value = drain(value.get(), PyList_Check(self) || PyUnicode_Check(self));
       if (!value) return {};
       if (PyAnySet_Check(self) && PyList_Check(value.get())) require_plain_hashes(value.get());
+      if (PyDict_Check(self) && PyList_Check(value.get())) value = pairs_of(value.get());
+      if (!value) return {};
     }
     Ref result = call_real(bound, arguments);
     if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(trace::trace_error()))

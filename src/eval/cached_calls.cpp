@@ -91,6 +91,9 @@ void Evaluator::rely_on(PyObject* argument) {
 
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   pin(callable);
+  for (Ref& value : arguments.positional)
+    if (PyTuple_CheckExact(value.get()) && is_hashable(*this, value.get())) value = key_of(value.get());
+  if (PyErr_Occurred()) return {};
   for (const Ref& value : arguments.positional) rely_on(value.get());
   for (const auto& [name, value] : arguments.keywords) rely_on(value.get());
   for (const Ref& value : arguments.positional)
@@ -106,9 +109,9 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
     if (is_full(callable)) stop("calls a cached function that has no answer, and no room for it");
   }
   Ref result = call_for_constant(callable, arguments);
-  // Until the cache is cleared or the answer makes room for another. Other keys are not to be kept alive.
+  // Until the cache is cleared or the answer makes room for another.
   const std::optional<Answer> answer = result ? find_answer(callable, arguments) : std::nullopt;
-  if (answer && guards::is_immutable(answer->key.get()))
+  if (answer)
     guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
                      CheckKind::Identity, answer->entry);
   return result;

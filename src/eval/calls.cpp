@@ -127,7 +127,7 @@ bool takes_part_in_autograd(PyObject* method, const Arguments& arguments) {
 
 }  // namespace
 
-// tensor.requires_grad_(): only what changes nothing.
+// tensor.requires_grad_(): of a tensor made by the region, or what changes nothing.
 Ref Evaluator::require_grad(PyObject* callable, const Arguments& arguments) {
   std::vector<Ref> given = arguments.positional;
   if (PyCFunction_Check(callable)) given.insert(given.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
@@ -135,9 +135,29 @@ Ref Evaluator::require_grad(PyObject* callable, const Arguments& arguments) {
   const bool is_plain = !given.empty() && given.size() <= 2 && runtime::is_tensor(given[0].get()) &&
                         (given.size() == 1 || PyBool_Check(given[1].get()));
   const bool wanted = given.size() == 1 || given.back() == Py_True;
-  if (!is_plain || torch_calls_ || runtime::tensor_of(given[0].get()).requires_grad() != wanted)
-    stop("calls .requires_grad_ of a tensor");
+  if (!is_plain || torch_calls_) stop("calls .requires_grad_ of a tensor");
+  const at::Tensor& tensor = runtime::tensor_of(given[0].get());
+  if (tensor.requires_grad() == wanted) return given[0];
+  const bool can = trace::is_trace_tensor(given[0].get()) && !is_external(given[0].get()) && wanted &&
+                   !tensor.is_view() && !tensor.is_inference() && at::isFloatingType(tensor.scalar_type());
+  if (!can) stop("calls .requires_grad_ of a tensor");
+  tensor.set_requires_grad(true);
   return given[0];
+}
+
+// tensor.new_tensor(data): a tensor of the data alone, of this one's type and device unless others are asked
+// for.
+Ref Evaluator::make_like(PyObject* tensor, Arguments arguments) {
+  for (const char* name : {"dtype", "device"}) {
+    const auto is_asked = [&](const auto& given) {
+      return PyUnicode_CompareWithASCIIString(given.first.get(), name) == 0;
+    };
+    if (std::ranges::none_of(arguments.keywords, is_asked))
+      arguments.keywords.emplace_back(interned(name), Ref::steal(PyObject_GetAttrString(tensor, name)));
+  }
+  for (const Ref& value : arguments.positional)
+    if (runtime::is_tensor(value.get())) stop("copies a tensor by new_tensor()");
+  return call(well_known("torch", "tensor"), std::move(arguments));
 }
 
 std::optional<Ref> Evaluator::known_list(PyObject* callable, const Arguments& arguments) {
@@ -155,6 +175,8 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
   const std::string_view method = tensor_method_name(callable);
   if (method == "requires_grad_") return require_grad(callable, arguments);
+  if (method == "new_tensor" && PyCFunction_Check(callable))
+    return make_like(PyCFunction_GET_SELF(callable), arguments);
   if (method == "tolist" && arguments.keywords.empty())
     if (std::optional<Ref> list = known_list(callable, arguments)) return *list;
   if (method == "detach_" && takes_part_in_autograd(callable, arguments))
@@ -262,8 +284,12 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (is_pybind_function(callable)) stop(fmt::format("calls {}", describe_callable(callable)));
     if (self && !PyModule_Check(self)) return call_c_method(callable, self, name, std::move(arguments));
     if (is_pure_builtin(callable)) {
-      for (const Ref& value : arguments.positional) refuse_own_code(value.get(), name);
-      for (const auto& [keyword, value] : arguments.keywords) refuse_own_code(value.get(), name);
+      const auto refuse = [&](PyObject* value) {
+        refuse_own_code(value, name);
+        if (PyCallable_Check(value)) stop(fmt::format("calls {} with a function", name));
+      };
+      for (const Ref& value : arguments.positional) refuse(value.get());
+      for (const auto& [keyword, value] : arguments.keywords) refuse(value.get());
       return call_real_plain(callable, arguments);
     }
     stop(fmt::format("calls {}", describe_callable(callable)));

@@ -18,6 +18,7 @@
 #include "eval/torch_call_log.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
+#include "trace/trace_tensor.h"
 
 namespace oxy::eval {
 
@@ -221,6 +222,14 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   for (const Ref& tensor : hooked_)
     if (std::ranges::find(outputs, tensor.get()) != outputs.end())
       stop("a tensor with a hook outlives the captured region");
+  // What is written to it goes by autograd unseen, unlike what is written to a view.
+  for (PyObject* output : outputs) {
+    const trace::TraceTensor* made = trace::trace_tensor(runtime::tensor_of(output));
+    if (!made || !made->is_copy()) continue;
+    for (const auto& [input, real] : external_of_)
+      if (trace::trace_tensor(runtime::tensor_of(input))->value() == made->value())
+        stop("the .data of a tensor made before the call outlives the captured region");
+  }
   for (const auto& [input, elements] : recorder_.looked_at())
     guards().require(capture_->inputs.at(static_cast<size_t>(input)), guards::CheckKind::Elements,
                      Ref::steal(runtime::wrap_tensor(elements)).get());
@@ -243,6 +252,24 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   if (!capture_->recording.foreign_constants.empty())
     stop("uses a tensor that is reached past the captured code",
          "pass it as an argument or keep it in an attribute");
+}
+
+int Capture::traverse(visitproc visit, void* arg) const {
+  int stopped = guards.traverse(visit, arg);
+  const auto see = [&](const Template& made) { stopped = stopped ? stopped : made.traverse(visit, arg); };
+  for (const Template& result : results) see(result);
+  for (const ObjectTemplate& object : objects) {
+    Py_VISIT(object.type.get());
+    for (const Template& item : object.items) see(item);
+    see(object.contents);
+  }
+  for (const Effect& effect : effects) {
+    for (const Template* part : {&effect.object, &effect.key, &effect.value}) see(*part);
+    for (const Template& item : effect.items) see(item);
+    for (const Template& item : effect.front) see(item);
+  }
+  see(handled);
+  return stopped;
 }
 
 }  // namespace oxy::eval

@@ -75,6 +75,9 @@ struct Capture {
   int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
   std::optional<AutocastChange> autocast_change;
   std::vector<std::string> inlined;  // code objects, for explain()
+
+  // The references of the guards and the templates, as tp_traverse wants them.
+  int traverse(visitproc visit, void* arg) const;
 };
 
 struct CaptureOptions {

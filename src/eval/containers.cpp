@@ -219,7 +219,10 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
     stop(fmt::format("writes to an object of type {} made before the call", Py_TYPE(object)->tp_name));
   }
-  if (hashes_itself(key)) stop("writes a dict key that hashes itself");
+  if (PyDict_Check(object)) {
+    const Ref own = key_of(key);
+    if (own != key) return set_item(object, own.get(), value);
+  }
   const bool by_evaluator =
       is_external(value) || is_generator(value) || has_python_special(value, "__iter__");
   if (!PySlice_Check(key) || !by_evaluator) return PyObject_SetItem(object, key, value) == 0;
@@ -238,7 +241,7 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);
     stop(fmt::format("deletes from an object of type {} made before the call", Py_TYPE(object)->tp_name));
   }
-  return PyObject_DelItem(object, key) == 0;
+  return PyObject_DelItem(object, PyDict_Check(object) ? key_of(key).get() : key) == 0;
 }
 
 int Evaluator::contains(PyObject* container, PyObject* item) {
@@ -258,13 +261,8 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     return has_key(container, item);
   Ref copy = materialize(container);
   bool error = false;
-  // 1: it is, 0: it is not, -1: an exception is set.
-  const auto matches = [&](const Ref& element) {
-    if (element == item) return 1;
-    const Ref equal = compare(element.get(), item, Py_EQ);
-    const bool same = equal && truth(equal.get(), &error);
-    return !equal || error ? -1 : static_cast<int>(same);
-  };
+  const auto matches = [&](const Ref& element) { return is_or_equals(element.get(), item); };
+  if (is_deque_type(Py_TYPE(copy.get()))) copy = Ref::steal(PySequence_List(copy.get()));
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i)
       if (const int found = matches(Ref::borrow(PySequence_Fast_GET_ITEM(copy.get(), i))); found != 0)
@@ -285,7 +283,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     stop(fmt::format("tests membership in an object of type {}", Py_TYPE(container)->tp_name));
   if (hashes_itself(item) || has_python_special(item, "__eq__"))
     stop("tests membership of an object that hashes itself");
-  return PySequence_Contains(copy.get(), item);
+  return PySequence_Contains(copy.get(), key_of(item).get());
 }
 
 Ref Evaluator::get_iterator(PyObject* object) {

@@ -116,8 +116,9 @@ class Evaluator {
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
   void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
-  void admit_presence(SourceId source);                    // the location holds something, whatever it is
-  Ref pin(PyObject* raw);                                  // admits an object reached by identity alone
+  void rely_on_identity(PyObject* constant);
+  void admit_presence(SourceId source);  // the location holds something, whatever it is
+  Ref pin(PyObject* raw);                // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
   void guard_resolution_order(PyTypeObject* type);
   Ref module_attribute(PyObject* object, PyObject* name);
@@ -157,6 +158,7 @@ class Evaluator {
   // --- operators.cpp
   Ref binary(bytecode::BinaryKind kind, bool in_place, PyObject* left, PyObject* right);
   Ref compare(PyObject* left, PyObject* right, int operation);
+  int is_or_equals(PyObject* left, PyObject* right);  // as containers compare items; -1: an exception is set
   Ref unary(bytecode::Op op, PyObject* operand);
   // conversion: 0 none, 1 str, 2 repr, 3 ascii.
   Ref convert(PyObject* value, int conversion);
@@ -178,15 +180,26 @@ class Evaluator {
   Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
   // What CPython asks of what it makes a list or tuple of. False: exception set.
   bool ask_length_hint(PyObject* iterable);
+  // --- hashing.cpp
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
+  // What C code is to hash in place of `key`: the same, with constants in place of varying numbers. All that
+  // it then looks at is guarded. Stops if that runs code of the program's.
+  Ref key_of(PyObject* key);
+  void require_plain_hashes(PyObject* list);  // its items become key_of() them
+  // The entries that C code is to put into a dict, of a fresh list of them. Null: an exception is set.
+  Ref pairs_of(PyObject* list);
+  // --- sequence_methods.cpp
+  // Methods that compare the items of a list, tuple or deque. Nothing: another method.
+  std::optional<Ref> search_sequence(PyObject* self, std::string_view name, const Arguments& arguments);
+  // A fresh list of the items of one, as list.sort() puts them; `key` and `reverse` may be null. If comparing
+  // them raises, in the order that it came to, with the exception set; null if a key function raises.
+  Ref sort_items(PyObject* items, PyObject* key, PyObject* reverse);
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
   void refuse_own_code(PyObject* object, std::string_view where);
   bool has_own_code(PyObject* object);
   // Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
   void refuse_own_iteration(PyObject* container);
-  // C code is to hash the items of a list: stops if one hashes_itself(), makes constants of varying numbers.
-  void require_plain_hashes(PyObject* list);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
   // What a C descriptor reads of an existing class or function: something that the object holds.
@@ -219,6 +232,7 @@ class Evaluator {
   Ref call_real_plain(PyObject* callable, const Arguments& arguments);
   Ref call_torch(PyObject* callable, const Arguments& arguments);
   Ref require_grad(PyObject* callable, const Arguments& arguments);
+  Ref make_like(PyObject* tensor, Arguments arguments);
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
@@ -227,6 +241,7 @@ class Evaluator {
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
   // A tuple or frozenset among the constants of a code object: always the same object.
   bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
+  void note_code_constant(PyObject* constant);
   // --- number_arguments.cpp
   Ref call_method(PyObject* object, const char* name, Arguments arguments);
   // `self.name(*arguments)` with a tensor as the factor that is to be a number. Nothing: it has none.

@@ -112,30 +112,53 @@ Ref Evaluator::admit_slice(PyObject* slice, SourceId source) {
   return fresh;
 }
 
+void Evaluator::note_code_constant(PyObject* constant) {
+  if (!PyTuple_CheckExact(constant) && !PyFrozenSet_CheckExact(constant)) return;
+  if (!code_constants_.insert(constant).second || !PyTuple_CheckExact(constant)) return;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constant); ++i)
+    note_code_constant(PyTuple_GET_ITEM(constant, i));
+}
+
+// Which of the objects of its value a constant is has to stay the same.
+void Evaluator::rely_on_identity(PyObject* constant) {
+  std::vector<SourceId> sources;
+  for (const auto& [source, value] : admitted_)
+    if (value == constant) sources.push_back(source);
+  for (const SourceId source : sources) guards().require(source, CheckKind::Identity, constant);
+}
+
 void Evaluator::compare_identity(PyObject* left, PyObject* right) {
-  // The same object: admit() has required that already. Tensors: guard_identities() does.
+  if (guards::is_constant(left) && guards::same_constant(left, right) && !guards::is_unique(left)) {
+    rely_on_identity(left);
+    if (left != right) rely_on_identity(right);
+    return;
+  }
+  // The same object: admit() has required that already, unless one is a constant of the code. Tensors:
+  // guard_identities() does.
+  if (left == right && is_code_constant(left) && is_external(left))
+    guards().require(source_of(left), CheckKind::Identity, left);
   if (left == right || trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) return;
   const SourceId a = source_of(left), b = source_of(right);
   if (a == kNoSource || b == kNoSource || is_identity_object(left) || is_identity_object(right)) return;
   if (Py_TYPE(left) == Py_TYPE(right)) guards().require_distinct({a, b});
 }
 
-// Tensors that were different ones when captured must be; so must objects that were written and others that
-// could be the same.
+// Tensors that were different ones when captured must be; so must objects that are equal to themselves alone,
+// which any container may have asked, and objects that were written and others that could be the same.
 void Evaluator::guard_identities() {
   std::vector<SourceId> tensors;
-  std::unordered_map<PyTypeObject*, std::vector<SourceId>> written;
+  std::unordered_map<PyTypeObject*, std::vector<SourceId>> by_type;
+  std::unordered_set<PyTypeObject*> written;
   for (const Shadow& shadow : shadows_)
-    if (shadow.written) written.try_emplace(Py_TYPE(shadow.object.get()));
+    if (shadow.written) written.insert(Py_TYPE(shadow.object.get()));
   for (const auto& [object, source] : sources_) {
-    if (trace::is_trace_tensor(object)) {
+    if (trace::is_trace_tensor(object))
       tensors.push_back(source);
-    } else if (auto it = written.find(Py_TYPE(object)); it != written.end()) {
-      it->second.push_back(source);
-    }
+    else if (!is_identity_object(object) && (compares_identity(object) || written.contains(Py_TYPE(object))))
+      by_type[Py_TYPE(object)].push_back(source);
   }
   guards().require_distinct(std::move(tensors));
-  for (auto& [type, sources] : written) guards().require_distinct(std::move(sources));
+  for (auto& [type, sources] : by_type) guards().require_distinct(std::move(sources));
 }
 
 void Evaluator::admit_presence(SourceId source) {

@@ -4,6 +4,8 @@
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
+#include "eval/varying_number.h"
+#include "guards/constants.h"
 #include "runtime/tensor_object.h"
 
 namespace oxy::eval {
@@ -42,7 +44,11 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   auto* class_object = reinterpret_cast<PyObject*>(type);
   if (is_enum_class(class_object)) return call_real_plain(class_object, arguments);
   if (is_pure_type(type)) {
-    for (const Ref& value : arguments.positional) refuse_own_code(value.get(), type->tp_name);
+    for (const Ref& value : arguments.positional) {
+      refuse_own_code(value.get(), type->tp_name);
+      const bool keeps = type == &PySlice_Type && !guards::is_constant(value.get());
+      if (keeps && !is_varying_number(value.get())) stop("makes a slice of objects");
+    }
     return torch_result_or_error(class_object, arguments);
   }
   if (Py_TYPE(type) != &PyType_Type) {

@@ -154,7 +154,7 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       return Flow::Next;
     case Op::LoadConst: {
       PyObject* constant = PyTuple_GET_ITEM(frame.pycode()->co_consts, in.arg);
-      if (PyTuple_CheckExact(constant) || PyFrozenSet_CheckExact(constant)) code_constants_.insert(constant);
+      note_code_constant(constant);
       stack.push_back(Ref::borrow(constant));
       return Flow::Next;
     }
@@ -262,7 +262,10 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
       Ref object = pop(frame);
       Ref method = get_attribute(object.get(), name_at(frame, in.arg));
       if (!method) return Flow::Raised;
-      push_callable(frame, std::move(method));
+      if (PyObject* descriptor = method_descriptor(object.get(), method.get()))
+        push_method(frame, Ref::borrow(descriptor), std::move(object));
+      else
+        push_callable(frame, std::move(method));
       return Flow::Next;
     }
     case Op::StoreAttr: {

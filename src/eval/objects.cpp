@@ -80,9 +80,17 @@ bool is_identity_object(PyObject* object) {
          std::string_view(type->tp_name) == "oxyfuel.CompiledFunction" ||
          std::string_view(type->tp_name) == "nanobind.nb_func" ||
          std::string_view(type->tp_name) == "torch._C._TensorMeta" ||
-         std::string_view(type->tp_name).starts_with("typing.") ||
-         std::string_view(type->tp_name) == "types.GenericAlias" ||
-         std::string_view(type->tp_name) == "types.UnionType";
+         std::string_view(type->tp_name).starts_with("typing.") || is_type_alias(object);
+}
+
+bool is_type_alias(PyObject* object) {
+  const std::string_view type = Py_TYPE(object)->tp_name;
+  return type == "types.GenericAlias" || type == "types.UnionType";
+}
+
+bool compares_identity(PyObject* object) {
+  auto compare = Py_TYPE(object)->tp_richcompare;
+  return compare == nullptr || compare == PyBaseObject_Type.tp_richcompare;
 }
 
 bool is_python_class(PyTypeObject* type) {
@@ -91,6 +99,16 @@ bool is_python_class(PyTypeObject* type) {
   static const destructor free_instance =
       reinterpret_cast<PyTypeObject*>(well_known("torch.nn", "Module"))->tp_dealloc;
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == free_instance;
+}
+
+PyObject* method_descriptor(PyObject* container, PyObject* method) {
+  if (!is_container(container) || !PyCFunction_Check(method) || PyCFunction_GET_SELF(method) != container)
+    return nullptr;
+  PyMethodDef* const definition = reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
+  PyObject* const found = _PyType_Lookup(Py_TYPE(container), interned(definition->ml_name).get());
+  const bool fits = found && Py_TYPE(found) == &PyMethodDescr_Type &&
+                    reinterpret_cast<PyMethodDescrObject*>(found)->d_method == definition;
+  return fits ? found : nullptr;
 }
 
 bool is_method_wrapper(PyObject* object) {

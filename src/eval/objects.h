@@ -14,12 +14,15 @@ namespace oxy::eval {
 // outside, free to be shown to any C code: types, functions and modules of C or Python, code, dtypes,
 // devices, ranges ...
 bool is_identity_object(PyObject* object);
+// Objects that are equal to themselves only.
+bool compares_identity(PyObject* object);
 bool is_logger(PyObject* object);  // logging.Logger
 // Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of
 // ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
 bool is_value_object(PyObject* object);
 bool is_match(PyObject* object);
 bool is_enum_member(PyObject* object);
+bool is_type_alias(PyObject* object);  // list[int] or int | str
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.
@@ -44,6 +47,8 @@ bool is_builtin_iterator(PyObject* object);
 // A class of a class statement: its instances hold attributes and slots and nothing that only C code sees.
 // From Python 3.12 on many types of C modules are heap types too, so that flag does not tell.
 bool is_python_class(PyTypeObject* type);
+// What a bound method of a container's C type was made of, as the interpreter calls it; null for any other.
+PyObject* method_descriptor(PyObject* container, PyObject* method);
 bool is_method_wrapper(PyObject* object);  // a special method of a C type, bound: (1).__add__
 // A function object that only the interpreter can run.
 inline bool is_python_function(PyObject* object) {

@@ -51,12 +51,6 @@ constexpr BinaryEntry kBinary[] = {
     {"^", "__xor__", "__rxor__", "__ixor__", &PyNumber_Xor, &PyNumber_InPlaceXor},
 };
 
-// Objects that are equal to themselves only.
-bool compares_identity(PyObject* object) {
-  auto compare = Py_TYPE(object)->tp_richcompare;
-  return compare == nullptr || compare == PyBaseObject_Type.tp_richcompare;
-}
-
 // Whether the left operand's own C code changes it before anybody else is asked.
 bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
   const bool is_plain_sequence = PyList_CheckExact(left) || is_deque_type(Py_TYPE(left));
@@ -145,6 +139,10 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'",
                  symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
+  }
+  if (in_place && kind == BinaryKind::Or && PyDict_CheckExact(left) && !PyDict_Check(right)) {
+    const Ref done = call_method(left, "update", Arguments{{Ref::borrow(right)}, {}});
+    return done ? Ref::borrow(left) : Ref();
   }
   if (in_place && is_external(left) && is_container(left)) {
     Arguments arguments{{Ref::borrow(right)}, {}};
@@ -241,6 +239,12 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
   }
   for (PyObject* operand : {left, right})
     if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");
+  if (left == right && is_code_constant(left)) compare_identity(left, right);
+  if (is_deque_type(Py_TYPE(left)) && is_deque_type(Py_TYPE(right))) {
+    const Ref a = Ref::steal(PySequence_List(materialize(left).get()));
+    const Ref b = Ref::steal(PySequence_List(materialize(right).get()));
+    return compare(a.get(), b.get(), operation);
+  }
   if (is_builtin_container(left) && is_builtin_container(right)) {
     Ref a = materialize(left), b = materialize(right);
     const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
@@ -257,11 +261,9 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
         }
         Ref x = Ref::borrow(PySequence_Fast_GET_ITEM(a.get(), i));
         Ref y = Ref::borrow(PySequence_Fast_GET_ITEM(b.get(), i));
-        if (x == y) continue;
-        Ref item = compare(x.get(), y.get(), Py_EQ);
-        bool error = false;
-        equal = item && truth(item.get(), &error);
-        if (!item || error) return {};
+        const int matches = is_or_equals(x.get(), y.get());
+        if (matches < 0) return {};
+        equal = matches == 1;
       }
       return Ref::borrow(equal == (operation == Py_EQ) ? Py_True : Py_False);
     }
@@ -276,6 +278,25 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
       stop(fmt::format("compares an object of type {}", Py_TYPE(operand)->tp_name));
   }
   return Ref::steal(PyObject_RichCompare(left, right, operation));
+}
+
+int Evaluator::is_or_equals(PyObject* left, PyObject* right) {
+  if (left == right) {
+    if (!guards::is_constant(left)) compare_identity(left, right);
+    return 1;
+  }
+  const auto may_be_nan = [&](PyObject* object) {
+    return is_varying_number(object) ? varying_class(object) == &PyFloat_Type : guards::is_nan(object);
+  };
+  // A NaN is not equal to itself, so it counts which one it is.
+  if (may_be_nan(left) && may_be_nan(right)) {
+    const Ref a = constant_of(left), b = constant_of(right);
+    if (a == b) return 1;
+  }
+  const Ref equal = compare(left, right, Py_EQ);
+  bool error = false;
+  const bool same = equal && truth(equal.get(), &error);
+  return !equal || error ? -1 : static_cast<int>(same);
 }
 
 Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {

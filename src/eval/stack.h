@@ -28,6 +28,12 @@ inline void push_callable(Frame& frame, Ref callable) {
   }
 }
 
+// Pushes a method that is not bound and what it is called on.
+inline void push_method(Frame& frame, Ref method, Ref self) {
+  frame.stack.push_back(std::move(method));
+  frame.stack.push_back(std::move(self));
+}
+
 inline PyObject* name_at(Frame& frame, int32_t index) {
   return PyTuple_GET_ITEM(frame.pycode()->co_names, index);
 }

@@ -75,8 +75,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       std::vector<Ref> items = take(count);
       Ref result = Ref::steal(PySet_New(nullptr));
       for (Ref& item : items) {
-        item = constant_of(item.get());
-        if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
+        item = key_of(item.get());
         if (PySet_Add(result.get(), item.get()) < 0) return Flow::Raised;
       }
       return push(std::move(result));
@@ -118,7 +117,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::SetAdd: {
       Ref item = constant_of(pop(frame).get());
       if (is_external(container())) return add_to_external("add", std::move(item));
-      if (hashes_itself(item.get())) stop("hashes an object with its own __hash__");
+      item = key_of(item.get());
       return PySet_Add(container(), item.get()) == 0 ? Flow::Next : Flow::Raised;
     }
     case Op::MapAdd: {

@@ -23,6 +23,11 @@ struct Template {
   TemplateKind kind = TemplateKind::Null;
   int32_t index = -1;
   cpy::Ref object;
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(object.get());
+    return 0;
+  }
 };
 
 enum class ObjectKind : uint8_t {

@@ -192,6 +192,7 @@ bool Evaluator::can_calculate(const at::Tensor& tensor, PyObject* varying) {
   PyObject* const value = varying_numbers_.at(varying).value.get();
   switch (tensor.scalar_type()) {
     case at::kFloat:
+      return PyFloat_CheckExact(value) ? guards::fits_float(value) : fits_int64(value);
     case at::kDouble:
       return PyFloat_CheckExact(value) || fits_int64(value);
     case at::kLong:
@@ -204,8 +205,10 @@ bool Evaluator::can_calculate(const at::Tensor& tensor, PyObject* varying) {
 Ref Evaluator::as_tensor(PyObject* varying, at::ScalarType type) {
   const VaryingNumber& number = varying_numbers_.at(varying);
   Ref& input = number_inputs_[number.source];
+  PyObject* const value = number.value.get();
+  if (type == at::kFloat && PyFloat_CheckExact(value))
+    guards().require(number.source, CheckKind::FitsFloat, nullptr);
   if (!input) {
-    PyObject* const value = number.value.get();
     Ref real;
     {
       const trace::Recorder::Pause pause;

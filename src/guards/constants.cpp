@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 namespace oxy::guards {
@@ -57,6 +59,31 @@ bool same_constant(PyObject* a, PyObject* b) {
   if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a))
     return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
   return is_numpy_scalar(a) && same_bytes(a, b);
+}
+
+bool is_nan(PyObject* object) {
+  if (PyFloat_CheckExact(object)) return std::isnan(PyFloat_AS_DOUBLE(object));
+  if (!PyComplex_CheckExact(object)) return false;
+  const Py_complex number = PyComplex_AsCComplex(object);
+  return std::isnan(number.real) || std::isnan(number.imag);
+}
+
+bool fits_float(PyObject* number) {
+  const double value = PyFloat_AS_DOUBLE(number);
+  return !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
+}
+
+bool is_unique(PyObject* constant) {
+  constexpr long kSmallest = -5, kLargest = 256;
+  if (PyFloat_CheckExact(constant) || PyComplex_CheckExact(constant)) return false;
+  if (PyUnicode_CheckExact(constant))
+    return PyUnicode_GET_LENGTH(constant) == 0 ||
+           (PyUnicode_GET_LENGTH(constant) == 1 && PyUnicode_READ_CHAR(constant, 0) < 256);
+  if (PyBytes_CheckExact(constant)) return PyBytes_GET_SIZE(constant) <= 1;
+  if (!PyLong_CheckExact(constant)) return true;
+  int overflow = 0;
+  const long number = PyLong_AsLongAndOverflow(constant, &overflow);
+  return overflow == 0 && number >= kSmallest && number <= kLargest;
 }
 
 bool is_immutable(PyObject* object, int depth) {

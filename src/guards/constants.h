@@ -15,5 +15,11 @@ bool is_numpy_scalar(PyObject* object);
 // Both constants or scalars of numpy: same type and same value; floats by their bits (0.0 is not -0.0, a NaN
 // is itself). Runs no Python code.
 bool same_constant(PyObject* a, PyObject* b);
+// A float or complex that is not equal to itself, so that containers find it by which object it is.
+bool is_nan(PyObject* object);
+// The float is in float32's range, or is not finite.
+bool fits_float(PyObject* number);
+// A constant whose value the interpreter has one object for: None, True, small ints, texts of up to a letter.
+bool is_unique(PyObject* constant);
 
 }  // namespace oxy::guards

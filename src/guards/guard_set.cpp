@@ -181,6 +181,8 @@ bool GuardSet::all_distinct(const DistinctGroup& group) const {
 }
 
 bool GuardSet::varying_distinct(const DistinctGroup& group) const {
+  constexpr size_t kFew = 16;
+  if (group.varying.size() > kFew) return all_distinct(group);
   for (size_t i = 0; i < group.varying.size(); ++i) {
     PyObject* object = value(group.varying[i]);
     if (std::binary_search(group.stable.begin(), group.stable.end(), object)) return false;
@@ -223,7 +225,7 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
     case CheckKind::Type:
       return reinterpret_cast<PyObject*>(Py_TYPE(value)) == object;
     case CheckKind::Equal:
-      return same_constant(value, object);
+      return value == object || (same_constant(value, object) && !is_nan(object));
     case CheckKind::Length:
       return length_of(value) == check.number;
     case CheckKind::DictKeys:
@@ -246,6 +248,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return true;
     case CheckKind::NoGradientHooks:
       return runtime::is_tensor(value) && !has_gradient_hooks(runtime::tensor_of(value));
+    case CheckKind::FitsFloat:
+      return PyFloat_CheckExact(value) && fits_float(value);
     case CheckKind::FitsInt64: {
       int overflow = 0;
       PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -477,6 +481,23 @@ std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* con
     return Failure{id, nullptr};
   }
   return std::nullopt;
+}
+
+int GuardSet::traverse(visitproc visit, void* arg) const {
+  for (const Node& node : nodes_) {
+    Py_VISIT(node.source.key.get());
+    Py_VISIT(node.held.get());
+  }
+  for (const Check& check : checks_) Py_VISIT(check.object.get());
+  for (const TypeLookup& lookup : type_lookups_) {
+    Py_VISIT(lookup.type.get());
+    Py_VISIT(lookup.order.get());
+    for (const auto& [name, found] : lookup.names) {
+      Py_VISIT(name.get());
+      Py_VISIT(found.get());
+    }
+  }
+  return 0;
 }
 
 Changes GuardSet::changes(std::span<PyObject* const> roots) {

@@ -28,7 +28,7 @@ enum class CheckKind : uint8_t {
   Identity,  // the value is `object`
   Type,      // type(value) is `object`
   Equal,   // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
-           // and NaN by their bits)
+           // by its bits), or is `object` if that is a NaN
   Length,  // len of a list, tuple, dict or set is `number`
   DictKeys,    // the keys, in order, are those of the tuple `object`
   Absent,      // the dict has no key `object`
@@ -42,6 +42,7 @@ enum class CheckKind : uint8_t {
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int has at most 63 bits and a sign
+  FitsFloat,        // the float does not overflow float32
   Unfinalized,      // the location holds nothing, or an object of which end_is_seen() is false
   Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
 };
@@ -117,6 +118,8 @@ class GuardSet {
   std::string describe(SourceId source) const;
   std::vector<std::string> describe_all() const;
   size_t size() const { return checks_.size() + type_lookups_.size(); }
+  // Every reference that the guards own, as tp_traverse wants them.
+  int traverse(visitproc visit, void* arg) const;
 
  private:
   struct Node {

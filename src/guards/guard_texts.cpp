@@ -38,6 +38,8 @@ const char* relation(CheckKind kind) {
       return "present";
     case CheckKind::NoGradientHooks:
       return "has no hooks on its gradient";
+    case CheckKind::FitsFloat:
+      return "fits float32";
     case CheckKind::FitsInt64:
       return "fits 64 bits";
     case CheckKind::Unfinalized:

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -124,7 +125,11 @@ inline constexpr InstId kNoInst = -1;
 
 struct Scalar {
   std::variant<bool, int64_t, double> value = int64_t{0};
-  friend bool operator==(const Scalar&, const Scalar&) = default;
+  // By their bits: 0.0 is not -0.0.
+  friend bool operator==(const Scalar& a, const Scalar& b) {
+    const double *x = std::get_if<double>(&a.value), *y = std::get_if<double>(&b.value);
+    return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a.value == b.value;
+  }
 };
 
 struct Inst {

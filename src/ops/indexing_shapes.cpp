@@ -127,7 +127,7 @@ namespace {
 void need_element_indices(const ShapeContext& context, const TensorMeta& self, const TensorMeta& index,
                           size_t dim) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
-    not_covered(context, "indices of this type");
+    refused_by_eager(context, "indices of this type");
   if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
   for (size_t d = 0; d < self.sizes.size(); ++d)
     if (d != dim && !sym::known_less_equal(index.sizes[d], self.sizes[d]))
@@ -175,7 +175,30 @@ Metas index_along(const ShapeContext& context) {
   return contiguous_like_first(context);
 }
 
+// Masks take as many dimensions as they have, and are of the same size there.
+void check_indices(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  size_t d = 0;
+  for (graph::ValueId id : tensors(context, 1)) {
+    if (id == graph::kNoValue) {
+      ++d;
+      continue;
+    }
+    const TensorMeta& index = context.meta_of(id);
+    const bool is_mask = index.dtype == DType::Bool || index.dtype == DType::UInt8;
+    if (!is_mask && index.dtype != DType::Int64 && index.dtype != DType::Int32)
+      refused_by_eager(context, "indices of this type");
+    for (size_t i = 0; is_mask && i < index.sizes.size(); ++i)
+      if (d + i >= self.sizes.size() || sym::known_less(index.sizes[i], self.sizes[d + i]) ||
+          sym::known_less(self.sizes[d + i], index.sizes[i]))
+        refused_by_eager(context, "a mask of another shape");
+    d += is_mask ? index.sizes.size() : 1;
+  }
+  if (d > self.sizes.size()) not_covered(context, "more indices than dimensions");
+}
+
 Metas index_put(const ShapeContext& context) {
+  check_indices(context);
   if (context.tensor(2).dtype != context.tensor(0).dtype) not_covered(context, "values of another type");
   return dense_like_first(context);
 }
@@ -206,6 +229,7 @@ Metas index(const ShapeContext& context) {
     const DType dtype = indices.back()->dtype;
     if (dtype == DType::Bool || dtype == DType::UInt8)
       not_covered(context, "a mask as index: the size of the result depends on data");
+    if (dtype != DType::Int64 && dtype != DType::Int32) refused_by_eager(context, "indices of this type");
   }
   if (indices.empty()) not_covered(context, "no index");
   const std::vector<Expr> shape = broadcast(context, indices);
@@ -282,7 +306,7 @@ Metas embedding(const ShapeContext& context) {
   const TensorMeta& indices = context.tensor(1);
   if (weight.rank() != 2) not_covered(context, "a weight that is no matrix");
   if (indices.dtype != DType::Int64 && indices.dtype != DType::Int32)
-    not_covered(context, "indices of this type");
+    refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = indices.sizes;
   sizes.push_back(weight.sizes[1]);
   return {contiguous_meta(weight.dtype, weight.device, std::move(sizes))};

@@ -49,7 +49,8 @@ Family loss_operators() {
                  "reduction=1) -> Tensor",
        // Eager's kernel refuses probabilities below 0 and above 1.
        .shape = shapes::weighted_element_loss,
-       .may_raise = true},
+       .may_raise = true,
+       .raises_on_floats = true},
       {.name = "aten::binary_cross_entropy_with_logits",
        .schema = "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
                  "Tensor? pos_weight=None, int reduction=1) -> Tensor",

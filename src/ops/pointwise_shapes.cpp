@@ -202,11 +202,12 @@ Metas add_quotient(const ShapeContext& context) {
 Metas clamp_numbers(const ShapeContext& context) {
   TensorMeta out = context.size() > 2 ? element_wise_like(context, 0, {1, 2}, ResultType::Promoted)
                                       : element_wise_like(context, 0, {1}, ResultType::Promoted);
-  if (context.size() > 2 && context.is_none(1) && context.is_none(2)) not_covered(context, "no bounds");
+  if (context.size() > 2 && context.is_none(1) && context.is_none(2)) refused_by_eager(context, "no bounds");
   return {refuse(context, out, is_complex(out.dtype) || context.tensor(0).dtype == DType::Bool)};
 }
 
 Metas clamp_tensors(const ShapeContext& context) {
+  if (context.size() > 2 && context.is_none(1) && context.is_none(2)) refused_by_eager(context, "no bounds");
   TensorMeta out = context.size() > 2 ? element_wise(context, {0, 1, 2}, ResultType::Promoted)
                                       : element_wise(context, {0, 1}, ResultType::Promoted);
   return {refuse(context, out, is_complex(out.dtype) || out.dtype == DType::Bool)};

@@ -18,6 +18,9 @@ size_t spatial_dims(const ShapeContext& context) {
 void need_rank(const ShapeContext& context, const TensorMeta& self, size_t spatial) {
   if (self.sizes.size() != spatial + 1 && self.sizes.size() != spatial + 2)
     not_covered(context, "an input of another rank");
+  const bool is_batch = self.sizes.size() == spatial + 2;  // which alone may be empty
+  for (size_t d = is_batch ? 1 : 0; d < self.sizes.size(); ++d)
+    if (self.sizes[d] == Expr(0)) not_covered(context, "an empty dimension");
 }
 
 Expr item(const ShapeContext& context, const std::vector<Expr>& items, size_t d, size_t spatial) {

@@ -71,6 +71,16 @@ Family random_operators() {
        .schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                  "generator=None) -> Tensor",
        .shape = shapes::multinomial},
+      {.name = "aten::poisson",
+       .schema = "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
+       .shape = shapes::bernoulli},
+      {.name = "aten::normal.float_Tensor",
+       .schema = "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+       .shape = shapes::normal},
+      {.name = "aten::normal.Tensor_Tensor",
+       .schema =
+           "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+       .shape = shapes::normal},
       {.name = "aten::normal_functional",
        .schema = "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? "
                  "generator=None) -> Tensor",

@@ -32,6 +32,14 @@ Metas bernoulli(const ShapeContext& context) {
   return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
+Metas normal(const ShapeContext& context) {
+  const TensorMeta& deviation = context.tensor(1);
+  if (!context.is_tensor(0)) return {contiguous_meta(deviation.dtype, deviation.device, deviation.sizes)};
+  const TensorMeta& mean = context.tensor(0);
+  const TensorMeta* const operands[] = {&mean, &deviation};
+  return {contiguous_meta(mean.dtype, mean.device, broadcast(context, operands))};
+}
+
 Metas dropout(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");

@@ -8,6 +8,7 @@ namespace oxy::ops::shapes {
 Metas random_integers(const ShapeContext& context);  // randint: (high, size) or (low, high, size)
 Metas random_permutation(const ShapeContext& context);
 Metas bernoulli(const ShapeContext& context);
+Metas normal(const ShapeContext& context);   // deviations as a tensor
 Metas dropout(const ShapeContext& context);  // native_dropout(input, p, train) -> output, mask
 Metas multinomial(const ShapeContext& context);
 

@@ -130,10 +130,12 @@ void moments(LoweringContext& context, const Node& node, int variance_output, in
 }  // namespace
 
 void sum(LoweringContext& context, const Node& node) {
-  reduce_to(context, node, ReductionKind::Sum);
+  const bool is_truth = context.output_meta(node).dtype == DType::Bool;
+  reduce_to(context, node, is_truth ? ReductionKind::Any : ReductionKind::Sum);
 }
 void prod(LoweringContext& context, const Node& node) {
-  reduce_to(context, node, ReductionKind::Prod);
+  const bool is_truth = context.output_meta(node).dtype == DType::Bool;
+  reduce_to(context, node, is_truth ? ReductionKind::All : ReductionKind::Prod);
 }
 
 void mean(LoweringContext& context, const Node& node) {

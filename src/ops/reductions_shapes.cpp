@@ -136,6 +136,8 @@ Metas norm(const ShapeContext& context) {
   const DType own = context.tensor(0).dtype;
   const DType dtype = asked_dtype(context).value_or(own);
   if (is_whole(own) || is_whole(dtype)) not_covered(context, "the norm of integers");
+  // Those of order infinity, and negative ones, have no neutral element.
+  need_elements(context);
   return {reduce(context, real_type(dtype))};
 }
 

@@ -71,6 +71,7 @@ struct OperatorEntry {
   ResultRule has_result;   // may be empty: all results
   bool is_random = false;  // draws from a generator without naming one in its schema
   bool may_raise = false;  // on what its integer tensors hold: an index out of range, a division by zero
+  bool raises_on_floats = false;  // may_raise, and on what floating tensors hold as well
 };
 
 // The entry, or nullptr. Thread-safe.

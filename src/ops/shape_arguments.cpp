@@ -12,6 +12,10 @@ void not_covered(const ShapeContext& context, std::string_view what) {
   throw Unsupported(fmt::format("{}: {}", context.schema().name, what));
 }
 
+void refused_by_eager(const ShapeContext& context, std::string_view what) {
+  throw RefusedByEager(fmt::format("{}: {}", context.schema().name, what));
+}
+
 int64_t known(const ShapeContext& context, const Expr& e) {
   if (!e.is_constant()) not_covered(context, "a symbolic size where the rule needs a number");
   return e.constant();

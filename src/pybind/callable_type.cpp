@@ -21,6 +21,10 @@ CallableObject* cast(PyObject* self) {
 }
 
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (!cast(self)->callable) {
+    PyErr_SetString(PyExc_RuntimeError, "the compiled function is being deleted");
+    return nullptr;
+  }
   try {
     return cast(self)->callable->call(args, nargsf, kwnames);
   } catch (const std::exception& error) {
@@ -50,8 +54,10 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// As a function in a class body: an attribute of an instance is a bound method.
+// As a function in a class body: an attribute of an instance is a bound method, unless it was made static.
 PyObject* descriptor_get(PyObject* self, PyObject* object, PyObject*) {
+  CompiledCallable* callable = cast(self)->callable;
+  if (callable && Py_TYPE(callable->target()) == &PyStaticMethod_Type) return Py_NewRef(self);
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 

@@ -208,6 +208,9 @@ class Functionaliser {
     const ValueId root = entry(base).root;
     // as_strided addresses the whole storage, whatever view it is called on.
     const ValueId parent = node.op->name == kAsStrided ? root : without_identities(base);
+    const bool is_made_here = std::ranges::find(in_.inputs, root) == in_.inputs.end();
+    if (node.op->name == kAsStrided && is_made_here && !lies_within(in_.meta(node.outputs[0]), root))
+      throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Entry& view = entry(node.outputs[i]);
       view = {.root = root, .parent = parent, .view = n, .output = i};
@@ -296,7 +299,10 @@ class Functionaliser {
 
   // The first and last place of the storage that the tensor has an element at; nothing if that is not known.
   std::optional<std::pair<int64_t, int64_t>> places(ValueId recorded) const {
-    const TensorMeta& meta = in_.meta(recorded);
+    return places_of(in_.meta(recorded));
+  }
+
+  static std::optional<std::pair<int64_t, int64_t>> places_of(const TensorMeta& meta) {
     if (!meta.storage_offset.is_constant()) return std::nullopt;
     int64_t first = meta.storage_offset.constant(), last = first;
     for (size_t d = 0; d < meta.sizes.size(); ++d) {
@@ -305,6 +311,18 @@ class Functionaliser {
       (reach < 0 ? first : last) += reach;
     }
     return std::pair(first, last);
+  }
+
+  // Whether all elements of a view are known to be elements of the tensor, which fills its storage.
+  bool lies_within(const TensorMeta& view, ValueId tensor) {
+    const auto is_empty = [](const TensorMeta& meta) {
+      return std::ranges::any_of(meta.sizes, [](const Expr& size) { return size == Expr(0); });
+    };
+    const TensorMeta& whole = in_.meta(tensor);
+    if (is_empty(view)) return sym::known_less_equal(0, view.storage_offset);
+    if (is_empty(whole)) return false;
+    const auto own = places_of(view), all = places_of(whole);
+    return own && all && own->first >= all->first && own->second <= all->second;
   }
 
   void check_writable(ValueId recorded, const OperatorSchema& op) {
@@ -325,6 +343,10 @@ class Functionaliser {
   // Eager refuses, or reads what it has just written.
   void check_overlap(ValueId written, const Node& node) {
     const TensorMeta& own = in_.meta(written);
+    int times = 0;
+    graph::for_each_input(node, [&](ValueId other) { times += other == written; });
+    if (times > 1 && moves_elements(*node.op))
+      throw Unsupported(fmt::format("{} writes to elements that it reads", node.op->name));
     graph::for_each_input(node, [&](ValueId other) {
       const TensorMeta& meta = in_.meta(other);
       if (other == written || entry(other).root != entry(written).root) return;
@@ -442,6 +464,18 @@ class Functionaliser {
     std::vector<TensorMeta> metas = result_metadata(*functional, args, targets);
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
+    // Eager refuses to write a float into an integer, and a sum into an out= of another type is made in that.
+    const auto dtype = std::ranges::find(node.op->arguments, "dtype", &ArgumentInfo::name);
+    const bool has_out = std::ranges::any_of(node.op->arguments, is_out_argument);
+    const bool follows_out = has_out && dtype != node.op->arguments.end() &&
+                             std::holds_alternative<graph::None>(
+                                 node.args[static_cast<size_t>(dtype - node.op->arguments.begin())]);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!is_write[i]) continue;
+      const DType given = out_.meta(values[i]).dtype, wanted = in_.meta(targets[i]).dtype;
+      if ((follows_out && given != wanted) || (is_floating(given) && is_integral(wanted)))
+        throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
+    }
     for (size_t i = 0; i < targets.size(); ++i) {
       if (is_write[i])
         write(targets[i], values[i]);

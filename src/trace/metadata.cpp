@@ -147,6 +147,8 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   std::vector<TensorMeta> metas;
   try {
     metas = info.rule->shape(context);
+  } catch (const RefusedByEager&) {
+    throw;
   } catch (const Unsupported&) {
     return std::nullopt;
   } catch (const InternalError&) {

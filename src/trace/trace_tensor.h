@@ -16,6 +16,8 @@ class TraceTensor final : public c10::TensorImpl {
 
   uint64_t recording() const { return recording_; }
   graph::ValueId value() const { return value_; }
+  // Made by shallow_copy_and_detach(), such as `x.data`: has a version counter of its own.
+  bool is_copy() const { return is_copy_; }
   // After an operator that changes an argument's metadata in place (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 
@@ -41,6 +43,7 @@ class TraceTensor final : public c10::TensorImpl {
 
   uint64_t recording_;
   graph::ValueId value_;
+  bool is_copy_ = false;
 };
 
 // The trace tensor behind `tensor`, or nullptr.

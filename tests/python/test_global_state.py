@@ -115,3 +115,38 @@ def test_deterministic_algorithms(compile):
     finally:
         torch.use_deterministic_algorithms(False)
     return results + [f(x23())]
+
+
+def test_traced_by_torch_jit():
+    function = lambda x: (x * 2).sin()
+    compiled = oxyfuel.compile(function)
+    x = torch.ones(2, 3)
+    compiled(x)
+    traced = torch.jit.trace(lambda x: compiled(x) + x, x, check_trace=False)
+    torch.testing.assert_close(traced(x * 3), function(x * 3) + x * 3)
+    module = oxyfuel.compile(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+    torch.testing.assert_close(torch.jit.trace(module, x)(x * 3), module(x * 3))
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@program()
+def test_a_device_for_a_block(compile, device):
+    @compile
+    def f(x, fails):
+        with torch.device(device):
+            made = torch.ones(2)
+            print(made.device)
+            if fails:
+                raise ValueError("in the block")
+        return x + 1, made.device
+
+    @compile
+    def entered(x):
+        block = torch.device(device)
+        block.__enter__()
+        made = torch.ones(2).device
+        block.__exit__(None, None, None)
+        return x + 1, made
+
+    results = [outcome(f, torch.ones(2), fails) for fails in (False, True, False)]
+    return results, entered(torch.ones(2)), entered(torch.ones(2)), torch.ones(1).device, torch._C._len_torch_function_stack()

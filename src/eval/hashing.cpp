@@ -1,0 +1,63 @@
+// What C code hashes, and compares with what it has hashed: nothing in it may be looked at unguarded, and no
+// code of the program's may run.
+#include <fmt/format.h>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/varying_number.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+
+bool Evaluator::hashes_itself(PyObject* object) {
+  return !trace::is_trace_tensor(object) && !is_enum_member(object) && !PyType_Check(object) &&
+         has_python_special(object, "__hash__");
+}
+
+Ref Evaluator::key_of(PyObject* key) {
+  if (is_varying_number(key)) return constant_of(key);
+  if (hashes_itself(key)) stop("hashes an object with its own __hash__");
+  if (!PyTuple_Check(key)) return Ref::borrow(key);
+  const Ref items = materialize(key);
+  const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+  Ref hashed = Ref::steal(PyTuple_New(count));
+  bool same = true;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(items.get(), i);
+    Ref part = key_of(item);
+    // C code would see the real tensor, where the program sees what stands for it.
+    if (is_external(key) && trace::is_trace_tensor(item)) stop("hashes a tuple that holds a tensor");
+    if (!trace::is_trace_tensor(item) && !is_enum_member(item) && has_python_special(item, "__eq__"))
+      stop("hashes a tuple of objects with their own __eq__");
+    same = same && part == item;
+    PyTuple_SET_ITEM(hashed.get(), i, part.release());
+  }
+  if (same || is_external(key)) return Ref::borrow(key);
+  if (!PyTuple_CheckExact(key)) stop("hashes a tuple of a subclass that holds a number that varies");
+  return hashed;
+}
+
+void Evaluator::require_plain_hashes(PyObject* list) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    PyList_SetItem(list, i, key_of(PyList_GET_ITEM(list, i)).release());
+}
+
+Ref Evaluator::pairs_of(PyObject* list) {
+  Ref pairs = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* const item = PyList_GET_ITEM(list, i);
+    Ref pair = Ref::borrow(item);
+    if (PyList_Check(item) || PyTuple_Check(item)) {
+      const Ref parts = materialize(item);
+      if (PySequence_Fast_GET_SIZE(parts.get()) == 2)
+        pair = Ref::steal(PyTuple_Pack(2, key_of(PySequence_Fast_GET_ITEM(parts.get(), 0)).get(),
+                                       PySequence_Fast_GET_ITEM(parts.get(), 1)));
+    } else if (!guards::is_constant(item)) {
+      stop(fmt::format("takes a {} for a key and a value", Py_TYPE(item)->tp_name));
+    }
+    if (PyList_Append(pairs.get(), pair.get()) < 0) return {};
+  }
+  return pairs;
+}
+
+}  // namespace oxy::eval
