@@ -36,11 +36,6 @@ bool name_is(PyObject* name, const char* text) {
   return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
-// What a class keeps outside its __dict__ and a program can replace.
-bool is_field_of_classes(PyObject* name) {
-  return name_is(name, "__name__") || name_is(name, "__qualname__") || name_is(name, "__bases__");
-}
-
 // Whether a `__getattribute__` is what objects have that say nothing about it.
 bool is_generic_access(PyObject* getattribute) {
   return Py_TYPE(getattribute) == &PyWrapperDescr_Type &&
@@ -370,50 +365,8 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     return Ref::steal(PyObject_GetAttr(object, name));
   }
   if (PyModule_Check(object)) return module_attribute(object, name);
-  if (PyType_Check(object)) {
-    auto* type = reinterpret_cast<PyTypeObject*>(object);
-    PyTypeObject* const metaclass = Py_TYPE(object);
-    Ref found = type_lookup(type, name);
-    Ref meta = type_lookup(metaclass, name);
-    const bool overrides = meta && Py_TYPE(meta.get())->tp_descr_set;
-    if (!is_enum_class(object)) {
-      const auto is_python_code = [&](PyTypeObject* of, const char* method) {
-        Ref function = type_lookup(of, interned(method).get());
-        return function && PyFunction_Check(function.get());
-      };
-      if (is_python_code(metaclass, "__getattribute__"))
-        stop("reads an attribute of a class whose metaclass has a __getattribute__");
-      const bool computes =
-          meta && (Py_TYPE(meta.get()) == &PyProperty_Type || is_python_code(Py_TYPE(meta.get()), "__get__"));
-      if (computes && (overrides || !found)) return bind_descriptor(meta.get(), object, metaclass);
-      if (found && !overrides && !is_enum_member(found.get()))
-        return bind_descriptor(found.get(), nullptr, type);
-      if (!found && !meta && is_python_code(metaclass, "__getattr__"))
-        return call_positional(type_lookup(metaclass, interned("__getattr__").get()).get(),
-                               {Ref::borrow(object), Ref::borrow(name)});
-    }
-    if (name_is(name, "__mro__") || name_is(name, "__base__")) guard_resolution_order(type);
-    if (meta && (name_is(name, "mro") || name_is(name, "__subclasses__")))
-      stop(fmt::format("asks a class for {}()", PyUnicode_AsUTF8(name)));
-    if (meta && is_field_of_classes(name) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-      return read_field(object, meta.get());
-    if (name_is(name, "__dict__") && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-      stop("looks into the __dict__ of a class");
-    Ref value = Ref::steal(PyObject_GetAttr(object, name));
-    if (!value) return {};
-    if (PyMethod_Check(value.get())) {
-      pin(PyMethod_GET_FUNCTION(value.get()));
-      return value;
-    }
-    if (name_is(name, "__dict__")) return value;  // a fresh mappingproxy
-    return PyCFunction_Check(value.get()) ? value : pin(value.get());
-  }
-  if (is_type_alias(object)) {
-    if (!name_is(name, "__args__") && !name_is(name, "__origin__") && !name_is(name, "__parameters__"))
-      stop(fmt::format("reads an attribute of a {}, which C code finds", Py_TYPE(object)->tp_name));
-    const Ref value = Ref::steal(PyObject_GetAttr(object, name));
-    return value ? pin(value.get()) : Ref();
-  }
+  if (PyType_Check(object)) return class_attribute(object, name);
+  if (is_type_alias(object)) return alias_attribute(object, name);
   if (Py_TYPE(object) == &PySuper_Type) return super_attribute(*this, object, name);
   if (PyMethod_Check(object)) {
     const SourceId source = source_of(object);

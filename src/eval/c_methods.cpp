@@ -181,6 +181,57 @@ Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
   return result;
 }
 
+// A method of a class itself.
+Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_view name,
+                                 Arguments arguments) {
+  if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
+    return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
+  if (name == "__call__") return call(self, std::move(arguments));
+  if (name == "fromkeys" && !arguments.positional.empty() && arguments.positional.size() <= 2 &&
+      (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
+       self == reinterpret_cast<PyObject*>(&PyODict_Type))) {
+    Ref made = Ref::steal(PyObject_CallNoArgs(self));
+    const Ref keys = drain(arguments.positional[0].get());
+    if (!made || !keys) return {};
+    PyObject* const value = arguments.positional.size() == 2 ? arguments.positional[1].get() : Py_None;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
+      if (!set_item(made.get(), PyList_GET_ITEM(keys.get(), i), value)) return {};
+    return made;
+  }
+  if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
+      is_python_class(reinterpret_cast<PyTypeObject*>(self)))
+    stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
+      name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
+      name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
+    return call_real_plain(bound, arguments);
+  stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+}
+
+// A method of a constant, or of an object that is compared by value.
+Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_view name,
+                                 const Arguments& arguments) {
+  if (PySlice_Check(self)) refuse_own_code(self, name);
+  Arguments shown;
+  for (const Ref& value : arguments.positional) {
+    if (name == "join") {
+      shown.positional.push_back(drain(value.get()));
+      if (!shown.positional.back()) return {};
+    } else if (name == "format" && !guards::is_constant(value.get())) {
+      if (!has_plain_fields(self)) stop("formats an object in another way than as text");
+      shown.positional.push_back(to_text(value.get(), false));
+      if (!shown.positional.back()) return {};
+    } else {
+      shown.positional.push_back(plain(value.get(), "a method"));
+    }
+  }
+  for (const auto& [key, value] : arguments.keywords) {
+    if (!guards::is_constant(value.get())) stop("formats an object by keyword");
+    shown.keywords.emplace_back(key, value);
+  }
+  return call_real(bound, shown);
+}
+
 // A method of a C type, bound to `self`.
 Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
   if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
@@ -199,31 +250,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (PyMethod_Check(self) || PyFunction_Check(self)) {
     if (name == "__call__") return call(self, std::move(arguments));
   }
-  if (PyType_Check(self)) {
-    if (name == "from_iterable" && self == well_known("itertools", "chain") &&
-        arguments.positional.size() == 1)
-      return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
-    if (name == "__call__") return call(self, std::move(arguments));
-    if (name == "fromkeys" && !arguments.positional.empty() && arguments.positional.size() <= 2 &&
-        (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
-         self == reinterpret_cast<PyObject*>(&PyODict_Type))) {
-      Ref made = Ref::steal(PyObject_CallNoArgs(self));
-      const Ref keys = drain(arguments.positional[0].get());
-      if (!made || !keys) return {};
-      PyObject* const value = arguments.positional.size() == 2 ? arguments.positional[1].get() : Py_None;
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
-        if (!set_item(made.get(), PyList_GET_ITEM(keys.get(), i), value)) return {};
-      return made;
-    }
-    if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
-        is_python_class(reinterpret_cast<PyTypeObject*>(self)))
-      stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
-    if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
-        name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
-        name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
-      return call_real_plain(bound, arguments);
-    stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
-  }
+  if (PyType_Check(self)) return call_class_method(bound, self, name, std::move(arguments));
   if (!arguments.keywords.empty() && is_container(self) && PyCFunction_Check(bound) &&
       !(PyCFunction_GET_FLAGS(bound) & METH_KEYWORDS))
     stop(fmt::format("gives {} keywords, which it refuses", name));  // in words of the interpreter's
@@ -232,27 +259,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (is_enum_member(self) && is_container(self))
     stop("calls a method of an enum member that is a container");
   const bool external = is_external(self);
-  if (guards::is_constant(self) || is_value_object(self)) {
-    if (PySlice_Check(self)) refuse_own_code(self, name);
-    Arguments shown;
-    for (Ref& value : arguments.positional) {
-      if (name == "join") {
-        shown.positional.push_back(drain(value.get()));
-        if (!shown.positional.back()) return {};
-      } else if (name == "format" && !guards::is_constant(value.get())) {
-        if (!has_plain_fields(self)) stop("formats an object in another way than as text");
-        shown.positional.push_back(to_text(value.get(), false));
-        if (!shown.positional.back()) return {};
-      } else {
-        shown.positional.push_back(plain(value.get(), "a method"));
-      }
-    }
-    for (auto& [key, value] : arguments.keywords) {
-      if (!guards::is_constant(value.get())) stop("formats an object by keyword");
-      shown.keywords.emplace_back(key, value);
-    }
-    return call_real(bound, shown);
-  }
+  if (guards::is_constant(self) || is_value_object(self))
+    return call_value_method(bound, self, name, arguments);
   if (name == "__reduce_ex__" && arguments.positional.size() == 1)
     if (Ref parts = reduced(*this, self, arguments.positional[0].get())) return parts;
   if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
@@ -306,25 +314,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if ((Py_TYPE(self) == &PyDictProxy_Type)) return call_real_plain(bound, arguments);
   if (container || is_builtin_iterator(self) || PyExceptionInstance_Check(self) || PyDictKeys_Check(self) ||
       PyDictValues_Check(self) || PyDictItems_Check(self) || Py_TYPE(self) == &PyProperty_Type) {
-    if (name == "sort" && PyList_Check(self)) {
-      if (!arguments.positional.empty()) stop("sorts in place with unusual arguments");
-      refuse_keywords(*this, arguments, "sort", {"key", "reverse"});
-      // The list is empty for what the key function sees.
-      const Ref items = Ref::steal(PySequence_List(self));
-      if (!items || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), nullptr) < 0) return {};
-      const Ref sorted =
-          sort_items(items.get(), keyword(arguments, "key").get(), keyword(arguments, "reverse").get());
-      const bool failed = PyErr_Occurred() != nullptr;
-      const bool modified = PyList_GET_SIZE(self) != 0;
-      {
-        const cpy::SavedError keep;
-        PyList_SetSlice(self, 0, PyList_GET_SIZE(self), sorted ? sorted.get() : items.get());
-      }
-      if (failed) return {};
-      if (!modified) return Ref::borrow(Py_None);
-      PyErr_SetString(PyExc_ValueError, "list modified during sort");
-      return {};
-    }
+    if (name == "sort" && PyList_Check(self)) return sort_in_place(self, arguments);
     if (std::optional<Ref> found = search_sequence(self, name, arguments)) return *found;
     if (name == "index" || name == "count" || name == "remove") {
       refuse_own_code(self, name);

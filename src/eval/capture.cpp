@@ -225,7 +225,7 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   // What is written to it goes by autograd unseen, unlike what is written to a view.
   for (PyObject* output : outputs) {
     const trace::TraceTensor* made = trace::trace_tensor(runtime::tensor_of(output));
-    if (!made || !made->is_copy()) continue;
+    if (!made || !made->is_data()) continue;
     for (const auto& [input, real] : external_of_)
       if (trace::trace_tensor(runtime::tensor_of(input))->value() == made->value())
         stop("the .data of a tensor made before the call outlives the captured region");

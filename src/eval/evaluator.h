@@ -122,6 +122,8 @@ class Evaluator {
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
   void guard_resolution_order(PyTypeObject* type);
   Ref module_attribute(PyObject* object, PyObject* name);
+  Ref class_attribute(PyObject* object, PyObject* name);
+  Ref alias_attribute(PyObject* object, PyObject* name);  // of list[int] or int | str
   void guard_tensor_special(PyObject* object, const char* method);
 
   // --- external_containers.cpp
@@ -195,6 +197,7 @@ class Evaluator {
   // A fresh list of the items of one, as list.sort() puts them; `key` and `reverse` may be null. If comparing
   // them raises, in the order that it came to, with the exception set; null if a key function raises.
   Ref sort_items(PyObject* items, PyObject* key, PyObject* reverse);
+  Ref sort_in_place(PyObject* list, const Arguments& arguments);  // list.sort()
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
   void refuse_own_code(PyObject* object, std::string_view where);
   bool has_own_code(PyObject* object);
@@ -234,6 +237,8 @@ class Evaluator {
   Ref require_grad(PyObject* callable, const Arguments& arguments);
   Ref make_like(PyObject* tensor, Arguments arguments);
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
+  Ref call_class_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
+  Ref call_value_method(PyObject* bound, PyObject* self, std::string_view name, const Arguments& arguments);
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);
   // tensor.tolist() of a tensor whose elements are known. Nothing: they are not.

@@ -1,6 +1,7 @@
 // Methods of lists, tuples and deques made by the captured region that compare items, and sorting.
 #include <fmt/format.h>
 
+#include "eval/builtin_families.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
@@ -76,6 +77,26 @@ Ref Evaluator::sort_items(PyObject* items, PyObject* key, PyObject* reverse) {
   for (Py_ssize_t i = 0; i < count; ++i)
     PyList_Append(result.get(), PyList_GET_ITEM(items, PyLong_AsSsize_t(PyList_GET_ITEM(order.get(), i))));
   return result;
+}
+
+Ref Evaluator::sort_in_place(PyObject* self, const Arguments& arguments) {
+  if (!arguments.positional.empty()) stop("sorts in place with unusual arguments");
+  refuse_keywords(*this, arguments, "sort", {"key", "reverse"});
+  // The list is empty for what the key function sees.
+  const Ref items = Ref::steal(PySequence_List(self));
+  if (!items || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), nullptr) < 0) return {};
+  const Ref sorted =
+      sort_items(items.get(), keyword(arguments, "key").get(), keyword(arguments, "reverse").get());
+  const bool failed = PyErr_Occurred() != nullptr;
+  const bool modified = PyList_GET_SIZE(self) != 0;
+  {
+    const cpy::SavedError keep;
+    PyList_SetSlice(self, 0, PyList_GET_SIZE(self), sorted ? sorted.get() : items.get());
+  }
+  if (failed) return {};
+  if (!modified) return Ref::borrow(Py_None);
+  PyErr_SetString(PyExc_ValueError, "list modified during sort");
+  return {};
 }
 
 }  // namespace oxy::eval

@@ -99,7 +99,7 @@ void check_written_arguments(const OperatorInfo& info, std::span<const c10::IVal
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
       // Autograd is not to notice what is written to `x.data`.
       if (const TraceTensor* trace = trace_tensor(tensor);
-          trace && trace->is_copy() && !tensor.is_inference())
+          trace && trace->is_data() && !tensor.is_inference())
         throw_cannot_trace(fmt::format("{} writes to the .data of a tensor", info.schema->name));
     };
     if (call[i].isTensor()) refuse_real(call[i].toTensor());

@@ -16,8 +16,8 @@ class TraceTensor final : public c10::TensorImpl {
 
   uint64_t recording() const { return recording_; }
   graph::ValueId value() const { return value_; }
-  // Made by shallow_copy_and_detach(), such as `x.data`: has a version counter of its own.
-  bool is_copy() const { return is_copy_; }
+  // It is the `.data` of another: the same memory with a version counter of its own.
+  bool is_data() const { return is_data_; }
   // After an operator that changes an argument's metadata in place (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 
@@ -43,7 +43,7 @@ class TraceTensor final : public c10::TensorImpl {
 
   uint64_t recording_;
   graph::ValueId value_;
-  bool is_copy_ = false;
+  bool is_data_ = false;
 };
 
 // The trace tensor behind `tensor`, or nullptr.

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from tracing import parse_and_functionalise, record
+from tracing import CannotTrace, parse_and_functionalise, record
 
 PROGRAMS = {}
 
@@ -136,9 +136,8 @@ def write_under_an_expanded_view(x):
 
 @program
 def data_and_detach(x):
-    x.data.add_(1)
     x.detach().mul_(2)
-    return x + 1
+    return x.data + 1
 
 
 @program
@@ -254,6 +253,11 @@ def test_programs(name, mode):
             for a, b in zip(got, want):
                 assert torch.equal(a, b) and (a.dtype, a.stride()) == (b.dtype, b.stride())
             assert aliases(got, mine) == aliases(want, written)
+
+
+def test_writes_to_data_are_refused():
+    with torch.no_grad(), pytest.raises(CannotTrace, match="writes to the .data of a tensor"):
+        record(lambda x: x.data.add_(1), torch.randn(4, 8))
 
 
 def test_swapped_inputs():
