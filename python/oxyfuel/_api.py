@@ -3,6 +3,7 @@
 import copyreg
 import functools
 import sys
+import types
 
 import torch
 import torch.fx
@@ -67,12 +68,13 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         return model
     if isinstance(model, torch.nn.Module):
         return compile_module(model, settings)
-    compiled = _compile_callable(model, settings)
-    return compiled
+    return _compile_callable(model, settings)
 
 
 def _compile_callable(target, settings):
     compiled = compile_target(target, settings)
+    if isinstance(target, (types.FunctionType, types.MethodType)):
+        compiled.__dict__.update(target.__dict__)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(target, name):
             setattr(compiled, name, getattr(target, name))

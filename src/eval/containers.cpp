@@ -262,7 +262,8 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   Ref copy = materialize(container);
   bool error = false;
   const auto matches = [&](const Ref& element) { return is_or_equals(element.get(), item); };
-  if (is_deque_type(Py_TYPE(copy.get()))) copy = Ref::steal(PySequence_List(copy.get()));
+  if (is_deque_type(Py_TYPE(copy.get())) && !has_python_special(copy.get(), "__iter__"))
+    copy = Ref::steal(PySequence_List(copy.get()));
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(copy.get()); ++i)
       if (const int found = matches(Ref::borrow(PySequence_Fast_GET_ITEM(copy.get(), i))); found != 0)

@@ -241,6 +241,8 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
     if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");
   if (left == right && is_code_constant(left)) compare_identity(left, right);
   if (is_deque_type(Py_TYPE(left)) && is_deque_type(Py_TYPE(right))) {
+    for (PyObject* operand : {left, right})
+      if (has_python_special(operand, "__iter__")) stop("compares a deque that iterates in its own way");
     const Ref a = Ref::steal(PySequence_List(materialize(left).get()));
     const Ref b = Ref::steal(PySequence_List(materialize(right).get()));
     return compare(a.get(), b.get(), operation);

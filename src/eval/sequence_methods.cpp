@@ -14,6 +14,8 @@ std::optional<Ref> Evaluator::search_sequence(PyObject* self, std::string_view n
                                               const Arguments& arguments) {
   const bool is_sequence = PyList_Check(self) || PyTuple_Check(self) || is_deque_type(Py_TYPE(self));
   if (!is_sequence || arguments.positional.size() != 1 || !arguments.keywords.empty()) return std::nullopt;
+  for (const char* special : {"__len__", "__getitem__", "__delitem__"})
+    if (has_python_special(self, special)) return std::nullopt;
   PyObject* const wanted = arguments.positional[0].get();
   if (name == "__contains__") {
     const int found = contains(self, wanted);

@@ -159,11 +159,26 @@ def test_compiled_function_looks_like_the_original():
     c = oxyfuel.compile(f)
     assert c.__name__ == "f" and c.__doc__ == "Multiplies." and c.__module__ == f.__module__
     assert c.__qualname__ == f.__qualname__ and c.__wrapped__ is f
+
     assert inspect.signature(c) == inspect.signature(f)
     assert callable(c)
     c.note = 3
     assert c.note == 3
     assert weakref.ref(c)() is c
+
+
+def test_attributes_of_the_function():
+    def f(x):
+        return x
+
+    class Holder:
+        def method(self, x):
+            return x
+
+        method.note = 2
+
+    f.note = 1
+    assert oxyfuel.compile(f).note == 1 and oxyfuel.compile(Holder().method).note == 2
 
 
 def test_disable_returns_the_model(net):
