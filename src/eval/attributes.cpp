@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "cpy/object_dict.h"
 #include "cpy/type.h"
 #include "eval/builtins.h"
@@ -482,8 +483,9 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
   }
   if (!is_external(object)) return PyObject_GenericSetAttr(object, name, value) == 0;
   PyObject* dict = cpy::materialized_dict(object);
+  // Without a dict it is refused, in words that differ between versions of Python.
   if (!dict) {
-    attribute_error(object, name);
+    check(PyObject_GenericSetAttr(object, name, value) < 0, "an object without a dict takes an attribute");
     return false;
   }
   instance_dict_source(object);

@@ -29,7 +29,7 @@ EXPRESSIONS = {
         "$tensor.sum().int().item()", "$list.index($int)", "$list.count($int)", "$str.count($str)", "$str.find($str)", "ord($str[0])",
         "(lambda p, q=$int: p + q)($int)", "sum(e * 2 for e in $list)", "sum(1 for e in $list if e > $int)", "next(iter($list))",
         "next((e for e in $list if e > $int), $int)", "functools.reduce(lambda p, q: (p * 3 + q) % 101, $list, $int)",
-        "operator.add($int, $int)", "math.gcd($int, $int)", "round($float)", "bool($int) + $int", "(s := $int) + s", "hash($int) % 7",
+        "operator.add($int, $int)", "math.gcd($int, $int)", "round($float)", "bool($int) + $int", "(s := $int) + s", "hash(first_int($int)) % 7",
         "$call_int", "$obj.value", "$obj.twice", "getattr($obj, 'value', $int)", "$obj.bump($int)", "$obj[$int]", "len($obj)", "$obj($int)",
         "int('1' + str(abs($int)))", "sorted($list, key=lambda e: -e)[0]", "[*$list, $int][0]", "{**$dict, 'z': $int}['z']",
         "collections.Counter($list).most_common(1)[0][1]", "$list.pop()", "$dict.setdefault($str, $int)", "$dict.pop($str, $int)",

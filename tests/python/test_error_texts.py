@@ -342,3 +342,27 @@ def test_super_objects_themselves(compile):
 
     f = compile(lambda x, d: (x + 1, d.look(), Derived().look()))
     return f(ones(), Derived()), f(ones(), Derived())
+
+
+class OneSlot:
+    __slots__ = ("value",)
+    name = 3
+
+    def method(self): ...
+
+
+@pytest.mark.parametrize("name", ["name", "method", "other", "value"])
+@program()
+def test_attributes_that_cannot_be_set(compile, name):
+    @compile
+    def f(x, given):
+        texts = []
+        for holder in (given, OneSlot()):
+            for act in (lambda: setattr(holder, name, 1), lambda: delattr(holder, name), lambda: delattr(holder, name)):
+                try:
+                    act()
+                except AttributeError as error:
+                    texts.append(str(error))
+        return texts, x + 1
+
+    return f(torch.ones(2), OneSlot())
