@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <initializer_list>
 #include <span>
 
@@ -56,11 +55,12 @@ inline Ref keyword(const Arguments& a, const char* name) {
 // Stops at a keyword argument that the function refuses.
 inline void refuse_keywords(Evaluator& e, const Arguments& a, const char* name,
                             std::initializer_list<const char*> known) {
-  for (const auto& [key, value] : a.keywords)
-    if (std::none_of(known.begin(), known.end(), [&](const char* word) {
-          return PyUnicode_CompareWithASCIIString(key.get(), word) == 0;
-        }))
-      e.stop(fmt::format("calls {}() with a keyword that it does not know", name));
+  for (const auto& [key, value] : a.keywords) {
+    bool is_known = false;
+    for (const char* word : known)
+      is_known = is_known || PyUnicode_CompareWithASCIIString(key.get(), word) == 0;
+    if (!is_known) e.stop(fmt::format("calls {}() with a keyword that it does not know", name));
+  }
 }
 
 }  // namespace oxy::eval

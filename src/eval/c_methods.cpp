@@ -16,8 +16,6 @@
 
 namespace oxy::eval {
 
-using guards::kNoSource;
-
 namespace {
 
 template <size_t N>
@@ -166,8 +164,8 @@ Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
       Ref value = Ref::borrow(object);
       while (value && !path.empty()) {
         const size_t dot = std::min(path.find('.'), path.size());
-        Ref name = Ref::steal(PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(dot)));
-        value = get_attribute(value.get(), name.get());
+        const std::string name(path.substr(0, dot));
+        value = get_attribute(value.get(), interned(name.c_str()).get());
         path.remove_prefix(std::min(dot + 1, path.size()));
       }
       values.push_back(std::move(value));
