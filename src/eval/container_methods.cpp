@@ -250,6 +250,9 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   if (in_place && (count != 1 || !PyAnySet_Check(given[0].get()))) return std::nullopt;
   const bool adds = name == "update" || name == "__ior__";
   if (adds || name == "difference_update" || name == "__isub__") {
+    // These give the set a table of a size, and so an order, that no addition or removal of single items gives.
+    const auto merges = [](const Ref& value) { return PyAnySet_Check(value.get()) || PyDict_Check(value.get()); };
+    if (!adds || std::ranges::any_of(given, merges)) stop("merges a set into one made before the call");
     std::vector<Ref> lists;
     for (const Ref& value : given) {
       lists.push_back(drain(value.get()));
@@ -263,9 +266,16 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
         if (!write_entry(self, PyList_GET_ITEM(list.get(), i), adds ? Py_True : nullptr)) return Ref();
     return none;
   }
-  if (name != "intersection_update" && name != "__iand__" && name != "symmetric_difference_update" &&
-      name != "__ixor__")
-    return std::nullopt;
+  if (name == "__ixor__" && given[0] != self) {
+    const Ref others = Ref::steal(PySequence_List(materialize(given[0].get()).get()));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(others.get()); ++i) {
+      PyObject* const item = PyList_GET_ITEM(others.get(), i);
+      const int found = has_key(self, item);
+      if (found < 0 || !write_entry(self, item, found ? nullptr : Py_True)) return Ref();
+    }
+    return none;
+  }
+  if (name != "intersection_update" && name != "__iand__") return std::nullopt;
   // These make a set anew and take over its contents.
   Ref now = Ref::steal(PySet_New(materialize(self).get()));
   for (Ref& value : given) value = materialize(value.get());

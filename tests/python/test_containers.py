@@ -301,3 +301,26 @@ def test_copies_are_of_the_same_class(compile):
     given = (OwnList([1]), OwnDict(a=1), collections.Counter("a"), collections.OrderedDict(a=1), collections.defaultdict(list, {1: [2]}),
              collections.deque([1]), SlotSet([3]))
     return [f(x23(), c) for c in given]
+
+
+MERGES = {
+    "update": lambda s, n: s.update({n}),
+    "update by a dict": lambda s, n: s.update({n: 1}),
+    "update by a list": lambda s, n: s.update([n, n + 1]),
+    "or": lambda s, n: s.__ior__({n, 5}),
+    "minus": lambda s, n: s.difference_update([n - 1]) or s.add(n),
+    "xor": lambda s, n: s.__ixor__({n, 5}),
+    "and": lambda s, n: s.add(n) or s.__iand__({1, 2, 3, n}),
+}
+
+
+@pytest.mark.parametrize("merge", MERGES)
+@program()
+def test_the_order_of_a_set_behind_what_merges_others_into_it(compile, merge):
+    @compile
+    def f(x, s, n):
+        MERGES[merge](s, n)
+        return x + 1
+
+    seen = set()
+    return [(f(torch.ones(2), seen, n), list(seen)) for n in (1, 2, 3, 1000, 17, 4, 33, 1, 64, 72, 8, 1000, 16)]

@@ -381,7 +381,7 @@ def sets(s, x):
     s["set"].add(4)
     s["set"].discard(1)
     s["set"].remove(2)
-    s["set"] |= {5, 6}
+    s["set"].update([5, 6])
     try:
         s["set"].remove(99)
     except KeyError as error:
@@ -392,7 +392,6 @@ def sets(s, x):
 @program
 def algebra_of_sets(s, x):
     s["set"].update([7, 8], (9,))
-    s["set"] -= {7}
     s["set"] &= {1, 2, 8}
     s["set"] ^= {1, 10}
     return x * len(s["set"])
