@@ -250,8 +250,11 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   if (in_place && (count != 1 || !PyAnySet_Check(given[0].get()))) return std::nullopt;
   const bool adds = name == "update" || name == "__ior__";
   if (adds || name == "difference_update" || name == "__isub__") {
-    // These give the set a table of a size, and so an order, that no addition or removal of single items gives.
-    const auto merges = [](const Ref& value) { return PyAnySet_Check(value.get()) || PyDict_Check(value.get()); };
+    // These give the set a table of a size, and so an order, that no addition or removal of single items
+    // gives.
+    const auto merges = [](const Ref& value) {
+      return PyAnySet_Check(value.get()) || PyDict_Check(value.get());
+    };
     if (!adds || std::ranges::any_of(given, merges)) stop("merges a set into one made before the call");
     std::vector<Ref> lists;
     for (const Ref& value : given) {
