@@ -33,6 +33,14 @@ def _itself(module):
     return module
 
 
+def _remake(module, cls, duplicate):
+    """How to make another of ``module`` from a copy: a function and its arguments. ``duplicate`` makes the copy."""
+    if _remade(module) is None:
+        return _itself, (duplicate(_as_original(module, cls)),)
+    make, argument = getattr(module, _REMADE)
+    return make, (duplicate(getattr(module, _ORIGINAL)), argument)
+
+
 def _methods(cls):
     def __call__(self, *args, **kwargs):
         try:
@@ -42,22 +50,15 @@ def _methods(cls):
         return compiled(*args, **kwargs)
 
     def __reduce_ex__(self, protocol):
-        if _remade(self) is None:
-            return _itself, (_as_original(self, cls),)
-        make, argument = self._oxyfuel_remade
-        return make, (self._oxyfuel_original, argument)
+        return _remake(self, cls, _itself)
 
     def __copy__(self):
-        if _remade(self) is None:
-            return copy.copy(_as_original(self, cls))
-        make, argument = self._oxyfuel_remade
-        return make(copy.copy(self._oxyfuel_original), argument)
+        make, arguments = _remake(self, cls, copy.copy)
+        return make(*arguments)
 
     def __deepcopy__(self, memo):
-        if _remade(self) is None:
-            return copy.deepcopy(_as_original(self, cls), memo)
-        make, argument = self._oxyfuel_remade
-        return make(copy.deepcopy(self._oxyfuel_original, memo), argument)
+        make, arguments = _remake(self, cls, lambda module: copy.deepcopy(module, memo))
+        return make(*arguments)
 
     return {function.__name__: function for function in (__call__, __reduce_ex__, __copy__, __deepcopy__)}
 
@@ -71,7 +72,7 @@ def _derive(cls, namespace):
     """A class derived from ``cls``. What the program does of each class that it derives is not done."""
     if _runs_code_when_derived(cls):
         maker = abc.ABCMeta if issubclass(type(cls), abc.ABCMeta) else type
-        derived = maker.__new__(type(cls), cls.__name__, (torch.nn.Module,), dict(namespace))
+        derived = maker.__new__(type(cls), cls.__name__, (torch.nn.Module,), namespace)
         try:
             derived.__bases__ = (cls,)
             return derived

@@ -1,4 +1,4 @@
-// The three kinds of failure a compiler stage can report.
+// The kinds of failure that a compiler stage can report.
 #pragma once
 
 #include <source_location>

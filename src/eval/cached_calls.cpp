@@ -91,15 +91,16 @@ void Evaluator::rely_on(PyObject* argument) {
 
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   pin(callable);
-  for (Ref& value : arguments.positional)
-    if (PyTuple_CheckExact(value.get()) && is_hashable(*this, value.get())) value = key_of(value.get());
-  if (PyErr_Occurred()) return {};
-  for (const Ref& value : arguments.positional) rely_on(value.get());
-  for (const auto& [name, value] : arguments.keywords) rely_on(value.get());
   for (const Ref& value : arguments.positional)
     if (!is_hashable(*this, value.get())) return {};
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
+  const auto rely_on_key = [this](Ref& value) {
+    if (PyTuple_CheckExact(value.get())) value = key_of(value.get());
+    rely_on(value.get());
+  };
+  for (Ref& value : arguments.positional) rely_on_key(value);
+  for (auto& [name, value] : arguments.keywords) rely_on_key(value);
   // What runs now would not see what the region has done, nor do its own behind it.
   if (!find_answer(callable, arguments)) {
     // Such as warning_once() of transformers.

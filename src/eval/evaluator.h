@@ -116,15 +116,12 @@ class Evaluator {
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
   void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
+  // Every place that the constant was read from has to hold this very object, not just its value.
   void rely_on_identity(PyObject* constant);
   void admit_presence(SourceId source);  // the location holds something, whatever it is
   Ref pin(PyObject* raw);                // admits an object reached by identity alone
   void guard_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
   void guard_resolution_order(PyTypeObject* type);
-  Ref module_attribute(PyObject* object, PyObject* name);
-  Ref class_attribute(PyObject* object, PyObject* name);
-  Ref alias_attribute(PyObject* object, PyObject* name);  // of list[int] or int | str
-  void guard_tensor_special(PyObject* object, const char* method);
 
   // --- external_containers.cpp
   // The copy, items admitted, of an external list, deque, tuple, dict or set that stands for it (guards its
@@ -152,6 +149,9 @@ class Evaluator {
   Ref get_iterator(PyObject* object);
   Ref iterate(PyObject* iterator, bool* error);                               // null without error: exhausted
   Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo);  // copy.deepcopy
+  Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
+  // What CPython asks of what it makes a list or tuple of. False: exception set.
+  bool ask_length_hint(PyObject* iterable);
   // A fresh list of all its items. `asks_length`: for C code that asks ask_length_hint() first.
   Ref drain(PyObject* iterable, bool asks_length = false);
   Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
@@ -162,6 +162,8 @@ class Evaluator {
   Ref compare(PyObject* left, PyObject* right, int operation);
   int is_or_equals(PyObject* left, PyObject* right);  // as containers compare items; -1: an exception is set
   Ref unary(bytecode::Op op, PyObject* operand);
+  // The special method of a tensor stays that which its class has now.
+  void guard_tensor_special(PyObject* object, const char* method);
   // conversion: 0 none, 1 str, 2 repr, 3 ascii.
   Ref convert(PyObject* value, int conversion);
   Ref format(PyObject* value, int conversion, PyObject* spec);
@@ -179,9 +181,27 @@ class Evaluator {
   // What the special method gives, evaluated. Stops if that is not of the exact type, which CPython refuses
   // or treats in ways of its own.
   Ref call_special(PyObject* object, const char* name, PyTypeObject* type);
-  Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
-  // What CPython asks of what it makes a list or tuple of. False: exception set.
-  bool ask_length_hint(PyObject* iterable);
+  Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
+  Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
+  // What a C descriptor reads of an existing class or function: something that the object holds.
+  Ref read_field(PyObject* object, PyObject* descriptor);
+  bool overrides_class(PyObject* object);  // its type has a `__class__` of its own
+  // What .grad of a tensor is; null if that cannot be said.
+  Ref gradient_of(PyObject* tensor);
+  bool set_gradient(PyObject* tensor, PyObject* value);
+  void require_no_gradient_hooks(PyObject* tensor);  // of a tensor made before the call; stops if it has some
+  SourceId instance_dict_source(PyObject* object);
+  bool has_entry(PyObject* dict, PyObject* name);          // an external dict, as written so far
+  Ref module_attribute(PyObject* object, PyObject* name);  // module_attributes.cpp
+  // --- class_attributes.cpp
+  Ref class_attribute(PyObject* object, PyObject* name);
+  Ref alias_attribute(PyObject* object, PyObject* name);  // of list[int] or int | str
+  // --- own_code.cpp
+  // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
+  void refuse_own_code(PyObject* object, std::string_view where);
+  bool has_own_code(PyObject* object);
+  // Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
+  void refuse_own_iteration(PyObject* container);
   // --- hashing.cpp
   // True if hashing or comparing the object as a dict key would run Python code of the user's.
   bool hashes_itself(PyObject* object);
@@ -198,22 +218,6 @@ class Evaluator {
   // them raises, in the order that it came to, with the exception set; null if a key function raises.
   Ref sort_items(PyObject* items, PyObject* key, PyObject* reverse);
   Ref sort_in_place(PyObject* list, const Arguments& arguments);  // list.sort()
-  // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
-  void refuse_own_code(PyObject* object, std::string_view where);
-  bool has_own_code(PyObject* object);
-  // Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
-  void refuse_own_iteration(PyObject* container);
-  Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
-  Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
-  // What a C descriptor reads of an existing class or function: something that the object holds.
-  Ref read_field(PyObject* object, PyObject* descriptor);
-  bool overrides_class(PyObject* object);  // its type has a `__class__` of its own
-  // What .grad of a tensor is; null if that cannot be said.
-  Ref gradient_of(PyObject* tensor);
-  bool set_gradient(PyObject* tensor, PyObject* value);
-  void require_no_gradient_hooks(PyObject* tensor);  // of a tensor made before the call; stops if it has some
-  SourceId instance_dict_source(PyObject* object);
-  bool has_entry(PyObject* dict, PyObject* name);  // an external dict, as written so far
 
   // --- calls.cpp
   Ref call(PyObject* callable, Arguments arguments);

@@ -119,12 +119,9 @@ void Evaluator::note_code_constant(PyObject* constant) {
     note_code_constant(PyTuple_GET_ITEM(constant, i));
 }
 
-// Which of the objects of its value a constant is has to stay the same.
 void Evaluator::rely_on_identity(PyObject* constant) {
-  std::vector<SourceId> sources;
   for (const auto& [source, value] : admitted_)
-    if (value == constant) sources.push_back(source);
-  for (const SourceId source : sources) guards().require(source, CheckKind::Identity, constant);
+    if (value == constant) guards().require(source, CheckKind::Identity, constant);
 }
 
 void Evaluator::compare_identity(PyObject* left, PyObject* right) {

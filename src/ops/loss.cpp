@@ -13,12 +13,12 @@ Family loss_operators() {
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
        .shape = shapes::nll_loss,
        .lower = lowerings::nll_loss,
-       .may_raise = true},
+       .raises = Raises::OnIntegers},
       {.name = "aten::nll_loss2d_forward",
        .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
        .shape = shapes::nll_loss_2d,
-       .may_raise = true},
+       .raises = Raises::OnIntegers},
       {.name = "aten::nll_loss_backward",
        .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
                  "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
@@ -49,8 +49,7 @@ Family loss_operators() {
                  "reduction=1) -> Tensor",
        // Eager's kernel refuses probabilities below 0 and above 1.
        .shape = shapes::weighted_element_loss,
-       .may_raise = true,
-       .raises_on_floats = true},
+       .raises = Raises::OnAnyElements},
       {.name = "aten::binary_cross_entropy_with_logits",
        .schema = "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
                  "Tensor? pos_weight=None, int reduction=1) -> Tensor",

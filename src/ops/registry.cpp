@@ -59,6 +59,14 @@ bool is_cheap(const OperatorSchema& op) {
   return !op.is_mutating() && !op.is_random && registry().cheap.contains(op.name);
 }
 
+Raises raises_on_data(const OperatorSchema& op) {
+  if (const OperatorEntry* entry = find(op.name)) return entry->raises;
+  // Singular matrices, and such as are not positive definite.
+  const std::string_view name = op.name;
+  const bool decomposes_matrices = name.starts_with("aten::linalg_") || name.starts_with("aten::cholesky");
+  return decomposes_matrices ? Raises::OnAnyElements : Raises::Never;
+}
+
 void intern_schemas() {
   for (const OperatorEntry* entry : all()) schema_of(*entry);
 }

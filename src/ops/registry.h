@@ -48,8 +48,8 @@ class ShapeContext {
 };
 
 // One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device.
-// Throws Unsupported for arguments that the rule does not cover and for ill-formed calls (eager then raises
-// its own error).
+// Throws Unsupported for arguments that the rule does not cover and for ill-formed calls that the meta kernel
+// refuses as well; RefusedByEager for those that only the kernel does.
 using ShapeRule = std::function<std::vector<TensorMeta>(const ShapeContext&)>;
 // Which of the results that the shape rule describes there are. torch leaves the others undefined.
 using ResultRule = std::function<std::vector<bool>(const ShapeContext&)>;
@@ -59,6 +59,10 @@ using Decomposition =
     std::function<std::vector<graph::ValueId>(graph::Graph& graph, const graph::Node& node)>;
 // Adds the node to the loop program.
 using Lowering = std::function<void(loop::LoweringContext& context, const graph::Node& node)>;
+
+// What the operator raises on, of what its tensors hold, whoever reads its results: of integers an index out
+// of range or a division by zero.
+enum class Raises : uint8_t { Never, OnIntegers, OnAnyElements };
 
 struct OperatorEntry {
   std::string_view name;    // "aten::add.Tensor"
@@ -70,8 +74,7 @@ struct OperatorEntry {
   std::string_view functional;
   ResultRule has_result;   // may be empty: all results
   bool is_random = false;  // draws from a generator without naming one in its schema
-  bool may_raise = false;  // on what its integer tensors hold: an index out of range, a division by zero
-  bool raises_on_floats = false;  // may_raise, and on what floating tensors hold as well
+  Raises raises = Raises::Never;
 };
 
 // The entry, or nullptr. Thread-safe.
@@ -81,6 +84,8 @@ std::span<const OperatorEntry* const> all();
 // few instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers.
 // Cheaper to compute again inside of a fused kernel than to write to memory and read back.
 bool is_cheap(const OperatorSchema& op);
+// Of any operator, those without an entry included.
+Raises raises_on_data(const OperatorSchema& op);
 // The interned schema of an entry, for decompositions that build nodes.
 const OperatorSchema* schema_of(const OperatorEntry& entry);
 // Interns the schemas of all entries, so that graph::parse knows them without torch.

@@ -6,16 +6,9 @@
 namespace oxy::passes {
 namespace {
 
-// Eager raises on an index out of range, a division of integers by zero or a singular matrix, whoever reads
-// the result.
 bool may_raise(const Graph& graph, const Node& node) {
-  const ops::OperatorEntry* entry = ops::find(node.op->name);
-  if (entry == nullptr) {
-    const std::string_view name = node.op->name;
-    return name.starts_with("aten::linalg_") || name.starts_with("aten::cholesky");
-  }
-  if (!entry->may_raise) return false;
-  if (entry->raises_on_floats) return true;
+  const ops::Raises raises = ops::raises_on_data(*node.op);
+  if (raises != ops::Raises::OnIntegers) return raises == ops::Raises::OnAnyElements;
   bool has_integers = false;
   graph::for_each_input(node, [&](ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
   return has_integers;

@@ -344,17 +344,17 @@ class Functionaliser {
   void check_overlap(ValueId written, const Node& node) {
     const TensorMeta& own = in_.meta(written);
     int times = 0;
-    graph::for_each_input(node, [&](ValueId other) { times += other == written; });
-    if (times > 1 && moves_elements(*node.op))
-      throw Unsupported(fmt::format("{} writes to elements that it reads", node.op->name));
     graph::for_each_input(node, [&](ValueId other) {
-      const TensorMeta& meta = in_.meta(other);
+      times += other == written;
       if (other == written || entry(other).root != entry(written).root) return;
+      const TensorMeta& meta = in_.meta(other);
       if (meta == own && !moves_elements(*node.op)) return;
       if (may_share_elements(own, meta))
         throw Unsupported(
             fmt::format("{} writes to elements that it reads through another view", node.op->name));
     });
+    if (times > 1 && moves_elements(*node.op))
+      throw Unsupported(fmt::format("{} writes to elements that it reads", node.op->name));
   }
 
   void alias_written_results(const Node& node) {
@@ -371,8 +371,10 @@ class Functionaliser {
       if (!node.op->arguments[i].is_written) continue;
       if (std::holds_alternative<ValueList>(node.args[i]))
         throw Unsupported(fmt::format("{} writes to a list of tensors", node.op->name));
-      if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_writable(ref->id, *node.op);
-      if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) check_overlap(ref->id, node);
+      if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) {
+        check_writable(ref->id, *node.op);
+        check_overlap(ref->id, node);
+      }
     }
     // The form without writes draws in another order.
     if (node.op->name.starts_with("aten::bernoulli_"))
@@ -433,6 +435,18 @@ class Functionaliser {
     return metas;
   }
 
+  // Eager refuses to write a float into an integer, and makes a sum into an out= of another type in that
+  // type.
+  static void check_written_type(const Node& node, DType given, DType wanted) {
+    const auto dtype = std::ranges::find(node.op->arguments, "dtype", &ArgumentInfo::name);
+    const bool follows_out = std::ranges::any_of(node.op->arguments, is_out_argument) &&
+                             dtype != node.op->arguments.end() &&
+                             std::holds_alternative<graph::None>(
+                                 node.args.at(static_cast<size_t>(dtype - node.op->arguments.begin())));
+    if ((follows_out && given != wanted) || (is_floating(given) && is_integral(wanted)))
+      throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
+  }
+
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
@@ -464,18 +478,8 @@ class Functionaliser {
     std::vector<TensorMeta> metas = result_metadata(*functional, args, targets);
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
-    // Eager refuses to write a float into an integer, and a sum into an out= of another type is made in that.
-    const auto dtype = std::ranges::find(node.op->arguments, "dtype", &ArgumentInfo::name);
-    const bool has_out = std::ranges::any_of(node.op->arguments, is_out_argument);
-    const bool follows_out = has_out && dtype != node.op->arguments.end() &&
-                             std::holds_alternative<graph::None>(
-                                 node.args[static_cast<size_t>(dtype - node.op->arguments.begin())]);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      if (!is_write[i]) continue;
-      const DType given = out_.meta(values[i]).dtype, wanted = in_.meta(targets[i]).dtype;
-      if ((follows_out && given != wanted) || (is_floating(given) && is_integral(wanted)))
-        throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
-    }
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (is_write[i]) check_written_type(node, out_.meta(values[i]).dtype, in_.meta(targets[i]).dtype);
     for (size_t i = 0; i < targets.size(); ++i) {
       if (is_write[i])
         write(targets[i], values[i]);
