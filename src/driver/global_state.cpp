@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/forward_grad.h>
@@ -22,7 +23,6 @@ GlobalState GlobalState::current() {
   auto flag = [&](bool value) { state.flags |= static_cast<uint64_t>(value) << bit++; };
   flag(at::GradMode::is_enabled());
   flag(c10::InferenceMode::is_enabled());
-  flag(at::autocast::is_autocast_enabled(at::kCPU));
   flag(at::autocast::is_autocast_cache_enabled());
   flag(context.deterministicAlgorithms());
   flag(context.deterministicFillUninitializedMemory());
@@ -38,7 +38,10 @@ GlobalState GlobalState::current() {
   flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
        at::impl::TorchFunctionDisabledState::ENABLED);
   state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
+  state.no_autocast =
+      (c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset).raw_repr();
   state.autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  state.cuda_autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   // The one question about it that never throws, however the program set it.
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
@@ -56,7 +59,6 @@ GlobalState GlobalState::current() {
 std::string GlobalState::difference(const GlobalState& other) const {
   static constexpr const char* kFlags[] = {"grad mode",
                                            "inference mode",
-                                           "autocast",
                                            "the autocast cache",
                                            "deterministic algorithms",
                                            "filling of uninitialised memory",
@@ -73,7 +75,9 @@ std::string GlobalState::difference(const GlobalState& other) const {
   for (unsigned i = 0; i < std::size(kFlags); ++i)
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
   if (default_dtype != other.default_dtype) return "the default dtype";
-  if (autocast_dtype != other.autocast_dtype) return "the autocast dtype";
+  if (no_autocast != other.no_autocast) return "autocast";
+  if (autocast_dtype != other.autocast_dtype || cuda_autocast_dtype != other.cuda_autocast_dtype)
+    return "the autocast dtype";
   if (product_precision != other.product_precision) return "the precision of float32 matrix products";
   if (threads != other.threads) return "the number of threads";
   if (!(*this == other)) return "the stack of torch modes";

@@ -7,9 +7,11 @@
 namespace oxy::driver {
 
 struct GlobalState {
-  uint64_t flags = 0;  // grad mode, inference mode, autocast, determinism, backend switches
+  uint64_t flags = 0;        // grad mode, inference mode, determinism, backend switches
+  uint64_t no_autocast = 0;  // the dispatch keys of the devices that have none
   int32_t default_dtype = 0;
   int32_t autocast_dtype = 0;
+  int32_t cuda_autocast_dtype = 0;  // what programs ask for without naming a device
   int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
   int32_t torch_function_modes = 0;

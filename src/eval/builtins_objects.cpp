@@ -120,15 +120,14 @@ Ref make_super(Evaluator& e, Arguments& a) {
     if (frame.pycode()->co_argcount == 0) e.stop("super() without a first argument");
     PyObject* names = frame.pycode()->co_localsplusnames;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-      const Ref& local = frame.locals[static_cast<size_t>(i)];
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && local &&
-          PyCell_Check(local.get()))
-        type = Ref::borrow(PyCell_GET(local.get()));
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") != 0) continue;
+      if (const Ref& cell = e.local(frame, static_cast<int32_t>(i)); cell && PyCell_Check(cell.get()))
+        type = e.read_cell(cell.get());
     }
-    self = e.first_local(frame);
+    self = e.local(frame, 0);
     // A cell that an inner function shares, unlike a cell that is the argument itself.
     const bool shared = PyBytes_AS_STRING(frame.pycode()->co_localspluskinds)[0] & kSharedVariable;
-    if (shared && self && PyCell_Check(self.get())) self = Ref::borrow(PyCell_GET(self.get()));
+    if (shared && self && PyCell_Check(self.get())) self = e.read_cell(self.get());
   }
   if (!type || !self) e.stop("super() outside of a method");
   e.pin(type.get());

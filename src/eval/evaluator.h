@@ -295,7 +295,8 @@ class Evaluator {
                                                const Arguments& arguments);
 
   // --- interpreter.cpp
-  Ref first_local(Frame& frame) { return frame.locals.empty() ? Ref() : local(frame, 0); }
+  Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
+  Ref read_cell(PyObject* cell);            // null, no error: it holds nothing
   Flow run(Frame& frame);
   Ref run_to_return(Frame& frame);  // null: exception set
 
@@ -371,7 +372,6 @@ class Evaluator {
   bool instantiate(Ref& exception);
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
   bool jump(Frame& frame, int32_t target);
-  Ref& local(Frame& frame, int32_t index);  // admits it if it was not read before
   // Loads, stores and drops what was not read so far, without reading it. False: nothing was done.
   bool move_unread(Frame& frame, const bytecode::Instruction& instruction);
   void admit_operands(Frame& frame, const bytecode::Instruction& instruction);

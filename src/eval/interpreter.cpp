@@ -45,7 +45,9 @@ void Evaluator::drop(const Frame& frame, PyObject* object, SourceId unread) {
   // The interpreter's own frame holds it until the segment has ended: what its finalizer does would come
   // late.
   if (&frame != outermost_ || !object) return;
-  if (guards::end_is_seen(object)) stop("drops an object whose end can be seen");
+  const auto given = external_of_.find(object);
+  if (guards::end_is_seen(given == external_of_.end() ? object : given->second))
+    stop("drops an object whose end can be seen");
   const SourceId source = unread == guards::kNoSource ? source_of(object) : unread;
   if (source != guards::kNoSource) guards().require(source, guards::CheckKind::Unfinalized, nullptr);
 }

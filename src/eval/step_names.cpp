@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
+#include "eval/objects.h"
 #include "eval/pending_error.h"
 #include "eval/stack.h"
 
@@ -20,7 +21,21 @@ void name_error(const char* text, PyObject* name) {
   PyObject_SetAttrString(pending.value(), "name", name);
 }
 
+// What a write to a cell is known by, whatever the functions that share it call the variable.
+constexpr const char* kCellContents = "cell_contents";
+
 }  // namespace
+
+Ref Evaluator::read_cell(PyObject* cell) {
+  PyObject* const contents = PyCell_GET(cell);
+  const SourceId source = source_of(cell);
+  if (source == guards::kNoSource) return Ref::borrow(contents);
+  if (auto written = attribute_effect(cell, interned(kCellContents).get())) return *written;
+  const SourceId place = guards().derived(guards::SourceKind::CellContents, source);
+  if (contents) return admit(contents, place);
+  guards().require(place, CheckKind::Unbound, nullptr);
+  return {};
+}
 
 Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   PyObject* globals = frame.globals.get();
@@ -86,15 +101,8 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       return push(variable());
     case Op::LoadDeref:
     case Op::LoadClassDeref: {
-      PyObject* cell = variable().get();
+      if (Ref value = read_cell(variable().get())) return push(std::move(value));
       PyObject* name = PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg);
-      if (auto written = attribute_effect(cell, name); written && *written) return push(*written);
-      if (SourceId source = source_of(cell); source != guards::kNoSource) {
-        SourceId contents = guards().derived(guards::SourceKind::CellContents, source);
-        if (PyCell_GET(cell)) return push(admit(PyCell_GET(cell), contents));
-      } else if (PyCell_GET(cell)) {
-        return push(Ref::borrow(PyCell_GET(cell)));
-      }
       if (in.arg < frame.pycode()->co_nlocalsplus - frame.pycode()->co_nfreevars) {
         PyErr_Format(PyExc_UnboundLocalError,
                      "cannot access local variable '%U' where it is not associated with a value", name);
@@ -108,12 +116,10 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     case Op::StoreDeref: {
       Ref value = pop(frame);
       PyObject* cell = variable().get();
-      if (is_external(cell)) {
-        record_attribute_effect(cell, PyTuple_GET_ITEM(frame.pycode()->co_localsplusnames, in.arg),
-                                value.get());
-      } else {
+      if (is_external(cell))
+        record_attribute_effect(cell, interned(kCellContents).get(), value.get());
+      else
         PyCell_Set(cell, value.get());
-      }
       return Flow::Next;
     }
     case Op::DeleteDeref:

@@ -210,8 +210,9 @@ bool GuardSet::is_module_state(SourceId source) const {
 }
 
 bool end_is_seen(PyObject* object) {
-  // Modules and optimizers keep weak references to parameters that they hold besides.
-  return cpy::has_finalizer(object) || (!runtime::is_tensor(object) && cpy::has_weak_references(object));
+  if (cpy::has_finalizer(object)) return true;
+  // Modules keep weak references to parameters that they hold besides.
+  return Py_TYPE(object) != runtime::parameter_class() && cpy::has_weak_references(object);
 }
 
 bool GuardSet::holds(const Check& check, PyObject* value) const {

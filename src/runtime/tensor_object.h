@@ -9,6 +9,7 @@
 #include <utility>
 
 TORCH_PYTHON_API extern PyObject* THPVariableClass;
+TORCH_PYTHON_API extern PyObject* ParameterClass;
 TORCH_PYTHON_API PyObject* THPVariable_Wrap(at::TensorBase&& tensor);
 TORCH_PYTHON_API PyObject* THPVariable_Wrap(const at::TensorBase& tensor);
 
@@ -22,6 +23,11 @@ struct TensorObject {
 // torch.Tensor (borrowed, lives for ever).
 inline PyTypeObject* tensor_class() {
   return reinterpret_cast<PyTypeObject*>(THPVariableClass);
+}
+
+// torch.nn.Parameter, or null as long as that is not imported.
+inline PyTypeObject* parameter_class() {
+  return reinterpret_cast<PyTypeObject*>(ParameterClass);
 }
 
 // Whether it is one, of a subclass or not. Asks the type and runs nothing of the object's: one that only says

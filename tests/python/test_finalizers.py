@@ -97,3 +97,36 @@ def test_weak_references_to_what_a_frame_lets_go_of(compile):
         return shown, dead, x + (last is None or last() is None)
 
     return f(x23(), [Thing()]), f(x23(), []), f(x23(), [Thing(), Thing()])
+
+
+@program()
+def test_weak_references_to_tensors(compile):
+    @compile
+    def f(x, given):
+        log, names = [], weakref.WeakKeyDictionary()
+        y = x + 1
+        references = weakref.WeakSet([y])
+        names[y] = 1
+        weakref.finalize(y, log.append, "y")
+        total = y.sum()
+        shown = len(references), len(names), list(log)
+        y = None
+        last = weakref.ref(given.pop()) if given else None
+        return shown, len(references), len(names), log, last and last(), total
+
+    # The references that modules keep to parameters do not count.
+    model = torch.nn.LSTM(2, 2)
+    return f(x23(), []), f(x23(), [x23()]), f(x23(), [model.weight_ih_l0]), f(x23(), [])
+
+
+@program()
+def test_tensors_that_are_referred_to_weakly_at_some_calls(compile):
+    @compile
+    def f(x, keep):
+        y = x + 1
+        reference = keep(y)
+        total = y.sum()
+        del y
+        return total, reference and reference() is None
+
+    return [f(x23(), keep) for keep in (lambda y: print("no"), weakref.ref, weakref.ref, lambda y: print("no"))]

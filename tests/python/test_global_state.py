@@ -72,6 +72,27 @@ def test_autocast_around(compile):
     return results + [f(x23())]
 
 
+@program()
+def test_autocast_of_other_devices(compile):
+    @compile
+    def f(x):
+        return torch.is_autocast_enabled("cuda"), torch.is_autocast_enabled("xpu"), torch.get_autocast_gpu_dtype(), x + 1
+
+    results = [f(x23())]
+    for device in ("cuda", "xpu"):
+        torch.set_autocast_enabled(device, True)
+        try:
+            results.append(f(x23()))
+        finally:
+            torch.set_autocast_enabled(device, False)
+    torch.set_autocast_dtype("cuda", torch.bfloat16)
+    try:
+        results.append(f(x23()))
+    finally:
+        torch.set_autocast_dtype("cuda", torch.float16)
+    return results + [f(x23())]
+
+
 def test_number_of_threads(defaults):
     f = oxyfuel.compile(lambda x: (x * 2).sum())
     x = torch.randn(64, 1024)
