@@ -282,10 +282,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
   const bool container = is_container(self);
-  if (guards::is_numpy_scalar(self)) {
-    known_scalar(self);
-    return call_real_plain(bound, arguments);
-  }
+  const std::array<PyObject*, 1> operands = {self};
+  if (auto result = with_scalars(operands, [&] { return call_real_plain(bound, arguments); })) return *result;
   if (is_pattern_query(self, name, arguments)) {
     if (external) pin(self);
     return call_real(bound, arguments);

@@ -5,7 +5,7 @@
 
 namespace oxy::eval {
 
-// An error must be set; it is set again when this dies.
+// What is set, an error or none (value() is null), is set again when this dies.
 class PendingError {
  public:
   PendingError() {

@@ -1,6 +1,9 @@
 """Numbers of numpy's in captured code: constants that are guarded once they are looked at."""
 
+import warnings
+
 import numpy as np
+import pytest
 import torch
 
 import oxyfuel
@@ -69,3 +72,35 @@ def test_attributes(compile):
 @program()
 def test_errors(compile):
     return calls(compile, lambda x, n: x + np.add(n, "text"), [1]) + calls(compile, lambda x, n: np.float64(1) + n, ["text"])
+
+
+def told(function, *arguments):
+    with warnings.catch_warnings(record=True) as records:
+        warnings.simplefilter("always")
+        result = outcome(function, *arguments)
+    return result, [(str(record.message), record.lineno) for record in records]
+
+
+CALCULATIONS = {
+    "divide": lambda one, zero: one / zero,
+    "function": lambda one, zero: np.divide(1.0, 0.0),
+    "overflow": lambda one, zero: np.float64(1e300) * np.float64(1e300),
+    "integers": lambda one, zero: np.int8(127) + np.int8(1),
+    "underflow": lambda one, zero: np.exp(np.float64(-1e5)),
+    "cast": lambda one, zero: np.float64(1e300).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("calculation", CALCULATIONS)
+@program()
+def test_what_numpy_tells_of(compile, calculation):
+    @compile
+    def f(x, one, zero):
+        return CALCULATIONS[calculation](one, zero), x + 1
+
+    x, numbers = torch.arange(4.0), (np.float64(1), np.float64(0))
+    results = [told(f, x, *numbers), told(f, x, *numbers)]
+    for what in ("ignore", "raise", "warn"):
+        with np.errstate(all=what):
+            results += [told(f, x, *numbers), told(f, x, *numbers)]
+    return results
