@@ -51,7 +51,12 @@ struct CodeData {
   bool wanted = true;
   std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
   bool has_graph = false;
+  int calls_without_graph = 0;
 };
+
+// After so many calls that found no tensor operator, a function is left to the interpreter: to check guards
+// would cost more than what they are for.
+constexpr int kMostCallsWithoutGraph = 64;
 
 // The folder of the standard library, with a slash at its end; empty if it has none.
 const std::string& standard_library() {
@@ -121,6 +126,8 @@ class Runner : public hook::SegmentRunner {
       watch_uncaptured(segment, state);
       return {hook::EndKind::Break, state.offset};
     }
+    if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph)
+      data.wanted = false;
     const GlobalState global_state = GlobalState::current();
     if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
     std::vector<PyObject*> roots;
@@ -137,6 +144,8 @@ class Runner : public hook::SegmentRunner {
       return finish(segment.entries[i], state);
     }
     if (segment.is_full) {
+      // Guards that fail cost more than the interpreter does where there is nothing to compile.
+      if (!data.has_graph) leave_to_interpreter(segment);
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
     }
@@ -151,12 +160,23 @@ class Runner : public hook::SegmentRunner {
   }
 
  private:
+  static bool begins_call(const hook::FrameState& state) {
+    return state.offset <= state.code->_co_firsttraceable;
+  }
+
   static Region begun(Region region, const hook::FrameState& state) {
     const char* file = PyUnicode_AsUTF8(state.code->co_filename);
     if (!file) PyErr_Clear();
     region.file = file ? file : "?";
     region.line = PyCode_Addr2Line(state.code, state.offset * cpy::kCodeUnitBytes);
     return region;
+  }
+
+  static void leave_to_interpreter(Segment& segment) {
+    segment.hand_over = true;
+    segment.globals.clear();
+    // Dropping entries may run Python code, which may come back here.
+    const auto dropped = std::exchange(segment.entries, {});
   }
 
   static void watch_uncaptured(const Segment& segment, const hook::FrameState& state) {
@@ -260,8 +280,7 @@ class Runner : public hook::SegmentRunner {
         }
       }
       // A function that only asks answers for its caller, whose frame was not captured at this call.
-      const bool is_whole = state.offset <= state.code->_co_firsttraceable;
-      const bool only_asks = capture && told_that_it_compiles && is_whole &&
+      const bool only_asks = capture && told_that_it_compiles && begins_call(state) &&
                              capture->end == eval::EndKind::Return && capture->recording.graph.nodes.empty();
       if (!capture || only_asks) {
         segment.hand_over = true;

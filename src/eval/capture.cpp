@@ -155,10 +155,14 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
   frame.globals = Ref::borrow(roots.globals);
   frame.builtins = Ref::borrow(roots.builtins);
   outermost_ = &frame;
+  frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
+  // No call has bound anything but the arguments there.
+  const bool is_at_entry = frame.next == static_cast<size_t>(frame.code->entry);
   int32_t index = 0;
   for (PyObject* local : roots.locals) {
     const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(roots.code->co_localsplusnames, index));
-    frame.unread.push_back(guards().root(index++, name));
+    const SourceId source = guards().root(index++, name);
+    frame.unread.push_back(local || !is_at_entry ? source : guards::kNoSource);
     frame.locals.push_back(Ref::borrow(local));
   }
   for (PyObject* entry : roots.stack) {
@@ -169,7 +173,6 @@ std::unique_ptr<Capture> Evaluator::capture_frame(const FrameRoots& roots, int64
     frame.unread_stack.push_back(entry ? source : guards::kNoSource);
     frame.stack.push_back(Ref::borrow(entry));
   }
-  frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
   const Flow flow = run(frame);
   if (flow == Flow::Raised) stop(raised_text());
   state.note_changes(autocast_cache_, *capture_);

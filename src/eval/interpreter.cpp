@@ -44,11 +44,11 @@ Ref& Evaluator::local(Frame& frame, int32_t index) {
 void Evaluator::drop(const Frame& frame, PyObject* object, SourceId unread) {
   // The interpreter's own frame holds it until the segment has ended: what its finalizer does would come
   // late.
-  if (&frame != outermost_ || !object) return;
+  if (&frame != outermost_) return;
   const auto given = external_of_.find(object);
-  if (guards::end_is_seen(given == external_of_.end() ? object : given->second))
+  if (object && guards::end_is_seen(given == external_of_.end() ? object : given->second))
     stop("drops an object whose end can be seen");
-  const SourceId source = unread == guards::kNoSource ? source_of(object) : unread;
+  const SourceId source = unread == guards::kNoSource && object ? source_of(object) : unread;
   if (source != guards::kNoSource) guards().require(source, guards::CheckKind::Unfinalized, nullptr);
 }
 

@@ -91,6 +91,7 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     guard_tensor_special(left, entry.in_place);
     guard_tensor_special(right, entry.reflected);
     Ref a = plain(left, "an operator"), b = plain(right, "an operator");
+    if (in_place && a != left) stop("changes a container in place by an operator with a tensor");
     // `0 += tensor` is the addition, and cannot be written otherwise.
     const bool changes_left = in_place && !guards::is_constant(a.get());
     return torch_result(*this, "operator", changes_left ? entry.in_place : entry.method, {a.get(), b.get()},

@@ -210,7 +210,7 @@ bool GuardSet::is_module_state(SourceId source) const {
 }
 
 bool end_is_seen(PyObject* object) {
-  if (cpy::has_finalizer(object)) return true;
+  if (cpy::has_finalizer(object) || cpy::holds_finalizer(object)) return true;
   // Modules keep weak references to parameters that they hold besides.
   return Py_TYPE(object) != runtime::parameter_class() && cpy::has_weak_references(object);
 }

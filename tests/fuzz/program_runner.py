@@ -71,8 +71,10 @@ class Describer:
             return (value.__func__.__qualname__, self.describe(value.__self__))
         if isinstance(value, (set, frozenset)):
             # What is hashed by its address has no order: what it looks like gives one, before it gets its number.
-            items = sorted(value, key=lambda item: str(Describer(self.filename).describe(item)))
-            return [self.describe(item) for item in items]
+            looks = {id(item): str(Describer(self.filename).describe(item)) for item in value}
+            if len(set(looks.values())) < len(looks):
+                return sorted(looks.values())
+            return [self.describe(item) for item in sorted(value, key=lambda item: looks[id(item)])]
         if isinstance(value, slice):
             return (self.describe(value.start), self.describe(value.stop), self.describe(value.step))
         result = []

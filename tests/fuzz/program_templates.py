@@ -39,7 +39,7 @@ EXPRESSIONS = {
     ],
     "float": [
         "$float + $float", "$float - $int", "$float * 0.5", "$int / 4", "$float / $float", "float($int)", "abs($float)", "-$float",
-        "math.floor($float) * 1.0", "$tensor.sum().item()", "$tensor.max().item()", "float($tensor[0])", "round($float, 2)",
+        "math.floor($float) * 1.0", "$tensor.sum().item()", "($tensor + 0.0).max().item()", "float($tensor[0])", "round($float, 2)",
         "($float if $bool else $float)", "max($float, $float)", "math.sqrt(abs($float))", "float('2.5')", "divmod($float, 2.0)[0]",
         "$tensor.tolist()[1]", "math.copysign(2.0, $float)", "$float // 2",
     ],

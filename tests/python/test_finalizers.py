@@ -1,5 +1,6 @@
 """Objects whose end can be seen: it comes where the program lets go of them, also behind a break."""
 
+import contextlib
 import weakref
 
 import torch
@@ -130,3 +131,37 @@ def test_tensors_that_are_referred_to_weakly_at_some_calls(compile):
         return total, reference and reference() is None
 
     return [f(x23(), keep) for keep in (lambda y: print("no"), weakref.ref, weakref.ref, lambda y: print("no"))]
+
+
+@contextlib.contextmanager
+def managed(log):
+    log.append("before")
+    try:
+        yield log
+    finally:
+        log.append("after")
+
+
+@program()
+def test_what_is_dropped_holds_what_ends(compile):
+    @compile
+    def attributes(x):
+        log = []
+        for _ in range(3):
+            print(end="")
+            manager = managed(log)
+            manager.__enter__()
+        return x + len(log), list(log)
+
+    @compile
+    def items(x, make):
+        log = []
+        for _ in range(3):
+            held = make(Ended(log, "item"))
+            print(end="")
+            log.append("made")
+        held = None
+        return x + len(log), list(log)
+
+    makers = (lambda item: [item], lambda item: (item, 1), lambda item: {"item": item}, lambda item: 3)
+    return attributes(x23()), [items(x23(), make) for make in (*makers, *reversed(makers))]

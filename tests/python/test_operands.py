@@ -9,6 +9,7 @@ import torch
 from eager_comparison import outcome, program
 
 X = torch.ones(2)
+ROWS = []
 
 
 class Answers:
@@ -133,3 +134,30 @@ def test_sums_and_extremes(compile, kind):
     f = compile(lambda x: (x + 1, SUMS[kind](log)))
     g = compile(lambda x: (x + 1, outcome(SUMS[kind], log)[:3]))
     return [outcome(f, X)[:3] for _ in range(2)], g(X), log
+
+
+@program()
+def test_containers_in_front_of_tensors(compile):
+    @compile
+    def f(x, rows, operation):
+        fresh = [1]
+        fresh += x
+        before = rows
+        rows = operation(rows, x)
+        return rows is before, rows, before, fresh
+
+    operations = (operator.iadd, operator.add, operator.imul, operator.isub)
+    kinds = (list, collections.deque, tuple, dict)
+    return [outcome(f, torch.arange(3.0), kind(), operation) for kind in kinds for operation in operations]
+
+
+@program()
+def test_a_global_list_in_front_of_a_tensor(compile):
+    @compile
+    def f(x):
+        global ROWS
+        ROWS += x
+        return len(ROWS)
+
+    ROWS.clear()
+    return f(torch.arange(3.0)), f(torch.arange(2.0)), list(ROWS)
