@@ -224,6 +224,8 @@ class Runner : public hook::SegmentRunner {
                                      : segment.entries.back()->explain_failure(roots, global_state);
       segment.reason =
           BreakRecord{fmt::format("compiled {} times; the last reason: {}", segment.compiles, reason)};
+      // Where there are no tensors nothing is lost.
+      if (!data.has_graph) return hand_over;
       warn(fmt::format(
           "a region of {} was compiled {} times, other calls run in eager from now on; the last reason: {}",
           PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles, reason));
