@@ -40,24 +40,49 @@ struct Answer {
   PyObject* entry;  // borrowed: the answer, or what holds it
 };
 
-// None if the cache has none, or it is not known. A cache shows itself to the garbage collector alone.
-std::optional<Answer> find_answer(PyObject* cached, const Arguments& arguments) {
-  if (!arguments.keywords.empty()) return std::nullopt;
+// What the C code of functools makes a key of: the arguments, behind a mark the keywords, and the types of
+// all if the cache tells them apart. Null, no error: it cannot be said.
+Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
   const Ref parameters = Ref::steal(PyObject_CallMethod(cached, "cache_parameters", nullptr));
   PyObject* const typed = parameters ? PyDict_GetItemString(parameters.get(), "typed") : nullptr;
+  PyErr_Clear();
+  if (typed != Py_False && typed != Py_True) return {};
+  Ref parts = Ref::steal(PyList_New(0)), types = Ref::steal(PyList_New(0));
+  const auto add = [&](PyObject* value) {
+    PyList_Append(parts.get(), value);
+    PyList_Append(types.get(), reinterpret_cast<PyObject*>(Py_TYPE(value)));
+    return !is_varying_number(value);
+  };
+  for (const Ref& value : arguments.positional)
+    if (!add(value.get())) return {};
+  if (!arguments.keywords.empty()) {
+    PyObject* mark = nullptr;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held); ++i)
+      if (Py_IS_TYPE(PyList_GET_ITEM(held, i), &PyBaseObject_Type)) mark = PyList_GET_ITEM(held, i);
+    if (!mark) return {};
+    PyList_Append(parts.get(), mark);
+    for (const auto& [name, value] : arguments.keywords) {
+      PyList_Append(parts.get(), name.get());
+      if (!add(value.get())) return {};
+    }
+  }
+  if (typed == Py_True) {
+    PyList_SetSlice(parts.get(), PyList_GET_SIZE(parts.get()), PyList_GET_SIZE(parts.get()), types.get());
+  } else if (PyList_GET_SIZE(parts.get()) == 1) {
+    PyObject* const only = PyList_GET_ITEM(parts.get(), 0);
+    if (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)) return Ref::borrow(only);
+  }
+  return Ref::steal(PyList_AsTuple(parts.get()));
+}
+
+// None if the cache has none, or it is not known. A cache shows itself to the garbage collector alone.
+std::optional<Answer> find_answer(PyObject* cached, const Arguments& arguments) {
   const Ref held =
       Ref::steal(PyObject_CallFunctionObjArgs(well_known("gc", "get_referents"), cached, nullptr));
   PyErr_Clear();
-  if (typed != Py_False || !held) return std::nullopt;
-  Ref key = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional.size())));
-  for (size_t i = 0; i < arguments.positional.size(); ++i) {
-    if (is_varying_number(arguments.positional[i].get())) return std::nullopt;
-    PyTuple_SET_ITEM(key.get(), static_cast<Py_ssize_t>(i), arguments.positional[i].new_reference());
-  }
-  if (PyTuple_GET_SIZE(key.get()) == 1)
-    if (PyObject* only = PyTuple_GET_ITEM(key.get(), 0);
-        PyUnicode_CheckExact(only) || PyLong_CheckExact(only))
-      key = Ref::borrow(only);
+  if (!held) return std::nullopt;
+  const Ref key = cache_key(cached, held.get(), arguments);
+  if (!key) return std::nullopt;
   PyObject* const attributes = cpy::existing_dict(cached);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held.get()); ++i) {
     PyObject* const candidate = PyList_GET_ITEM(held.get(), i);
@@ -110,11 +135,12 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
     if (is_full(callable)) stop("calls a cached function that has no answer, and no room for it");
   }
   Ref result = call_for_constant(callable, arguments);
+  if (!result) return {};
   // Until the cache is cleared or the answer makes room for another.
-  const std::optional<Answer> answer = result ? find_answer(callable, arguments) : std::nullopt;
-  if (answer)
-    guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
-                     CheckKind::Identity, answer->entry);
+  const std::optional<Answer> answer = find_answer(callable, arguments);
+  if (!answer) stop("calls a cached function whose answer is not found in its cache");
+  guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
+                   CheckKind::Identity, answer->entry);
   return result;
 }
 

@@ -214,6 +214,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
   }
   if (is_varying_number(key)) return set_item(object, constant_of(key).get(), value);
+  if (!PyDict_Check(object)) refuse_own_code(key, "indexing");
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
@@ -236,6 +237,7 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     return method && call_positional(method.get(), {Ref::borrow(key)});
   }
   if (is_varying_number(key)) return delete_item(object, constant_of(key).get());
+  if (!PyDict_Check(object)) refuse_own_code(key, "indexing");
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key)}, {}};
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);

@@ -181,6 +181,43 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   return result;
 }
 
+namespace {
+
+// Whether two dicts have equal values for the same keys, asked as CPython does; -1: an exception is set.
+int same_entries(Evaluator& evaluator, PyObject* left, PyObject* right) {
+  if (PyDict_GET_SIZE(left) != PyDict_GET_SIZE(right)) return 0;
+  const Ref entries = Ref::steal(PyDict_Items(left));  // comparing values may change the dict
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(entries.get(), i);
+    const Ref key = evaluator.key_of(PyTuple_GET_ITEM(entry, 0));
+    const Ref other = Ref::borrow(PyDict_GetItemWithError(right, key.get()));
+    if (!other) return PyErr_Occurred() ? -1 : 0;
+    if (const int equal = evaluator.is_or_equals(PyTuple_GET_ITEM(entry, 1), other.get()); equal != 1)
+      return equal;
+  }
+  return 1;
+}
+
+// Whether C code that compares the container would come to an object with Python code for that.
+bool holds_own_comparison(Evaluator& evaluator, PyObject* container, int depth) {
+  constexpr int kDeepest = 100;  // which one that contains itself is as well
+  if (depth == kDeepest) return true;
+  const Ref shown = evaluator.materialize(container);
+  const Ref items = PyDict_Check(shown.get()) ? Ref::steal(PyDict_Values(shown.get()))
+                    : PyList_Check(shown.get()) || PyTuple_Check(shown.get()) ? shown
+                                                                              : Ref::steal(PyTuple_New(0));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* const item = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (guards::is_constant(item) || is_varying_number(item) || trace::is_trace_tensor(item)) continue;
+    for (const char* name : kCompare)
+      if (evaluator.has_python_special(item, name)) return true;
+    if (is_builtin_container(item) && holds_own_comparison(evaluator, item, depth + 1)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
   if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_comparison(left, right, operation)) return *result;
@@ -270,6 +307,15 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
       }
       return Ref::borrow(equal == (operation == Py_EQ) ? Py_True : Py_False);
     }
+    const bool dicts =
+        PyDict_Check(a.get()) && PyDict_Check(b.get()) && !(PyODict_Check(left) && PyODict_Check(right));
+    if (dicts && (operation == Py_EQ || operation == Py_NE)) {
+      const int equal = same_entries(*this, a.get(), b.get());
+      return equal < 0 ? Ref() : Ref::borrow((equal == 1) == (operation == Py_EQ) ? Py_True : Py_False);
+    }
+    for (const Ref& operand : {a, b})
+      if (holds_own_comparison(*this, operand.get(), 0))
+        stop("compares containers of objects that compare in their own way");
     Ref x = plain(a.get(), "a comparison"), y = plain(b.get(), "a comparison");
     return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
   }

@@ -221,3 +221,36 @@ def test_a_cached_function_that_raises_behind_a_write(compile):
             return x + 1, str(error)
 
     return f(X), f(X), log
+
+
+STATE = {"value": 1}
+
+
+@functools.lru_cache(maxsize=None, typed=True)
+def typed(n, scale=1):
+    return n, STATE["value"], scale
+
+
+@functools.lru_cache(maxsize=8)
+def by_keyword(n, *, scale=1):
+    return n, STATE["value"], scale
+
+
+@functools.lru_cache(maxsize=0)
+def never_kept(n):
+    return n, STATE["value"]
+
+
+@program()
+def test_caches_of_every_kind_are_cleared(compile):
+    f = compile(lambda x: (typed(1), typed(1.0), typed(1, scale=2), x + 1))
+    g = compile(lambda x: (by_keyword(1, scale=2), by_keyword(scale=3, n=1), x + 1))
+    h = compile(lambda x: (never_kept(1), x + 1))
+    results = []
+    for value in (1, 1, 2, 3, 3):
+        if STATE["value"] != value:
+            STATE["value"] = value
+            typed.cache_clear()
+            by_keyword.cache_clear()
+        results.append((f(X), g(X), h(X)))
+    return results

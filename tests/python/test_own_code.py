@@ -370,3 +370,98 @@ def test_objects_that_say_they_are_tensors(compile):
     f = compile(lambda x, a, b: (x + a.value, b[0].value, x * 2))
     g = compile(lambda x, a: (x + 1, isinstance(a, torch.Tensor), a.shape))
     return [f(X, claims, holder) for _ in range(2)], claims.asked, holder[0].asked, g(X, proxy), g(X, proxy)
+
+
+class Index:
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+@program()
+def test_indices_of_the_program(compile):
+    @compile
+    def f(x, index):
+        print(end="")
+        made = [0, 0, 0]
+        made[index] = 1
+        made[index:] = [2]
+        deleted = [1, 2, 3]
+        del deleted[index]
+        x = x.clone()
+        x[index] = 5
+        return made, deleted, x
+
+    @compile
+    def given(x, numbers, indices):
+        for index in indices:
+            print(end="")
+            numbers[index] = 7
+        return numbers
+
+    results = [f(X, Index(value)) for value in (0, 1, 0)]
+    return results, given(X, [0, 0, 0], [Index(2), Index(0), Index(1)])
+
+
+def compared_in_its_own_way(base):
+    class Own(base):
+        def __eq__(self, other):
+            print(end="")
+            return isinstance(other, int) or base.__eq__(self, other)
+
+        def __lt__(self, other):
+            return True
+
+        def __hash__(self):
+            return 3
+
+    return Own
+
+
+@pytest.mark.parametrize("base", [dict, list, set, tuple, object])
+@program()
+def test_items_that_compare_in_their_own_way(compile, base):
+    own = compared_in_its_own_way(base)
+
+    @compile
+    def f(x, item, other):
+        made = own()
+        return (
+            [{"a": one} == {"a": 1} for one in (item, made)],
+            [{"a": 1} == {"a": one} for one in (item, made)],
+            [{"a": [one]} != {"a": [1]} for one in (item, made)],
+            [[one] == [1] for one in (item, made)],
+            {"a": item} == other,
+            other == {"a": made},
+            x + 1,
+        )
+
+    @compile
+    def ordered(x, item):
+        return [item] < [1], (1, item) < (1, 2), x + 1
+
+    item = own()
+    others = ({"a": 1}, {"a": item}, {"a": "text"}, {"b": 1}, {})
+    return [f(X, item, other) for other in others], outcome(ordered, X, item)
+
+
+@program()
+def test_dicts_are_compared_value_by_value(compile):
+    class Noted:
+        def __init__(self, log, name):
+            self.log, self.name = log, name
+
+        def __eq__(self, other):
+            self.log.append((self.name, other.name))
+            return True
+
+    @compile
+    def f(x):
+        log = []
+        left = {name: Noted(log, f"left {name}") for name in "ab"}
+        right = {name: Noted(log, f"right {name}") for name in "ba"}
+        return left == right, left != right, right == {**left, "c": 1}, log, x + 1
+
+    return f(X), f(X)
