@@ -44,6 +44,18 @@ bool is_generic_access(PyObject* getattribute) {
              reinterpret_cast<void*>(PyObject_GenericGetAttr);
 }
 
+// Whether the C code behind `name`, a special method that the type or a base of it may replace by Python's,
+// is what objects have that say nothing about it.
+bool is_generic_below(PyTypeObject* type, const char* name, void* generic) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    const Ref own = cpy::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
+    PyObject* const found = PyDict_GetItem(own.get(), interned(name).get());
+    if (found && Py_IS_TYPE(found, &PyWrapperDescr_Type))
+      return reinterpret_cast<PyWrapperDescrObject*>(found)->d_wrapped == generic;
+  }
+  return true;
+}
+
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
 constexpr std::array<std::string_view, 32> kUntraceable = {"grad",
                                                            "grad_fn",
@@ -220,6 +232,10 @@ SourceId Evaluator::instance_dict_source(PyObject* object) {
 
 Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
+  if (PyObject* own = _PyType_Lookup(type, interned("__getattribute__").get());
+      own && PyFunction_Check(own) &&
+      !is_generic_below(type, "__getattribute__", reinterpret_cast<void*>(PyObject_GenericGetAttr)))
+    stop(fmt::format("reads an attribute of a {}, which C code finds", type->tp_name));
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
   if (name_is(name, "__class__") && !overrides_class(object)) return pin(reinterpret_cast<PyObject*>(type));
   const SourceId source = source_of(object);
@@ -441,6 +457,8 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
 bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject* value) {
   if (PyType_Check(object)) stop("sets an attribute of a class");
   PyTypeObject* type = Py_TYPE(object);
+  if (!is_generic_below(type, "__setattr__", reinterpret_cast<void*>(PyObject_GenericSetAttr)))
+    stop(fmt::format("sets an attribute of a {}, which C code keeps", type->tp_name));
   Ref descriptor = type_lookup(type, name);
   if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set) {
     PyTypeObject* kind = Py_TYPE(descriptor.get());

@@ -549,7 +549,10 @@ class Functionaliser {
         out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
         continue;
       }
-      if (sharers[root] > 1 && !first_of_root.contains(root)) {
+      // It lies where eager's does, also if nothing else is seen of the storage.
+      const bool is_elsewhere =
+          out_.meta(read(recorded.value)).storage_offset != in_.meta(recorded.value).storage_offset;
+      if ((sharers[root] > 1 || is_elsewhere) && !first_of_root.contains(root)) {
         ValueId whole = entry(root).value;
         const ValueId storage = storage_of(whole);
         if (is_given(storage) || first_of_storage.contains(storage)) whole = clone(whole);

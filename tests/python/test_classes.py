@@ -6,6 +6,7 @@ import enum
 import functools
 import itertools
 import operator
+import threading
 import types
 import typing
 
@@ -673,3 +674,29 @@ def test_cells_that_hold_nothing_at_some_calls(compile):
             return str(error), x
 
     return [f(x23(), n) for n in (0, 1, 0, 2)]
+
+
+class Settings(threading.local):
+    def __init__(self):
+        self.value = 1
+
+    def __setattr__(self, name, value):
+        return super().__setattr__(name, value)
+
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
+SETTINGS = Settings()
+
+
+@program()
+def test_attributes_that_c_code_keeps(compile):
+    @compile
+    def f(x, value):
+        before = SETTINGS.value
+        SETTINGS.value = value
+        return before, SETTINGS.value, x + 1
+
+    SETTINGS.value = 1
+    return [f(x23(), value) for value in (2, 3, 3)], SETTINGS.value

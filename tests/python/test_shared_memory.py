@@ -150,3 +150,22 @@ def test_a_class_of_tensors(compile):
 
     f = compile(lambda x: x.as_subclass(Named) * 2)
     return type(f(torch.ones(1))).__name__, type(f(torch.ones(1))) is Named
+
+
+@program()
+def test_where_results_lie_in_their_storage(compile):
+    @compile
+    def f(x):
+        rows = torch.stack([x, x + 1])
+        last = rows[1]
+        last.add_(1)
+        return last
+
+    @compile
+    def g(x):
+        a, b = (x * 2).chunk(2)
+        b *= 3
+        return b
+
+    results = [f(torch.arange(4.0)), g(torch.arange(4.0))]
+    return [(y, y.storage_offset(), y.untyped_storage().nbytes(), y.as_strided((1,), (1,), 0)) for y in results]
