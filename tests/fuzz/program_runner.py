@@ -199,9 +199,9 @@ def check(program, backend=None, seconds=20, on_compiled=lambda: None):
     try:
         try:
             expected = run(program, lambda target: target, filename)
+            if late or "MemoryError" in str(expected):
+                return Verdict(skipped=True)
         except Timeout:
-            return Verdict(skipped=True)
-        if late or "MemoryError" in str(expected):
             return Verdict(skipped=True)
         signal.alarm(seconds)
         on_compiled()
