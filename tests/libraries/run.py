@@ -3,7 +3,7 @@
     python tests/libraries/run.py networkx.classes sympy.polys.tests.test_rings
 
 Runs the tests twice, plain and compiled, prints those with another outcome and exits with 1 if there are any. Tests that
-count references see those that guards hold: numpy has four such.
+count references see those that guards hold: numpy has three such.
 """
 
 import argparse
