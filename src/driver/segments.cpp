@@ -54,8 +54,8 @@ struct CodeData {
   int calls_without_graph = 0;
 };
 
-// After so many calls that found no tensor operator, a function is left to the interpreter: to check guards
-// would cost more than what they are for.
+// After so many calls of what was compiled without finding a tensor operator, a function is left to the
+// interpreter: to check guards would cost more than what they are for.
 constexpr int kMostCallsWithoutGraph = 64;
 
 // The folder of the standard library, with a slash at its end; empty if it has none.
@@ -117,6 +117,7 @@ class Runner : public hook::SegmentRunner {
     if (known == codes_.end()) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
     const std::shared_ptr<CodeData> hold = known->second;  // a reset may come while Python code runs
     CodeData& data = *hold;
+    if (!data.wanted) return {hook::EndKind::HandOver, state.offset};
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
     if (segment.hand_over || stance() == Stance::ForceEager) {
       watch_uncaptured(segment, state);
@@ -126,8 +127,6 @@ class Runner : public hook::SegmentRunner {
       watch_uncaptured(segment, state);
       return {hook::EndKind::Break, state.offset};
     }
-    if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph)
-      data.wanted = false;
     const GlobalState global_state = GlobalState::current();
     if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
     std::vector<PyObject*> roots;
@@ -140,6 +139,12 @@ class Runner : public hook::SegmentRunner {
         segment.entries.erase(segment.entries.begin() + static_cast<std::ptrdiff_t>(i));
         segment.globals.erase(segment.globals.begin() + static_cast<std::ptrdiff_t>(i));
         break;
+      }
+      if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph) {
+        data.wanted = false;
+        // Dropping entries may run Python code, which may come back here.
+        const auto dropped = std::exchange(data.segments, {});
+        return {hook::EndKind::HandOver, state.offset};
       }
       return finish(segment.entries[i], state);
     }

@@ -37,11 +37,14 @@ bool name_is(PyObject* name, const char* text) {
   return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
+bool wraps(PyObject* slot_wrapper, void* function) {
+  return reinterpret_cast<PyWrapperDescrObject*>(slot_wrapper)->d_wrapped == function;
+}
+
 // Whether a `__getattribute__` is what objects have that say nothing about it.
 bool is_generic_access(PyObject* getattribute) {
-  return Py_TYPE(getattribute) == &PyWrapperDescr_Type &&
-         reinterpret_cast<PyWrapperDescrObject*>(getattribute)->d_wrapped ==
-             reinterpret_cast<void*>(PyObject_GenericGetAttr);
+  return Py_IS_TYPE(getattribute, &PyWrapperDescr_Type) &&
+         wraps(getattribute, reinterpret_cast<void*>(PyObject_GenericGetAttr));
 }
 
 // Whether the C code behind `name`, a special method that the type or a base of it may replace by Python's,
@@ -50,8 +53,7 @@ bool is_generic_below(PyTypeObject* type, const char* name, void* generic) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     const Ref own = cpy::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
     PyObject* const found = PyDict_GetItem(own.get(), interned(name).get());
-    if (found && Py_IS_TYPE(found, &PyWrapperDescr_Type))
-      return reinterpret_cast<PyWrapperDescrObject*>(found)->d_wrapped == generic;
+    if (found && Py_IS_TYPE(found, &PyWrapperDescr_Type)) return wraps(found, generic);
   }
   return true;
 }

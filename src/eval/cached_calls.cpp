@@ -51,10 +51,8 @@ Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
   const auto add = [&](PyObject* value) {
     PyList_Append(parts.get(), value);
     PyList_Append(types.get(), reinterpret_cast<PyObject*>(Py_TYPE(value)));
-    return !is_varying_number(value);
   };
-  for (const Ref& value : arguments.positional)
-    if (!add(value.get())) return {};
+  for (const Ref& value : arguments.positional) add(value.get());
   if (!arguments.keywords.empty()) {
     PyObject* mark = nullptr;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held); ++i)
@@ -63,7 +61,7 @@ Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
     PyList_Append(parts.get(), mark);
     for (const auto& [name, value] : arguments.keywords) {
       PyList_Append(parts.get(), name.get());
-      if (!add(value.get())) return {};
+      add(value.get());
     }
   }
   if (typed == Py_True) {
@@ -121,7 +119,7 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   for (const auto& [name, value] : arguments.keywords)
     if (!is_hashable(*this, value.get())) return {};
   const auto rely_on_key = [this](Ref& value) {
-    if (PyTuple_CheckExact(value.get())) value = key_of(value.get());
+    value = key_of(value.get());
     rely_on(value.get());
   };
   for (Ref& value : arguments.positional) rely_on_key(value);

@@ -550,9 +550,10 @@ class Functionaliser {
         continue;
       }
       // It lies where eager's does, also if nothing else is seen of the storage.
-      const bool is_elsewhere =
-          out_.meta(read(recorded.value)).storage_offset != in_.meta(recorded.value).storage_offset;
-      if ((sharers[root] > 1 || is_elsewhere) && !first_of_root.contains(root)) {
+      const auto lies_elsewhere = [&] {
+        return out_.meta(read(recorded.value)).storage_offset != in_.meta(recorded.value).storage_offset;
+      };
+      if (!first_of_root.contains(root) && (sharers[root] > 1 || lies_elsewhere())) {
         ValueId whole = entry(root).value;
         const ValueId storage = storage_of(whole);
         if (is_given(storage) || first_of_storage.contains(storage)) whole = clone(whole);

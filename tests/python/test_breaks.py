@@ -609,25 +609,3 @@ def test_errors_of_what_is_done_between_segments():
 
     for function, n in ((divides, 3), (compares, 3)):
         assert outcome(lambda: oxyfuel.compile(function)(x23(), n)) == outcome(lambda: function(x23(), n))
-
-
-def test_functions_without_tensors_are_left_to_the_interpreter():
-    def plain(n):
-        print(end="")
-        return n + 1
-
-    def with_tensors(x, n):
-        print(end="")
-        return x * n
-
-    @oxyfuel.compile
-    def f(x, n):
-        return with_tensors(x, plain(n))
-
-    def visited():
-        return {segment["function"].split(".")[-1] for segment in oxyfuel.explain(f)(x23(), 1).segments}
-
-    assert {"f", "plain", "with_tensors"} <= visited()
-    for n in range(100):
-        torch.testing.assert_close(f(x23(), n), x23() * (n + 1))
-    assert {"with_tensors"} == visited()

@@ -254,3 +254,13 @@ def test_caches_of_every_kind_are_cleared(compile):
             by_keyword.cache_clear()
         results.append((f(X), g(X), h(X)))
     return results
+
+
+@program(whole=True)
+def test_numbers_that_vary_in_what_a_cache_is_asked(compile):
+    @functools.lru_cache
+    def doubled(n, pair=(0, 0)):
+        return n * 2, pair
+
+    f = compile(lambda x, n: (doubled(n), doubled(0, (n, 1)), x * n))
+    return [f(X, n) for n in (1, 2, 3, 4, 2)]

@@ -6,6 +6,7 @@ import operator
 import re
 import subprocess
 import sys
+import threading
 import weakref
 
 import pytest
@@ -465,3 +466,28 @@ def test_dicts_are_compared_value_by_value(compile):
         return left == right, left != right, right == {**left, "c": 1}, log, x + 1
 
     return f(X), f(X)
+
+class Settings(threading.local):
+    def __init__(self):
+        self.value = 1
+
+    def __setattr__(self, name, value):
+        return super().__setattr__(name, value)
+
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
+SETTINGS = Settings()
+
+
+@program()
+def test_attributes_that_c_code_keeps(compile):
+    @compile
+    def f(x, value):
+        before = SETTINGS.value
+        SETTINGS.value = value
+        return before, SETTINGS.value, x + 1
+
+    SETTINGS.value = 1
+    return [f(X, value) for value in (2, 3, 3)], SETTINGS.value
