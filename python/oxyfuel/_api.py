@@ -18,6 +18,7 @@ _OPTIONS = {
     "freezing": (bool, True),
     "fuse": (bool, True),
     "recompile_limit": (int, 8),
+    "wait_for_caches": (bool, True),
     "packing_budget": (float, 0.15),
     "activation_memory_budget": (float, 1.0),
     "rng": (str, "eager"),
@@ -40,9 +41,11 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
         options: ``freezing`` (bool), ``packing_budget`` (float: bytes that copies of frozen weights may take, as a
-            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int), ``activation_memory_budget`` (float, 0
-            to 1: what training may keep between the passes, as a share of what it keeps by default; the rest is
-            computed again), ``rng`` (``"eager"``, the only one: random numbers are eager's).
+            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int), ``wait_for_caches`` (bool: a
+            call that fills the cache of a ``functools.lru_cache`` runs in eager, and the next one is compiled; without
+            it the call is a break), ``activation_memory_budget`` (float, 0 to 1: what training may keep between the
+            passes, as a share of what it keeps by default; the rest is computed again), ``rng`` (``"eager"``, the only
+            one: random numbers are eager's).
         disable: return ``model`` as it is.
 
     Raises:

@@ -79,7 +79,7 @@ CompiledCallable::~CompiledCallable() {
 void CompiledCallable::reset() {
   auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
   has_breaks_ = gave_up_ = is_full_ = false;
-  compiles_ = 0;
+  compiles_ = waits_ = 0;
   varying_ = {};
   *options_->elements_vary = false;
 }
@@ -156,6 +156,13 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   return compile_and_call(span, args, nargsf, kwnames);
 }
 
+// A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation is
+// shown the break.
+bool CompiledCallable::leaves_to_eager(const eval::Break& stop) {
+  return options_->wait_for_caches && stop.missing.cache && !RegionWatch::current() &&
+         waits_++ < options_->recompile_limit;
+}
+
 void CompiledCallable::learn(const guards::Changes& changes) {
   varying_.learn(changes.constants);
   if (changes.elements) *options_->elements_vary = true;
@@ -197,7 +204,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   std::string hint;
   reason.clear();
   std::vector<std::string> stack;
-  bool is_break = false;
+  bool is_break = false, waits = false;
   try {
     const hook::HookPause pause;  // capture may run Python code
     std::unique_ptr<eval::Capture> capture;
@@ -211,6 +218,10 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
         capture->guards.freeze(roots);
       } catch (const eval::Break& stop) {
         if ((again = stop.is_of_varying_number() && varying_.give_up())) continue;
+        if (leaves_to_eager(stop)) {
+          waits = true;
+          break;
+        }
         is_break = true;
         reason = stop.reason;
         hint = stop.hint;
@@ -240,6 +251,10 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     reason = error.what();
   }
   PyErr_Clear();
+  if (waits) {
+    compiling_ = false;
+    return call_eager(args, nargsf, kwnames);
+  }
   if (entry) {
     if (!entry->matches(roots, state)) {
       if (cpy::has_other_threads())

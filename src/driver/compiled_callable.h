@@ -14,6 +14,10 @@
 #include "driver/entry.h"
 #include "driver/varying_places.h"
 
+namespace oxy::eval {
+struct Break;
+}
+
 namespace oxy::driver {
 
 struct CallableOptions {
@@ -21,6 +25,7 @@ struct CallableOptions {
   CustomBackend custom_backend;
   bool fullgraph = false;
   int recompile_limit = 8;
+  bool wait_for_caches = true;  // a call that lacks the answer of a cached function alone runs in eager
   // Elements of tensors that something under this callable looked at were others at a later call: nothing
   // relies on such elements from then on (trace/known_values.h).
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
@@ -52,6 +57,7 @@ class CompiledCallable {
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
+  bool leaves_to_eager(const eval::Break& stop);
   void learn(const guards::Changes& changes);
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames);
@@ -65,6 +71,7 @@ class CompiledCallable {
   std::optional<BreakRecord> reason_;  // why it gave up, or why no more calls are compiled
   bool is_full_ = false;               // compiled as often as it may be: calls that fit no entry run in eager
   int compiles_ = 0;
+  int waits_ = 0;  // calls left to eager because a cached function lacked an answer
   bool compiling_ = false;
   VaryingPlaces varying_;
 };

@@ -37,6 +37,7 @@ struct Segment {
   bool breaks_at_once = false;                  // its first instruction cannot be captured
   bool hand_over = false;
   std::optional<BreakRecord> reason;  // for either of these
+  bool missed_answer = false;         // an entry ends where a cached function had no answer
   bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
   int compiles = 0;
   std::map<std::string, int> changes;  // places that recompiled it because they held another constant
@@ -261,6 +262,7 @@ class Runner : public hook::SegmentRunner {
       std::unique_ptr<eval::Capture> capture;
       int64_t stop_at = -1;
       std::optional<BreakRecord> ended_by;
+      eval::MissingAnswer missing;
       bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
@@ -280,9 +282,10 @@ class Runner : public hook::SegmentRunner {
           count_break(stop.reason, stop.hint, evaluator.stack_lines());
           segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, evaluator.stack_lines()};
           if (attempt == 1) break;
+          missing = stop.missing;
           stop_at = evaluator.executed_instructions() - 1;
           if (stop_at > 0) continue;
-          segment.breaks_at_once = true;
+          segment.breaks_at_once = !missing.cache;
           return {hook::EndKind::Break, state.offset};
         }
       }
@@ -293,6 +296,11 @@ class Runner : public hook::SegmentRunner {
         segment.hand_over = true;
         return hand_over;
       }
+      // Once the answer is there the capture goes on past its call. Where others are missing then, it ends
+      // here.
+      if (missing.cache && !std::exchange(segment.missed_answer, true))
+        capture->guards.require(capture->guards.pinned(missing.cache.get()), guards::CheckKind::Absent,
+                                missing.key.get());
       capture->guards.freeze(roots);
       data.has_graph = data.has_graph || !capture->recording.graph.nodes.empty();
       auto entry = std::make_unique<Entry>(std::move(capture), global_state, options.compile,

@@ -1,5 +1,5 @@
-// Calls of functools.lru_cache: made while capturing, as the cache gives later calls the same object. What
-// the function does besides it does once, in eager too.
+// Calls of functools.lru_cache: made while capturing if the cache has the answer, as it gives later calls the
+// same object. Without an answer the call is a break: what the function does besides it does in its place.
 #include <optional>
 
 #include "cpy/object_dict.h"
@@ -33,11 +33,27 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
   return true;
 }
 
-// Where a cache keeps an answer.
-struct Answer {
+// Whether a later call may ask a cache about the same value.
+bool lasts(const Evaluator& evaluator, PyObject* argument) {
+  if (PyTuple_CheckExact(argument)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i)
+      if (!lasts(evaluator, PyTuple_GET_ITEM(argument, i))) return false;
+    return true;
+  }
+  return guards::is_constant(argument) || evaluator.is_external(argument);
+}
+
+// Where a cache keeps the answer for some arguments.
+struct Place {
   Ref cache;  // a dict
   Ref key;
-  PyObject* entry;  // borrowed: the answer, or what holds it
+
+  // What is there, borrowed: the answer, or what holds it; null if there is none yet.
+  PyObject* entry() const {
+    PyObject* const found = PyDict_GetItemWithError(cache.get(), key.get());
+    PyErr_Clear();
+    return found;
+  }
 };
 
 // What the C code of functools makes a key of: the arguments, behind a mark the keywords, and the types of
@@ -73,31 +89,31 @@ Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
   return Ref::steal(PyList_AsTuple(parts.get()));
 }
 
-// None if the cache has none, or it is not known. A cache shows itself to the garbage collector alone.
-std::optional<Answer> find_answer(PyObject* cached, const Arguments& arguments) {
+// None if it is not known. A cache shows itself to the garbage collector alone.
+std::optional<Place> place_of_answer(PyObject* cached, const Arguments& arguments) {
   const Ref held =
       Ref::steal(PyObject_CallFunctionObjArgs(well_known("gc", "get_referents"), cached, nullptr));
   PyErr_Clear();
   if (!held) return std::nullopt;
-  const Ref key = cache_key(cached, held.get(), arguments);
-  if (!key) return std::nullopt;
+  Place place;
+  place.key = cache_key(cached, held.get(), arguments);
+  if (!place.key) return std::nullopt;
   PyObject* const attributes = cpy::existing_dict(cached);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(held.get()); ++i) {
     PyObject* const candidate = PyList_GET_ITEM(held.get(), i);
     if (!PyDict_CheckExact(candidate) || candidate == attributes) continue;
-    if (PyObject* entry = PyDict_GetItem(candidate, key.get()))
-      return Answer{Ref::borrow(candidate), key, entry};
+    if (place.cache) return std::nullopt;
+    place.cache = Ref::borrow(candidate);
   }
-  return std::nullopt;
+  if (!place.cache) return std::nullopt;
+  return place;
 }
 
-// Whether another answer takes the place of one that the region may have had.
-bool is_full(PyObject* cached) {
-  const Ref info = Ref::steal(PyObject_CallMethod(cached, "cache_info", nullptr));
-  const Ref most = info ? Ref::steal(PyObject_GetAttrString(info.get(), "maxsize")) : Ref();
-  const Ref size = info ? Ref::steal(PyObject_GetAttrString(info.get(), "currsize")) : Ref();
+bool keeps_answers(PyObject* cached) {
+  const Ref parameters = Ref::steal(PyObject_CallMethod(cached, "cache_parameters", nullptr));
+  PyObject* const most = parameters ? PyDict_GetItemString(parameters.get(), "maxsize") : nullptr;
   PyErr_Clear();
-  return most && size && most != Py_None && PyObject_RichCompareBool(size.get(), most.get(), Py_GE) == 1;
+  return most && (!PyLong_Check(most) || PyLong_AsLong(most) != 0);
 }
 
 }  // namespace
@@ -124,21 +140,27 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   };
   for (Ref& value : arguments.positional) rely_on_key(value);
   for (auto& [name, value] : arguments.keywords) rely_on_key(value);
-  // What runs now would not see what the region has done, nor do its own behind it.
-  if (!find_answer(callable, arguments)) {
-    // Such as warning_once() of transformers.
-    const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
-    if (has_written() && !only_tells)
-      stop("calls a cached function that has no answer yet, after the region has changed something");
-    if (is_full(callable)) stop("calls a cached function that has no answer, and no room for it");
+  const std::optional<Place> place = place_of_answer(callable, arguments);
+  if (!place) stop("calls a cached function whose cache is not found");
+  // What only tells something, such as warning_once() of transformers, tells it at the capture.
+  const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
+  if (!place->entry() && !only_tells) {
+    constexpr const char* kReason = "calls a cached function that has no answer yet";
+    bool is_asked_again = keeps_answers(callable);
+    const auto look_at = [&](PyObject* argument) { is_asked_again &= lasts(*this, argument); };
+    for (const Ref& value : arguments.positional) look_at(value.get());
+    for (const auto& [name, value] : arguments.keywords) look_at(value.get());
+    if (!is_asked_again) stop(kReason);
+    throw Break{kReason, "a later call finds the answer in the cache",
+                MissingAnswer{place->cache, place->key}};
   }
   Ref result = call_for_constant(callable, arguments);
   if (!result) return {};
   // Until the cache is cleared or the answer makes room for another.
-  const std::optional<Answer> answer = find_answer(callable, arguments);
-  if (!answer) stop("calls a cached function whose answer is not found in its cache");
-  guards().require(guards().dict_item(guards().pinned(answer->cache.get()), answer->key.get()),
-                   CheckKind::Identity, answer->entry);
+  PyObject* const entry = place->entry();
+  if (!entry) stop("calls a cached function whose answer is not found in its cache");
+  guards().require(guards().dict_item(guards().pinned(place->cache.get()), place->key.get()),
+                   CheckKind::Identity, entry);
   return result;
 }
 

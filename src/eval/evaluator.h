@@ -43,10 +43,18 @@ namespace oxy::eval {
 using cpy::Ref;
 using guards::SourceId;
 
+// What a call of functools.lru_cache would have found: `cache` (a dict) has no `key` yet. Both null where
+// nothing is missing.
+struct MissingAnswer {
+  Ref cache;
+  Ref key;
+};
+
 // Capture cannot go past the current instruction. Shown to the user by explain().
 struct Break {
   std::string reason;
   std::string hint;
+  MissingAnswer missing;  // why it cannot now, but may at a later call
   // C code was given a varying number (varying_number.h), which it can do nothing with.
   bool is_of_varying_number() const { return reason.find("VaryingNumber") != std::string::npos; }
 };

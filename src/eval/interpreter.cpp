@@ -21,7 +21,7 @@ using bytecode::Instruction;
 using bytecode::Op;
 
 void Evaluator::stop(std::string reason, std::string hint) const {
-  throw Break{std::move(reason), std::move(hint)};
+  throw Break{std::move(reason), std::move(hint), {}};
 }
 
 bool Evaluator::jump(Frame& frame, int32_t target) {

@@ -95,7 +95,8 @@ std::string GuardSet::describe(SourceId id) const {
         Py_DECREF(module_name);
         return name;
       }
-      return PyDict_Check(source.key.get()) ? "globals" : text(source.key.get());
+      if (!PyDict_Check(source.key.get())) return text(source.key.get());
+      return PyDict_GetItemString(source.key.get(), "__name__") ? "globals" : "a dict";
     case SourceKind::InstanceDict:
       return base + ".__dict__";
     case SourceKind::DictItem:

@@ -181,8 +181,17 @@ class Verdict:
     skipped: bool = False
 
 
+def eager_elsewhere(program, filename):
+    """Runs of a program whose objects lie at other addresses, which decide the order of sets of tensors."""
+    kept = []
+    for count in (1, 5, 11, 17):
+        kept += [(object(), torch.zeros(1)) for _ in range(count)]
+        yield run(program, lambda target: target, filename)
+
+
 def check(program, backend=None, seconds=20, on_compiled=lambda: None):
-    """Runs a program both ways; ``on_compiled`` is called between. Programs that take long in eager are not compared."""
+    """Runs a program both ways; ``on_compiled`` is called between. Programs that take long
+    in eager, or differ from themselves there, are not compared."""
 
     late = []  # programs may handle the exception
 
@@ -211,7 +220,10 @@ def check(program, backend=None, seconds=20, on_compiled=lambda: None):
         except Exception as error:
             return Verdict(f"the program cannot be run compiled: {type(error).__name__}: {error}")
         metrics = oxyfuel.metrics()
-        return Verdict(first_difference(expected, actual) or "", metrics["graphs"], len(metrics["breaks"]))
+        difference = first_difference(expected, actual) or ""
+        if difference and any(first_difference(expected, again) for again in eager_elsewhere(program, filename)):
+            return Verdict(skipped=True)
+        return Verdict(difference, metrics["graphs"], len(metrics["breaks"]))
     except Timeout:
         return Verdict("it takes too long")
     finally:

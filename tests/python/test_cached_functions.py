@@ -1,7 +1,9 @@
 """functools.lru_cache: what a cache can be told by, besides that it is fast."""
 
 import functools
+import warnings
 
+import pytest
 import torch
 
 import oxyfuel
@@ -264,3 +266,105 @@ def test_numbers_that_vary_in_what_a_cache_is_asked(compile):
 
     f = compile(lambda x, n: (doubled(n), doubled(0, (n, 1)), x * n))
     return [f(X, n) for n in (1, 2, 3, 4, 2)]
+
+
+@program(whole=True)
+def test_what_a_cached_function_tells_of_its_caller(compile):
+    @functools.lru_cache
+    def tells(n):
+        warnings.warn("told", stacklevel=2)
+        return n
+
+    f = compile(lambda x: x + tells(1))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        results = f(X), f(X)
+    return results, [(str(each.message), each.lineno) for each in told]
+
+
+@program(whole=False, options={"recompile_limit": 2})
+def test_a_cached_function_that_raises_runs_once_a_call(compile):
+    log = []
+
+    @functools.lru_cache
+    def refuse(n):
+        log.append(n)
+        if n % 2:
+            raise ValueError(n)
+        return n
+
+    @compile
+    def f(x, n):
+        try:
+            return refuse(n) + x
+        except ValueError as error:
+            return x + 1, str(error)
+
+    return [f(X, n) for n in (1, 1, 2, 2, 1, 3, 5, 4, 4)], log
+
+
+@program(whole=False, options={"wait_for_caches": False})
+def test_a_call_that_does_not_wait_for_the_cache_breaks_once(compile):
+    log = []
+
+    @functools.lru_cache
+    def doubled(n):
+        log.append(n)
+        return n * 2
+
+    f = compile(lambda x, n: x.sin() + doubled(n))
+    return [f(X, n) for n in (1, 1, 1, 2, 2)], log
+
+
+@program(whole=False)
+def test_a_cached_function_asked_anew_in_a_loop_that_breaks(compile):
+    log = []
+
+    @functools.lru_cache
+    def doubled(n):
+        log.append(n)
+        return n * 2
+
+    @compile
+    def f(x, numbers):
+        print("starts")
+        for n in numbers:
+            x = x + doubled(n)
+        return x
+
+    return [f(X, range(start, start + 4)) for start in (0, 0, 0, 2, 2, 5)], log
+
+
+def test_a_call_that_fills_a_cache_is_left_to_eager():
+    @functools.lru_cache
+    def doubled(n):
+        return n * 2
+
+    f = oxyfuel.compile(lambda x, n: x * doubled(n), fullgraph=True)
+    graphs = []
+    for n in (1, 1, 1, 2, 2):
+        assert torch.equal(f(X, n), X * 2 * n)
+        graphs.append(oxyfuel.metrics()["graphs"])
+    assert graphs == [0, 1, 1, 1, 2]
+
+
+def test_fullgraph_refuses_a_function_that_keeps_no_answers():
+    @functools.lru_cache(maxsize=0)
+    def doubled(n):
+        return n * 2
+
+    f = oxyfuel.compile(lambda x: x * doubled(2), fullgraph=True)
+    with pytest.raises(oxyfuel.Unsupported, match="no answer yet"):
+        f(X)
+
+
+def test_explain_shows_the_answer_that_lacks():
+    @functools.lru_cache
+    def doubled(n):
+        return n * 2
+
+    def f(x):
+        return x * doubled(3)
+
+    assert "calls a cached function that has no answer yet" in str(oxyfuel.explain(f)(X))
+    assert "no answer yet" not in str(oxyfuel.explain(f)(X))
