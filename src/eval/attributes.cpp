@@ -400,9 +400,10 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
     return get_attribute(PyMethod_GET_FUNCTION(object), name);
   }
   if (PyFunction_Check(object)) {
-    pin(object);
+    if (!is_known_by_code(object)) pin(object);
     if (PyObject* field = _PyType_Lookup(&PyFunction_Type, name)) {
       if (name_is(name, "__dict__")) return generic_get_attribute(object, name);
+      if (is_known_by_code(object) && !Py_TYPE(field)->tp_descr_set) require_identity(object);
       if (Py_TYPE(field)->tp_descr_set && !is_fresh_function(object)) return read_field(object, field);
       Ref value = Ref::steal(PyObject_GetAttr(object, name));
       return value && is_identity_object(value.get()) ? pin(value.get()) : value;
@@ -414,6 +415,12 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!is_external(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return Ref::steal(PyObject_GetAttr(object, name));
+  if (is_external(object) && is_bound_c_method(object)) {
+    if (name_is(name, "__self__"))
+      return admit(PyCFunction_GET_SELF(object), guards().derived(SourceKind::MethodSelf, source_of(object)));
+    const bool is_of_definition = name_is(name, "__name__") || name_is(name, "__doc__");
+    if (is_known_by_code(object) && !is_of_definition) require_identity(object);
+  }
   if (PyCFunction_Check(object) || is_builtin_iterator(object))
     return Ref::steal(PyObject_GetAttr(object, name));
 

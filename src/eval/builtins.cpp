@@ -7,6 +7,7 @@
 
 #include "eval/builtin_families.h"
 #include "eval/objects.h"
+#include "eval/prelude.h"
 #include "eval/traceback.h"
 
 namespace oxy::eval {
@@ -234,6 +235,12 @@ const char* refusal_to_inline(PyObject* function) {
                         std::ranges::find(kAsked, std::string_view(name)) != kAsked.end();
   if (!is_asked && module_among(kNotInlined, text)) return "functions of this module run in eager";
   return nullptr;
+}
+
+bool is_inlined(PyObject* callable) {
+  return PyFunction_Check(callable) && !treatment_of(callable) && !find_builtin(callable) &&
+         !python_form(callable) && !is_torch_function(callable) && !behind_torch_compile(callable) &&
+         !refusal_to_inline(callable);
 }
 
 }  // namespace oxy::eval

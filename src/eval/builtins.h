@@ -20,6 +20,8 @@ bool is_enum_class(PyObject* object);
 
 // Why a Python function is not evaluated but called as it is; nullptr if it is inlined.
 const char* refusal_to_inline(PyObject* function);
+// A function that a call evaluates as any other: nothing is known of it but its code.
+bool is_inlined(PyObject* callable);
 // What torch has wrapped to keep torch.compile out of it, where that was for that compiler's sake, and what
 // torch.compile itself has replaced: borrowed; null for other functions.
 PyObject* behind_torch_compile(PyObject* function);

@@ -78,6 +78,8 @@ Ref make_deque(Evaluator& e, Arguments& a) {
   expect(e, a, "collections.deque", 0, 2, true);
   if (!a.positional.empty()) a.positional[0] = e.drain(arg(a, 0));
   if (!a.positional.empty() && !a.positional[0]) return {};
+  if (a.positional.size() == 2) a.positional[1] = e.known(arg(a, 1), "deque()");
+  for (auto& [name, value] : a.keywords) value = e.known(value.get(), "deque()");
   return e.call_real(well_known("collections", "deque"), a);
 }
 

@@ -121,7 +121,10 @@ Ref make_combinations(Evaluator& e, Arguments& a) {
 
 Ref make_repeat(Evaluator& e, Arguments& a) {
   expect(e, a, "itertools.repeat", 1, 2);
-  if (a.positional.size() == 2) e.refuse_own_code(arg(a, 1), "itertools.repeat()");
+  if (a.positional.size() == 2) {
+    e.refuse_own_code(arg(a, 1), "itertools.repeat()");
+    a.positional[1] = e.known(arg(a, 1), "itertools.repeat()");
+  }
   return e.call_real(well_known("itertools", "repeat"), a);
 }
 

@@ -209,6 +209,7 @@ Ref deep_copy(Evaluator& e, Arguments& a) {
 Ref signature(Evaluator& e, Arguments& a) {
   expect(e, a, "inspect.signature", 1, 1);
   PyObject* function = PyMethod_Check(arg(a, 0)) ? PyMethod_GET_FUNCTION(arg(a, 0)) : arg(a, 0);
+  if (e.is_known_by_code(function)) e.require_identity(function);
   if (!PyFunction_Check(function) && !PyType_Check(function)) e.stop("asks for the signature of an object");
   return e.call_real(well_known("inspect", "signature"), a);
 }

@@ -24,10 +24,11 @@ Ref get_item(Evaluator& e, Arguments& a) {
 
 Ref absolute(Evaluator& e, Arguments& a) {
   expect(e, a, "abs", 1, 1);
-  PyObject* value = arg(a, 0);
-  if (e.has_python_special(value, "__abs__"))
-    return e.call_positional(e.special_method(value, "__abs__").get(), {});
-  return torch_result(e, "operator", "abs", {value}, [&] { return Ref::steal(PyNumber_Absolute(value)); });
+  if (e.has_python_special(arg(a, 0), "__abs__"))
+    return e.call_positional(e.special_method(arg(a, 0), "__abs__").get(), {});
+  const Ref value = e.plain(arg(a, 0), "abs()");
+  return torch_result(e, "operator", "abs", {value.get()},
+                      [&] { return Ref::steal(PyNumber_Absolute(value.get())); });
 }
 
 Ref power(Evaluator& e, Arguments& a) {

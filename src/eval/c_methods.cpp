@@ -83,6 +83,11 @@ bool has_plain_fields(PyObject* text) {
   return true;
 }
 
+// Methods of sequences whose first argument C code takes for a number.
+constexpr std::array<std::string_view, 9> kTakesIndex = {"insert",      "pop",      "rotate",
+                                                         "__getitem__", "__mul__",  "__rmul__",
+                                                         "__setitem__", "__imul__", "__delitem__"};
+
 // Methods that only look at the items of their arguments: those may be external containers or generators.
 constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "update",
@@ -213,8 +218,9 @@ Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_vi
   Arguments shown;
   for (const Ref& value : arguments.positional) {
     if (name == "join") {
-      shown.positional.push_back(drain(value.get()));
-      if (!shown.positional.back()) return {};
+      const Ref parts = drain(value.get());
+      if (!parts) return {};
+      shown.positional.push_back(plain(parts.get(), "join()"));
     } else if (name == "format" && !guards::is_constant(value.get())) {
       if (!has_plain_fields(self)) stop("formats an object in another way than as text");
       shown.positional.push_back(to_text(value.get(), false));
@@ -282,6 +288,11 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     stop(fmt::format("enters a context manager of type {}", Py_TYPE(self)->tp_name));
   }
   const bool container = is_container(self);
+  if (container && !PyDict_Check(self) && !PyAnySet_Check(self) && among(kTakesIndex, name) &&
+      !arguments.positional.empty()) {
+    refuse_own_code(arguments.positional[0].get(), name);
+    arguments.positional[0] = known(arguments.positional[0].get(), "an index");
+  }
   const std::array<PyObject*, 1> operands = {self};
   if (auto result = with_scalars(operands, [&] { return call_real_plain(bound, arguments); })) return *result;
   if (is_pattern_query(self, name, arguments)) {
@@ -321,9 +332,6 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       return call_real(Ref::steal(PyObject_GetAttrString(copy.get(), std::string(name).c_str())).get(),
                        shown);
     }
-    if ((name == "insert" || name == "pop" || name == "rotate") && !arguments.positional.empty() &&
-        !PyDict_Check(self))
-      refuse_own_code(arguments.positional[0].get(), name);
     if ((PyDict_Check(self) || PyAnySet_Check(self)) && !arguments.positional.empty() &&
         !among(kReadsArguments, name))
       arguments.positional[0] = key_of(arguments.positional[0].get());

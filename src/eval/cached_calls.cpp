@@ -123,7 +123,7 @@ void Evaluator::rely_on(PyObject* argument) {
   if (PyTuple_Check(argument)) {
     const Ref items = materialize(argument);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) rely_on(PyTuple_GET_ITEM(items.get(), i));
-  } else if (is_external(argument) && !guards::is_constant(argument) && !is_varying_number(argument)) {
+  } else if (is_external(argument) && !guards::is_value(argument) && !is_varying_number(argument)) {
     guards().require(source_of(argument), CheckKind::Identity, argument);
   }
 }

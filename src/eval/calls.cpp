@@ -16,6 +16,7 @@
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
+#include "trace/trace_error.h"
 
 namespace oxy::eval {
 
@@ -89,9 +90,20 @@ Ref Evaluator::call_real_plain(PyObject* callable, const Arguments& arguments) {
   for (const Ref& value : arguments.positional) shown.positional.push_back(plain(value.get(), what.c_str()));
   for (const auto& [name, value] : arguments.keywords)
     shown.keywords.emplace_back(name, plain(value.get(), what.c_str()));
-  if (!torch_calls_) return call_real(callable, shown);
+  const auto called = [&] {
+    Ref result = call_real(callable, shown);
+    if (result || PyErr_ExceptionMatches(trace::trace_error())) return result;
+    for (size_t i = 0; i < shown.positional.size(); ++i) {
+      PyObject* const given = arguments.positional[i].get();
+      if (!is_container(given) || Py_TYPE(given) == Py_TYPE(shown.positional[i].get())) continue;
+      PyErr_Clear();
+      stop(fmt::format("{} raises, given an object of a subclass", what));  // which its words name
+    }
+    return result;
+  };
+  if (!torch_calls_) return called();
   TorchCallLog::Pending pending = torch_calls_->begin(callable, shown.positional, shown.keywords);
-  Ref result = call_real(callable, shown);
+  Ref result = called();
   if (result) torch_calls_->end(std::move(pending), result.get());
   return result;
 }
@@ -244,6 +256,8 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     arguments.positional.insert(arguments.positional.begin(), std::move(admitted_self));
     return call(admitted_function.get(), std::move(arguments));
   }
+  if (is_known_by_code(callable) && PyFunction_Check(callable) && !is_inlined(callable))
+    require_identity(callable);
   if (const Treatment* treatment = treatment_of(callable))
     return call_treated(*treatment, callable, arguments);
   if (std::optional<Ref> number = call_on_varying(callable, arguments)) return *number;
@@ -257,7 +271,7 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     // A bound method of C made before the call: what it belongs to was made before the call as well.
     if (PyCFunction_Check(callable)) {
       PyObject* self = PyCFunction_GET_SELF(callable);
-      if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
+      if (is_bound_c_method(callable)) {
         Ref admitted = admit(self, guards().derived(SourceKind::MethodSelf, source_of(callable)));
         if (trace::is_trace_tensor(admitted.get())) {
           Ref bound = Ref::steal(PyObject_GetAttrString(

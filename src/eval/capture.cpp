@@ -67,9 +67,7 @@ std::string raised_text() {
 
 // A function that call() would inline.
 bool runs_its_own_code(PyObject* callable) {
-  if (!PyFunction_Check(callable) || treatment_of(callable) || find_builtin(callable) ||
-      is_torch_function(callable) || refusal_to_inline(callable))
-    return false;
+  if (!is_inlined(callable)) return false;
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
 }

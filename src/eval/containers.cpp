@@ -66,12 +66,34 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
   if (is_generator(object) || is_coroutine(object)) stop(fmt::format("{} is given a generator", what));
   if (is_builtin_iterator(object) && is_external(object))
     stop("advances an iterator made before the captured region");
+  if (is_known_by_code(object)) require_identity(object);
   if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
-  if (!is_external(object) &&
-      (PyExceptionInstance_Check(object) || PyByteArray_Check(object) || PyMemoryView_Check(object) ||
-       PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)))
-    return Ref::borrow(object);
+  if (!is_external(object)) {
+    // Of these C code takes what they hold.
+    Ref held;
+    if (PyExceptionInstance_Check(object)) held = Ref::steal(PyObject_GetAttrString(object, "args"));
+    if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) held = Ref::steal(PySequence_List(object));
+    if (held && plain(held.get(), what) != held)
+      stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+    if (held || PyByteArray_Check(object) || PyMemoryView_Check(object)) return Ref::borrow(object);
+  }
   stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+}
+
+Ref Evaluator::known(PyObject* object, const char* what) {
+  if (!is_external(object) && !is_varying_number(object)) return Ref::borrow(object);
+  Ref shown = plain(object, what);
+  // Errors name the type.
+  if (is_external(object) && Py_TYPE(shown.get()) != Py_TYPE(object))
+    stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+  return shown;
+}
+
+Ref Evaluator::make_slice(PyObject* start, PyObject* stop, PyObject* step) {
+  std::array<Ref, 3> parts;
+  std::ranges::transform(std::array{start, stop, step}, parts.begin(),
+                         [&](PyObject* part) { return part ? known(part, "a slice") : Ref(); });
+  return Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
 }
 
 bool Evaluator::truth(PyObject* object, bool* error) {
@@ -131,10 +153,17 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     return method ? call_positional(method.get(), {Ref::borrow(key)}) : Ref();
   }
   if (is_varying_number(key)) return get_item(object, constant_of(key).get());
-  if (!PyDict_Check(object) && !PyType_Check(object)) refuse_own_code(key, "indexing");
+  Ref index;
+  if (!PyDict_Check(object) && !PyType_Check(object)) {
+    refuse_own_code(key, "indexing");
+    index = known(key, "indexing");
+    key = index.get();
+  }
   if (PyType_Check(object)) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
-    return Ref::steal(PyObject_GetItem(object, key));
+    if (any_tensor(key, [](PyObject*) { return true; })) stop("indexes a class with a tensor");
+    const Ref parameter = known(key, "a class");
+    return Ref::steal(PyObject_GetItem(object, parameter.get()));
   }
   if (PyDict_Check(object)) {
     if (source != kNoSource) return read_entry_or_make(object, key);
@@ -171,7 +200,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
       return item ? read_item(item.get()) : Ref();
     }
   }
-  if ((PyList_Check(object) || PyTuple_Check(object)) && source != kNoSource) {
+  if ((PyList_Check(object) || PyTuple_Check(object)) && source != kNoSource && !guards::is_value(object)) {
     if (PyLong_Check(key) || PyIndex_Check(key)) {
       if (changed && changed->emptied) {
         PyErr_SetString(PyExc_IndexError, "list index out of range");
@@ -214,7 +243,12 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     return method && call_positional(method.get(), {Ref::borrow(key), Ref::borrow(value)});
   }
   if (is_varying_number(key)) return set_item(object, constant_of(key).get(), value);
-  if (!PyDict_Check(object)) refuse_own_code(key, "indexing");
+  Ref index;
+  if (!PyDict_Check(object)) {
+    refuse_own_code(key, "indexing");
+    index = known(key, "indexing");
+    key = index.get();
+  }
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
@@ -237,7 +271,12 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     return method && call_positional(method.get(), {Ref::borrow(key)});
   }
   if (is_varying_number(key)) return delete_item(object, constant_of(key).get());
-  if (!PyDict_Check(object)) refuse_own_code(key, "indexing");
+  Ref index;
+  if (!PyDict_Check(object)) {
+    refuse_own_code(key, "indexing");
+    index = known(key, "indexing");
+    key = index.get();
+  }
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key)}, {}};
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);

@@ -123,6 +123,13 @@ class Evaluator {
   Ref admit(PyObject* raw, SourceId source);
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
+  // An object from outside that is guarded by which one it is. The others are known by what they are made of.
+  bool is_known_by_identity(PyObject* object) const;
+  // A function that its program makes anew, as it does lambdas, or a bound method of C code: guarded by its
+  // code.
+  bool is_known_by_code(PyObject* object) const { return known_by_code_.contains(object); }
+  // What is done with the function depends on more than its code and what its calls read.
+  void require_identity(PyObject* known_by_code);
   void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
   // Every place that the constant was read from has to hold this very object, not just its value.
   void rely_on_identity(PyObject* constant);
@@ -149,6 +156,9 @@ class Evaluator {
   // `object` with every external container below it materialised: safe to hand to C code that looks inside.
   // Throws Break if something below it cannot be shown to C code.
   Ref plain(PyObject* object, const char* what);
+  // The same of an object from outside alone: what the region has made is what C code sees.
+  Ref known(PyObject* object, const char* what);
+  Ref make_slice(PyObject* start, PyObject* stop, PyObject* step);  // null: None
   bool truth(PyObject* object, bool* error);
   Ref get_item(PyObject* object, PyObject* key);
   bool set_item(PyObject* object, PyObject* key, PyObject* value);
@@ -463,6 +473,7 @@ class Evaluator {
   Ref handled_before_;                             // the exception that was being handled at the start
   Ref handled_after_;                              // and at the end of a segment, if it is another one
   std::unordered_set<PyObject*> fresh_functions_;  // made while evaluating; kept alive
+  std::unordered_set<PyObject*> known_by_code_;    // functions
 
   std::unordered_set<PyObject*> shown_;           // containers that plain() is inside of
   std::unordered_set<PyObject*> code_constants_;  // kept alive by their code

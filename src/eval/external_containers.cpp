@@ -72,7 +72,7 @@ Ref Evaluator::admit_key(PyObject* key) {
 Ref Evaluator::own_key(PyObject* key) {
   if (hashes_itself(key) || (!trace::is_trace_tensor(key) && has_python_special(key, "__eq__")))
     stop("looks up a dict key that hashes itself");
-  return PyTuple_Check(key) ? plain(key, "a dict") : Ref::borrow(key);
+  return PyTuple_Check(key) ? plain(key, "a dict") : key_of(key);
 }
 
 // --- Lists and deques
@@ -371,7 +371,7 @@ Shadow& Evaluator::whole_set(PyObject* object) {
 
 Ref Evaluator::materialize(PyObject* object) {
   const SourceId source = trace::is_trace_tensor(object) ? kNoSource : source_of(object);
-  if (source == kNoSource) return Ref::borrow(object);
+  if (source == kNoSource || (PyTuple_Check(object) && guards::is_value(object))) return Ref::borrow(object);
   if (is_sequence(object)) {
     Shadow& s = known_length(object);
     if (!std::exchange(s.read, true)) read_items(s.copy.get());

@@ -15,6 +15,21 @@ using guards::CheckKind;
 using guards::kNoSource;
 using guards::SourceKind;
 
+namespace {
+
+// Lambdas, other functions that are defined inside functions, and bound methods of C code, where variables
+// and containers hold them. What modules, classes and objects have as attributes mostly stays.
+bool may_be_made_anew(PyObject* object, SourceKind where) {
+  if (where != SourceKind::Root && where != SourceKind::CellContents && where != SourceKind::TupleItem &&
+      where != SourceKind::ListItem)
+    return false;
+  if (PyFunction_Check(object))
+    return (reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object))->co_flags & CO_NESTED) != 0;
+  return is_bound_c_method(object);
+}
+
+}  // namespace
+
 SourceId Evaluator::source_of(PyObject* object) const {
   auto it = sources_.find(object);
   return it == sources_.end() ? kNoSource : it->second;
@@ -22,7 +37,17 @@ SourceId Evaluator::source_of(PyObject* object) const {
 
 Ref Evaluator::pin(PyObject* raw) {
   if (guards::is_constant(raw)) return Ref::borrow(raw);
+  if (is_known_by_code(raw)) require_identity(raw);
   return admit(raw, guards().pinned(raw));
+}
+
+bool Evaluator::is_known_by_identity(PyObject* object) const {
+  return is_identity_object(object) && !guards::is_value(object) && !is_known_by_code(object);
+}
+
+void Evaluator::require_identity(PyObject* known_by_code) {
+  known_by_code_.erase(known_by_code);
+  guards().require(source_of(known_by_code), CheckKind::Identity, known_by_code);
 }
 
 Ref Evaluator::admit(PyObject* raw, SourceId source) {
@@ -71,7 +96,7 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   }
   if (auto it = sources_.find(raw); it != sources_.end()) {
     if (it->second != source) {
-      if (is_identity_object(raw))
+      if (is_known_by_identity(raw))
         guards().require(source, CheckKind::Identity, raw);
       else
         guards().require(source, CheckKind::Same, nullptr, it->second);
@@ -82,6 +107,24 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
   if (PySlice_Check(raw)) {
     sources_.emplace(raw, source);
     return keep(admit_slice(raw, source).get());
+  }
+  if (guards::is_value(raw)) {
+    guards().require(source, CheckKind::Equal, raw);
+    sources_.emplace(raw, source);
+    return keep(raw);
+  }
+  if (may_be_made_anew(raw, guards().kind_of(source)) && !guards().is_stable(source)) {
+    if (PyFunction_Check(raw)) {
+      guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&PyFunction_Type));
+      guards().require(guards().derived(SourceKind::FunctionCode, source), CheckKind::Identity,
+                       PyFunction_GET_CODE(raw));
+    } else {
+      guards().require(source, CheckKind::Definition, nullptr,
+                       reinterpret_cast<int64_t>(reinterpret_cast<PyCFunctionObject*>(raw)->m_ml));
+    }
+    sources_.emplace(raw, source);
+    known_by_code_.insert(raw);
+    return keep(raw);
   }
   if (is_identity_object(raw)) {
     const SourceId pinned = guards().pinned(raw);
@@ -104,7 +147,7 @@ Ref Evaluator::admit_slice(PyObject* slice, SourceId source) {
     const SourceId part = guards().derived(SourceKind::Member, source, member);
     PyObject* const value =
         guards::read({SourceKind::Member, source, -1, Ref::borrow(member), kNoSource}, slice);
-    parts[i] = constant_of(admit(value, part).get());
+    parts[i] = known(admit(value, part).get(), "a slice");
   }
   Ref fresh = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
   copies_.emplace(fresh.get(), Ref::borrow(slice));
@@ -136,7 +179,8 @@ void Evaluator::compare_identity(PyObject* left, PyObject* right) {
     guards().require(source_of(left), CheckKind::Identity, left);
   if (left == right || trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) return;
   const SourceId a = source_of(left), b = source_of(right);
-  if (a == kNoSource || b == kNoSource || is_identity_object(left) || is_identity_object(right)) return;
+  if (a == kNoSource || b == kNoSource) return;
+  if (is_known_by_identity(left) && is_known_by_identity(right)) return;
   if (Py_TYPE(left) == Py_TYPE(right)) guards().require_distinct({a, b});
 }
 

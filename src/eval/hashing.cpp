@@ -17,7 +17,14 @@ bool Evaluator::hashes_itself(PyObject* object) {
 Ref Evaluator::key_of(PyObject* key) {
   if (is_varying_number(key)) return constant_of(key);
   if (hashes_itself(key)) stop("hashes an object with its own __hash__");
-  if (!PyTuple_Check(key)) return Ref::borrow(key);
+  if (is_known_by_code(key)) require_identity(key);
+  if (!PyTuple_Check(key)) {
+    // Objects that are equal to themselves alone are told apart by guard_identities().
+    const bool is_hashed = Py_TYPE(key)->tp_hash != PyObject_HashNotImplemented;
+    const bool by_value = is_hashed && is_external(key) && !trace::is_trace_tensor(key) &&
+                          !is_identity_object(key) && !compares_identity(key);
+    return by_value ? plain(key, "a hash") : Ref::borrow(key);
+  }
   const Ref items = materialize(key);
   const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
   Ref hashed = Ref::steal(PyTuple_New(count));

@@ -120,15 +120,19 @@ bool Evaluator::accepts(PyObject* function, const Arguments& arguments) {
 void Evaluator::pin_function(PyObject* function) {
   if (is_fresh_function(function)) return;
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  pin(function);
-  guards().require(guards().derived(SourceKind::FunctionCode, source_of(function)),
-                   guards::CheckKind::Identity, object->func_code);
+  const bool by_code = is_known_by_code(function);
+  if (!by_code) pin(function);
+  const SourceId source = source_of(function);
+  guards().require(guards().derived(SourceKind::FunctionCode, source), guards::CheckKind::Identity,
+                   object->func_code);
+  if (by_code)
+    guards().require(guards().derived(SourceKind::FunctionGlobals, source), guards::CheckKind::Identity,
+                     object->func_globals);
   for (Py_ssize_t i = 0; object->func_closure && i < PyTuple_GET_SIZE(object->func_closure); ++i) {
     PyObject* cell = PyTuple_GET_ITEM(object->func_closure, i);
-    if (!sources_.contains(cell)) {
-      sources_.emplace(cell, guards().pinned(cell));
-      keep_alive_.push_back(Ref::borrow(cell));
-    }
+    admit(cell, by_code ? guards().tuple_item(guards().derived(SourceKind::FunctionClosure, source),
+                                              static_cast<int32_t>(i))
+                        : guards().pinned(cell));
   }
 }
 

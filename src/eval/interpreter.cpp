@@ -248,12 +248,12 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     }
     case Op::BinarySlice: {
       Ref end = pop(frame), begin = pop(frame), object = pop(frame);
-      Ref slice = Ref::steal(PySlice_New(begin.get(), end.get(), nullptr));
+      Ref slice = make_slice(begin.get(), end.get(), nullptr);
       return pushed(frame, get_item(object.get(), slice.get()));
     }
     case Op::StoreSlice: {
       Ref end = pop(frame), begin = pop(frame), object = pop(frame), value = pop(frame);
-      Ref slice = Ref::steal(PySlice_New(begin.get(), end.get(), nullptr));
+      Ref slice = make_slice(begin.get(), end.get(), nullptr);
       return set_item(object.get(), slice.get(), value.get()) ? Flow::Next : Flow::Raised;
     }
     case Op::LoadAttr: {

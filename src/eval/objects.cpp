@@ -133,6 +133,11 @@ bool is_container_iterator(PyObject* object) {
          type == &PyDictRevIterItem_Type || type == &PySetIter_Type;
 }
 
+bool is_bound_c_method(PyObject* object) {
+  PyObject* const self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
+  return self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self);
+}
+
 bool is_deque_type(PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(type) == well_known("collections", "deque");
 }

@@ -31,6 +31,11 @@ bool is_container(PyObject* object);
 inline cpy::Ref interned(const char* name) {
   return cpy::Ref::steal(PyUnicode_InternFromString(name));
 }
+// Whether a class has a method that another, which it is derived from, lacks or has otherwise.
+inline bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
+  const cpy::Ref name = interned(method);
+  return _PyType_Lookup(derived, name.get()) != _PyType_Lookup(base, name.get());
+}
 // Sets the KeyError of a key that is missing, whatever the key is: a tuple would be taken for its arguments.
 void set_key_error(PyObject* key);
 bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types
@@ -38,6 +43,8 @@ bool is_container_iterator(PyObject* object);  // over a dict, one of its views,
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
 PyTypeObject* native_base(PyTypeObject* type);
 bool is_deque_type(PyTypeObject* type);
+// A method of C code bound to an object that is neither a module, a class nor a constant.
+bool is_bound_c_method(PyObject* object);
 // True if what the iterator goes through does not let itself be iterated over any more. Takes an item.
 bool has_changed(PyObject* iterator);
 bool is_defaultdict_type(PyTypeObject* type);

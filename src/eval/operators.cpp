@@ -1,4 +1,4 @@
-// Arithmetic, comparison and formatting.
+// Arithmetic and formatting.
 #include <fmt/format.h>
 
 #include <array>
@@ -59,15 +59,6 @@ bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
   if (PyAnySet_Check(left) && !PyAnySet_Check(right)) return false;
   return _PyType_Lookup(Py_TYPE(left), interned(entry.in_place).get()) != nullptr;
 }
-
-// Whether a class has a method that another, which it is derived from, lacks or has otherwise.
-bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
-  const Ref name = interned(method);
-  return _PyType_Lookup(derived, name.get()) != _PyType_Lookup(base, name.get());
-}
-
-constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
-constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 
 }  // namespace
 
@@ -158,7 +149,10 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     if (in_place && kind == BinaryKind::Add && PyList_Check(left) && object == right &&
         has_python_special(object, "__iter__"))
       return drain(object, true);
-    if (kind == BinaryKind::Remainder && object == right) refuse_own_code(object, "%");
+    if (kind == BinaryKind::Remainder && object == right) {
+      refuse_own_code(object, "%");
+      if (formats) plain(object, "%");
+    }
     // What comes of it is of the class of one of them.
     if (kind == BinaryKind::Or && PyDict_Check(object) && !PyDict_CheckExact(object) &&
         (is_external(object) || !is_dict_like(object)))
@@ -179,173 +173,6 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     stop("an operator raises, given an object of a subclass");  // which its words name
   }
   return result;
-}
-
-namespace {
-
-// Whether two dicts have equal values for the same keys, asked as CPython does; -1: an exception is set.
-int same_entries(Evaluator& evaluator, PyObject* left, PyObject* right) {
-  if (PyDict_GET_SIZE(left) != PyDict_GET_SIZE(right)) return 0;
-  const Ref entries = Ref::steal(PyDict_Items(left));  // comparing values may change the dict
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
-    PyObject* const entry = PyList_GET_ITEM(entries.get(), i);
-    const Ref key = evaluator.key_of(PyTuple_GET_ITEM(entry, 0));
-    const Ref other = Ref::borrow(PyDict_GetItemWithError(right, key.get()));
-    if (!other) return PyErr_Occurred() ? -1 : 0;
-    if (const int equal = evaluator.is_or_equals(PyTuple_GET_ITEM(entry, 1), other.get()); equal != 1)
-      return equal;
-  }
-  return 1;
-}
-
-// Whether C code that compares the container would come to an object with Python code for that.
-bool holds_own_comparison(Evaluator& evaluator, PyObject* container, int depth) {
-  constexpr int kDeepest = 100;  // which one that contains itself is as well
-  if (depth == kDeepest) return true;
-  const Ref shown = evaluator.materialize(container);
-  const Ref items = PyDict_Check(shown.get()) ? Ref::steal(PyDict_Values(shown.get()))
-                    : PyList_Check(shown.get()) || PyTuple_Check(shown.get()) ? shown
-                                                                              : Ref::steal(PyTuple_New(0));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* const item = PySequence_Fast_GET_ITEM(items.get(), i);
-    if (guards::is_constant(item) || is_varying_number(item) || trace::is_trace_tensor(item)) continue;
-    for (const char* name : kCompare)
-      if (evaluator.has_python_special(item, name)) return true;
-    if (is_builtin_container(item) && holds_own_comparison(evaluator, item, depth + 1)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
-  if (is_varying_number(left) || is_varying_number(right)) {
-    if (std::optional<Ref> result = varying_comparison(left, right, operation)) return *result;
-    const Ref a = constant_of(left), b = constant_of(right);
-    return compare(a.get(), b.get(), operation);
-  }
-  if (guards::is_constant(left) && guards::is_constant(right))
-    return Ref::steal(PyObject_RichCompare(left, right, operation));
-  const std::array<PyObject*, 2> operands = {left, right};
-  if (auto result =
-          with_scalars(operands, [&] { return Ref::steal(PyObject_RichCompare(left, right, operation)); }))
-    return *result;
-  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    guard_tensor_special(left, kCompare[operation]);
-    Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
-    return torch_result(*this, "operator", kCompare[operation], {a.get(), b.get()},
-                        [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
-  }
-  static constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
-  // Whether the operand's class has Python code for the comparison: object's `!=` is made of `==`.
-  const auto by_equality = [&](PyObject* self, int asked) {
-    return asked == Py_NE && !has_python_special(self, "__ne__") && has_python_special(self, "__eq__") &&
-           !is_overridden(Py_TYPE(self), &PyBaseObject_Type, "__ne__");
-  };
-  const auto has_own = [&](PyObject* self, int asked) {
-    return has_python_special(self, kCompare[asked]) || by_equality(self, asked);
-  };
-  const auto ask = [&](PyObject* self, int asked, PyObject* other) -> Ref {
-    if (!has_own(self, asked)) return Ref::borrow(Py_NotImplemented);
-    const bool inverted = by_equality(self, asked);
-    Ref method = special_method(self, inverted ? "__eq__" : kCompare[asked]);
-    Ref answer = method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
-    if (!inverted || !answer || answer == Py_NotImplemented) return answer;
-    bool error = false;
-    const bool equal = truth(answer.get(), &error);
-    return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
-  };
-  // The right operand goes first if its class is derived from the left one's.
-  const bool right_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
-  const int reflected = kReflected[operation];
-  Ref result = Ref::borrow(Py_NotImplemented);
-  if (right_first) result = ask(right, reflected, left);
-  if (result == Py_NotImplemented) result = ask(left, operation, right);
-  if (result == Py_NotImplemented && !right_first) result = ask(right, reflected, left);
-  if (result != Py_NotImplemented) return result;
-  if (has_own(left, operation) || has_own(right, reflected)) {
-    // The C code of the other would be next.
-    if (is_container(left) && is_container(right))
-      stop("a comparison that the class of an operand leaves to C");
-    if (operation != Py_EQ && operation != Py_NE) {
-      PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'",
-                   kCompareSymbol[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
-      return {};
-    }
-    compare_identity(left, right);
-    return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
-  }
-  for (PyObject* operand : {left, right})
-    if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");
-  if (left == right && is_code_constant(left)) compare_identity(left, right);
-  if (is_deque_type(Py_TYPE(left)) && is_deque_type(Py_TYPE(right))) {
-    for (PyObject* operand : {left, right})
-      if (has_python_special(operand, "__iter__")) stop("compares a deque that iterates in its own way");
-    const Ref a = Ref::steal(PySequence_List(materialize(left).get()));
-    const Ref b = Ref::steal(PySequence_List(materialize(right).get()));
-    return compare(a.get(), b.get(), operation);
-  }
-  if (is_builtin_container(left) && is_builtin_container(right)) {
-    Ref a = materialize(left), b = materialize(right);
-    const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
-                           (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
-    if (sequences && (operation == Py_EQ || operation == Py_NE)) {
-      // Comparing items may change the lists.
-      bool equal = PySequence_Fast_GET_SIZE(a.get()) == PySequence_Fast_GET_SIZE(b.get());
-      for (Py_ssize_t i = 0; equal; ++i) {
-        const Py_ssize_t left_size = PySequence_Fast_GET_SIZE(a.get()),
-                         right_size = PySequence_Fast_GET_SIZE(b.get());
-        if (i >= left_size || i >= right_size) {
-          equal = left_size == right_size;
-          break;
-        }
-        Ref x = Ref::borrow(PySequence_Fast_GET_ITEM(a.get(), i));
-        Ref y = Ref::borrow(PySequence_Fast_GET_ITEM(b.get(), i));
-        const int matches = is_or_equals(x.get(), y.get());
-        if (matches < 0) return {};
-        equal = matches == 1;
-      }
-      return Ref::borrow(equal == (operation == Py_EQ) ? Py_True : Py_False);
-    }
-    const bool dicts =
-        PyDict_Check(a.get()) && PyDict_Check(b.get()) && !(PyODict_Check(left) && PyODict_Check(right));
-    if (dicts && (operation == Py_EQ || operation == Py_NE)) {
-      const int equal = same_entries(*this, a.get(), b.get());
-      return equal < 0 ? Ref() : Ref::borrow((equal == 1) == (operation == Py_EQ) ? Py_True : Py_False);
-    }
-    for (const Ref& operand : {a, b})
-      if (holds_own_comparison(*this, operand.get(), 0))
-        stop("compares containers of objects that compare in their own way");
-    Ref x = plain(a.get(), "a comparison"), y = plain(b.get(), "a comparison");
-    return torch_result(*this, [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
-  }
-  for (PyObject* operand : {left, right}) {
-    if (!is_external(operand) || is_identity_object(operand)) continue;
-    if (compares_identity(operand))
-      compare_identity(left, right);
-    else
-      stop(fmt::format("compares an object of type {}", Py_TYPE(operand)->tp_name));
-  }
-  return Ref::steal(PyObject_RichCompare(left, right, operation));
-}
-
-int Evaluator::is_or_equals(PyObject* left, PyObject* right) {
-  if (left == right) {
-    if (!guards::is_constant(left)) compare_identity(left, right);
-    return 1;
-  }
-  const auto may_be_nan = [&](PyObject* object) {
-    return is_varying_number(object) ? varying_class(object) == &PyFloat_Type : guards::is_nan(object);
-  };
-  // A NaN is not equal to itself, so it counts which one it is.
-  if (may_be_nan(left) && may_be_nan(right)) {
-    const Ref a = constant_of(left), b = constant_of(right);
-    if (a == b) return 1;
-  }
-  const Ref equal = compare(left, right, Py_EQ);
-  bool error = false;
-  const bool same = equal && truth(equal.get(), &error);
-  return !equal || error ? -1 : static_cast<int>(same);
 }
 
 Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {

@@ -105,9 +105,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     }
     case Op::BuildSlice: {
       std::vector<Ref> items = take(count);
-      for (Ref& item : items) item = constant_of(item.get());
-      return push(
-          Ref::steal(PySlice_New(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr)));
+      return push(make_slice(items[0].get(), items[1].get(), count == 3 ? items[2].get() : nullptr));
     }
     case Op::ListAppend: {
       Ref item = pop(frame);

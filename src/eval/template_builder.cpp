@@ -110,8 +110,7 @@ Template TemplateBuilder::build(PyObject* object) {
     return {TemplateKind::Object, index, {}};
   }
   if (const SourceId source = evaluator_.source_of(object); source != guards::kNoSource) {
-    if (is_identity_object(object)) return constant(object);
-    return external(source);
+    return evaluator_.is_known_by_identity(object) ? constant(object) : external(source);
   }
   if (PySlice_Check(object)) {
     if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};

@@ -6,7 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string_view>
+
+#include "cpy/ref.h"
+#include "cpy/set.h"
 
 namespace oxy::guards {
 namespace {
@@ -30,6 +34,40 @@ bool same_bytes(PyObject* a, PyObject* b) {
          std::memcmp(x.buffer.buf, y.buffer.buf, static_cast<size_t>(x.buffer.len)) == 0;
 }
 
+bool is_size(PyObject* object) {
+  return PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name) == "torch.Size";
+}
+
+bool is_device(PyObject* object) {
+  return std::string_view(Py_TYPE(object)->tp_name) == "torch.device";
+}
+
+std::span<PyObject* const> items_of(PyObject* tuple) {
+  return {reinterpret_cast<PyTupleObject*>(tuple)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(tuple))};
+}
+
+// Of two sets, in order.
+bool same_items(PyObject* a, PyObject* b) {
+  if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
+  const cpy::SetItems x(a), y(b);
+  auto other = y.begin();
+  for (PyObject* item : x) {
+    if (!same_constant(item, *other)) return false;
+    ++other;
+  }
+  return true;
+}
+
+// Ranges are equal if their numbers are; what they were made of counts, too.
+bool same_range(PyObject* a, PyObject* b) {
+  for (const char* name : {"start", "stop", "step"}) {
+    const cpy::Ref x = cpy::Ref::steal(PyObject_GetAttrString(a, name));
+    const cpy::Ref y = cpy::Ref::steal(PyObject_GetAttrString(b, name));
+    if (!x || !y || !same_constant(x.get(), y.get())) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_constant(PyObject* object) {
@@ -49,6 +87,16 @@ bool is_numpy_scalar(PyObject* object) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
+bool is_value(PyObject* object) {
+  if (PyRange_Check(object) || is_device(object)) return true;
+  if (is_size(object))
+    return std::ranges::all_of(items_of(object), [](PyObject* item) { return PyLong_CheckExact(item); });
+  if (!PyFrozenSet_CheckExact(object)) return false;
+  for (PyObject* item : cpy::SetItems(object))
+    if (!is_constant(item) || is_nan(item)) return false;
+  return true;
+}
+
 bool same_constant(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -59,7 +107,11 @@ bool same_constant(PyObject* a, PyObject* b) {
   }
   if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a))
     return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  return is_numpy_scalar(a) && same_bytes(a, b);
+  if (is_numpy_scalar(a)) return same_bytes(a, b);
+  if (is_size(a)) return std::ranges::equal(items_of(a), items_of(b), &same_constant);
+  if (PyFrozenSet_CheckExact(a)) return same_items(a, b);
+  if (is_device(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  return PyRange_Check(a) && same_range(a, b);
 }
 
 bool is_nan(PyObject* object) {
@@ -89,7 +141,7 @@ bool is_unique(PyObject* constant) {
 
 bool is_immutable(PyObject* object, int depth) {
   if (!PyTuple_CheckExact(object))
-    return is_constant(object) || is_numpy_scalar(object) || PyCode_Check(object);
+    return is_constant(object) || is_numpy_scalar(object) || PyCode_Check(object) || is_value(object);
   if (depth == 0) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
     if (!is_immutable(PyTuple_GET_ITEM(object, i), depth - 1)) return false;

@@ -240,6 +240,9 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
              (check.number == 0 || has_table(value, check.number));
     case CheckKind::DequeLimit:
       return is_deque(value) && limit_of(value) == check.number;
+    case CheckKind::Definition:
+      return PyCFunction_Check(value) &&
+             reinterpret_cast<int64_t>(reinterpret_cast<PyCFunctionObject*>(value)->m_ml) == check.number;
     case CheckKind::Tensor:
       return runtime::is_tensor(value) &&
              tensors_[static_cast<size_t>(check.number)].matches(runtime::tensor_of(value));

@@ -27,19 +27,20 @@ namespace oxy::guards {
 enum class CheckKind : uint8_t {
   Identity,  // the value is `object`
   Type,      // type(value) is `object`
-  Equal,   // value has the type of `object` and equals it (None, bool, int, float, complex, str, bytes; -0.0
-           // by its bits), or is `object` if that is a NaN
-  Length,  // len of a list, tuple, dict or set is `number`
-  DictKeys,    // the keys, in order, are those of the tuple `object`
-  Absent,      // the dict has no key `object`
-  SetEqual,    // a set of constants equal to the frozenset `object`
-  SetOrder,    // iterating over the set gives the items of the tuple `object`: constants, in that order; if
-               // `number` is not 0, its table has that mask and no places of removed items
-  DequeLimit,  // the maxlen of a deque is `number` (-1: None)
-  Tensor,      // fits tensor guard `number`
-  Same,        // is the same object as source `number`, which was added before this one
-  Unbound,     // the location holds nothing
-  Present,     // the location holds something
+  Equal,     // value has the type of `object` and equals it (a constant or value of constants.h; -0.0 by its
+             // bits), or is `object` if that is a NaN
+  Length,    // len of a list, tuple, dict or set is `number`
+  DictKeys,  // the keys, in order, are those of the tuple `object`
+  Absent,    // the dict has no key `object`
+  SetEqual,  // a set of constants equal to the frozenset `object`
+  SetOrder,  // iterating over the set gives the items of the tuple `object`: constants, in that order; if
+             // `number` is not 0, its table has that mask and no places of removed items
+  DequeLimit,       // the maxlen of a deque is `number` (-1: None)
+  Tensor,           // fits tensor guard `number`
+  Definition,       // a bound method of C code, of which `number` is the address of the PyMethodDef
+  Same,             // is the same object as source `number`, which was added before this one
+  Unbound,          // the location holds nothing
+  Present,          // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int has at most 63 bits and a sign
   FitsFloat,        // the float does not overflow float32
@@ -101,6 +102,8 @@ class GuardSet {
   void mark_stable(SourceId root);
   // What hangs below a stable root and yet is another number at every call. Before its first check.
   void mark_varying(SourceId source);
+  bool is_stable(SourceId source) const { return nodes_[static_cast<size_t>(source)].stable; }
+  SourceKind kind_of(SourceId source) const { return nodes_[static_cast<size_t>(source)].source.kind; }
   // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 

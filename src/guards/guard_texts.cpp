@@ -40,6 +40,8 @@ const char* relation(CheckKind kind) {
       return "has no hooks on its gradient";
     case CheckKind::FitsFloat:
       return "fits float32";
+    case CheckKind::Definition:
+      return "is the same method of C code";
     case CheckKind::FitsInt64:
       return "fits 64 bits";
     case CheckKind::Unfinalized:
@@ -113,6 +115,10 @@ std::string GuardSet::describe(SourceId id) const {
       return base + ".__defaults__";
     case SourceKind::FunctionKwDefaults:
       return base + ".__kwdefaults__";
+    case SourceKind::FunctionGlobals:
+      return base + ".__globals__";
+    case SourceKind::FunctionClosure:
+      return base + ".__closure__";
     case SourceKind::MethodFunction:
       return base + ".__func__";
     case SourceKind::MethodSelf:

@@ -57,6 +57,10 @@ PyObject* read(const Source& source, PyObject* base) {
       return PyFunction_Check(base) ? PyFunction_GET_DEFAULTS(base) : nullptr;
     case SourceKind::FunctionKwDefaults:
       return PyFunction_Check(base) ? PyFunction_GET_KW_DEFAULTS(base) : nullptr;
+    case SourceKind::FunctionGlobals:
+      return PyFunction_Check(base) ? PyFunction_GET_GLOBALS(base) : nullptr;
+    case SourceKind::FunctionClosure:
+      return PyFunction_Check(base) ? PyFunction_GET_CLOSURE(base) : nullptr;
     case SourceKind::MethodFunction:
       return PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr;
     case SourceKind::MethodSelf:

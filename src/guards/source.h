@@ -27,6 +27,8 @@ enum class SourceKind : uint8_t {
   FunctionCode,      // base.__code__
   FunctionDefaults,  // base.__defaults__
   FunctionKwDefaults,
+  FunctionGlobals,  // base.__globals__
+  FunctionClosure,  // base.__closure__
   MethodFunction,   // base.__func__
   MethodSelf,       // base.__self__
   Member,           // the C member (slot) that the member descriptor `key` names

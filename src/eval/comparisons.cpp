@@ -1,0 +1,216 @@
+// Comparison: of constants and tensors as they are, of objects by their methods in the order CPython asks
+// them, of containers item by item.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+#include "eval/torch_call.h"
+#include "eval/varying_number.h"
+#include "guards/constants.h"
+
+namespace oxy::eval {
+namespace {
+
+constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
+constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+
+// Whether `==` of the operand's class answers `!=` for it: object's `!=` is made of it.
+bool inverts_equality(Evaluator& evaluator, PyObject* operand, int operation) {
+  return operation == Py_NE && !evaluator.has_python_special(operand, "__ne__") &&
+         evaluator.has_python_special(operand, "__eq__") &&
+         !is_overridden(Py_TYPE(operand), &PyBaseObject_Type, "__ne__");
+}
+
+// Whether the operand's class has Python code for the comparison.
+bool has_own_comparison(Evaluator& evaluator, PyObject* operand, int operation) {
+  return evaluator.has_python_special(operand, kCompare[operation]) ||
+         inverts_equality(evaluator, operand, operation);
+}
+
+// What that code answers; NotImplemented if there is none. Null: an exception is set.
+Ref ask_own_comparison(Evaluator& evaluator, PyObject* operand, int operation, PyObject* other) {
+  if (!has_own_comparison(evaluator, operand, operation)) return Ref::borrow(Py_NotImplemented);
+  const bool inverted = inverts_equality(evaluator, operand, operation);
+  const Ref method = evaluator.special_method(operand, inverted ? "__eq__" : kCompare[operation]);
+  Ref answer = method ? evaluator.call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+  if (!inverted || !answer || answer == Py_NotImplemented) return answer;
+  bool error = false;
+  const bool equal = evaluator.truth(answer.get(), &error);
+  return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
+}
+
+// Whether two dicts have equal values for the same keys, asked as CPython does; -1: an exception is set.
+int same_entries(Evaluator& evaluator, PyObject* left, PyObject* right) {
+  if (PyDict_GET_SIZE(left) != PyDict_GET_SIZE(right)) return 0;
+  const Ref entries = Ref::steal(PyDict_Items(left));  // comparing values may change the dict
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(entries.get(), i);
+    const Ref key = evaluator.key_of(PyTuple_GET_ITEM(entry, 0));
+    const Ref other = Ref::borrow(PyDict_GetItemWithError(right, key.get()));
+    if (!other) return PyErr_Occurred() ? -1 : 0;
+    if (const int equal = evaluator.is_or_equals(PyTuple_GET_ITEM(entry, 1), other.get()); equal != 1)
+      return equal;
+  }
+  return 1;
+}
+
+// The same for two lists, or two tuples, and their items: comparing them may change the lists.
+int same_items(Evaluator& evaluator, PyObject* left, PyObject* right) {
+  const auto same_size = [&] { return PySequence_Fast_GET_SIZE(left) == PySequence_Fast_GET_SIZE(right); };
+  if (!same_size()) return 0;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(left) && i < PySequence_Fast_GET_SIZE(right); ++i) {
+    const Ref x = Ref::borrow(PySequence_Fast_GET_ITEM(left, i));
+    const Ref y = Ref::borrow(PySequence_Fast_GET_ITEM(right, i));
+    if (const int equal = evaluator.is_or_equals(x.get(), y.get()); equal != 1) return equal;
+  }
+  return same_size() ? 1 : 0;
+}
+
+// Whether C code that compares the container would come to an object with Python code for that.
+bool holds_own_comparison(Evaluator& evaluator, PyObject* container, int depth) {
+  constexpr int kDeepest = 100;  // which one that contains itself is as well
+  if (depth == kDeepest) return true;
+  const Ref shown = evaluator.materialize(container);
+  const Ref items = PyDict_Check(shown.get()) ? Ref::steal(PyDict_Values(shown.get()))
+                    : PyList_Check(shown.get()) || PyTuple_Check(shown.get()) ? shown
+                                                                              : Ref::steal(PyTuple_New(0));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* const item = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (guards::is_constant(item) || is_varying_number(item) || trace::is_trace_tensor(item)) continue;
+    for (const char* name : kCompare)
+      if (evaluator.has_python_special(item, name)) return true;
+    if (is_builtin_container(item) && holds_own_comparison(evaluator, item, depth + 1)) return true;
+  }
+  return false;
+}
+
+Ref compare_deques(Evaluator& evaluator, PyObject* left, PyObject* right, int operation) {
+  for (PyObject* operand : {left, right})
+    if (evaluator.has_python_special(operand, "__iter__"))
+      evaluator.stop("compares a deque that iterates in its own way");
+  const Ref a = Ref::steal(PySequence_List(evaluator.materialize(left).get()));
+  const Ref b = Ref::steal(PySequence_List(evaluator.materialize(right).get()));
+  return evaluator.compare(a.get(), b.get(), operation);
+}
+
+Ref compare_containers(Evaluator& evaluator, PyObject* left, PyObject* right, int operation) {
+  const Ref a = evaluator.materialize(left), b = evaluator.materialize(right);
+  if (operation == Py_EQ || operation == Py_NE) {
+    const bool sequences = (PyList_Check(a.get()) && PyList_Check(b.get())) ||
+                           (PyTuple_Check(a.get()) && PyTuple_Check(b.get()));
+    const bool dicts =
+        PyDict_Check(a.get()) && PyDict_Check(b.get()) && !(PyODict_Check(left) && PyODict_Check(right));
+    if (sequences || dicts) {
+      const int equal =
+          dicts ? same_entries(evaluator, a.get(), b.get()) : same_items(evaluator, a.get(), b.get());
+      return equal < 0 ? Ref() : Ref::borrow((equal == 1) == (operation == Py_EQ) ? Py_True : Py_False);
+    }
+  }
+  for (const Ref& operand : {a, b})
+    if (holds_own_comparison(evaluator, operand.get(), 0))
+      evaluator.stop("compares containers of objects that compare in their own way");
+  const Ref x = evaluator.plain(a.get(), "a comparison"), y = evaluator.plain(b.get(), "a comparison");
+  return torch_result(evaluator,
+                      [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
+}
+
+// Bound methods of C code are equal if they are the same one of the same object.
+bool are_same_method(Evaluator& evaluator, PyObject* left, PyObject* right) {
+  const auto self_of = [&](PyObject* method) {
+    PyObject* const self = PyCFunction_GET_SELF(method);
+    const SourceId source = evaluator.source_of(method);
+    return source == guards::kNoSource
+               ? Ref::borrow(self)
+               : evaluator.admit(self, evaluator.guards().derived(guards::SourceKind::MethodSelf, source));
+  };
+  const auto definition_of = [](PyObject* method) {
+    return reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
+  };
+  if (definition_of(left) != definition_of(right)) return false;
+  const Ref a = self_of(left), b = self_of(right);
+  evaluator.compare_identity(a.get(), b.get());
+  return a == b;
+}
+
+}  // namespace
+
+Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
+  if (is_varying_number(left) || is_varying_number(right)) {
+    if (std::optional<Ref> result = varying_comparison(left, right, operation)) return *result;
+    const Ref a = constant_of(left), b = constant_of(right);
+    return compare(a.get(), b.get(), operation);
+  }
+  if (guards::is_constant(left) && guards::is_constant(right))
+    return Ref::steal(PyObject_RichCompare(left, right, operation));
+  const std::array<PyObject*, 2> operands = {left, right};
+  if (auto result =
+          with_scalars(operands, [&] { return Ref::steal(PyObject_RichCompare(left, right, operation)); }))
+    return *result;
+  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
+    guard_tensor_special(left, kCompare[operation]);
+    Ref a = plain(left, "a comparison"), b = plain(right, "a comparison");
+    return torch_result(*this, "operator", kCompare[operation], {a.get(), b.get()},
+                        [&] { return Ref::steal(PyObject_RichCompare(a.get(), b.get(), operation)); });
+  }
+  // The right operand goes first if its class is derived from the left one's.
+  const bool right_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
+  const int reflected = kReflected[operation];
+  Ref result = Ref::borrow(Py_NotImplemented);
+  if (right_first) result = ask_own_comparison(*this, right, reflected, left);
+  if (result == Py_NotImplemented) result = ask_own_comparison(*this, left, operation, right);
+  if (result == Py_NotImplemented && !right_first) result = ask_own_comparison(*this, right, reflected, left);
+  if (result != Py_NotImplemented) return result;
+  if (has_own_comparison(*this, left, operation) || has_own_comparison(*this, right, reflected)) {
+    // The C code of the other would be next.
+    if (is_container(left) && is_container(right))
+      stop("a comparison that the class of an operand leaves to C");
+    if (operation != Py_EQ && operation != Py_NE) {
+      PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'",
+                   kCompareSymbol[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+      return {};
+    }
+    compare_identity(left, right);
+    return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
+  }
+  for (PyObject* operand : {left, right})
+    if (is_external(operand) && PyODict_Check(operand)) stop("compares an ordered dict");
+  if (left == right && is_code_constant(left)) compare_identity(left, right);
+  if (is_bound_c_method(left) && is_bound_c_method(right) && (operation == Py_EQ || operation == Py_NE))
+    return Ref::borrow(are_same_method(*this, left, right) == (operation == Py_EQ) ? Py_True : Py_False);
+  if (is_deque_type(Py_TYPE(left)) && is_deque_type(Py_TYPE(right)))
+    return compare_deques(*this, left, right, operation);
+  if (is_container(left) && is_container(right)) return compare_containers(*this, left, right, operation);
+  for (PyObject* operand : {left, right}) {
+    if (!is_external(operand) || is_identity_object(operand)) continue;
+    if (compares_identity(operand))
+      compare_identity(left, right);
+    else
+      stop(fmt::format("compares an object of type {}", Py_TYPE(operand)->tp_name));
+  }
+  return Ref::steal(PyObject_RichCompare(left, right, operation));
+}
+
+int Evaluator::is_or_equals(PyObject* left, PyObject* right) {
+  if (left == right) {
+    if (!guards::is_constant(left)) compare_identity(left, right);
+    return 1;
+  }
+  const auto may_be_nan = [&](PyObject* object) {
+    return is_varying_number(object) ? varying_class(object) == &PyFloat_Type : guards::is_nan(object);
+  };
+  // A NaN is not equal to itself, so it counts which one it is.
+  if (may_be_nan(left) && may_be_nan(right)) {
+    const Ref a = constant_of(left), b = constant_of(right);
+    if (a == b) return 1;
+  }
+  const Ref equal = compare(left, right, Py_EQ);
+  bool error = false;
+  const bool same = equal && truth(equal.get(), &error);
+  return !equal || error ? -1 : static_cast<int>(same);
+}
+
+}  // namespace oxy::eval
