@@ -386,6 +386,7 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (PyModule_Check(object)) return module_attribute(object, name);
   if (PyType_Check(object)) return class_attribute(object, name);
   if (is_type_alias(object)) return alias_attribute(object, name);
+  if (Py_TYPE(object) == &PySuper_Type && is_external(object)) stop("a super object made before the call");
   if (Py_TYPE(object) == &PySuper_Type) return super_attribute(*this, object, name);
   if (PyMethod_Check(object)) {
     const SourceId source = source_of(object);
@@ -397,6 +398,10 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
       return source == kNoSource
                  ? Ref::borrow(PyMethod_GET_SELF(object))
                  : admit(PyMethod_GET_SELF(object), guards().derived(SourceKind::MethodSelf, source));
+    // What the class of bound methods has goes before what their functions have.
+    if (name_is(name, "__call__")) return Ref::steal(PyObject_GetAttr(object, name));
+    if (_PyType_Lookup(&PyMethod_Type, name) && !name_is(name, "__doc__"))
+      stop("reads what bound methods have of their own");
     return get_attribute(PyMethod_GET_FUNCTION(object), name);
   }
   if (PyFunction_Check(object)) {

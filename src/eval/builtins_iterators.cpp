@@ -134,7 +134,7 @@ Ref make_reversed(Evaluator& e, Arguments& a) {
     return e.call_positional(e.special_method(arg(a, 0), "__reversed__").get(), {});
   if (e.has_python_special(arg(a, 0), "__getitem__")) e.stop("reverses an object by its __getitem__");
   Ref copy = e.materialize(arg(a, 0));
-  if (e.is_external(copy.get()) && !PyRange_Check(copy.get())) {
+  if (e.is_external(copy.get()) && !guards::is_value(copy.get())) {
     copy = e.drain(copy.get());
     if (!copy) return {};
   }

@@ -211,6 +211,22 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
   stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
 }
 
+// object.__eq__ and object.__ne__, called by name.
+Ref Evaluator::call_equality(PyObject* bound, PyObject* self, bool inverted, PyObject* other) {
+  if (inverted && is_object_method(bound) && has_python_special(self, "__eq__")) {
+    const Ref method = special_method(self, "__eq__");
+    Ref answer = method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+    if (!answer || answer == Py_NotImplemented) return answer;
+    bool error = false;
+    const bool equal = truth(answer.get(), &error);
+    return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
+  }
+  if (!compares_identity(self))
+    stop(fmt::format("compares an object of type {} by a method", Py_TYPE(self)->tp_name));
+  compare_identity(self, other);
+  return call_real(bound, Arguments{{Ref::borrow(other)}, {}});
+}
+
 // A method of a constant, or of an object that is compared by value.
 Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_view name,
                                  const Arguments& arguments) {
@@ -243,6 +259,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (name == "__new__" && PyType_Check(self)) return call_c_new(bound, std::move(arguments));
   if (PyType_Check(self) && (name == "__getattribute__" || name == "__setattr__" || name == "__delattr__"))
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  const bool of_attributes = name == "__getattribute__" || name == "__setattr__" || name == "__delattr__";
+  if (of_attributes && !arguments.positional.empty() && !PyUnicode_CheckExact(arguments.positional[0].get()))
+    stop(fmt::format("calls {} with a name that is no str", name));
   if (name == "__getattribute__" && arguments.positional.size() == 1)
     return generic_get_attribute(self, arguments.positional[0].get());
   if (name == "__setattr__" && arguments.positional.size() == 2)
@@ -273,8 +292,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     return bind_descriptor(self, arguments.positional[0].get(), Py_TYPE(arguments.positional[0].get()));
   if (name == "__eq__" || name == "__ne__") {
     if (std::optional<Ref> found = search_sequence(self, name, arguments)) return *found;
-    if (arguments.positional.size() == 1 && PyDict_Check(self) == 0 && PyList_Check(self) == 0)
-      return call_real(bound, arguments);
+    if (arguments.positional.size() == 1 && !is_container(self))
+      return call_equality(bound, self, name == "__ne__", arguments.positional[0].get());
   }
   if (name == "__hash__" || name == "__repr__" || name == "__str__" || name == "__format__" ||
       name == "__sizeof__" || name == "__dir__")
@@ -340,6 +359,14 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     for (Ref& value : arguments.positional) {
       if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
       if (has_factory && &value == &arguments.positional.front()) continue;
+      if (is_generator(value.get()) && name.starts_with("__"))
+        stop("gives a generator to " + std::string(name));
+      // Operators take nothing but the likes of the object; only `list +=` and `dict |=` take all that
+      // iterates.
+      if (name == "__add__" || name == "__or__" || (name == "__ior__" && PyAnySet_Check(self))) {
+        value = materialize(value.get());
+        continue;
+      }
       refuse_own_iteration(value.get());
       const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
       if (mapping && (name == "update" || name == "__init__"))

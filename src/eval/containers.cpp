@@ -249,6 +249,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     index = known(key, "indexing");
     key = index.get();
   }
+  if (PySlice_Check(key) && is_deque_type(Py_TYPE(object))) stop("takes a slice of a deque");
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
@@ -277,6 +278,7 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
     index = known(key, "indexing");
     key = index.get();
   }
+  if (PySlice_Check(key) && is_deque_type(Py_TYPE(object))) stop("takes a slice of a deque");
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key)}, {}};
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);

@@ -260,6 +260,7 @@ class Evaluator {
   Ref make_like(PyObject* tensor, Arguments arguments);
   Ref call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
   Ref call_class_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments);
+  Ref call_equality(PyObject* bound, PyObject* self, bool inverted, PyObject* other);
   Ref call_value_method(PyObject* bound, PyObject* self, std::string_view name, const Arguments& arguments);
   Ref call_getter(PyObject* getter, PyObject* object);
   Ref call_c_new(PyObject* bound, Arguments arguments);

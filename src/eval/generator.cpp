@@ -188,12 +188,16 @@ bool waits_for_another(const GeneratorData& data) {
 void Evaluator::close_abandoned() {
   Ref type, value, traceback;
   PyErr_Fetch(type.out(), value.out(), traceback.out());
+  // The interpreter's traceback holds the frame, and with it the generator, until the exception is handled.
+  if (type) stop("an exception leaves a frame that holds a generator with something left to do");
   while (!abandoned_->empty()) {
     std::unique_ptr<GeneratorData> data = std::move(abandoned_->front());
     abandoned_->erase(abandoned_->begin());
     Frame& frame = data->frame;
     if (data->state == GeneratorState::Created) stop("a coroutine is never awaited");
     if (class_of(*data) == &PyAsyncGen_Type) stop("an asynchronous generator is dropped before its end");
+    // Whose traceback, in the interpreter, holds the frames that it went through: they end with the cycle.
+    if (data->handled && data->handled != Py_None) stop("a generator that handles an exception is dropped");
     PyErr_SetNone(PyExc_GeneratorExit);
     if (waits_for_another(*data)) {
       Ref returned;

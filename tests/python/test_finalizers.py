@@ -1,6 +1,7 @@
 """Objects whose end can be seen: it comes where the program lets go of them, also behind a break."""
 
 import contextlib
+import gc
 import weakref
 
 import torch
@@ -165,3 +166,65 @@ def test_what_is_dropped_holds_what_ends(compile):
 
     makers = (lambda item: [item], lambda item: (item, 1), lambda item: {"item": item}, lambda item: 3)
     return attributes(x23()), [items(x23(), make) for make in (*makers, *reversed(makers))]
+
+
+@program()
+def test_an_exception_keeps_the_frames_it_left(compile):
+    log = []
+
+    def waiting(name):
+        try:
+            yield name
+        finally:
+            log.append(name)
+
+    def raising(name):
+        generator = waiting(name)
+        next(generator)
+        raise KeyError(name)
+
+    @compile
+    def f(x):
+        try:
+            raising("first")
+        except KeyError as error:
+            log.append(str(error))
+        log.append("handled")
+        return x + 1
+
+    return f(x23()), f(x23()), log
+
+
+@program()
+def test_a_generator_dropped_while_it_handles_an_exception(compile):
+    log = []
+
+    def handling():
+        try:
+            raise KeyError
+        except KeyError:
+            yield 1
+
+    def waiting():
+        try:
+            yield 2
+        finally:
+            log.append("ends")
+
+    @compile
+    def f(x):
+        first, second = waiting(), handling()
+        next(first)
+        try:
+            raise ValueError
+        except ValueError:
+            next(second)
+            return x + 1, len(log)
+
+    gc.disable()
+    try:
+        results = [(*f(x23()), len(log)) for _ in range(2)]
+    finally:
+        gc.enable()
+    gc.collect()
+    return results, log

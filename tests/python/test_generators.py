@@ -349,7 +349,7 @@ def handling(log):
         yield 5
 
 
-@program(whole=True)
+@program()
 def test_handled_exceptions_are_apart(compile):
     """What a suspended generator handles is not what its caller does, and the other way round."""
 
