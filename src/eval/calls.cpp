@@ -173,9 +173,9 @@ Ref Evaluator::make_like(PyObject* tensor, Arguments arguments) {
 }
 
 std::optional<Ref> Evaluator::known_list(PyObject* callable, const Arguments& arguments) {
-  PyObject* const self = PyCFunction_Check(callable)        ? PyCFunction_GET_SELF(callable)
-                         : arguments.positional.size() == 1 ? arguments.positional[0].get()
-                                                            : nullptr;
+  const bool is_bound = PyCFunction_Check(callable);
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;  // it refuses these
+  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
   const std::optional<at::Tensor> elements = self ? recorder_.known_elements(self) : std::nullopt;
   if (!elements) return std::nullopt;
   const trace::Recorder::Pause pause;

@@ -167,3 +167,11 @@ def test_sizes_from_tensors_of_constants(compile):
         return x.view(2, rows, 4), x.reshape(-1, torch.div(8, 2, rounding_mode="floor")).sum(), x * torch.div(1, 3)
 
     return calls(compile, f, [()] * 2)
+
+
+@pytest.mark.parametrize("call", [lambda n: n.tolist(1), lambda n: n.tolist(n, 0), lambda n: torch.Tensor.tolist(n, 1), lambda n: torch.Tensor.tolist()])
+def test_arguments_that_tolist_refuses(call):
+    numbers = torch.tensor([1, 2])
+    for function in (call, oxyfuel.compile(call)):
+        with pytest.raises(TypeError, match="tolist"):
+            function(numbers)
