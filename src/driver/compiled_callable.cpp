@@ -217,7 +217,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
         capture = evaluator.capture_call(roots, kwnames);
         capture->guards.freeze(roots);
       } catch (const eval::Break& stop) {
-        if ((again = stop.is_of_varying_number() && varying_.give_up())) continue;
+        again = stop.is_of_varying_number() && varying_.give_up();
+        if (again) continue;
         if (leaves_to_eager(stop)) {
           waits = true;
           break;
