@@ -175,10 +175,8 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
         PyObject* key = nullptr;
         Py_ssize_t position = 0;
         while (PyDict_Next(copy.get(), &position, &key, nullptr)) {
-          if (PyDict_Contains(dict, key) == 1) {
-            PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
-            return Flow::Raised;
-          }
+          if (PyDict_Contains(dict, key) == 1)
+            stop("gives a keyword twice");  // an error that names the function
         }
       }
       return PyDict_Update(dict, copy.get()) == 0 ? Flow::Next : Flow::Raised;

@@ -81,3 +81,19 @@ def test_what_is_wrong_with_the_arguments(compile):
         return x + 1, noting.errors
 
     return [f(X, call) for call in CALLS.values()]
+
+
+@program()
+def test_a_keyword_that_is_given_twice(compile):
+    def takes(**keywords):
+        return keywords
+
+    @compile
+    def f(x, first, second):
+        try:
+            return takes(**first, **second), x + 1
+        except TypeError as error:
+            return str(error), x + 2
+
+    x = torch.ones(2)
+    return [f(x, {"k": 1}, second) for second in ({"k": 2}, {"l": 2}, {"k": 3})]
