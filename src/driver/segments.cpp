@@ -37,7 +37,7 @@ struct Segment {
   bool breaks_at_once = false;                  // its first instruction cannot be captured
   bool hand_over = false;
   std::optional<BreakRecord> reason;  // for either of these
-  bool missed_answer = false;         // an entry ends where a cached function had no answer
+  bool missed_answer = false;         // it has ended where a cached function had no answer
   bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
   int compiles = 0;
   std::map<std::string, int> changes;  // places that recompiled it because they held another constant
@@ -285,7 +285,7 @@ class Runner : public hook::SegmentRunner {
           missing = stop.missing;
           stop_at = evaluator.executed_instructions() - 1;
           if (stop_at > 0) continue;
-          segment.breaks_at_once = !missing.cache;
+          segment.breaks_at_once = !missing.cache || std::exchange(segment.missed_answer, true);
           return {hook::EndKind::Break, state.offset};
         }
       }

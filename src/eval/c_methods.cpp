@@ -211,22 +211,6 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
   stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
 }
 
-// object.__eq__ and object.__ne__, called by name.
-Ref Evaluator::call_equality(PyObject* bound, PyObject* self, bool inverted, PyObject* other) {
-  if (inverted && is_object_method(bound) && has_python_special(self, "__eq__")) {
-    const Ref method = special_method(self, "__eq__");
-    Ref answer = method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
-    if (!answer || answer == Py_NotImplemented) return answer;
-    bool error = false;
-    const bool equal = truth(answer.get(), &error);
-    return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
-  }
-  if (!compares_identity(self))
-    stop(fmt::format("compares an object of type {} by a method", Py_TYPE(self)->tp_name));
-  compare_identity(self, other);
-  return call_real(bound, Arguments{{Ref::borrow(other)}, {}});
-}
-
 // A method of a constant, or of an object that is compared by value.
 Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_view name,
                                  const Arguments& arguments) {
@@ -293,7 +277,8 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (name == "__eq__" || name == "__ne__") {
     if (std::optional<Ref> found = search_sequence(self, name, arguments)) return *found;
     if (arguments.positional.size() == 1 && !is_container(self))
-      return call_equality(bound, self, name == "__ne__", arguments.positional[0].get());
+      return call_equality(bound, self, name == "__ne__" && is_object_method(bound),
+                           arguments.positional[0].get());
   }
   if (name == "__hash__" || name == "__repr__" || name == "__str__" || name == "__format__" ||
       name == "__sizeof__" || name == "__dir__")

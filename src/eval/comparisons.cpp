@@ -31,16 +31,26 @@ bool has_own_comparison(Evaluator& evaluator, PyObject* operand, int operation) 
          inverts_equality(evaluator, operand, operation);
 }
 
-// What that code answers; NotImplemented if there is none. Null: an exception is set.
-Ref ask_own_comparison(Evaluator& evaluator, PyObject* operand, int operation, PyObject* other) {
-  if (!has_own_comparison(evaluator, operand, operation)) return Ref::borrow(Py_NotImplemented);
-  const bool inverted = inverts_equality(evaluator, operand, operation);
-  const Ref method = evaluator.special_method(operand, inverted ? "__eq__" : kCompare[operation]);
-  Ref answer = method ? evaluator.call_positional(method.get(), {Ref::borrow(other)}) : Ref();
-  if (!inverted || !answer || answer == Py_NotImplemented) return answer;
+Ref ask(Evaluator& evaluator, PyObject* operand, const char* name, PyObject* other) {
+  const Ref method = evaluator.special_method(operand, name);
+  return method ? evaluator.call_positional(method.get(), {Ref::borrow(other)}) : Ref();
+}
+
+// object's `!=`. Precondition: the operand's class has Python code for `==`.
+Ref ask_inverted_equality(Evaluator& evaluator, PyObject* operand, PyObject* other) {
+  Ref answer = ask(evaluator, operand, "__eq__", other);
+  if (!answer || answer == Py_NotImplemented) return answer;
   bool error = false;
   const bool equal = evaluator.truth(answer.get(), &error);
   return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
+}
+
+// What that code answers; NotImplemented if there is none. Null: an exception is set.
+Ref ask_own_comparison(Evaluator& evaluator, PyObject* operand, int operation, PyObject* other) {
+  if (inverts_equality(evaluator, operand, operation))
+    return ask_inverted_equality(evaluator, operand, other);
+  if (!evaluator.has_python_special(operand, kCompare[operation])) return Ref::borrow(Py_NotImplemented);
+  return ask(evaluator, operand, kCompare[operation], other);
 }
 
 // Whether two dicts have equal values for the same keys, asked as CPython does; -1: an exception is set.
@@ -192,6 +202,15 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
       stop(fmt::format("compares an object of type {}", Py_TYPE(operand)->tp_name));
   }
   return Ref::steal(PyObject_RichCompare(left, right, operation));
+}
+
+// `__eq__` and `__ne__` of C code, called by name; `inverted`: object's `!=`.
+Ref Evaluator::call_equality(PyObject* bound, PyObject* self, bool inverted, PyObject* other) {
+  if (inverted && has_python_special(self, "__eq__")) return ask_inverted_equality(*this, self, other);
+  if (!compares_identity(self))
+    stop(fmt::format("compares an object of type {} by a method", Py_TYPE(self)->tp_name));
+  compare_identity(self, other);
+  return call_real(bound, Arguments{{Ref::borrow(other)}, {}});
 }
 
 int Evaluator::is_or_equals(PyObject* left, PyObject* right) {

@@ -139,6 +139,17 @@ bool Evaluator::truth(PyObject* object, bool* error) {
   return value > 0;
 }
 
+namespace {
+
+// What C code may take for the index of a sequence.
+Ref known_index(Evaluator& evaluator, PyObject* sequence, PyObject* index) {
+  evaluator.refuse_own_code(index, "indexing");
+  if (PySlice_Check(index) && is_deque_type(Py_TYPE(sequence))) evaluator.stop("takes a slice of a deque");
+  return evaluator.known(index, "indexing");
+}
+
+}  // namespace
+
 Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
     guard_tensor_special(object, "__getitem__");
@@ -154,11 +165,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   }
   if (is_varying_number(key)) return get_item(object, constant_of(key).get());
   Ref index;
-  if (!PyDict_Check(object) && !PyType_Check(object)) {
-    refuse_own_code(key, "indexing");
-    index = known(key, "indexing");
-    key = index.get();
-  }
+  if (!PyDict_Check(object) && !PyType_Check(object)) key = (index = known_index(*this, object, key)).get();
   if (PyType_Check(object)) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
     if (any_tensor(key, [](PyObject*) { return true; })) stop("indexes a class with a tensor");
@@ -244,12 +251,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
   }
   if (is_varying_number(key)) return set_item(object, constant_of(key).get(), value);
   Ref index;
-  if (!PyDict_Check(object)) {
-    refuse_own_code(key, "indexing");
-    index = known(key, "indexing");
-    key = index.get();
-  }
-  if (PySlice_Check(key) && is_deque_type(Py_TYPE(object))) stop("takes a slice of a deque");
+  if (!PyDict_Check(object)) key = (index = known_index(*this, object, key)).get();
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key), Ref::borrow(value)}, {}};
     if (auto done = call_container_method(object, "__setitem__", arguments)) return static_cast<bool>(*done);
@@ -273,12 +275,7 @@ bool Evaluator::delete_item(PyObject* object, PyObject* key) {
   }
   if (is_varying_number(key)) return delete_item(object, constant_of(key).get());
   Ref index;
-  if (!PyDict_Check(object)) {
-    refuse_own_code(key, "indexing");
-    index = known(key, "indexing");
-    key = index.get();
-  }
-  if (PySlice_Check(key) && is_deque_type(Py_TYPE(object))) stop("takes a slice of a deque");
+  if (!PyDict_Check(object)) key = (index = known_index(*this, object, key)).get();
   if (is_external(object)) {
     Arguments arguments{{Ref::borrow(key)}, {}};
     if (auto done = call_container_method(object, "__delitem__", arguments)) return static_cast<bool>(*done);

@@ -474,7 +474,7 @@ class Evaluator {
   Ref handled_before_;                             // the exception that was being handled at the start
   Ref handled_after_;                              // and at the end of a segment, if it is another one
   std::unordered_set<PyObject*> fresh_functions_;  // made while evaluating; kept alive
-  std::unordered_set<PyObject*> known_by_code_;    // functions
+  std::unordered_set<PyObject*> known_by_code_;    // functions and bound methods of C code
 
   std::unordered_set<PyObject*> shown_;           // containers that plain() is inside of
   std::unordered_set<PyObject*> code_constants_;  // kept alive by their code

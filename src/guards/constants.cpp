@@ -1,5 +1,8 @@
 #include "guards/constants.h"
 
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Size.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,14 +35,6 @@ bool same_bytes(PyObject* a, PyObject* b) {
   const View x(a), y(b);
   return x.buffer.obj && y.buffer.obj && x.buffer.len == y.buffer.len &&
          std::memcmp(x.buffer.buf, y.buffer.buf, static_cast<size_t>(x.buffer.len)) == 0;
-}
-
-bool is_size(PyObject* object) {
-  return PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name) == "torch.Size";
-}
-
-bool is_device(PyObject* object) {
-  return std::string_view(Py_TYPE(object)->tp_name) == "torch.device";
 }
 
 std::span<PyObject* const> items_of(PyObject* tuple) {
@@ -88,8 +83,8 @@ bool is_numpy_scalar(PyObject* object) {
 }
 
 bool is_value(PyObject* object) {
-  if (PyRange_Check(object) || is_device(object)) return true;
-  if (is_size(object))
+  if (PyRange_Check(object) || THPDevice_Check(object)) return true;
+  if (THPSize_Check(object))
     return std::ranges::all_of(items_of(object), [](PyObject* item) { return PyLong_CheckExact(item); });
   if (!PyFrozenSet_CheckExact(object)) return false;
   for (PyObject* item : cpy::SetItems(object))
@@ -108,9 +103,9 @@ bool same_constant(PyObject* a, PyObject* b) {
   if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a))
     return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
   if (is_numpy_scalar(a)) return same_bytes(a, b);
-  if (is_size(a)) return std::ranges::equal(items_of(a), items_of(b), &same_constant);
+  if (THPSize_Check(a)) return std::ranges::equal(items_of(a), items_of(b), &same_constant);
   if (PyFrozenSet_CheckExact(a)) return same_items(a, b);
-  if (is_device(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  if (THPDevice_Check(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
   return PyRange_Check(a) && same_range(a, b);
 }
 
