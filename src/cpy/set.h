@@ -1,7 +1,14 @@
-// The items of sets and frozensets in the order of iteration, without an iterator of Python's.
+// The items of sets and frozensets in the order of iteration, without an iterator of Python's; and how they
+// lie in a set's table, which the order follows from.
 #pragma once
 
 #include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpy/ref.h"
 
 namespace oxy::cpy {
 
@@ -40,5 +47,95 @@ class SetItems {
  private:
   const PySetObject* table_;
 };
+
+// The items as a tuple. Null with a MemoryError.
+inline Ref items_of_set(PyObject* set) {
+  Ref items = Ref::steal(PyTuple_New(PySet_GET_SIZE(set)));
+  Py_ssize_t i = 0;
+  if (items)
+    for (PyObject* item : SetItems(set)) PyTuple_SET_ITEM(items.get(), i++, Py_NewRef(item));
+  return items;
+}
+
+// The table of a set without its items: by it a set of equal items is made that has the same order, and has
+// it after the same changes.
+struct SetTable {
+  static constexpr int32_t kFree = -1;
+  static constexpr int32_t kRemoved = -2;
+  struct Entry {
+    int32_t item;  // its number in the order of iteration, kFree or kRemoved
+    Py_hash_t hash;
+  };
+  std::vector<Entry> entries;   // none: no table is known
+  PyObject* removed = nullptr;  // what the interpreter marks such entries with: an object that never ends
+  Py_ssize_t finger = 0;        // where pop() goes on
+};
+
+inline SetTable table_of(PyObject* set) {
+  const auto* object = reinterpret_cast<const PySetObject*>(set);
+  SetTable table;
+  table.entries.reserve(static_cast<size_t>(object->mask) + 1);
+  table.finger = object->finger;
+  int32_t items = 0;
+  for (Py_ssize_t i = 0; i <= object->mask; ++i) {
+    const setentry& entry = object->table[i];
+    const bool is_removed = entry.key && entry.hash == -1;
+    if (is_removed) table.removed = entry.key;
+    table.entries.push_back(
+        {is_removed ? SetTable::kRemoved : (entry.key ? items++ : SetTable::kFree), entry.hash});
+  }
+  return table;
+}
+
+// Whether two sets hold the same objects in tables of one size in the same order.
+inline bool same_tables(PyObject* a, PyObject* b) {
+  const auto *x = reinterpret_cast<PySetObject*>(a), *y = reinterpret_cast<PySetObject*>(b);
+  if (x->mask != y->mask) return false;
+  for (Py_ssize_t i = 0; i <= x->mask; ++i)
+    if (x->table[i].key != y->table[i].key) return false;
+  return true;
+}
+
+// Makes an empty set, or a frozenset that nobody has seen yet, one of `items` (a tuple), whose hashes must be
+// those of the table. False with a MemoryError, the set empty.
+inline bool lay_out(PyObject* set, const SetTable& table, PyObject* items) {
+  auto* object = reinterpret_cast<PySetObject*>(set);
+  const size_t size = table.entries.size();
+  setentry* entries = object->smalltable;
+  if (size > PySet_MINSIZE) entries = static_cast<setentry*>(PyMem_Malloc(size * sizeof(setentry)));
+  if (!entries) {
+    PyErr_NoMemory();
+    return false;
+  }
+  Py_ssize_t fill = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const SetTable::Entry& entry = table.entries[i];
+    PyObject* key = nullptr;
+    if (entry.item >= 0) key = Py_NewRef(PyTuple_GET_ITEM(items, entry.item));
+    if (entry.item == SetTable::kRemoved) key = table.removed;
+    entries[i] = {key, entry.hash};
+    fill += key != nullptr ? 1 : 0;
+  }
+  object->table = entries;
+  object->mask = static_cast<Py_ssize_t>(size) - 1;
+  object->fill = fill;
+  object->used = PyTuple_GET_SIZE(items);
+  object->finger = table.finger;
+  return true;
+}
+
+// A set or frozenset like one, with the same table, of `items` (a tuple) in the order of iteration. A new
+// reference; null with a MemoryError.
+inline Ref set_with_table(PyTypeObject* type, const SetTable& table, PyObject* items) {
+  Ref made = Ref::steal(type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
+  return made && lay_out(made.get(), table, items) ? std::move(made) : Ref();
+}
+
+// A set (of a frozenset: a frozenset) with the items and the table of another one. Null with a MemoryError.
+inline Ref copy_of_set(PyObject* set) {
+  const Ref items = items_of_set(set);
+  if (!items) return {};
+  return set_with_table(PyFrozenSet_Check(set) ? &PyFrozenSet_Type : &PySet_Type, table_of(set), items.get());
+}
 
 }  // namespace oxy::cpy

@@ -26,11 +26,8 @@ Ref make_tuple(Evaluator& e, Arguments& a) {
 Ref hashed(Evaluator& e, const Arguments& a, const char* name, PyObject* (*make)(PyObject*)) {
   expect(e, a, name, 0, 1);
   if (a.positional.empty()) return Ref::steal(make(nullptr));
-  e.refuse_own_iteration(arg(a, 0));
-  Ref list = e.drain(arg(a, 0));
-  if (!list) return {};
-  e.require_plain_hashes(list.get());
-  return Ref::steal(make(list.get()));
+  const Ref items = e.items_for_set(arg(a, 0));
+  return items ? Ref::steal(make(items.get())) : Ref();
 }
 
 Ref make_set(Evaluator& e, Arguments& a) {

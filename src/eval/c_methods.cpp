@@ -356,12 +356,13 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
       if (mapping && (name == "update" || name == "__init__"))
         value = call_positional(reinterpret_cast<PyObject*>(&PyDict_Type), {value});
+      else if (PyAnySet_Check(self) && !guards::is_constant(value.get()))
+        value = items_for_set(value.get());
       else if (PyDict_Check(value.get()))
         value = materialize(value.get());
       else if (!guards::is_constant(value.get()))
         value = drain(value.get(), PyList_Check(self) || PyUnicode_Check(self));
       if (!value) return {};
-      if (PyAnySet_Check(self) && PyList_Check(value.get())) require_plain_hashes(value.get());
       if (PyDict_Check(self) && PyList_Check(value.get())) value = pairs_of(value.get());
       if (!value) return {};
     }

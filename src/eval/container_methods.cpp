@@ -269,7 +269,11 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
         if (!write_entry(self, PyList_GET_ITEM(list.get(), i), adds ? Py_True : nullptr)) return Ref();
     return none;
   }
-  if (name == "__ixor__" && given[0] != self) {
+  if (name == "__ixor__" && given[0] == self) {
+    empty(self);
+    return none;
+  }
+  if (name == "__ixor__") {
     const Ref others = Ref::steal(PySequence_List(materialize(given[0].get()).get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(others.get()); ++i) {
       PyObject* const item = PyList_GET_ITEM(others.get(), i);
@@ -281,12 +285,17 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   if (name != "intersection_update" && name != "__iand__") return std::nullopt;
   // These make a set anew and take over its contents.
   Ref now = Ref::steal(PySet_New(materialize(self).get()));
+  const bool with_itself = count == 1 && given[0] == self;
+  if (with_itself) given[0] = now;
   for (Ref& value : given) value = materialize(value.get());
   Ref done = call_on_copy(now.get(), name, std::move(arguments));
   if (!done) return Ref();
   empty(self);
   for (PyObject* item : cpy::SetItems(now.get()))
     if (!write_entry(self, item, Py_True)) return Ref();
+  // The interpreter has the table of the new set in the end, which adding its items again may not give.
+  if (!cpy::same_tables(now.get(), materialize(self).get()))
+    stop("a set whose order comes from how its items were added");
   return none;
 }
 

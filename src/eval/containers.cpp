@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cpy/dict.h"
+#include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -435,9 +436,14 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
                [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
     return copy;
   }
-  if (PyAnySet_CheckExact(object))
+  if (PyAnySet_CheckExact(object)) {
+    Ref items = Ref::steal(PyList_New(0));
+    for (PyObject* item : cpy::SetItems(shallow.get()))
+      PyList_Append(items.get(), deep_copy(item, memo).get());
+    items = items_for_set(items.get());
     return keep(
-        Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(shallow.get()) : PySet_New(shallow.get())));
+        Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(items.get()) : PySet_New(items.get())));
+  }
   PyTypeObject* type = Py_TYPE(object);
   for (const char* name : {"__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__",
                            "__getnewargs__", "__getnewargs_ex__", "__new__"})

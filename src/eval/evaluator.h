@@ -227,6 +227,9 @@ class Evaluator {
   // it then looks at is guarded. Stops if that runs code of the program's.
   Ref key_of(PyObject* key);
   void require_plain_hashes(PyObject* list);  // its items become key_of() them
+  // What C code is given of an iterable to add its items to a set: sets and dicts themselves, whose tables
+  // count for the order that comes of it, of anything else a list. Null: exception set.
+  Ref items_for_set(PyObject* iterable);
   // The entries that C code is to put into a dict, of a fresh list of them. Null: an exception is set.
   Ref pairs_of(PyObject* list);
   // --- sequence_methods.cpp

@@ -332,17 +332,12 @@ Shadow& Evaluator::whole_dict(PyObject* object) {
 Shadow& Evaluator::whole_set(PyObject* object) {
   Shadow& s = shadow(object);
   if (!s.whole) {
-    Ref copy = Ref::steal(PySet_New(s.emptied ? nullptr : object));
+    Ref copy = s.emptied ? Ref::steal(PySet_New(nullptr)) : cpy::copy_of_set(object);
     if (!s.emptied) {
-      const auto items_in_order = [](PyObject* set) {
-        std::vector<Ref> items;
-        for (PyObject* item : cpy::SetItems(set)) items.push_back(Ref::borrow(item));
-        return items;
-      };
-      s.before = items_in_order(object);
-      for (const Ref& item : s.before)
-        if (!guards::is_constant(item.get())) stop("a set of objects that are not constants");
-      if (s.before != items_in_order(copy.get())) stop("a set that a copy would order in another way");
+      for (PyObject* item : cpy::SetItems(object)) {
+        if (!guards::is_constant(item)) stop("a set of objects that are not constants");
+        s.before.push_back(Ref::borrow(item));
+      }
     }
     for (const auto& [item, value] : s.writes)
       value ? PySet_Add(copy.get(), item.get()) : PySet_Discard(copy.get(), item.get());
@@ -359,10 +354,8 @@ Shadow& Evaluator::whole_set(PyObject* object) {
     if (s.written) {
       // The order of both after the same changes is that of their tables.
       auto* table = reinterpret_cast<PySetObject*>(object);
-      Ref fresh = Ref::steal(PySet_New(object));
       mask = table->mask;
-      if (table->fill != table->used || reinterpret_cast<PySetObject*>(fresh.get())->mask != mask)
-        stop("reads all of a set that it has written to");
+      if (table->fill != table->used) stop("reads all of a set that it has written to");
     }
     guards().require(source_of(object), CheckKind::SetOrder, items.get(), mask);
   }
@@ -393,13 +386,9 @@ Ref Evaluator::materialize(PyObject* object) {
   } else {
     for (PyObject* item : cpy::SetItems(object))
       if (!guards::is_constant(item)) stop("a set of objects that are not constants");
-    Ref items = Ref::steal(PyFrozenSet_New(object));
-    Ref order = Ref::steal(PySequence_Tuple(object)), copied = Ref::steal(PySequence_Tuple(items.get()));
-    if (!PyFrozenSet_CheckExact(object)) guards().require(source, CheckKind::SetOrder, order.get());
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order.get()); ++i)
-      if (PyTuple_GET_ITEM(order.get(), i) != PyTuple_GET_ITEM(copied.get(), i))
-        stop("a set that a copy would order in another way");
-    immutable_copies_[object] = items;
+    if (!PyFrozenSet_CheckExact(object))
+      guards().require(source, CheckKind::SetOrder, cpy::items_of_set(object).get());
+    immutable_copies_[object] = cpy::copy_of_set(object);
   }
   Ref result = immutable_copies_[object];
   // An immutable copy may be given back as it is: it stands for the object if there is no telling them apart.

@@ -49,6 +49,14 @@ void Evaluator::require_plain_hashes(PyObject* list) {
     PyList_SetItem(list, i, key_of(PyList_GET_ITEM(list, i)).release());
 }
 
+Ref Evaluator::items_for_set(PyObject* iterable) {
+  refuse_own_iteration(iterable);
+  if (PyAnySet_Check(iterable) || PyDict_CheckExact(iterable)) return materialize(iterable);
+  Ref list = drain(iterable);
+  if (list) require_plain_hashes(list.get());
+  return list;
+}
+
 Ref Evaluator::pairs_of(PyObject* list) {
   Ref pairs = Ref::steal(PyList_New(0));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {

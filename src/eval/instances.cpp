@@ -27,9 +27,9 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   }
   if (base == &PyTuple_Type || base == &PyFrozenSet_Type) {
     if (arguments.positional.size() > 1) {
-      arguments.positional[1] = drain(arguments.positional[1].get(), base == &PyTuple_Type);
-      if (!arguments.positional[1]) return {};
-      if (base == &PyFrozenSet_Type) require_plain_hashes(arguments.positional[1].get());
+      Ref& items = arguments.positional[1];
+      items = base == &PyTuple_Type ? drain(items.get(), true) : items_for_set(items.get());
+      if (!items) return {};
     }
     return call_real(bound, arguments);
   }

@@ -141,9 +141,8 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::SetUpdate: {
       Ref iterable = pop(frame);
       if (is_external(container())) return add_to_external("update", std::move(iterable));
-      Ref items = drain(iterable.get());
+      Ref items = items_for_set(iterable.get());
       if (!items) return Flow::Raised;
-      require_plain_hashes(items.get());
       return Ref::steal(PyObject_CallMethod(container(), "update", "O", items.get())) ? Flow::Next
                                                                                       : Flow::Raised;
     }

@@ -86,7 +86,9 @@ Ref Rebuilder::make(size_t index) {
     }
     case ObjectKind::FrozenSet: {
       Ref items = tuple_of_items();
-      object = items ? Ref::steal(PyFrozenSet_New(items.get())) : Ref();
+      if (!items) return {};
+      object = t.table.entries.empty() ? Ref::steal(PyFrozenSet_New(items.get()))
+                                       : cpy::set_with_table(&PyFrozenSet_Type, t.table, items.get());
       filled = true;
       break;
     }
@@ -228,12 +230,20 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
         if (!value || PyList_Append(object, value.get()) < 0) return false;
       }
       return true;
-    case ObjectKind::Set:
-      for (const Template& item : t.items) {
-        Ref value = build(item);
-        if (!value || PySet_Add(object, value.get()) < 0) return false;
+    case ObjectKind::Set: {
+      const bool has_table = !t.table.entries.empty();
+      Ref items = Ref::steal(PyTuple_New(has_table ? static_cast<Py_ssize_t>(t.items.size()) : 0));
+      for (size_t i = 0; i < t.items.size(); ++i) {
+        Ref value = build(t.items[i]);
+        if (!value || !items) return false;
+        if (has_table) {
+          PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), value.release());
+        } else if (PySet_Add(object, value.get()) < 0) {
+          return false;
+        }
       }
-      return true;
+      return !has_table || cpy::lay_out(object, t.table, items.get());
+    }
     case ObjectKind::Dict:
       return fill_pairs(0,
                         [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
@@ -259,9 +269,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
         } else if (PyList_Check(object)) {
           if (PyList_SetSlice(object, 0, 0, contents.get()) < 0) return false;
         } else if (PySet_Check(object)) {
-          // Of a subclass too: not what it has made of it.
-          auto* type = reinterpret_cast<PyObject*>(&PySet_Type);
-          if (!Ref::steal(PyObject_CallMethod(type, "update", "OO", object, contents.get()))) return false;
+          const Ref items = cpy::items_of_set(contents.get());
+          if (!items || !cpy::lay_out(object, cpy::table_of(contents.get()), items.get())) return false;
         } else {
           Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "O", contents.get()));
           if (!done) return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpy/ref.h"
+#include "cpy/set.h"
 
 namespace oxy::eval {
 
@@ -60,6 +61,8 @@ struct ObjectTemplate {
   cpy::Ref type;
   std::vector<Template> items;
   Template contents;
+  cpy::SetTable
+      table;  // of a set or frozenset (also of a subclass) whose items have the same hash at every run
 };
 
 // Objects in an order in which each is made before it is used by those that cannot be made without it

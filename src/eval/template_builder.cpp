@@ -18,13 +18,6 @@ namespace oxy::eval {
 
 namespace {
 
-bool same_order(PyObject* a, PyObject* b) {
-  Ref x = Ref::steal(PySequence_Tuple(a)), y = Ref::steal(PySequence_Tuple(b));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x.get()); ++i)
-    if (PyTuple_GET_ITEM(x.get(), i) != PyTuple_GET_ITEM(y.get(), i)) return false;
-  return true;
-}
-
 // descriptor.__get__ of the descriptor that a bound C method was made by; null if there is none.
 Ref method_binder(PyCFunctionObject* method) {
   PyTypeObject* type = Py_TYPE(method->m_self);
@@ -48,18 +41,30 @@ Ref method_binder(PyCFunctionObject* method) {
   return {};
 }
 
-// Whether adding the items of a set, in its order, to an empty one gives that order again. What is hashed by
-// its address has no order to keep.
-bool keeps_order(PyObject* set) {
-  Ref again = Ref::steal(PySet_New(nullptr));
-  for (PyObject* item : cpy::SetItems(set)) {
-    if (!guards::is_constant(item)) return true;
-    PySet_Add(again.get(), item);
-  }
-  return same_order(set, again.get());
+}  // namespace
+
+bool TemplateBuilder::has_fixed_hash(PyObject* object, const Template& t) const {
+  if (t.kind == TemplateKind::Constant) return true;
+  if (t.kind == TemplateKind::External) return is_known_to_its_constants(object);
+  if (t.kind != TemplateKind::Object) return false;
+  return (PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object)) &&
+         have_fixed_hashes(object, capture_.objects[static_cast<size_t>(t.index)].items);
 }
 
-}  // namespace
+bool TemplateBuilder::have_fixed_hashes(PyObject* container, const std::vector<Template>& items) const {
+  const Ref objects = PyTuple_Check(container) ? Ref::borrow(container) : cpy::items_of_set(container);
+  for (size_t i = 0; i < items.size(); ++i)
+    if (!has_fixed_hash(PyTuple_GET_ITEM(objects.get(), static_cast<Py_ssize_t>(i)), items[i])) return false;
+  return true;
+}
+
+bool TemplateBuilder::is_known_to_its_constants(PyObject* external) const {
+  if (guards::is_constant(external) || guards::is_value(external)) return true;
+  if (!PyTuple_CheckExact(external)) return evaluator_.is_known_by_identity(external);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(external); ++i)
+    if (!is_known_to_its_constants(PyTuple_GET_ITEM(external, i))) return false;
+  return true;
+}
 
 Template TemplateBuilder::external(SourceId source) {
   auto [it, inserted] = external_index_.try_emplace(source, static_cast<int32_t>(capture_.externals.size()));
@@ -165,16 +170,20 @@ Template TemplateBuilder::build(PyObject* object) {
     }
   };
   auto members = [&](std::vector<Template>& items) {
-    if (!keeps_order(object))
-      evaluator_.stop("a set that cannot be made again in its order outlives the captured region");
     for (PyObject* item : cpy::SetItems(object)) items.push_back(build(item));
+  };
+  auto set = [&](ObjectKind kind) {
+    const Template made = with_items(kind, nullptr, members);
+    ObjectTemplate& t = capture_.objects[static_cast<size_t>(made.index)];
+    if (have_fixed_hashes(object, t.items)) t.table = cpy::table_of(object);
+    return made;
   };
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   if (PyTuple_CheckExact(object)) return with_items(ObjectKind::Tuple, nullptr, sequence);
   if (PyList_CheckExact(object)) return with_items(ObjectKind::List, nullptr, sequence);
   if (PyDict_CheckExact(object)) return with_items(ObjectKind::Dict, nullptr, pairs);
-  if (Py_TYPE(object) == &PySet_Type) return with_items(ObjectKind::Set, nullptr, members);
-  if (Py_TYPE(object) == &PyFrozenSet_Type) return with_items(ObjectKind::FrozenSet, nullptr, members);
+  if (Py_TYPE(object) == &PySet_Type) return set(ObjectKind::Set);
+  if (Py_TYPE(object) == &PyFrozenSet_Type) return set(ObjectKind::FrozenSet);
   if (PyTuple_Check(object)) {
     PyObject* attributes = cpy::materialized_dict(object);
     if (attributes && PyDict_GET_SIZE(attributes) != 0)
@@ -350,8 +359,7 @@ Template TemplateBuilder::instance(PyObject* object) {
     } else if (PyList_Check(object)) {
       copy = Ref::steal(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
     } else {
-      copy = Ref::steal(PySet_New(object));
-      if (copy && !same_order(object, copy.get())) copy.reset();
+      copy = cpy::copy_of_set(object);
     }
     PyErr_Clear();
     if (!copy) evaluator_.stop(fmt::format("an object of type {} cannot be made again", type->tp_name));

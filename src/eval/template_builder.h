@@ -21,6 +21,11 @@ class TemplateBuilder {
 
  private:
   Template constant(PyObject* object);
+  // Whether what is built of an object has the same hash at every run: hashed by what it is made of, or the
+  // same object.
+  bool has_fixed_hash(PyObject* object, const Template& t) const;
+  bool have_fixed_hashes(PyObject* container, const std::vector<Template>& items) const;
+  bool is_known_to_its_constants(PyObject* external) const;  // of an item of a set, whose hash was guarded
   int32_t reserve(PyObject* object, ObjectKind kind, PyObject* type = nullptr);
   Template instance(PyObject* object);
   Template view(PyObject* object);
