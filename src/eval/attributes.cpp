@@ -59,12 +59,16 @@ bool is_generic_below(PyTypeObject* type, const char* name, void* generic) {
 }
 
 // Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
-constexpr std::array<std::string_view, 32> kUntraceable = {"grad",
+constexpr std::array<std::string_view, 36> kUntraceable = {"grad",
                                                            "grad_fn",
                                                            "_grad",
                                                            "_base",
                                                            "_version",
                                                            "data_ptr",
+                                                           "const_data_ptr",
+                                                           "mutable_data_ptr",
+                                                           "detach_",  // refuses views
+                                                           "ldexp_",  // refuses integers, in a way of its own
                                                            "storage",
                                                            "untyped_storage",
                                                            "_typed_storage",

@@ -130,13 +130,6 @@ std::string_view tensor_method_name(PyObject* callable) {
   return utf8 ? utf8 : "";
 }
 
-bool takes_part_in_autograd(PyObject* method, const Arguments& arguments) {
-  PyObject* const self = PyCFunction_Check(method)      ? PyCFunction_GET_SELF(method)
-                         : arguments.positional.empty() ? nullptr
-                                                        : arguments.positional[0].get();
-  return self && runtime::is_tensor(self) && runtime::tensor_of(self).requires_grad();
-}
-
 }  // namespace
 
 // tensor.requires_grad_(): of a tensor made by the region, or what changes nothing.
@@ -191,8 +184,6 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
     return make_like(PyCFunction_GET_SELF(callable), arguments);
   if (method == "tolist" && arguments.keywords.empty())
     if (std::optional<Ref> list = known_list(callable, arguments)) return *list;
-  if (method == "detach_" && takes_part_in_autograd(callable, arguments))
-    stop("calls .detach_ of a tensor that has a history");
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
   if (const std::optional<Arguments> tensors = tensors_for_varying(callable, method, arguments))
     return call_torch(callable, *tensors);

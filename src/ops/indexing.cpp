@@ -107,7 +107,7 @@ Family indexing_operators() {
        .shape = shapes::masked_scatter},
       {.name = "aten::flip",
        .schema = "aten::flip(Tensor self, int[] dims) -> Tensor",
-       .shape = shapes::dense_like_first,
+       .shape = shapes::flip,
        .lower = lowerings::flip},
       {.name = "aten::select_scatter",
        .schema = "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
@@ -116,7 +116,7 @@ Family indexing_operators() {
       {.name = "aten::slice_scatter",
        .schema = "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "
                  "end=None, SymInt step=1) -> Tensor",
-       .shape = shapes::strided_like_first,
+       .shape = shapes::slice_scatter,
        .lower = lowerings::slice_scatter},
       {.name = "aten::diagonal_scatter",
        .schema =

@@ -207,6 +207,25 @@ Metas dense_like_first(const ShapeContext& context) {
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
 }
 
+Metas flip(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  std::vector<bool> flipped(self.sizes.size());
+  for (int64_t dim : integers(context, 1)) {
+    if (self.sizes.empty()) continue;
+    const auto place = static_cast<size_t>(wrap_dim(context, dim, self.rank()));
+    if (flipped[place]) refused_by_eager(context, "a dimension that is named twice");
+    flipped[place] = true;
+  }
+  return dense_like_first(context);
+}
+
+Metas slice_scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.sizes.empty()) refused_by_eager(context, "a tensor without dimensions");
+  dim_argument(context, 2, self.rank());
+  return strided_like_first(context);
+}
+
 Metas masked_scatter(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta* const operands[] = {&self, &context.tensor(1)};
@@ -291,6 +310,8 @@ Metas index_select(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& index = context.tensor(2);
   if (index.rank() > 1) not_covered(context, "indices of more than one dimension");
+  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+    refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = self.sizes;
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
   if (!sizes.empty()) sizes[dim] = element_count(index);
@@ -333,7 +354,7 @@ Metas roll(const ShapeContext& context) {
   TensorMeta current = self;
   const size_t shifts = list(context, 1).size();
   const std::vector<int64_t> dims = integers(context, 2);
-  if (dims.size() != shifts && !dims.empty()) not_covered(context, "not one shift each");
+  if (dims.size() != shifts && (!dims.empty() || shifts != 1)) not_covered(context, "not one shift each");
   if (shifts == 0) not_covered(context, "no shift");
   if (!dims.empty() && self.sizes.empty()) not_covered(context, "a dimension of a tensor without any");
   if (dims.empty() || self.sizes.empty())

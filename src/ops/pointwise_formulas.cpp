@@ -87,7 +87,8 @@ Value celu(Values v) {
 
 Value logit(Values v) {
   Value x = v[0];
-  if (v[1].builder != nullptr) x = minimum(maximum(x, v[1]), 1 - v[1]);
+  // Of limits in the wrong order, the lower one goes first.
+  if (v[1].builder != nullptr) x = where(x < v[1], v[1], minimum(x, 1 - v[1]));
   return log(x / (1 - x));
 }
 

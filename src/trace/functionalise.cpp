@@ -337,7 +337,11 @@ class Functionaliser {
   }
 
   static bool moves_elements(const OperatorSchema& op) {
-    return op.name.starts_with("aten::index_") || op.name.starts_with("aten::scatter");
+    constexpr std::array<std::string_view, 9> kNames = {
+        "aten::index_",          "aten::scatter",  "aten::put_",
+        "aten::masked_scatter_", "aten::addmm_",   "aten::addmv_",
+        "aten::addbmm_",         "aten::baddbmm_", "aten::addr_"};
+    return std::ranges::any_of(kNames, [&](std::string_view name) { return op.name.starts_with(name); });
   }
 
   // Eager refuses, or reads what it has just written.
