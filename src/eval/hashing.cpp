@@ -51,7 +51,14 @@ void Evaluator::require_plain_hashes(PyObject* list) {
 
 Ref Evaluator::items_for_set(PyObject* iterable) {
   refuse_own_iteration(iterable);
-  if (PyAnySet_Check(iterable) || PyDict_CheckExact(iterable)) return materialize(iterable);
+  if (PyAnySet_Check(iterable)) return materialize(iterable);
+  if (PyDict_CheckExact(iterable)) {
+    Ref dict = materialize(iterable);
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dict.get(), &position, &key, &value)) key_of(key);
+    return dict;
+  }
   Ref list = drain(iterable);
   if (list) require_plain_hashes(list.get());
   return list;

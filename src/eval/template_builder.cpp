@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cpy/dict.h"
 #include "cpy/object_dict.h"
 #include "cpy/set.h"
@@ -59,6 +61,9 @@ bool TemplateBuilder::have_fixed_hashes(PyObject* container, const std::vector<T
 }
 
 bool TemplateBuilder::is_known_to_its_constants(PyObject* external) const {
+  // A NaN is hashed by its address.
+  if (PyFloat_CheckExact(external)) return !std::isnan(PyFloat_AS_DOUBLE(external));
+  if (PyComplex_CheckExact(external)) return false;
   if (guards::is_constant(external) || guards::is_value(external)) return true;
   if (!PyTuple_CheckExact(external)) return evaluator_.is_known_by_identity(external);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(external); ++i)
