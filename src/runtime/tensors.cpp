@@ -69,7 +69,9 @@ at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
       static_cast<int64_t>(base.storage().nbytes()) / std::max(item, own) * std::max(item, own);
   const at::Tensor flat = base.as_strided({bytes / own}, {1}, 0);
   const at::Tensor parts = base.is_complex() ? at::view_as_real(flat).view({-1}) : flat;
-  const at::Tensor numbers = parts.view(c10::toRealValueType(spec.dtype));
+  // A view as the same type, too, would cut the gradients off.
+  const c10::ScalarType number = c10::toRealValueType(spec.dtype);
+  const at::Tensor numbers = parts.scalar_type() == number ? parts : parts.view(number);
   const at::Tensor viewed =
       c10::isComplexType(spec.dtype) ? at::view_as_complex(numbers.view({-1, 2})) : numbers;
   return viewed.as_strided(spec.sizes, spec.strides, base.storage_offset() * own / item + spec.offset);
