@@ -190,6 +190,7 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   if (PyCFunction_Check(callable)) {
     auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
     const std::string_view name = function->m_ml->ml_name;
+    if (name.ends_with('_') && is_untraceable(name)) stop(fmt::format("calls torch.{}", name));
     if (name.starts_with(kForeach)) return call_foreach(name.substr(kForeach.size()), arguments);
     if (!arguments.keywords.empty()) {
       Arguments others = arguments;

@@ -4,6 +4,7 @@
 #include "ops/indexing_lowerings.h"
 #include "ops/indexing_shapes.h"
 #include "ops/view_lowerings.h"
+#include "ops/views_shapes.h"
 
 namespace oxy::ops {
 

@@ -219,13 +219,6 @@ Metas flip(const ShapeContext& context) {
   return dense_like_first(context);
 }
 
-Metas slice_scatter(const ShapeContext& context) {
-  const TensorMeta& self = context.tensor(0);
-  if (self.sizes.empty()) refused_by_eager(context, "a tensor without dimensions");
-  dim_argument(context, 2, self.rank());
-  return strided_like_first(context);
-}
-
 Metas masked_scatter(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta* const operands[] = {&self, &context.tensor(1)};

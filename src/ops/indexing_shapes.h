@@ -20,7 +20,6 @@ Metas contiguous_like_first(
 Metas dense_like_first(const ShapeContext& context);    // in the memory order of self
 Metas strided_like_first(const ShapeContext& context);  // with the very strides and offset of self
 Metas flip(const ShapeContext& context);
-Metas slice_scatter(const ShapeContext& context);
 Metas masked_scatter(const ShapeContext& context);  // self and mask broadcast against each other
 Metas index(const ShapeContext& context);  // x[i, j]: (self, indices), any mixture of tensors and None
 Metas index_select(const ShapeContext& context);

@@ -112,7 +112,7 @@ Family pointwise_operators() {
        .lower = lowerings::formula({0}, lowerings::formulas::selu, 5)},
       {.name = "aten::celu",
        .schema = "aten::celu(Tensor self, Scalar alpha=1.) -> Tensor",
-       .shape = shapes::unary_floating,
+       .shape = shapes::celu,
        .lower = lowerings::formula({0, 1}, lowerings::formulas::celu, 6)},
       {.name = "aten::softplus",
        .schema = "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",

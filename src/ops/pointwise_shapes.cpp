@@ -51,6 +51,11 @@ Metas gelu(const ShapeContext& context) {
   return unary_floating(context);
 }
 
+Metas celu(const ShapeContext& context) {
+  if (real(context, 1) == 0.0) refused_by_eager(context, "an alpha of 0");
+  return unary_floating(context);
+}
+
 Metas softshrink(const ShapeContext& context) {
   if (!(real(context, 1).value_or(-1) >= 0)) not_covered(context, "a threshold that is negative");
   return unary_floating(context);

@@ -16,6 +16,7 @@ Metas absolute(const ShapeContext& context);          // complex becomes its rea
 Metas fresh_preserving(const ShapeContext& context);  // keeps type and memory order whatever the operator
 
 Metas gelu(const ShapeContext& context);
+Metas celu(const ShapeContext& context);
 Metas softshrink(const ShapeContext& context);
 Metas unary_integral(const ShapeContext& context);    // bitwise_not: integers and Bool
 Metas log_sigmoid(const ShapeContext& context);       // result and a buffer for the gradient

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/element_wise.h"
+
 namespace oxy::ops {
 namespace {
 
@@ -201,18 +203,32 @@ Metas select(const ShapeContext& context) {
   return {out};
 }
 
-Metas slice(const ShapeContext& context) {
+// The slice of self that the arguments from `first` on name: dim, start, end, step.
+TensorMeta named_slice(const ShapeContext& context, size_t first) {
   const TensorMeta& self = context.tensor(0);
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
-  const size_t dim = at(dim_argument(context, 1, self.rank()));
+  const size_t dim = at(dim_argument(context, first, self.rank()));
   const Expr& size = self.sizes[dim];
-  const Expr& step = expression(context, 4);
+  const Expr& step = expression(context, first + 3);
   if (!sym::known_less(0, step)) not_covered(context, "a step that is not positive");
-  const Expr start = context.is_none(2) ? Expr(0) : clamp_index(context, expression(context, 2), 0, size);
-  const Expr end = context.is_none(3) ? size : clamp_index(context, expression(context, 3), start, size);
+  const auto bound = [&](size_t i, const Expr& least, const Expr& otherwise) {
+    return context.is_none(i) ? otherwise : clamp_index(context, expression(context, i), least, size);
+  };
+  const Expr start = bound(first + 1, 0, 0);
+  const Expr end = bound(first + 2, start, size);
   TensorMeta out = sliced(self, dim, start, sym::ceildiv(end - start, step));
   out.strides[dim] = out.strides[dim] * step;
-  return {out};
+  return out;
+}
+
+Metas slice(const ShapeContext& context) {
+  return {named_slice(context, 1)};
+}
+
+Metas slice_scatter(const ShapeContext& context) {
+  if (named_slice(context, 2).sizes != context.tensor(1).sizes)
+    refused_by_eager(context, "a source of another shape than the slice");
+  return {strided_like(context, context.tensor(0))};
 }
 
 Metas split(const ShapeContext& context) {

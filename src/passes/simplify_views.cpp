@@ -180,9 +180,11 @@ Replacement simplify_conversion(const Site& site) {
   return std::vector<ValueId>{site.emit(site.node.op, std::move(args), meta)};
 }
 
-// copy(self, src), slice_scatter(self, src, ...) and the like: src, if it covers all of self.
+// copy(self, src), slice_scatter(self, src, ...) and the like: src, if it covers all of self. With holes
+// between the elements src would lose its layout where it has to be copied after all.
 Replacement whole_copy(const Site& site) {
   ValueId src = tensor_argument(site.node, 1);
+  if (!is_non_overlapping_and_dense(site.meta())) return std::nullopt;
   if (src == graph::kNoValue || !same_layout(site.graph.meta(src), site.meta())) return std::nullopt;
   return std::vector<ValueId>{src};
 }

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
+#include "trace/functional_forms.h"
 #include "trace/metadata.h"
 #include "trace/operator_info.h"
 #include "trace/session.h"
@@ -90,9 +91,20 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
   return args;
 }
 
+// Whether a history would be recorded of a call at this point, below which autograd has no part any more.
+bool reaches_autograd(std::span<const c10::IValue> call) {
+  if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU))
+    return false;
+  return std::ranges::any_of(
+      call, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().requires_grad(); });
+}
+
 void check_written_arguments(const OperatorInfo& info, std::span<const c10::IValue> call) {
   for (size_t i = 0; i < call.size(); ++i) {
     if (!info.schema->arguments[i].is_written) continue;
+    // With a kernel of autograd's the operator would have been refused there.
+    if (is_out_argument(info.schema->arguments[i]) && reaches_autograd(call))
+      throw_cannot_trace(fmt::format("{} writes a result that requires grad", info.schema->name));
     const auto refuse_real = [&](const at::Tensor& tensor) {
       if (tensor.defined() && trace_tensor(tensor) == nullptr)
         throw_cannot_trace(
@@ -218,6 +230,7 @@ const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, S
 // An operator whose operands are all known: run at once, its tensors are constants of the recording.
 bool answer_from_known_values(Session& session, const OperatorInfo& info, std::span<const c10::IValue> call,
                               Stack* stack) {
+  if (info.schema->is_mutating()) return false;  // it would write to the tensors of the program
   Stack known(call.begin(), call.end());
   for (size_t i = 0; i < known.size(); ++i) {
     if (!info.is_tensor_argument[i] || known[i].isNone()) continue;

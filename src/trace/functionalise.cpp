@@ -439,15 +439,16 @@ class Functionaliser {
     return metas;
   }
 
-  // Eager refuses to write a float into an integer, and makes a sum into an out= of another type in that
-  // type.
+  // Eager refuses to write a float into an integer, or what all() says into anything but a bool, and makes a
+  // sum into an out= of another type in that type.
   static void check_written_type(const Node& node, DType given, DType wanted) {
     const auto dtype = std::ranges::find(node.op->arguments, "dtype", &ArgumentInfo::name);
     const bool follows_out = std::ranges::any_of(node.op->arguments, is_out_argument) &&
                              dtype != node.op->arguments.end() &&
                              std::holds_alternative<graph::None>(
                                  node.args.at(static_cast<size_t>(dtype - node.op->arguments.begin())));
-    if ((follows_out && given != wanted) || (is_floating(given) && is_integral(wanted)))
+    const bool is_test = node.op->name.starts_with("aten::all.") || node.op->name.starts_with("aten::any.");
+    if (((follows_out || is_test) && given != wanted) || (is_floating(given) && is_integral(wanted)))
       throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
   }
 

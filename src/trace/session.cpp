@@ -52,6 +52,9 @@ at::Tensor Session::constant(const at::Tensor& tensor) {
 graph::ValueId Session::value_of(const at::Tensor& tensor) {
   if (const TraceTensor* trace = trace_tensor(tensor)) {
     if (trace->recording() != id) throw_cannot_trace("a trace tensor of another recording is used");
+    const auto is_size = [](int64_t size, const Expr& known) { return known == Expr(size); };
+    if (!std::ranges::equal(tensor.sizes(), recording.graph.meta(trace->value()).sizes, is_size))
+      throw_cannot_trace("a tensor is given another shape in place");
     return trace->value();
   }
   const auto [it, inserted] = constant_of.try_emplace(tensor.unsafeGetTensorImpl(), graph::kNoValue);
