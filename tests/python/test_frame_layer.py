@@ -4,6 +4,7 @@ import ctypes
 import gc
 import inspect
 import operator
+import os
 import re
 import signal
 import sys
@@ -750,17 +751,31 @@ def run_program(code, call):
     return shown
 
 
-@pytest.mark.parametrize("seed", range(60))
+def shown_by_python_alone(code):
+    """What Python 3.11 shows besides a cold run: warm code may name the line before that of an unbound local, and under
+    a PEP 523 hook that does nothing the arguments of a call live until it returns."""
+    layer.use_none()
+    shown = [run_program(code, operator.call) for _ in range(20)]
+    layer.use_script(set(), None)
+    return shown + [run_program(code, layer.call) for _ in range(20)]
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("OXYFUEL_FRAME_PROGRAMS", "60"))))
 def test_random_programs(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         code = compile(frame_programs.Program(seed).source(), "<program>", "exec")
     plain = run_program(code, operator.call)
+
+    def check():
+        shown = run_program(code, layer.call)
+        assert shown == plain or shown in shown_by_python_alone(code)
+
     layer.use_breaks(None)
-    assert run_program(code, layer.call) == plain
+    check()
     for period in (3, 10, 40, 100):
         layer.use_random(None, seed + 1, period)
-        assert run_program(code, layer.call) == plain
+        check()
 
 
 # Under any PEP 523 hook the eval loop itself keeps a call's arguments until the call returns.
