@@ -112,6 +112,9 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
   Ref found = type_lookup(type, interned(name).get());
+  // Each operation has an error of its own for it. A class that is not hashed has no __hash__ as any other.
+  if (found.get() == Py_None && std::string_view(name) != "__hash__")
+    stop(fmt::format("asks an object whose class has {} = None", name));
   return found &&
          (PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
           Py_TYPE(found.get()) == &PyStaticMethod_Type ||
@@ -565,6 +568,8 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
   }
   PyTypeObject* type = Py_TYPE(object);
   Ref setter = type_lookup(type, interned(value ? "__setattr__" : "__delattr__").get());
+  if (setter.get() == Py_None)
+    stop(fmt::format("asks an object whose class has {} = None", value ? "__setattr__" : "__delattr__"));
   if (setter && PyFunction_Check(setter.get())) {
     PyObject* module_class = well_known("torch.nn", "Module");
     if (module_class && setter == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),

@@ -130,6 +130,15 @@ Ref make_repeat(Evaluator& e, Arguments& a) {
 
 Ref make_reversed(Evaluator& e, Arguments& a) {
   expect(e, a, "reversed", 1, 1);
+  // What can be iterated only has no order to reverse.
+  PyTypeObject* const type = Py_TYPE(arg(a, 0));
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    const Ref method = e.type_lookup(type, interned("__reversed__").get());
+    if (method ? method.get() == Py_None : !PySequence_Check(arg(a, 0))) {
+      PyErr_Format(PyExc_TypeError, "'%.200s' object is not reversible", type->tp_name);
+      return {};
+    }
+  }
   if (e.has_python_special(arg(a, 0), "__reversed__"))
     return e.call_positional(e.special_method(arg(a, 0), "__reversed__").get(), {});
   if (e.has_python_special(arg(a, 0), "__getitem__")) e.stop("reverses an object by its __getitem__");

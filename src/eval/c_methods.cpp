@@ -5,6 +5,7 @@
 #include <array>
 
 #include "eval/builtin_families.h"
+#include "eval/copies.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -122,32 +123,6 @@ bool is_pattern_query(PyObject* self, std::string_view name, const Arguments& ar
                      [&](const Ref& value) { return is_constant(value.get()); }) &&
          std::all_of(arguments.keywords.begin(), arguments.keywords.end(),
                      [&](const auto& keyword) { return is_constant(keyword.second.get()); });
-}
-
-// object.__reduce_ex__ of an object that is its class and its __dict__: what copy.copy() and deepcopy() go
-// by. Null: of another object.
-Ref reduced(Evaluator& e, PyObject* object, PyObject* protocol) {
-  PyTypeObject* const type = Py_TYPE(object);
-  if (!PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2 || !is_python_class(type) ||
-      native_base(type) != &PyBaseObject_Type)
-    return {};
-  const auto looked_up = [&](const char* name) { return e.type_lookup(type, interned(name).get()); };
-  for (const char* name : {"__reduce_ex__", "__reduce__", "__getstate__"}) {
-    const Ref method = looked_up(name);  // there is no object.__getstate__ before Python 3.11
-    if (method &&
-        (Py_TYPE(method.get()) != &PyMethodDescr_Type || PyDescr_TYPE(method.get()) != &PyBaseObject_Type))
-      return {};
-  }
-  for (const char* name : {"__getnewargs_ex__", "__getnewargs__", "__slots__"})
-    if (looked_up(name)) return {};
-  PyObject* const make = well_known("copyreg", "__newobj__");
-  const Ref dict = e.generic_get_attribute(object, interned("__dict__").get());
-  if (!make || !dict) return {};
-  const Ref class_of = e.pin(reinterpret_cast<PyObject*>(type));
-  const Ref args = Ref::steal(PyTuple_Pack(1, class_of.get()));
-  const Py_ssize_t size = e.is_external(dict.get()) ? e.size_of(dict.get()) : PyDict_GET_SIZE(dict.get());
-  PyObject* const state = size == 0 ? Py_None : dict.get();
-  return Ref::steal(PyTuple_Pack(5, e.pin(make).get(), args.get(), state, Py_None, Py_None));
 }
 
 }  // namespace
@@ -269,7 +244,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
   if (guards::is_constant(self) || is_value_object(self))
     return call_value_method(bound, self, name, arguments);
   if (name == "__reduce_ex__" && arguments.positional.size() == 1)
-    if (Ref parts = reduced(*this, self, arguments.positional[0].get())) return parts;
+    if (Ref parts = reduced_object(*this, self, arguments.positional[0].get())) return parts;
   if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
   if (name == "__get__" && PyFunction_Check(self) && !arguments.positional.empty() &&
       arguments.positional[0] != Py_None)

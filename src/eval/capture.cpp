@@ -15,6 +15,7 @@
 #include "eval/objects.h"
 #include "eval/stack.h"
 #include "eval/template_builder.h"
+#include "eval/template_order.h"
 #include "eval/torch_call_log.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
@@ -213,6 +214,7 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
                                                                    : builder.build(result.value.get()));
   if (handled_after_) capture_->handled = builder.build(handled_after_.get());
   build_effects(builder);
+  if (const auto problem = problem_of_order(capture_->objects)) stop(*problem);
   effects_closed_by_ = "a backward pass";
   for (const Ref& context : function_contexts_)
     if (builder.shares_objects(cpy::materialized_dict(context.get())))

@@ -25,18 +25,19 @@ bool Evaluator::is_fresh_builtin_container(PyObject* object) const {
 }
 
 Ref Evaluator::plain(PyObject* object, const char* what) {
+  constexpr size_t kDeepest = 500;  // each level is two frames of the stack
   if (is_varying_number(object)) return constant_of(object);
   if (guards::is_numpy_scalar(object)) return known_scalar(object);
   // A real tensor is what torch made of constants.
   if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
+  if (!shown_.insert(object).second) stop(fmt::format("{} is given a container that contains itself", what));
+  struct Leave {
+    std::unordered_set<PyObject*>& shown;
+    PyObject* object;
+    ~Leave() { shown.erase(object); }
+  } leave{shown_, object};
+  if (shown_.size() > kDeepest) stop(fmt::format("{} is given containers nested too deeply", what));
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
-    if (!shown_.insert(object).second)
-      stop(fmt::format("{} is given a container that contains itself", what));
-    struct Leave {
-      std::unordered_set<PyObject*>& shown;
-      PyObject* object;
-      ~Leave() { shown.erase(object); }
-    } leave{shown_, object};
     Ref shallow = materialize(object);
     if (PyDict_Check(shallow.get())) {
       Ref result;
@@ -387,80 +388,6 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
       *error = true;
   }
   return value;
-}
-
-Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo) {
-  if (auto it = memo.find(object); it != memo.end()) return it->second;
-  if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
-  if (!PySlice_Check(object) &&
-      (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))))
-    return Ref::borrow(object);
-  auto keep = [&](Ref copy) {
-    memo.emplace(object, copy);
-    keep_alive_.push_back(Ref::borrow(object));
-    return copy;
-  };
-  if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    Ref start = deep_copy(slice->start, memo), end = deep_copy(slice->stop, memo),
-        step = deep_copy(slice->step, memo);
-    return keep(Ref::steal(PySlice_New(start.get(), end.get(), step.get())));
-  }
-  Ref shallow = materialize(object);
-  if (PyTuple_CheckExact(object)) {
-    Ref list = Ref::steal(PyList_New(0));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
-      PyList_Append(list.get(), deep_copy(PyTuple_GET_ITEM(shallow.get(), i), memo).get());
-    bool same = true;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
-      same = same && PyList_GET_ITEM(list.get(), i) == PyTuple_GET_ITEM(shallow.get(), i);
-    return keep(same ? Ref::borrow(object) : Ref::steal(PyList_AsTuple(list.get())));
-  }
-  if (PyList_CheckExact(object)) {
-    Ref copy = keep(Ref::steal(PyList_New(0)));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(shallow.get()); ++i)
-      PyList_Append(copy.get(), deep_copy(PyList_GET_ITEM(shallow.get(), i), memo).get());
-    return copy;
-  }
-  auto copy_pairs = [&](PyObject* from, auto&& store) {
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(from, &position, &key, &value)) {
-      Ref new_key = deep_copy(key, memo), new_value = deep_copy(value, memo);
-      store(new_key.get(), new_value.get());
-    }
-  };
-  if (PyDict_CheckExact(object)) {
-    Ref copy = keep(Ref::steal(PyDict_New()));
-    copy_pairs(shallow.get(),
-               [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
-    return copy;
-  }
-  if (PyAnySet_CheckExact(object)) {
-    Ref items = Ref::steal(PyList_New(0));
-    for (PyObject* item : cpy::SetItems(shallow.get()))
-      PyList_Append(items.get(), deep_copy(item, memo).get());
-    items = items_for_set(items.get());
-    return keep(
-        Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(items.get()) : PySet_New(items.get())));
-  }
-  PyTypeObject* type = Py_TYPE(object);
-  for (const char* name : {"__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__",
-                           "__getnewargs__", "__getnewargs_ex__", "__new__"})
-    if (has_python_special(object, name))
-      stop(fmt::format("deep copies an object of type {} with its own {}", type->tp_name, name));
-  Ref dict = generic_get_attribute(object, interned("__dict__").get());
-  if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) {
-    PyErr_Clear();
-    stop(fmt::format("deep copies an object of type {}", type->tp_name));
-  }
-  Ref no_args = Ref::steal(PyTuple_New(0));
-  Ref copy = keep(Ref::steal(type->tp_new(type, no_args.get(), nullptr)));
-  if (!copy) stop(fmt::format("deep copies an object of type {}", type->tp_name));
-  Ref state = materialize(dict.get());
-  copy_pairs(state.get(),
-             [&](PyObject* key, PyObject* value) { PyObject_GenericSetAttr(copy.get(), key, value); });
-  return copy;
 }
 
 Ref Evaluator::length_of(PyObject* object) {

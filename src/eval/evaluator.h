@@ -165,8 +165,8 @@ class Evaluator {
   bool delete_item(PyObject* object, PyObject* key);
   int contains(PyObject* container, PyObject* item);  // -1: error set
   Ref get_iterator(PyObject* object);
-  Ref iterate(PyObject* iterator, bool* error);                               // null without error: exhausted
-  Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo);  // copy.deepcopy
+  Ref iterate(PyObject* iterator, bool* error);  // null without error: exhausted
+  Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo, int depth = 0);  // copies.cpp
   Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
   // What CPython asks of what it makes a list or tuple of. False: exception set.
   bool ask_length_hint(PyObject* iterable);

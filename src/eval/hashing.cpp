@@ -23,7 +23,9 @@ Ref Evaluator::key_of(PyObject* key) {
     const bool is_hashed = Py_TYPE(key)->tp_hash != PyObject_HashNotImplemented;
     const bool by_value = is_hashed && is_external(key) && !trace::is_trace_tensor(key) &&
                           !is_identity_object(key) && !compares_identity(key);
-    return by_value ? plain(key, "a hash") : Ref::borrow(key);
+    Ref value = by_value ? plain(key, "a hash") : Ref::borrow(key);
+    // The key itself is put in, which may be of a derived class.
+    return PyFrozenSet_Check(key) ? Ref::borrow(key) : value;
   }
   const Ref items = materialize(key);
   const Py_ssize_t count = PyTuple_GET_SIZE(items.get());

@@ -57,6 +57,10 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
   const bool can_change = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !trace::is_trace_tensor(object);
   if (can_change && !stands_for_another && overrides_class(object))
     stop("asks an object that names its own class");
+  const bool is_derived =
+      PyType_Check(classes) && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(classes));
+  if (can_change && !stands_for_another && !is_derived && has_python_special(object, "__getattribute__"))
+    stop("asks an object for its __class__, by its own __getattribute__");
   if (own && can_change && module_of(own) == "typing") stop("isinstance() of a protocol");
   if (own && is_of_the_program(own)) {
     const Ref check = special_method(classes, "__instancecheck__");

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cpy/generator.h"
 #include "eval/objects.h"
+#include "eval/template_order.h"
 
 namespace oxy::eval {
 
@@ -35,6 +36,16 @@ Ref container_iterator(PyObject* container, PyTypeObject* type) {
 }  // namespace
 
 Ref Rebuilder::build(const Template& t) {
+  Ref result = part(t);
+  while (!unfilled_.empty()) {
+    const size_t index = unfilled_.back();
+    unfilled_.pop_back();
+    if (!complete(index)) return {};
+  }
+  return result;
+}
+
+Ref Rebuilder::part(const Template& t) {
   const auto index = static_cast<size_t>(t.index);
   switch (t.kind) {
     case TemplateKind::Null:
@@ -55,11 +66,12 @@ Ref Rebuilder::make(size_t index) {
   if (made_[index]) return made_[index];
   const ObjectTemplate& t = objects_[index];
   auto* type = reinterpret_cast<PyTypeObject*>(t.type.get());
+  if (is_made_of_complete_objects(t.kind) && !complete_reached(t.items)) return {};
   // Items first, for what cannot be changed once it is made.
   auto tuple_of_items = [&](size_t first = 0) {
     Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(t.items.size() - first)));
     for (size_t i = first; i < t.items.size(); ++i) {
-      Ref item = build(t.items[i]);
+      Ref item = part(t.items[i]);
       if (!item) return Ref();
       PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i - first), item.release());
     }
@@ -107,12 +119,13 @@ Ref Rebuilder::make(size_t index) {
       filled = true;
       break;
     }
+    case ObjectKind::Called:
     case ObjectKind::Reduced: {
-      Ref callable = build(t.items[0]), args = build(t.items[1]);
+      Ref callable = part(t.items[0]), args = part(t.items[1]);
       if (!callable || !args) return {};
       object = Ref::steal(PyObject_CallObject(callable.get(), args.get()));
       if (object && t.items.size() > 2) {
-        Ref state = build(t.items[2]);
+        Ref state = part(t.items[2]);
         Ref name = Ref::steal(PyUnicode_FromString("__setstate__"));
         Ref done =
             state ? Ref::steal(PyObject_CallMethodOneArg(object.get(), name.get(), state.get())) : Ref();
@@ -124,7 +137,7 @@ Ref Rebuilder::make(size_t index) {
     case ObjectKind::Iterator: {
       Ref container = t.items.empty()
                           ? Ref::steal(type == &PySetIter_Type ? PySet_New(nullptr) : PyDict_New())
-                          : build(t.items[0]);
+                          : part(t.items[0]);
       object = container ? container_iterator(container.get(), type) : Ref();
       const Py_ssize_t given = t.items.empty() ? 1 : PyLong_AsSsize_t(t.items[1].object.get());
       for (Py_ssize_t i = 0; object && i < given; ++i)
@@ -133,13 +146,13 @@ Ref Rebuilder::make(size_t index) {
       break;
     }
     case ObjectKind::Exception: {
-      Ref args = build(t.contents);
+      Ref args = part(t.contents);
       if (!args) return {};
       object = Ref::steal(type->tp_new(type, args.get(), nullptr));
       break;
     }
     case ObjectKind::DefaultDict: {
-      Ref factory = build(t.items[0]);
+      Ref factory = part(t.items[0]);
       object = factory ? Ref::steal(PyObject_CallOneArg(t.type.get(), factory.get())) : Ref();
       break;
     }
@@ -164,32 +177,58 @@ Ref Rebuilder::make(size_t index) {
         if (base->tp_init(object.get(), no_args.get(), nullptr) < 0) return {};
       }
       if (object && is_deque_type(base)) {
-        Ref limit = build(t.items[0]);
+        Ref limit = part(t.items[0]);
         Ref args = Ref::steal(PyTuple_Pack(2, no_args.get(), limit.get()));
         if (base->tp_init(object.get(), args.get(), nullptr) < 0) return {};
       }
       break;
     }
     case ObjectKind::Function: {
-      Ref code = build(t.items[0]), globals = build(t.items[1]);
+      Ref code = part(t.items[0]), globals = part(t.items[1]);
       object = Ref::steal(PyFunction_New(code.get(), globals.get()));
       break;
     }
     case ObjectKind::Generator: {
-      Ref code = build(t.items[0]), globals = build(t.items[1]);
+      Ref code = part(t.items[0]), globals = part(t.items[1]);
       object = cpy::new_generator(reinterpret_cast<PyCodeObject*>(code.get()), globals.get());
       break;
     }
   }
   if (!object) return {};
   made_[index] = object;
-  if (!filled && !fill(index, object.get())) return {};
+  filled_[index] = filled;
+  if (!filled) unfilled_.push_back(index);
   return object;
+}
+
+bool Rebuilder::complete(size_t index) {
+  if (filled_[index]) return true;
+  filled_[index] = true;
+  return fill(index, made_[index].get());
+}
+
+bool Rebuilder::complete_reached(const std::vector<Template>& items) {
+  std::vector<bool> seen(objects_.size());
+  std::vector<size_t> left;
+  const auto see = [&](const Template& t) {
+    const auto index = static_cast<size_t>(t.index);
+    if (t.kind != TemplateKind::Object || seen[index]) return;
+    seen[index] = true;
+    left.push_back(index);
+  };
+  for (const Template& item : items) see(item);
+  while (!left.empty()) {
+    const size_t index = left.back();
+    left.pop_back();
+    if (!make(index) || !complete(index)) return false;
+    for_each_part(objects_[index], see);
+  }
+  return true;
 }
 
 bool Rebuilder::fill_generator(const ObjectTemplate& t, PyObject* generator) {
   const auto* code = reinterpret_cast<PyCodeObject*>(t.items[0].object.get());
-  Ref function = build(t.items[2]), handled = build(t.items[3]);
+  Ref function = part(t.items[2]), handled = part(t.items[3]);
   if (!function) return false;
   for (const char* name : {"__name__", "__qualname__"}) {
     Ref value = Ref::steal(PyObject_GetAttrString(function.get(), name));
@@ -199,7 +238,7 @@ bool Rebuilder::fill_generator(const ObjectTemplate& t, PyObject* generator) {
     return static_cast<bool>(Ref::steal(PyObject_CallMethod(generator, "close", nullptr)));
   std::vector<Ref> values;
   for (size_t i = 7; i < t.items.size(); ++i) {
-    values.push_back(build(t.items[i]));
+    values.push_back(part(t.items[i]));
     if (!values.back() && t.items[i].kind != TemplateKind::Null) return false;
   }
   const std::span<const Ref> all = values;
@@ -218,7 +257,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
   const ObjectTemplate& t = objects_[index];
   auto fill_pairs = [&](size_t first, auto&& store) {
     for (size_t i = first; i + 1 < t.items.size(); i += 2) {
-      Ref key = build(t.items[i]), value = build(t.items[i + 1]);
+      Ref key = part(t.items[i]), value = part(t.items[i + 1]);
       if (!key || !value || store(key.get(), value.get()) < 0) return false;
     }
     return true;
@@ -226,7 +265,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
   switch (t.kind) {
     case ObjectKind::List:
       for (const Template& item : t.items) {
-        Ref value = build(item);
+        Ref value = part(item);
         if (!value || PyList_Append(object, value.get()) < 0) return false;
       }
       return true;
@@ -234,7 +273,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
       const bool has_table = !t.table.entries.empty();
       Ref items = Ref::steal(PyTuple_New(has_table ? static_cast<Py_ssize_t>(t.items.size()) : 0));
       for (size_t i = 0; i < t.items.size(); ++i) {
-        Ref value = build(t.items[i]);
+        Ref value = part(t.items[i]);
         if (!value || !items) return false;
         if (has_table) {
           PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), value.release());
@@ -252,13 +291,13 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
                         [&](PyObject* key, PyObject* value) { return PyDict_SetItem(object, key, value); });
     case ObjectKind::Cell:
       if (t.items.empty()) return true;
-      if (Ref value = build(t.items[0])) return PyCell_Set(object, value.get()) == 0;
+      if (Ref value = part(t.items[0])) return PyCell_Set(object, value.get()) == 0;
       return false;
     case ObjectKind::Instance:
     case ObjectKind::Exception: {
       if (t.kind == ObjectKind::Instance && t.contents.kind != TemplateKind::Null) {
-        Ref contents = build(t.contents);
-        if (!contents) return false;
+        Ref contents = part(t.contents);
+        if (!contents || !complete(static_cast<size_t>(t.contents.index))) return false;
         if (PyODict_Check(object)) {
           PyObject *key = nullptr, *value = nullptr;
           Py_ssize_t position = 0;
@@ -288,7 +327,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
       for (size_t i = 0; i < std::size(fields); ++i) {
         const Template& item = t.items[i + 2];
         if (item.kind == TemplateKind::Null) continue;
-        Ref value = build(item);
+        Ref value = part(item);
         if (!value) return false;
         Py_XSETREF(*fields[i], value.release());
       }

@@ -54,6 +54,7 @@ enum class ObjectKind : uint8_t {
               // it has ended), whether it has started, whether it waits for another, then as many locals as
               // the code has and its stack
   Reduced,    // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
+  Called,     // the same of what keeps its arguments alone: bound methods of C code, views of dicts, partial
 };
 
 struct ObjectTemplate {
@@ -65,8 +66,7 @@ struct ObjectTemplate {
       table;  // of a set or frozenset (also of a subclass) whose items have the same hash at every run
 };
 
-// Objects in an order in which each is made before it is used by those that cannot be made without it
-// (tuples).
+// They may refer to each other in rings, but for those that problem_of_order() names.
 using TemplateObjects = std::vector<ObjectTemplate>;
 
 // Rebuilds the objects of one run. References shared in the template are shared in the result.
@@ -74,12 +74,19 @@ class Rebuilder {
  public:
   Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals,
             std::span<const cpy::Ref> outputs)
-      : objects_(objects), externals_(externals), outputs_(outputs), made_(objects.size()) {}
+      : objects_(objects),
+        externals_(externals),
+        outputs_(outputs),
+        made_(objects.size()),
+        filled_(objects.size()) {}
   // A new reference; null with an exception set on failure. Null without one for TemplateKind::Null.
   cpy::Ref build(const Template& t);
 
  private:
+  cpy::Ref part(const Template& t);  // as build(), not filled yet if it can be filled later
   cpy::Ref make(size_t index);
+  bool complete(size_t index);  // fills what was made, once
+  bool complete_reached(const std::vector<Template>& items);
   bool fill(size_t index, PyObject* object);
   bool fill_generator(const ObjectTemplate& t, PyObject* generator);
 
@@ -87,6 +94,8 @@ class Rebuilder {
   std::span<const cpy::Ref> externals_;
   std::span<const cpy::Ref> outputs_;
   std::vector<cpy::Ref> made_;
+  std::vector<bool> filled_;
+  std::vector<size_t> unfilled_;  // made, to be filled before build() returns
 };
 
 }  // namespace oxy::eval

@@ -12,6 +12,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "eval/prelude_iterators.h"
+#include "eval/template_order.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
@@ -95,6 +96,13 @@ int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* ty
 Template TemplateBuilder::build(PyObject* object) {
   if (!object) return {};
   if (guards::is_constant(object)) return constant(object);
+  struct Level {
+    int& depth;
+    ~Level() { --depth; }
+  } level{++depth_};
+  if (depth_ > kDeepestObjects)
+    evaluator_.stop(
+        fmt::format("more than {} objects in each other outlive the captured region", kDeepestObjects));
   if (is_varying_number(object)) return external(evaluator_.varying_source(object));
   if (trace::is_trace_tensor(object)) {
     if (evaluator_.external_of_.contains(object)) return external(evaluator_.source_of(object));
@@ -137,7 +145,7 @@ Template TemplateBuilder::build(PyObject* object) {
       // entry of a subclass may hide from getattr.
       if (auto it = objects_.find(object); it != objects_.end())
         return {TemplateKind::Object, it->second, {}};
-      const int32_t index = reserve(object, ObjectKind::Reduced);
+      const int32_t index = reserve(object, ObjectKind::Called);
       Ref binder = method_binder(reinterpret_cast<PyCFunctionObject*>(object));
       if (!binder) evaluator_.stop("a bound method of C code outlives the captured region");
       Ref args = Ref::steal(PyTuple_Pack(2, self, reinterpret_cast<PyObject*>(Py_TYPE(self))));
@@ -231,7 +239,7 @@ Template TemplateBuilder::view(PyObject* object) {
   auto copied = evaluator_.copies_.find(dict);
   PyObject* real = copied == evaluator_.copies_.end() ? dict : copied->second.get();
   const char* name = PyDictKeys_Check(object) ? "keys" : PyDictValues_Check(object) ? "values" : "items";
-  const int32_t index = reserve(object, ObjectKind::Reduced);
+  const int32_t index = reserve(object, ObjectKind::Called);
   auto* type = reinterpret_cast<PyObject*>(native_base(Py_TYPE(real)));
   Ref method = Ref::steal(PyObject_GetAttrString(type, name)), args = Ref::steal(PyTuple_Pack(1, dict));
   keep_alive_.push_back(args);
@@ -286,7 +294,7 @@ Template TemplateBuilder::reduced(PyObject* object) {
   if (std::string_view(Py_TYPE(object)->tp_name).find("collections._deque_") != std::string_view::npos &&
       has_changed(object))
     evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
-  const int32_t index = reserve(object, ObjectKind::Reduced);
+  const int32_t index = reserve(object, is_reducible(object) ? ObjectKind::Called : ObjectKind::Reduced);
   std::vector<Template> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)
     items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));

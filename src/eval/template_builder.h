@@ -35,6 +35,7 @@ class TemplateBuilder {
 
   Evaluator& evaluator_;
   Capture& capture_;
+  int depth_ = 0;
   std::vector<PyObject*> outputs_;
   std::vector<Ref> keep_alive_;
   std::unordered_map<PyObject*, int32_t> objects_;

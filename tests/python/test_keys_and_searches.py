@@ -9,6 +9,7 @@ import operator
 import pytest
 import torch
 
+from capture_samples import x23
 from eager_comparison import outcome, program
 
 X = torch.ones(2)
@@ -284,3 +285,59 @@ def test_what_a_method_refuses_behind_a_break(compile):
         s.update(k=1)
 
     return outcome(f, X, set())
+
+
+class OwnFrozenSet(frozenset):
+    pass
+
+
+@program()
+def test_frozensets_of_a_subclass_are_keys(compile):
+    def f(x, key):
+        d, s = {key: 1}, {key}
+        first = next(iter(d))
+        return type(first).__name__, first is key, next(iter(s)) is key, d.get(key), {**d}[key], key in frozenset([key]), x + 1
+
+    key = OwnFrozenSet({1})
+    return [compile(f)(x23(), key) for _ in range(2)]
+
+
+class Iterates:
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        return iter([1, 2])
+
+
+class NotReversed(list):
+    __reversed__ = None
+
+
+@program()
+def test_what_cannot_be_reversed(compile):
+    def f(x, value):
+        return list(reversed(value)), x + 1
+
+    values = [Iterates(), NotReversed([1, 2]), {1, 2}, iter([1]), 3, {1: 2, 3: 4}, [1, 2]]
+    return [outcome(compile(f), x23(), value) for value in values for _ in range(2)]
+
+
+@program()
+def test_special_methods_that_are_none(compile):
+    names = "bool len contains iter getitem eq add radd mul neg str setattr delattr call enter bytes index".split()
+    operations = [
+        lambda o: bool(o), lambda o: not o, lambda o: 1 if o else 2, lambda o: o or 3, lambda o: 1 in o, lambda o: list(o), lambda o: o[0],
+        lambda o: o == [1], lambda o: o + o, lambda o: o * 2, lambda o: str(o), lambda o: setattr(o, "a", 1), lambda o: len(o), lambda o: [*o],
+    ]  # fmt: skip
+    results = []
+    for base, content in ((list, [1, 2]), (tuple, (1, 2)), (dict, {1: 2}), (frozenset, {1}), (float, 2.5)):
+        for name in names:
+            value = type("Own", (base,), {f"__{name}__": None})(content)
+            for operation in operations:
+
+                def f(x, value):
+                    return operation(value), x + 1
+
+                results.append(outcome(compile(f), x23(), value))
+    return [result[1:3] if result[0] == "raised" else type(result[1][0]).__name__ for result in results]

@@ -1,0 +1,140 @@
+#include "eval/copies.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cpy/set.h"
+#include "eval/evaluator.h"
+#include "eval/objects.h"
+
+namespace oxy::eval {
+
+namespace {
+
+// What says how objects of a class are copied.
+constexpr std::array<const char*, 8> kCopyNames = {"__deepcopy__",      "__reduce_ex__", "__reduce__",
+                                                   "__getstate__",      "__setstate__",  "__getnewargs__",
+                                                   "__getnewargs_ex__", "__new__"};
+
+// Copying asks an object for names that it has not got. Whether that runs code; torch.nn.Module's raises
+// alone.
+bool answers_lookups_itself(Evaluator& e, PyObject* object) {
+  if (e.has_python_special(object, "__getattribute__")) return true;
+  if (!e.has_python_special(object, "__getattr__")) return false;
+  PyObject* const module_class = well_known("torch.nn", "Module");
+  const Ref name = interned("__getattr__");
+  return !module_class || e.type_lookup(Py_TYPE(object), name.get()) !=
+                              _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), name.get());
+}
+
+}  // namespace
+
+Ref reduced_object(Evaluator& e, PyObject* object, PyObject* protocol) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (!PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2 || !is_python_class(type) ||
+      native_base(type) != &PyBaseObject_Type)
+    return {};
+  if (answers_lookups_itself(e, object)) return {};
+  const auto looked_up = [&](const char* name) { return e.type_lookup(type, interned(name).get()); };
+  for (const char* name : {"__reduce_ex__", "__reduce__", "__getstate__"}) {
+    const Ref method = looked_up(name);  // there is no object.__getstate__ before Python 3.11
+    if (method &&
+        (Py_TYPE(method.get()) != &PyMethodDescr_Type || PyDescr_TYPE(method.get()) != &PyBaseObject_Type))
+      return {};
+  }
+  for (const char* name : {"__getnewargs_ex__", "__getnewargs__", "__slots__"})
+    if (looked_up(name)) return {};
+  PyObject* const make = well_known("copyreg", "__newobj__");
+  const Ref dict = e.generic_get_attribute(object, interned("__dict__").get());
+  if (!make || !dict) return {};
+  const Ref class_of = e.pin(reinterpret_cast<PyObject*>(type));
+  const Ref args = Ref::steal(PyTuple_Pack(1, class_of.get()));
+  const Py_ssize_t size = e.is_external(dict.get()) ? e.size_of(dict.get()) : PyDict_GET_SIZE(dict.get());
+  PyObject* const state = size == 0 ? Py_None : dict.get();
+  return Ref::steal(PyTuple_Pack(5, e.pin(make).get(), args.get(), state, Py_None, Py_None));
+}
+
+Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo, int depth) {
+  // Python itself, which calls a function or two for each of them, gives up at some hundred.
+  constexpr int kDeepest = 200;
+  if (depth > kDeepest) stop("deep copies objects nested too deeply");
+  if (auto it = memo.find(object); it != memo.end()) return it->second;
+  if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
+  if (!PySlice_Check(object) &&
+      (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))))
+    return Ref::borrow(object);
+  auto keep = [&](Ref copy) {
+    memo.emplace(object, copy);
+    keep_alive_.push_back(Ref::borrow(object));
+    return copy;
+  };
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    Ref start = deep_copy(slice->start, memo, depth + 1), end = deep_copy(slice->stop, memo, depth + 1),
+        step = deep_copy(slice->step, memo, depth + 1);
+    return keep(Ref::steal(PySlice_New(start.get(), end.get(), step.get())));
+  }
+  Ref shallow = materialize(object);
+  if (PyTuple_CheckExact(object)) {
+    Ref list = Ref::steal(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
+      PyList_Append(list.get(), deep_copy(PyTuple_GET_ITEM(shallow.get(), i), memo, depth + 1).get());
+    bool same = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
+      same = same && PyList_GET_ITEM(list.get(), i) == PyTuple_GET_ITEM(shallow.get(), i);
+    return keep(same ? Ref::borrow(object) : Ref::steal(PyList_AsTuple(list.get())));
+  }
+  if (PyList_CheckExact(object)) {
+    Ref copy = keep(Ref::steal(PyList_New(0)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(shallow.get()); ++i)
+      PyList_Append(copy.get(), deep_copy(PyList_GET_ITEM(shallow.get(), i), memo, depth + 1).get());
+    return copy;
+  }
+  auto copy_pairs = [&](PyObject* from, auto&& store) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(from, &position, &key, &value)) {
+      Ref new_key = deep_copy(key, memo, depth + 1), new_value = deep_copy(value, memo, depth + 1);
+      store(new_key.get(), new_value.get());
+    }
+  };
+  if (PyDict_CheckExact(object)) {
+    Ref copy = keep(Ref::steal(PyDict_New()));
+    copy_pairs(shallow.get(),
+               [&](PyObject* key, PyObject* value) { PyDict_SetItem(copy.get(), key, value); });
+    return copy;
+  }
+  if (PyAnySet_CheckExact(object)) {
+    Ref items = Ref::steal(PyList_New(0));
+    for (PyObject* item : cpy::SetItems(shallow.get()))
+      PyList_Append(items.get(), deep_copy(item, memo, depth + 1).get());
+    items = items_for_set(items.get());
+    return keep(
+        Ref::steal(PyFrozenSet_Check(object) ? PyFrozenSet_New(items.get()) : PySet_New(items.get())));
+  }
+  PyTypeObject* const type = Py_TYPE(object);
+  const auto refuse = [&](std::string_view why) {
+    PyErr_Clear();
+    stop(fmt::format("deep copies an object of type {}{}", type->tp_name, why));
+  };
+  for (const char* name : kCopyNames)
+    if (has_python_special(object, name)) refuse(fmt::format(" with its own {}", name));
+  if (answers_lookups_itself(*this, object)) refuse(" with its own access to attributes");
+  if (type_lookup(type, interned("__slots__").get())) refuse(" with slots");
+  const Ref dict = generic_get_attribute(object, interned("__dict__").get());
+  if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) refuse("");
+  const Ref state = materialize(dict.get());
+  for (const char* name : kCopyNames)
+    if (PyDict_GetItemString(state.get(), name)) refuse(fmt::format(" with its own {}", name));
+  const Ref no_args = Ref::steal(PyTuple_New(0));
+  Ref copy = Ref::steal(type->tp_new(type, no_args.get(), nullptr));
+  const Ref attributes = copy ? Ref::steal(PyObject_GenericGetDict(copy.get(), nullptr)) : Ref();
+  if (!attributes) refuse("");
+  keep(copy);
+  copy_pairs(state.get(),
+             [&](PyObject* key, PyObject* value) { PyDict_SetItem(attributes.get(), key, value); });
+  return copy;
+}
+
+}  // namespace oxy::eval
