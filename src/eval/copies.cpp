@@ -80,6 +80,8 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
     Ref list = Ref::steal(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
       PyList_Append(list.get(), deep_copy(PyTuple_GET_ITEM(shallow.get(), i), memo, depth + 1).get());
+    // One that lies in itself was copied on the way.
+    if (auto it = memo.find(object); it != memo.end()) return it->second;
     bool same = true;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
       same = same && PyList_GET_ITEM(list.get(), i) == PyTuple_GET_ITEM(shallow.get(), i);

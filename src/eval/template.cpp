@@ -297,7 +297,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
     case ObjectKind::Exception: {
       if (t.kind == ObjectKind::Instance && t.contents.kind != TemplateKind::Null) {
         Ref contents = part(t.contents);
-        if (!contents || !complete(static_cast<size_t>(t.contents.index))) return false;
+        const bool made_again = t.contents.kind == TemplateKind::Object;
+        if (!contents || (made_again && !complete(static_cast<size_t>(t.contents.index)))) return false;
         if (PyODict_Check(object)) {
           PyObject *key = nullptr, *value = nullptr;
           Py_ssize_t position = 0;

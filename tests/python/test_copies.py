@@ -119,3 +119,25 @@ def test_classes_that_answer_for_their_class(compile):
     LOG.clear()
     value = AskedForAll()
     return [function(x23(), value) for _ in range(2)], list(LOG)
+
+
+def in_a_list():
+    items = []
+    ring = (items,)
+    items.append(ring)
+    return ring
+
+
+def in_an_object():
+    value = NoState()
+    value.content = (value, {"own": value})
+    return value.content
+
+
+@program()
+def test_rings_are_copied(compile):
+    def function(x, given):
+        made, twin = copy.deepcopy(in_a_list()), copy.deepcopy(given)
+        return x + 1, made[0][0] is made, twin[0].content is twin, twin[1]["own"] is twin[0], twin[0] is given[0]
+
+    return [compile(function)(x23(), in_an_object()) for _ in range(2)]
