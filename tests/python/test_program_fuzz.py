@@ -1,4 +1,4 @@
-"""Some hundred random Python programs, in eager and compiled; tests/fuzz/python_programs.py runs more."""
+"""Some thousand random Python programs, in eager and compiled; tests/fuzz/python_programs.py runs more."""
 
 import sys
 from pathlib import Path
@@ -11,10 +11,10 @@ import program_generator  # noqa: E402
 import program_runner  # noqa: E402
 import program_shrinker  # noqa: E402
 
-CHUNK = 25
+CHUNK = 100
 
 
-@pytest.mark.parametrize("first", range(0, 300, CHUNK))
+@pytest.mark.parametrize("first", range(0, 3000, CHUNK))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_same_as_eager(first):
     different = {}
