@@ -760,6 +760,7 @@ def shown_by_python_alone(code):
     return shown + [run_program(code, layer.call) for _ in range(20)]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of finalizers behind the program
 @pytest.mark.parametrize("seed", range(int(os.environ.get("OXYFUEL_FRAME_PROGRAMS", "60"))))
 def test_random_programs(seed):
     with warnings.catch_warnings():
