@@ -2,6 +2,8 @@
 
 import abc
 import copy
+import functools
+import types
 import weakref
 
 import torch
@@ -41,6 +43,54 @@ def _remake(module, cls, duplicate):
     return make, (duplicate(getattr(module, _ORIGINAL)), argument)
 
 
+class _HookOf:
+    """A hook that was registered through the compiled object, which it is given as the module: what it runs for is the
+    original."""
+
+    def __init__(self, hook, owner):
+        self.hook, self.owner = hook, owner
+
+    def __call__(self, module, *args, **kwargs):
+        return self.hook(self.owner, *args, **kwargs)
+
+
+# Those that a call of the module runs.
+_REGISTERS_HOOK = (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_backward_hook",
+)
+
+
+def _registration(cls, name):
+    register = getattr(cls, name)
+
+    @functools.wraps(register)
+    def method(self, hook, *args, **kwargs):
+        return register(self, _HookOf(hook, self), *args, **kwargs)
+
+    return method
+
+
+def _forward(name, slot):
+    """A slot of the original's: attributes outside of ``__dict__`` are not shared otherwise."""
+
+    def delegate(of_slot, of_object):
+        def access(self, *value):
+            original = getattr(self, _ORIGINAL, None)
+            return of_slot(self, *value) if original is None else of_object(original, name, *value)
+
+        return access
+
+    return property(
+        delegate(slot.__get__, object.__getattribute__),
+        delegate(slot.__set__, object.__setattr__),
+        delegate(slot.__delete__, object.__delattr__),
+    )
+
+
 def _methods(cls):
     def __call__(self, *args, **kwargs):
         try:
@@ -58,9 +108,18 @@ def _methods(cls):
 
     def __deepcopy__(self, memo):
         make, arguments = _remake(self, cls, lambda module: copy.deepcopy(module, memo))
-        return make(*arguments)
+        if id(self) not in memo:  # its hooks may have led here already
+            memo[id(self)] = make(*arguments)
+        return memo[id(self)]
 
-    return {function.__name__: function for function in (__call__, __reduce_ex__, __copy__, __deepcopy__)}
+    methods = {function.__name__: function for function in (__call__, __reduce_ex__, __copy__, __deepcopy__)}
+    slots = {
+        name: _forward(name, member)
+        for base in reversed(cls.__mro__)
+        for name, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType) and name not in (_ORIGINAL, _CALLABLE, _REMADE)
+    }
+    return slots | methods | {name: _registration(cls, name) for name in _REGISTERS_HOOK}
 
 
 def _runs_code_when_derived(cls):

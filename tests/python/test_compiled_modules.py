@@ -2,10 +2,12 @@
 
 import abc
 import copy
+import functools
 import gc
 import pickle
 import weakref
 
+import pytest
 import torch
 import torch.nn as nn
 
@@ -93,6 +95,51 @@ def test_compiling_derives_no_class_that_the_program_sees():
         torch.testing.assert_close(module(X), X * 2)
         assert isinstance(module, cls) and not isinstance(3, type(module)) and type(type(module)) is type(cls)
     assert derived == before
+
+
+def seen_by_hook(seen, module, *args):
+    seen.append(module)
+
+
+def test_hooks_are_given_what_they_were_registered_on():
+    net, seen = Doubles(), []
+    compiled = oxyfuel.compile(net)
+    hook = functools.partial(seen_by_hook, seen)
+    names = {module: name for name, module in compiled.named_modules()}
+    for module in compiled.modules():
+        module.register_forward_pre_hook(hook)
+        module.register_full_backward_hook(hook)
+    net.register_forward_hook(hook, always_call=True)
+    compiled(torch.ones(2, 3, requires_grad=True)).sum().backward()
+    assert [names.get(module, "original") for module in seen] == ["", "linear", "original", "linear", ""]
+    assert seen[2] is net
+    copied = copy.deepcopy(compiled)
+    assert next(iter(copied._forward_pre_hooks.values())).owner is copied
+    assert pickle.loads(pickle.dumps(compiled)).linear.weight.equal(net.linear.weight)
+
+
+def test_slots_are_those_of_the_module():
+    class Slotted(nn.Module):
+        __slots__ = ("factor", "unset")
+
+        def forward(self, x):
+            return x * self.factor
+
+    net = Slotted()
+    net.factor = 2
+    compiled = oxyfuel.compile(net)
+    assert compiled.factor == 2 and compiled(torch.ones(1)) == 2
+    compiled.factor = 3
+    assert net.factor == 3 and compiled(torch.ones(1)) == 3
+    del compiled.factor
+    both = oxyfuel.disable(compiled)
+    both.factor = 4
+    assert net.factor == 4 and both(torch.ones(1)) == 4
+    del both.factor
+    for module in (net, compiled, both):
+        for name in ("factor", "unset"):
+            with pytest.raises(AttributeError, match=name):
+                getattr(module, name)
 
 
 def test_slots_and_code_that_runs_when_derived():
