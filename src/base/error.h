@@ -27,7 +27,7 @@ class Unsupported : public std::runtime_error {
   std::string hint_;
 };
 
-// Eager raises here, in words that it finds best itself.
+// Eager raises, or warns, here, in words that it finds best itself.
 class RefusedByEager : public Unsupported {
  public:
   using Unsupported::Unsupported;

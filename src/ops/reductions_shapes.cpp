@@ -46,6 +46,19 @@ TensorMeta reduce(const ShapeContext& context, DType dtype) {
   return reduced(self, dim_mask(context, *dim, self.rank()), keepdim && flag(context, *keepdim), dtype);
 }
 
+// How many elements each result is made of; none of no results. Nothing: a size is a symbol.
+std::optional<int64_t> reduced_count(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<bool> mask = dim_mask(context, 1, self.rank());
+  int64_t count = 1;
+  for (size_t d = 0; d < self.sizes.size(); ++d) {
+    if (!mask[d] && self.sizes[d] == Expr(0)) return 0;
+    if (mask[d] && !self.sizes[d].is_constant()) return std::nullopt;
+    if (mask[d]) count *= self.sizes[d].constant();
+  }
+  return count;
+}
+
 std::optional<DType> asked_dtype(const ShapeContext& context) {
   const auto i = find_argument(context, "dtype");
   return i ? optional_dtype(context, *i) : std::nullopt;
@@ -115,6 +128,9 @@ Metas count_nonzero(const ShapeContext& context) {
 Metas variance(const ShapeContext& context) {
   const DType own = context.tensor(0).dtype;
   if (is_whole(own)) not_covered(context, "the variance of integers");
+  if (const auto count = reduced_count(context);
+      count && static_cast<double>(*count) <= real(context, 2).value_or(1))
+    refused_by_eager(context, "warns that there are no degrees of freedom");
   return {reduce(context, real_type(own))};
 }
 

@@ -16,7 +16,7 @@ using Metas = std::vector<TensorMeta>;
 
 // Throws Unsupported naming the operator: the rule does not cover this call, or eager refuses it.
 [[noreturn]] void not_covered(const ShapeContext& context, std::string_view what);
-// Throws RefusedByEager: eager raises, for a reason that PyTorch's meta kernel does not look for.
+// Throws RefusedByEager: eager raises, or warns, for a reason that PyTorch's meta kernel does not look for.
 [[noreturn]] void refused_by_eager(const ShapeContext& context, std::string_view what);
 
 int64_t known(const ShapeContext& context, const Expr& e);

@@ -45,6 +45,7 @@ CALLS = {
     "norm of a dimension": (lambda x: torch.linalg.vector_norm(x, -1, dim=0), lambda: torch.ones(0, 4)),
     "norm of order two": (lambda x: torch.linalg.vector_norm(x, 2, dim=0), lambda: torch.ones(0, 4)),
     "max_pool1d": (lambda x: F.max_pool1d(x, 2), lambda: torch.ones(0, 4)),
+    "max_pool1d of integers": (lambda x: F.max_pool1d(x.long(), 2), SQUARE),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda: torch.ones(2, 0, 4, 4)),
     "max_pool2d of nothing": (lambda x: F.max_pool2d(x, 2), lambda: torch.ones(0, 2, 4, 4)),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), lambda: torch.ones(2, 0, 4, 4)),
