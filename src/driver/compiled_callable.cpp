@@ -208,16 +208,22 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   try {
     const hook::HookPause pause;  // capture may run Python code
     std::unique_ptr<eval::Capture> capture;
+    eval::PendingWarnings warnings;
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
       eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
                                  .knows_elements = !options_->custom_backend && !*options_->elements_vary,
-                                 .varying_numbers = options_->custom_backend ? nullptr : varying_.get()});
+                                 .varying_numbers = options_->custom_backend ? nullptr : varying_.get(),
+                                 .warnings = &warnings});
       try {
         capture = evaluator.capture_call(roots, kwnames);
-        capture->guards.freeze(roots);
+        again = warnings.captures_again();
+        if (again)
+          capture.reset();
+        else
+          capture->guards.freeze(roots);
       } catch (const eval::Break& stop) {
-        again = stop.is_of_varying_number() && varying_.give_up();
+        again = warnings.captures_again() || (stop.is_of_varying_number() && varying_.give_up());
         if (again) continue;
         if (leaves_to_eager(stop)) {
           waits = true;
@@ -229,6 +235,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
         stack = evaluator.stack_lines();
       }
     }
+    if (!warnings.show()) throw eval::Interrupted{};
     if (capture) {
       entry = std::make_unique<Entry>(std::move(capture), state, options_->compile, options_->custom_backend,
                                       name_);

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/COW.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <fmt/format.h>
 
@@ -81,6 +82,28 @@ class CallInputs {
   using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
   std::vector<at::Tensor> tensors_;
   std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
+};
+
+// What PyTorch's kernels warn of while a region runs, shown as its functions show what they warn of.
+class KernelWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { warnings_.push_back(warning); }
+
+  // False: a Python error is set, to which a filter of the program's turns a warning.
+  bool show() const {
+    if (warnings_.empty()) return true;
+    try {
+      const torch::PyWarningHandler handler;
+      for (const c10::Warning& warning : warnings_) c10::warn(warning);
+    } catch (python_error& error) {
+      error.restore();
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<c10::Warning> warnings_;
 };
 
 }  // namespace
@@ -194,7 +217,9 @@ std::optional<std::vector<Ref>> Entry::run() {
   std::vector<Ref> outputs;
   if (graph_) {
     std::vector<at::Tensor> tensors;
+    KernelWarnings warnings;
     try {
+      const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
       std::optional<cpy::WithoutGil> without_gil;
       if (is_long) without_gil.emplace();
       tensors = graph_->run(tensors_in.get());
@@ -207,6 +232,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());
       return std::nullopt;
     }
+    if (!warnings.show()) return std::vector<Ref>();
     outputs.reserve(tensors.size());
     for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));
   }

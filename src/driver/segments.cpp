@@ -263,19 +263,26 @@ class Runner : public hook::SegmentRunner {
       int64_t stop_at = -1;
       std::optional<BreakRecord> ended_by;
       eval::MissingAnswer missing;
+      eval::PendingWarnings warnings;
       bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
         eval::Evaluator evaluator(
             {.torch_program = static_cast<bool>(options.custom_backend),
              .knows_elements = !options.custom_backend && !*options.elements_vary,
-             .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get()});
+             .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get(),
+             .warnings = &warnings});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
           told_that_it_compiles = evaluator.told_that_it_compiles();
+          if (warnings.captures_again()) {
+            capture.reset();
+            --attempt;
+          }
         } catch (const eval::Break& stop) {
           PyErr_Clear();
-          if (stop.is_of_varying_number() && segment.varying_numbers.give_up()) {
+          if (warnings.captures_again() ||
+              (stop.is_of_varying_number() && segment.varying_numbers.give_up())) {
             --attempt;
             continue;
           }
@@ -285,10 +292,12 @@ class Runner : public hook::SegmentRunner {
           missing = stop.missing;
           stop_at = evaluator.executed_instructions() - 1;
           if (stop_at > 0) continue;
+          if (!warnings.show()) throw eval::Interrupted{};
           segment.breaks_at_once = !missing.cache || std::exchange(segment.missed_answer, true);
           return {hook::EndKind::Break, state.offset};
         }
       }
+      if (!warnings.show()) throw eval::Interrupted{};
       // A function that only asks answers for its caller, whose frame was not captured at this call.
       const bool only_asks = capture && told_that_it_compiles && begins_call(state) &&
                              capture->end == eval::EndKind::Return && capture->recording.graph.nodes.empty();

@@ -246,7 +246,8 @@ Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
       !is_generic_below(type, "__getattribute__", reinterpret_cast<void*>(PyObject_GenericGetAttr)))
     stop(fmt::format("reads an attribute of a {}, which C code finds", type->tp_name));
   if (raised_.contains(object) && name_is(name, "__traceback__")) return Ref::borrow(unknown_traceback());
-  if (name_is(name, "__class__") && !overrides_class(object)) return pin(reinterpret_cast<PyObject*>(type));
+  if (name_is(name, "__class__") && !overrides_class(object))
+    return pin(reinterpret_cast<PyObject*>(class_seen(object)));
   const SourceId source = source_of(object);
   if (name_is(name, "__dict__")) {
     PyObject* dict = cpy::materialized_dict(object);

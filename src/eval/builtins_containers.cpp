@@ -42,30 +42,7 @@ Ref make_frozenset(Evaluator& e, Arguments& a) {
 Ref make_dict(Evaluator& e, Arguments& a) {
   expect(e, a, "dict", 0, 1, true);
   Ref dict = Ref::steal(PyDict_New());
-  if (!a.positional.empty()) {
-    e.refuse_own_iteration(arg(a, 0));
-    Ref source = e.materialize(arg(a, 0));
-    if (PyDict_Check(source.get()) && !e.has_python_special(source.get(), "keys")) {
-      if (PyDict_Update(dict.get(), source.get()) < 0) return {};
-    } else if (e.has_python_special(source.get(), "keys")) {
-      Ref keys_method = e.special_method(source.get(), "keys");
-      Ref keys = e.call_positional(keys_method.get(), {});
-      Ref list = keys ? e.drain(keys.get()) : Ref();
-      if (!list) return {};
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-        Ref value = e.get_item(source.get(), PyList_GET_ITEM(list.get(), i));
-        if (!value || !e.set_item(dict.get(), PyList_GET_ITEM(list.get(), i), value.get())) return {};
-      }
-    } else {
-      Ref list = e.drain(source.get());
-      if (!list) return {};
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-        std::vector<Ref> pair;
-        if (!e.unpack(PyList_GET_ITEM(list.get(), i), 2, 0, false, &pair)) return {};
-        if (!e.set_item(dict.get(), pair[0].get(), pair[1].get())) return {};
-      }
-    }
-  }
+  if (!a.positional.empty() && !e.update_dict(dict.get(), arg(a, 0))) return {};
   for (auto& [key, value] : a.keywords)
     if (PyDict_SetItem(dict.get(), key.get(), value.get()) < 0) return {};
   return dict;
@@ -154,13 +131,29 @@ Ref sum(Evaluator& e, Arguments& a) {
   return numbers ? add_numbers(numbers) : total;
 }
 
-// It takes all numbers before it adds them.
 Ref sum_of_floats(Evaluator& e, Arguments& a) {
   expect(e, a, "math.fsum", 1, 1);
-  Ref items = e.drain(arg(a, 0));
-  if (!items) return {};
-  items = e.plain(items.get(), "math.fsum");
+  const Ref items = Ref::steal(PyList_New(0));
+  const auto take = [&](const Ref& item) {
+    const Ref number = e.plain(item.get(), "math.fsum");
+    if (!PyFloat_Check(number.get()) && !PyLong_Check(number.get())) e.stop("adds up what is no number");
+    return PyList_Append(items.get(), number.get()) == 0;
+  };
+  if (!e.take_items(arg(a, 0), take)) return {};
   return e.call_real(well_known("math", "fsum"), Arguments{{items}, {}});
+}
+
+Ref reduce(Evaluator& e, Arguments& a) {
+  expect(e, a, "functools.reduce", 2, 3);
+  const Ref iterator = e.iterator_or_stop(arg(a, 1));
+  Ref total = a.positional.size() == 3 ? a.positional[2] : Ref();
+  const auto add = [&](Ref item) {
+    total = total ? e.call_positional(arg(a, 0), {total, std::move(item)}) : std::move(item);
+    return static_cast<bool>(total);
+  };
+  if (!iterator || !e.take_rest(iterator.get(), add)) return {};
+  if (!total) PyErr_SetString(PyExc_TypeError, "reduce() of empty iterable with no initial value");
+  return total;
 }
 
 Ref quantified(Evaluator& e, Arguments& a, bool stop_at) {
@@ -205,6 +198,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "max", &maximum},
     {"builtins", "sum", &sum},
     {"math", "fsum", &sum_of_floats},
+    {"functools", "reduce", &reduce},
     {"builtins", "any", &any},
     {"builtins", "all", &all},
     {"builtins", "sorted", &sorted},

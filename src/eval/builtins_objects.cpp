@@ -97,11 +97,7 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 
 Ref type_of(Evaluator& e, Arguments& a) {
   expect(e, a, "type", 1, 1);
-  if (is_varying_number(arg(a, 0))) return e.pin(reinterpret_cast<PyObject*>(e.varying_class(arg(a, 0))));
-  if (is_generator(arg(a, 0)) || is_coroutine(arg(a, 0)))
-    return e.pin(reinterpret_cast<PyObject*>(class_of_generator(e, arg(a, 0))));
-  if (is_unknown_traceback(arg(a, 0))) e.stop("looks into a traceback");
-  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(arg(a, 0))));
+  return e.pin(reinterpret_cast<PyObject*>(e.class_seen(arg(a, 0))));
 }
 
 Ref make_method(Evaluator& e, Arguments& a) {
@@ -145,6 +141,9 @@ Ref make_bool(Evaluator& e, Arguments& a) {
 
 Ref number(Evaluator& e, const Arguments& a, const char* name, const char* special, PyTypeObject* type) {
   expect(e, a, name, 0, 2, true);
+  const bool alone = a.positional.size() == 1 && a.keywords.empty();
+  for (size_t i = 0; !alone && i < a.positional.size(); ++i) e.refuse_own_code(arg(a, i), name);
+  for (const auto& [keyword, value] : a.keywords) e.refuse_own_code(value.get(), name);
   if (!a.positional.empty()) {
     PyObject* value = arg(a, 0);
     if (e.has_python_special(value, special)) return e.call_special(value, special, type);

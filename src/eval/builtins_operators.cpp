@@ -57,7 +57,7 @@ Ref membership(Evaluator& e, Arguments& a) {
 template <bool counts>
 Ref search(Evaluator& e, Arguments& a) {
   expect(e, a, counts ? "countOf" : "indexOf", 2, 2);
-  const Ref iterator = e.get_iterator(arg(a, 0));
+  const Ref iterator = e.iterator_or_stop(arg(a, 0));
   if (!iterator) return {};
   bool error = false;
   Py_ssize_t place = 0, found = 0;

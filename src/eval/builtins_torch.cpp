@@ -17,11 +17,16 @@ Ref max_pool1d(Evaluator& e, Arguments& a) {
       a.positional.size() > kReturnIndices ? a.positional[kReturnIndices] : keyword(a, "return_indices");
   if (!with_indices || (asked && asked != Py_False && asked != Py_True))
     e.stop("calls max_pool1d() with unusual arguments");
+  const Ref input = a.positional.empty() ? keyword(a, "input") : a.positional[0];
+  if (!input || !trace::is_trace_tensor(input.get())) e.stop("calls max_pool1d() with unusual arguments");
+  const at::Tensor& tensor = runtime::tensor_of(input.get());
+  const bool by_own_kernel = asked != Py_True && !(at::GradMode::is_enabled() && tensor.requires_grad());
+  if (by_own_kernel && !tensor.is_floating_point()) e.stop("calls max_pool1d() of numbers that it refuses");
   Ref both = e.call_torch(with_indices, a);
   if (asked == Py_True) return both;
   if (!PyTuple_Check(both.get())) e.stop("calls max_pool1d() with unusual arguments");
   Ref values = Ref::borrow(PyTuple_GET_ITEM(both.get(), 0));
-  if (at::GradMode::is_enabled()) return values;
+  if (!by_own_kernel) return values;
   Ref contiguous = Ref::steal(PyObject_GetAttrString(values.get(), "contiguous"));
   return contiguous ? e.call_torch(contiguous.get(), {}) : Ref();
 }

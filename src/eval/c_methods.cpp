@@ -169,12 +169,9 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
       (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
        self == reinterpret_cast<PyObject*>(&PyODict_Type))) {
     Ref made = Ref::steal(PyObject_CallNoArgs(self));
-    const Ref keys = drain(arguments.positional[0].get());
-    if (!made || !keys) return {};
     PyObject* const value = arguments.positional.size() == 2 ? arguments.positional[1].get() : Py_None;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
-      if (!set_item(made.get(), PyList_GET_ITEM(keys.get(), i), value)) return {};
-    return made;
+    const auto put = [&](const Ref& key) { return set_item(made.get(), key.get(), value); };
+    return made && take_items(arguments.positional[0].get(), put) ? made : Ref();
   }
   if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
       is_python_class(reinterpret_cast<PyTypeObject*>(self)))
@@ -193,7 +190,7 @@ Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_vi
   Arguments shown;
   for (const Ref& value : arguments.positional) {
     if (name == "join") {
-      const Ref parts = drain(value.get());
+      const Ref parts = fast_sequence(value.get());
       if (!parts) return {};
       shown.positional.push_back(plain(parts.get(), "join()"));
     } else if (name == "format" && !guards::is_constant(value.get())) {
@@ -315,10 +312,9 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         !among(kReadsArguments, name))
       arguments.positional[0] = key_of(arguments.positional[0].get());
     if (name == "with_traceback") stop("replaces a traceback");
-    const bool has_factory = name == "__init__" && is_defaultdict_type(native_base(Py_TYPE(self)));
+    if (std::optional<Ref> merged = merge_into(self, name, arguments)) return *merged;
     for (Ref& value : arguments.positional) {
       if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
-      if (has_factory && &value == &arguments.positional.front()) continue;
       if (is_generator(value.get()) && name.starts_with("__"))
         stop("gives a generator to " + std::string(name));
       // Operators take nothing but the likes of the object; only `list +=` and `dict |=` take all that
@@ -328,17 +324,12 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
         continue;
       }
       refuse_own_iteration(value.get());
-      const bool mapping = PyDict_Check(self) && has_python_special(value.get(), "keys");
-      if (mapping && (name == "update" || name == "__init__"))
-        value = call_positional(reinterpret_cast<PyObject*>(&PyDict_Type), {value});
-      else if (PyAnySet_Check(self) && !guards::is_constant(value.get()))
+      if (PyAnySet_Check(self) && !guards::is_constant(value.get()))
         value = items_for_set(value.get());
       else if (PyDict_Check(value.get()))
         value = materialize(value.get());
       else if (!guards::is_constant(value.get()))
-        value = drain(value.get(), PyList_Check(self) || PyUnicode_Check(self));
-      if (!value) return {};
-      if (PyDict_Check(self) && PyList_Check(value.get())) value = pairs_of(value.get());
+        value = drain(value.get(), PyUnicode_Check(self));
       if (!value) return {};
     }
     Ref result = call_real(bound, arguments);

@@ -370,9 +370,48 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   stop(fmt::format("calls an object of type {}", type->tp_name));
 }
 
+// As if the frames that are evaluated were the thread's, above the one that is.
+WarningPlace Evaluator::place_of_warning(PyObject* filename, int line) const {
+  const Frame* evaluated = frame_;
+  for (Ref real = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame())); real && evaluated;
+       evaluated = evaluated->back) {
+    auto* const frame = reinterpret_cast<PyFrameObject*>(real.get());
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    if (PyFrame_GetLineNumber(frame) == line &&
+        PyUnicode_Compare(reinterpret_cast<PyCodeObject*>(code.get())->co_filename, filename) == 0)
+      return {Ref::borrow(evaluated->pycode()->co_filename), evaluated->globals,
+              evaluated->instruction().line};
+    real = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
+  }
+  return {Ref::borrow(filename), Ref(), line};
+}
+
+void Evaluator::note_warnings(std::span<const Ref> messages) {
+  for (const Ref& given : messages) {
+    const auto member = [&](const char* name) {
+      return Ref::steal(PyObject_GetAttrString(given.get(), name));
+    };
+    const Ref message = member("message"), category = member("category"), filename = member("filename");
+    const Ref line = member("lineno");
+    if (!message || !category || !filename || !line) {
+      PyErr_Clear();
+      stop("torch warns here");
+    }
+    WarningPlace place = place_of_warning(filename.get(), static_cast<int>(PyLong_AsLong(line.get())));
+    if (options_.warnings && !options_.warnings->note(message.get(), category.get(), std::move(place)))
+      continue;
+    const Ref text = Ref::steal(PyObject_Str(message.get()));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    PyErr_Clear();
+    stop(fmt::format("torch warns here: {}", utf8 ? utf8 : "?"), "it warns at every call");
+  }
+}
+
 Ref Evaluator::torch_result_or_error(PyObject* callable, const Arguments& arguments) {
+  const CollectedWarnings warnings;
   Ref result = call_real_plain(callable, arguments);
   if (!result && PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(*this);
+  if (result && !warnings.messages().empty()) note_warnings(warnings.messages());
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "eval/autocast.h"
 #include "eval/template.h"
 #include "eval/torch_program.h"
+#include "eval/torch_warnings.h"
 #include "guards/guard_set.h"
 #include "trace/recorder.h"
 
@@ -86,6 +87,7 @@ struct CaptureOptions {
   bool torch_program = false;
   bool knows_elements = false;  // of small integer tensors: those that the program looks at are guarded
   const std::set<std::string>* varying_numbers = nullptr;  // by the text of their sources; null: none
+  PendingWarnings* warnings = nullptr;                     // null: what warns ends the region
 };
 
 struct FrameRoots {

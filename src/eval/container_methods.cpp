@@ -68,30 +68,25 @@ std::optional<Ref> Evaluator::change_list(PyObject* self, std::string_view name,
     PyList_Append(items.get(), given[0].get());
     return append_items(self, items.get()) ? none : Ref();
   }
-  if ((name == "extend" || name == "__iadd__") && count == 1) {
-    Ref items = drain(given[0].get(), true);
-    if (!items) {  // the items before the exception were added
-      PyErr_Clear();
-      stop("an exception is raised here");
-    }
-    return append_items(self, items.get()) ? none : Ref();
-  }
+  if ((name == "extend" || name == "__iadd__") && count == 1)
+    return extend(self, given[0].get()) ? none : Ref();
   if ((name == "clear" && count == 0) ||
       (name == "__delitem__" && count == 1 && covers_all(given[0].get()))) {
     empty(self);
     return none;
   }
-  if (name == "__setitem__" && count == 2 && PySlice_Check(given[0].get())) {
-    Ref items = drain(given[1].get(), true);
-    if (!items) {
-      PyErr_Clear();
-      stop("an exception is raised here");
-    }
-    if (covers_all(given[0].get())) {
+  if (name == "__setitem__" && count == 2 && PyList_Check(self) && PySlice_Check(given[0].get())) {
+    PyObject* const iterable = given[1].get();
+    if (covers_all(given[0].get()) && (PyList_CheckExact(iterable) || PyTuple_CheckExact(iterable))) {
+      const Ref items = drain(iterable);
       empty(self);
       return append_items(self, items.get()) ? none : Ref();
     }
-    given[1] = std::move(items);
+    require_open_effects();
+    Shadow& known = known_length(self);
+    known.written = true;
+    const Ref copy = known.copy;
+    return assign_slice(copy.get(), given[0].get(), iterable == self ? copy.get() : iterable) ? none : Ref();
   }
   if (!among(kRearranging, name)) return std::nullopt;
   require_open_effects();
@@ -157,18 +152,7 @@ std::optional<Ref> Evaluator::change_dict(PyObject* self, std::string_view name,
     value = count == 2 ? given[1] : none;
     return write_entry(self, key, value.get()) ? value : Ref();
   }
-  if ((name == "update" && count <= 1) || (name == "__ior__" && count == 1)) {
-    Ref entries = call(reinterpret_cast<PyObject*>(&PyDict_Type), std::move(arguments));
-    if (!entries) {  // the entries before the exception were added
-      PyErr_Clear();
-      stop("an exception is raised here");
-    }
-    PyObject *new_key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(entries.get(), &position, &new_key, &value))
-      if (!write_entry(self, new_key, value)) return Ref();
-    return none;
-  }
+  if (name == "update" || name == "__ior__") return merge_into(self, name, arguments);
   if (name == "clear" && count == 0) {
     empty(self);
     return none;
@@ -250,23 +234,8 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   if (in_place && (count != 1 || !PyAnySet_Check(given[0].get()))) return std::nullopt;
   const bool adds = name == "update" || name == "__ior__";
   if (adds || name == "difference_update" || name == "__isub__") {
-    // These give the set a table of a size, and so an order, that no addition or removal of single items
-    // gives.
-    const auto merges = [](const Ref& value) {
-      return PyAnySet_Check(value.get()) || PyDict_Check(value.get());
-    };
-    if (!adds || std::ranges::any_of(given, merges)) stop("merges a set into one made before the call");
-    std::vector<Ref> lists;
-    for (const Ref& value : given) {
-      lists.push_back(drain(value.get()));
-      if (!lists.back()) {  // the items before the exception were added
-        PyErr_Clear();
-        stop("an exception is raised here");
-      }
-    }
-    for (const Ref& list : lists)
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
-        if (!write_entry(self, PyList_GET_ITEM(list.get(), i), adds ? Py_True : nullptr)) return Ref();
+    for (const Ref& iterable : given)
+      if (!update_set(self, iterable.get(), adds)) return Ref();
     return none;
   }
   if (name == "__ixor__" && given[0] == self) {
@@ -284,12 +253,12 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   }
   if (name != "intersection_update" && name != "__iand__") return std::nullopt;
   // These make a set anew and take over its contents.
-  Ref now = Ref::steal(PySet_New(materialize(self).get()));
-  const bool with_itself = count == 1 && given[0] == self;
-  if (with_itself) given[0] = now;
-  for (Ref& value : given) value = materialize(value.get());
-  Ref done = call_on_copy(now.get(), name, std::move(arguments));
-  if (!done) return Ref();
+  Ref now = materialize(self);
+  if (given.empty()) return std::nullopt;
+  for (const Ref& value : given) {
+    now = intersection(now.get(), value.get());
+    if (!now) return Ref();
+  }
   empty(self);
   for (PyObject* item : cpy::SetItems(now.get()))
     if (!write_entry(self, item, Py_True)) return Ref();

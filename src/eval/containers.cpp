@@ -263,11 +263,23 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     const Ref own = key_of(key);
     if (own != key) return set_item(object, own.get(), value);
   }
-  const bool by_evaluator =
-      is_external(value) || is_generator(value) || has_python_special(value, "__iter__");
-  if (!PySlice_Check(key) || !by_evaluator) return PyObject_SetItem(object, key, value) == 0;
-  Ref items = drain(value, true);
-  return items && PyObject_SetItem(object, key, items.get()) == 0;
+  if (PyList_Check(object) && PySlice_Check(key)) return assign_slice(object, key, value);
+  return PyObject_SetItem(object, key, value) == 0;
+}
+
+// Before Python 3.13 the bounds are those of the list before its new items are asked for.
+bool Evaluator::assign_slice(PyObject* list, PyObject* slice, PyObject* iterable) {
+  constexpr bool kItemsFirst = PY_VERSION_HEX >= 0x030D0000;
+  Py_ssize_t start = 0, stop_at = 0, step = 0;
+  if (PySlice_Unpack(slice, &start, &stop_at, &step) < 0) return false;
+  const Py_ssize_t size = PyList_GET_SIZE(list);
+  PySlice_AdjustIndices(size, &start, &stop_at, step);
+  const Ref items = iterable == list ? Ref::steal(PyList_GetSlice(list, 0, size)) : fast_sequence(iterable);
+  if (!items) return false;
+  if (kItemsFirst) return PyObject_SetItem(list, slice, items.get()) == 0;
+  if (step == 1) return PyList_SetSlice(list, start, std::max(start, stop_at), items.get()) == 0;
+  if (PyList_GET_SIZE(list) != size) stop("a list changes while items are taken for a slice of it");
+  return PyObject_SetItem(list, slice, items.get()) == 0;
 }
 
 bool Evaluator::delete_item(PyObject* object, PyObject* key) {
@@ -424,23 +436,6 @@ bool Evaluator::ask_length_hint(PyObject* iterable) {
                        (PyLong_CheckExact(hint.get()) && PyLong_AsSsize_t(hint.get()) >= 0);
   if (!is_hint) stop("__length_hint__() of an object returns what is no length");
   return static_cast<bool>(hint);
-}
-
-Ref Evaluator::drain(PyObject* iterable, bool asks_length) {
-  const bool as_it_is = trace::is_trace_tensor(iterable) || has_python_special(iterable, "__iter__");
-  Ref shallow = as_it_is ? Ref::borrow(iterable) : materialize(iterable);
-  if (PyList_CheckExact(shallow.get()) || PyTuple_CheckExact(shallow.get()))
-    return Ref::steal(PySequence_List(shallow.get()));
-  Ref iterator = get_iterator(shallow.get());
-  if (!iterator || (asks_length && !ask_length_hint(shallow.get()))) return {};
-  Ref list = Ref::steal(PyList_New(0));
-  while (true) {
-    bool error = false;
-    Ref item = iterate(iterator.get(), &error);
-    if (error) return {};
-    if (!item) return list;
-    PyList_Append(list.get(), item.get());
-  }
 }
 
 }  // namespace oxy::eval

@@ -28,6 +28,21 @@ bool answers_lookups_itself(Evaluator& e, PyObject* object) {
                               _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), name.get());
 }
 
+// Whether the object, asked for the attribute as copying does, gives the method of `object`.
+bool gives_usual_method(Evaluator& e, PyObject* object, const char* name) {
+  const Ref found = e.get_attribute(object, interned(name).get());
+  PyErr_Clear();
+  return found && PyCFunction_Check(found.get()) && PyCFunction_GET_SELF(found.get()) == object &&
+         std::string_view(reinterpret_cast<PyCFunctionObject*>(found.get())->m_ml->ml_name) == name;
+}
+
+bool lacks(Evaluator& e, PyObject* object, const char* name) {
+  const bool found = static_cast<bool>(e.get_attribute(object, interned(name).get()));
+  const bool is_missing = !found && PyErr_ExceptionMatches(PyExc_AttributeError);
+  PyErr_Clear();
+  return is_missing;
+}
+
 }  // namespace
 
 Ref reduced_object(Evaluator& e, PyObject* object, PyObject* protocol) {
@@ -35,7 +50,9 @@ Ref reduced_object(Evaluator& e, PyObject* object, PyObject* protocol) {
   if (!PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2 || !is_python_class(type) ||
       native_base(type) != &PyBaseObject_Type)
     return {};
-  if (answers_lookups_itself(e, object)) return {};
+  if (answers_lookups_itself(e, object) &&
+      !(gives_usual_method(e, object, "__reduce__") && gives_usual_method(e, object, "__getstate__")))
+    return {};
   const auto looked_up = [&](const char* name) { return e.type_lookup(type, interned(name).get()); };
   for (const char* name : {"__reduce_ex__", "__reduce__", "__getstate__"}) {
     const Ref method = looked_up(name);  // there is no object.__getstate__ before Python 3.11
@@ -122,7 +139,12 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   };
   for (const char* name : kCopyNames)
     if (has_python_special(object, name)) refuse(fmt::format(" with its own {}", name));
-  if (answers_lookups_itself(*this, object)) refuse(" with its own access to attributes");
+  const bool answers_itself = answers_lookups_itself(*this, object);
+  const auto gives = [&](const char* name) { return gives_usual_method(*this, object, name); };
+  constexpr const char* kItsOwnAccess = " with its own access to attributes";
+  if (answers_itself && !(lacks(*this, object, "__deepcopy__") && gives("__reduce_ex__") &&
+                          gives("__reduce__") && gives("__getstate__")))
+    refuse(kItsOwnAccess);
   if (type_lookup(type, interned("__slots__").get())) refuse(" with slots");
   const Ref dict = generic_get_attribute(object, interned("__dict__").get());
   if (!dict || type->tp_base == nullptr || type->tp_new != PyBaseObject_Type.tp_new) refuse("");
@@ -134,8 +156,14 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   const Ref attributes = copy ? Ref::steal(PyObject_GenericGetDict(copy.get(), nullptr)) : Ref();
   if (!attributes) refuse("");
   keep(copy);
-  copy_pairs(state.get(),
-             [&](PyObject* key, PyObject* value) { PyDict_SetItem(attributes.get(), key, value); });
+  const Ref copied = Ref::steal(PyDict_New());
+  copy_pairs(state.get(), [&](PyObject* key, PyObject* value) { PyDict_SetItem(copied.get(), key, value); });
+  // While it has no attributes, the copy is asked for these.
+  if (answers_itself && PyDict_GET_SIZE(copied.get()) > 0 &&
+      !(lacks(*this, copy.get(), "__setstate__") &&
+        get_attribute(copy.get(), interned("__dict__").get()) == attributes.get()))
+    refuse(kItsOwnAccess);
+  PyDict_Update(attributes.get(), copied.get());
   return copy;
 }
 

@@ -170,10 +170,30 @@ class Evaluator {
   Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
   // What CPython asks of what it makes a list or tuple of. False: exception set.
   bool ask_length_hint(PyObject* iterable);
-  // A fresh list of all its items. `asks_length`: for C code that asks ask_length_hint() first.
-  Ref drain(PyObject* iterable, bool asks_length = false);
-  Ref unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred, std::vector<Ref>* items);
   bool is_fresh_builtin_container(PyObject* object) const;
+
+  // --- taking_items.cpp: what these return null or false for has set an exception
+  using TakeItem = std::function<bool(Ref item)>;  // false: with an exception set, or no more is wanted
+  // Gives `take` each item before the next is asked for; those of exact lists and tuples as they are at the
+  // start. `asks_length`: for C code that asks ask_length_hint() first.
+  bool take_items(PyObject* iterable, const TakeItem& take, bool asks_length = false);
+  bool take_rest(PyObject* iterator, const TakeItem& take);
+  Ref drain(PyObject* iterable, bool asks_length = false);  // a fresh list of all its items
+  // For C code that answers a TypeError of iter() with words of its own, which is a break.
+  Ref iterator_or_stop(PyObject* iterable);
+  // The same, and a fresh list of all items: what PySequence_Fast() does.
+  Ref fast_sequence(PyObject* iterable);
+  // Appends the items that `before` names get and, if `after` says how many come behind a starred name, its
+  // list and those.
+  bool unpack(PyObject* sequence, Py_ssize_t before, std::optional<Py_ssize_t> after,
+              std::vector<Ref>* items);
+  // --- merging.cpp: adding what is iterated over to a list or deque, set or dict. False: exception set.
+  // `on_the_left`: as extendleft() of a deque that the region has made.
+  bool extend(PyObject* sequence, PyObject* iterable, bool on_the_left = false);
+  bool update_set(PyObject* set, PyObject* iterable, bool adds);
+  bool update_dict(PyObject* dict, PyObject* source);
+  // Methods of a container made by the region that do such things; of dicts, any. Nothing: another method.
+  std::optional<Ref> merge_into(PyObject* self, std::string_view name, const Arguments& arguments);
 
   // --- operators.cpp
   Ref binary(bytecode::BinaryKind kind, bool in_place, PyObject* left, PyObject* right);
@@ -226,12 +246,9 @@ class Evaluator {
   // What C code is to hash in place of `key`: the same, with constants in place of varying numbers. All that
   // it then looks at is guarded. Stops if that runs code of the program's.
   Ref key_of(PyObject* key);
-  void require_plain_hashes(PyObject* list);  // its items become key_of() them
   // What C code is given of an iterable to add its items to a set: sets and dicts themselves, whose tables
   // count for the order that comes of it, of anything else a list. Null: exception set.
   Ref items_for_set(PyObject* iterable);
-  // The entries that C code is to put into a dict, of a fresh list of them. Null: an exception is set.
-  Ref pairs_of(PyObject* list);
   // --- sequence_methods.cpp
   // Methods that compare the items of a list, tuple or deque. Nothing: another method.
   std::optional<Ref> search_sequence(PyObject* self, std::string_view name, const Arguments& arguments);
@@ -253,6 +270,7 @@ class Evaluator {
   Ref call_cached(PyObject* callable, Arguments arguments);                        // of functools.lru_cache
   void rely_on(PyObject* argument);                                                // of such a call
   std::optional<Ref> log_nothing(PyObject* function, const Arguments& arguments);  // where it is not enabled
+  PyTypeObject* class_seen(PyObject* object);                     // what the program sees as its class
   int instance_of(PyObject* object, PyObject* classes);           // isinstance(); -1: exception set
   int subclass_of(PyObject* type, PyObject* classes);             // issubclass(); -1: exception set
   void require_no_new_registrations();                            // with an abstract class, of any
@@ -269,6 +287,8 @@ class Evaluator {
   Ref call_c_new(PyObject* bound, Arguments arguments);
   // tensor.tolist() of a tensor whose elements are known. Nothing: they are not.
   std::optional<Ref> known_list(PyObject* callable, const Arguments& arguments);
+  // torch has warned (warnings.WarningMessage): stops at what warns each time.
+  void note_warnings(std::span<const Ref> messages);
   Ref torch_result_or_error(PyObject* callable, const Arguments& arguments);
   // A tuple or frozenset among the constants of a code object: always the same object.
   bool is_code_constant(PyObject* object) const { return code_constants_.contains(object); }
@@ -407,6 +427,7 @@ class Evaluator {
   };
   void finish(const std::vector<Result>& results, EndKind end, int32_t offset);
   std::string line_text(const Frame& frame) const;
+  WarningPlace place_of_warning(PyObject* filename, int line) const;
   void guard_identities();
   Shadow* shadow_of(PyObject* object);
   Shadow& shadow(PyObject* object);
@@ -426,6 +447,13 @@ class Evaluator {
   std::optional<Ref> change_list(PyObject* self, std::string_view name, Arguments& arguments);
   std::optional<Ref> change_dict(PyObject* self, std::string_view name, Arguments& arguments);
   std::optional<Ref> change_set(PyObject* self, std::string_view name, Arguments& arguments);
+  bool assign_slice(PyObject* list, PyObject* slice, PyObject* iterable);
+  bool shows_ordered_dict(PyObject* object) const;
+  Ref shallow_iterable(PyObject* iterable);  // an external container as its copy
+  bool put_pair(PyObject* dict, PyObject* pair, Py_ssize_t place);
+  bool put_entry(PyObject* dict, PyObject* key, PyObject* value);
+  Ref intersection(PyObject* set, PyObject* iterable);
+  std::optional<Ref> merge_into_set(PyObject* self, std::string_view name, const Arguments& arguments);
   Ref take_end(PyObject* dict, PyObject* key, bool last);
   Ref call_on_copy(PyObject* copy, std::string_view name, Arguments arguments);
   void build_effects(TemplateBuilder& templates);

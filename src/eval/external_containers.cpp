@@ -113,7 +113,7 @@ Shadow& Evaluator::known_length(PyObject* object) {
                                                           limit.get(), nullptr));
   if (!s.copy) stop("a deque that cannot be copied");
   if (!list) s.witness = Ref::steal(PyObject_GetIter(s.copy.get()));
-  if (added && !Ref::steal(PyObject_CallMethod(s.copy.get(), "extend", "O", added.get())))
+  if (added && !Ref::steal(PyObject_CallMethod(s.copy.get(), "extend", "(O)", added.get())))
     stop("a container that cannot be extended");
   s.whole = true;
   keep_alive_.push_back(s.copy);
@@ -159,7 +159,7 @@ bool Evaluator::append_items(PyObject* object, PyObject* items) {
   shadow(object).written = true;
   if (PyList_Check(copy))
     return PyList_SetSlice(copy, PyList_GET_SIZE(copy), PyList_GET_SIZE(copy), items) == 0;
-  return static_cast<bool>(Ref::steal(PyObject_CallMethod(copy, "extend", "O", items)));
+  return static_cast<bool>(Ref::steal(PyObject_CallMethod(copy, "extend", "(O)", items)));
 }
 
 void Evaluator::empty(PyObject* object) {

@@ -10,6 +10,7 @@
 #include "eval/objects.h"
 #include "eval/pending_error.h"
 #include "eval/prelude.h"
+#include "eval/prelude_iterators.h"
 #include "eval/stack.h"
 
 namespace oxy::eval {
@@ -280,6 +281,7 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   Ref hold = Ref::borrow(generator);
   GeneratorData& data = generator_data(generator);
   if (data.state == GeneratorState::Finished) {
+    if (asks_again(data)) stop("asks an iterator that has ended once more");
     *error = sent == nullptr;
     if (class_of(data) == &PyCoro_Type) {
       PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");

@@ -46,11 +46,6 @@ Ref Evaluator::key_of(PyObject* key) {
   return hashed;
 }
 
-void Evaluator::require_plain_hashes(PyObject* list) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-    PyList_SetItem(list, i, key_of(PyList_GET_ITEM(list, i)).release());
-}
-
 Ref Evaluator::items_for_set(PyObject* iterable) {
   refuse_own_iteration(iterable);
   if (PyAnySet_Check(iterable)) return materialize(iterable);
@@ -61,27 +56,12 @@ Ref Evaluator::items_for_set(PyObject* iterable) {
     while (PyDict_Next(dict.get(), &position, &key, &value)) key_of(key);
     return dict;
   }
-  Ref list = drain(iterable);
-  if (list) require_plain_hashes(list.get());
-  return list;
-}
-
-Ref Evaluator::pairs_of(PyObject* list) {
-  Ref pairs = Ref::steal(PyList_New(0));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    PyObject* const item = PyList_GET_ITEM(list, i);
-    Ref pair = Ref::borrow(item);
-    if (PyList_Check(item) || PyTuple_Check(item)) {
-      const Ref parts = materialize(item);
-      if (PySequence_Fast_GET_SIZE(parts.get()) == 2)
-        pair = Ref::steal(PyTuple_Pack(2, key_of(PySequence_Fast_GET_ITEM(parts.get(), 0)).get(),
-                                       PySequence_Fast_GET_ITEM(parts.get(), 1)));
-    } else if (!guards::is_constant(item)) {
-      stop(fmt::format("takes a {} for a key and a value", Py_TYPE(item)->tp_name));
-    }
-    if (PyList_Append(pairs.get(), pair.get()) < 0) return {};
-  }
-  return pairs;
+  Ref list = Ref::steal(PyList_New(0));
+  const auto hash = [&](const Ref& item) {
+    const Ref key = key_of(item.get());
+    return PyObject_Hash(key.get()) != -1 && PyList_Append(list.get(), key.get()) == 0;
+  };
+  return take_items(iterable, hash) ? list : Ref();
 }
 
 }  // namespace oxy::eval

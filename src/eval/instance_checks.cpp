@@ -36,15 +36,31 @@ void Evaluator::require_no_new_registrations() {
   guards().require(source, guards::CheckKind::Equal, now.get());
 }
 
-int Evaluator::instance_of(PyObject* object, PyObject* classes) {
+// An ordered dict from outside is a dict in the evaluator, and so are its views and iterators.
+bool Evaluator::shows_ordered_dict(PyObject* object) const {
+  const bool is_view = PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object);
+  if (!is_view && !is_container_iterator(object)) return false;
+  PyObject* dict = nullptr;
+  const auto find = [](PyObject* found, void* result) {
+    if (PyDict_Check(found)) *static_cast<PyObject**>(result) = found;
+    return 0;
+  };
+  Py_TYPE(object)->tp_traverse(object, find, &dict);
+  const auto copied = copies_.find(dict);
+  return copied != copies_.end() && PyODict_Check(copied->second.get());
+}
+
+PyTypeObject* Evaluator::class_seen(PyObject* object) {
   if (is_unknown_traceback(object)) stop("looks into a traceback");
-  PyTypeObject* type = Py_TYPE(object);
-  const bool stands_for_another = is_varying_number(object) || is_generator(object) || is_coroutine(object);
-  if (is_varying_number(object)) {
-    type = varying_class(object);
-  } else if (stands_for_another) {
-    type = class_of_generator(*this, object);
-  }
+  if (is_varying_number(object)) return varying_class(object);
+  if (is_generator(object) || is_coroutine(object)) return class_of_generator(*this, object);
+  if (shows_ordered_dict(object)) stop("tests the class of what shows an ordered dict");
+  return Py_TYPE(object);
+}
+
+int Evaluator::instance_of(PyObject* object, PyObject* classes) {
+  PyTypeObject* const type = class_seen(object);
+  const bool stands_for_another = type != Py_TYPE(object);
   if (reinterpret_cast<PyObject*>(type) == classes) return 1;
   if (PyTuple_Check(classes)) {
     const Ref each = materialize(classes);

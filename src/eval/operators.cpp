@@ -132,23 +132,18 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
                  symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
-  if (in_place && kind == BinaryKind::Or && PyDict_CheckExact(left) && !PyDict_Check(right)) {
-    const Ref done = call_method(left, "update", Arguments{{Ref::borrow(right)}, {}});
-    return done ? Ref::borrow(left) : Ref();
-  }
-  if (in_place && is_external(left) && is_container(left)) {
+  if (in_place && is_container(left)) {
     Arguments arguments{{Ref::borrow(right)}, {}};
-    if (auto result = call_container_method(left, entry.in_place, arguments)) return std::move(*result);
+    if (auto result = is_external(left) ? call_container_method(left, entry.in_place, arguments)
+                                        : merge_into(left, entry.in_place, arguments))
+      return std::move(*result);
   }
+  if (kind == BinaryKind::Multiply)  // C code would ask it how often a sequence is repeated
+    for (PyObject* operand : {left, right})
+      if (has_python_special(operand, "__index__")) stop("repeats a sequence as often as an object says");
   auto shallow = [&](PyObject* object) -> Ref {
     if (is_coroutine(object)) stop("an operator is given a coroutine");
-    if (is_generator(object)) {
-      if (in_place && kind == BinaryKind::Add && PyList_Check(left)) return drain(object, true);
-      stop("an operator is given a generator");
-    }
-    if (in_place && kind == BinaryKind::Add && PyList_Check(left) && object == right &&
-        has_python_special(object, "__iter__"))
-      return drain(object, true);
+    if (is_generator(object)) stop("an operator is given a generator");
     if (kind == BinaryKind::Remainder && object == right) {
       refuse_own_code(object, "%");
       if (formats) plain(object, "%");

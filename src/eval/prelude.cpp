@@ -19,7 +19,8 @@ namespace {
 constexpr const char* kFileName = "<oxyfuel prelude>";
 
 // As with the real ones, iterators are made when the function is called, items are taken when asked for:
-// `for` does not call __iter__ of what is an iterator (step GetIter), iter() does.
+// `for` does not call __iter__ of what is an iterator (step GetIter), iter() does. What zip_, enumerate_ and
+// islice_ are given are iterators.
 constexpr const char* kPrelude = R"(
 def map_(function, iterable, *iterables):
     return run_map(function, [iter(each) for each in (iterable, *iterables)])
@@ -50,8 +51,8 @@ def run_filter(function, iterator, wanted):
         if bool(item if function is None or function is bool else function(item)) is wanted:
             yield item
 
-def zip_(*iterables, strict=False):
-    return run_zip([iter(each) for each in iterables], bool(strict))
+def zip_(*iterators, strict=False):
+    return run_zip(list(iterators), bool(strict))
 
 def run_zip(iterators, strict):
     while iterators:
@@ -98,7 +99,7 @@ def run_zip_longest(iterators, fillvalue):
         yield tuple(items)
 
 def enumerate_(iterable, start=0):
-    return run_enumerate(iter(iterable), start)
+    return run_enumerate(iterable, start)
 
 def run_enumerate(iterator, number):
     for item in iterator:
@@ -109,7 +110,7 @@ def islice_(iterable, *bounds):
     bounds = slice(*bounds)
     start = 0 if bounds.start is None else bounds.start
     step = 1 if bounds.step is None else bounds.step
-    return run_islice(iter(iterable), start, bounds.stop, step)
+    return run_islice(iterable, start, bounds.stop, step)
 
 def run_islice(iterator, start, stop, step):
     taken, wanted = 0, start
@@ -212,24 +213,6 @@ def run_dropwhile(predicate, iterator):
             break
     for item in iterator:
         yield item
-
-def reduce_one(function, iterable, /):
-    iterator = iter(iterable)
-    for value in iterator:
-        break
-    else:
-        raise TypeError("reduce() of empty iterable with no initial value")
-    for item in iterator:
-        value = function(value, item)
-    return value
-
-def reduce_(function, iterable, /, *initial):
-    if not initial:
-        return reduce_one(function, iterable)
-    value, = initial
-    for item in iter(iterable):
-        value = function(value, item)
-    return value
 
 def prod(iterable, /, *, start=1):
     for item in iter(iterable):
@@ -384,7 +367,6 @@ constexpr Entry kForms[] = {
     {kProfiler, "record_function.__exit__", "record_function_exit"},
     {"builtins", "map", "map_"},
     {"builtins", "filter", "filter_"},
-    {"functools", "reduce", "reduce_"},
     {"itertools", "starmap", "starmap_"},
     {"itertools", "accumulate", "accumulate_"},
     {"itertools", "pairwise", "pairwise_"},

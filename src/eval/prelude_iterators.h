@@ -16,4 +16,8 @@ struct RealIterator {
 // Nothing if there is none that would go on as this generator of the prelude's does.
 std::optional<RealIterator> real_iterator(const GeneratorData& data);
 
+// Whether it stands for an iterator of C's that does not remember that it has ended: asked once more it asks
+// what it goes over.
+bool asks_again(const GeneratorData& data);
+
 }  // namespace oxy::eval

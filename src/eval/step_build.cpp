@@ -9,32 +9,6 @@ namespace oxy::eval {
 using bytecode::Instruction;
 using bytecode::Op;
 
-Ref Evaluator::unpack(PyObject* sequence, Py_ssize_t before, Py_ssize_t after, bool starred,
-                      std::vector<Ref>* items) {
-  Ref list = drain(sequence);
-  if (!list) return {};
-  const Py_ssize_t count = PyList_GET_SIZE(list.get());
-  if (count < before + after) {
-    if (starred)
-      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %zd, got %zd)",
-                   before + after, count);
-    else
-      PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %zd, got %zd)", before, count);
-    return {};
-  }
-  if (!starred && count > before) {
-    PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %zd)", before);
-    return {};
-  }
-  for (Py_ssize_t i = 0; i < before; ++i) items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
-  if (starred) {
-    items->push_back(Ref::steal(PyList_GetSlice(list.get(), before, count - after)));
-    for (Py_ssize_t i = count - after; i < count; ++i)
-      items->push_back(Ref::borrow(PyList_GET_ITEM(list.get(), i)));
-  }
-  return list;
-}
-
 Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   const auto count = static_cast<size_t>(in.arg);
@@ -141,10 +115,7 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::SetUpdate: {
       Ref iterable = pop(frame);
       if (is_external(container())) return add_to_external("update", std::move(iterable));
-      Ref items = items_for_set(iterable.get());
-      if (!items) return Flow::Raised;
-      return Ref::steal(PyObject_CallMethod(container(), "update", "O", items.get())) ? Flow::Next
-                                                                                      : Flow::Raised;
+      return update_set(container(), iterable.get(), true) ? Flow::Next : Flow::Raised;
     }
     case Op::DictUpdate:
     case Op::DictMerge: {
@@ -187,9 +158,9 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
     case Op::UnpackSequence:
     case Op::UnpackEx: {
       Ref sequence = pop(frame);
-      const bool starred = in.op == Op::UnpackEx;
+      const auto after = in.op == Op::UnpackEx ? std::optional<Py_ssize_t>(in.arg2) : std::nullopt;
       std::vector<Ref> items;
-      if (!unpack(sequence.get(), in.arg, starred ? in.arg2 : 0, starred, &items)) return Flow::Raised;
+      if (!unpack(sequence.get(), in.arg, after, &items)) return Flow::Raised;
       for (size_t i = items.size(); i-- > 0;) stack.push_back(std::move(items[i]));
       return Flow::Next;
     }

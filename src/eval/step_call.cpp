@@ -68,6 +68,11 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
       }
       Arguments arguments;
       Ref items = drain(args.get(), true);
+      if (!items && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(args.get())->tp_iter &&
+          !PySequence_Check(args.get())) {
+        PyErr_Clear();
+        stop("calls with * of what cannot be iterated over");  // an error that names the function
+      }
       if (!items) return Flow::Raised;
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
         arguments.positional.push_back(Ref::borrow(PyList_GET_ITEM(items.get(), i)));

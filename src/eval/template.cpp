@@ -149,6 +149,8 @@ Ref Rebuilder::make(size_t index) {
       Ref args = part(t.contents);
       if (!args) return {};
       object = Ref::steal(type->tp_new(type, args.get(), nullptr));
+      // MemoryError's tp_new keeps no arguments.
+      if (object) Py_XSETREF(reinterpret_cast<PyBaseExceptionObject*>(object.get())->args, args.release());
       break;
     }
     case ObjectKind::DefaultDict: {
@@ -312,7 +314,7 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           const Ref items = cpy::items_of_set(contents.get());
           if (!items || !cpy::lay_out(object, cpy::table_of(contents.get()), items.get())) return false;
         } else {
-          Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "O", contents.get()));
+          Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "(O)", contents.get()));
           if (!done) return false;
         }
       }

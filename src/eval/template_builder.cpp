@@ -10,6 +10,7 @@
 #include "cpy/type.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
+#include "eval/passing_iterator.h"
 #include "eval/prelude.h"
 #include "eval/prelude_iterators.h"
 #include "eval/template_order.h"
@@ -156,6 +157,7 @@ Template TemplateBuilder::build(PyObject* object) {
     }
     return constant(object);
   }
+  if (is_passing_iterator(object)) return reduced(object);
   const bool of_code = evaluator_.is_code_constant(object);
   if (of_code || guards::is_numpy_scalar(object) ||
       ((is_value_object(object) || is_identity_object(object)) && !PyFrozenSet_CheckExact(object)))

@@ -6,6 +6,7 @@
 #include "eval/evaluator.h"
 #include "eval/objects.h"
 #include "eval/torch_call_log.h"
+#include "eval/torch_warnings.h"
 
 namespace oxy::eval {
 
@@ -18,9 +19,11 @@ bool is_untraceable(std::string_view tensor_attribute);
 // Runs `call`, which may reach torch with trace tensors. Its exceptions end the segment here: the instruction
 // then runs in eager, which raises the user's exception in its own words, or finds that there is none.
 template <class Call>
-Ref torch_result(const Evaluator& evaluator, Call&& call) {
+Ref torch_result(Evaluator& evaluator, Call&& call) {
+  const CollectedWarnings warnings;
   Ref result = call();
   if (!result) stop_on_torch_error(evaluator);
+  if (!warnings.messages().empty()) evaluator.note_warnings(warnings.messages());
   return result;
 }
 

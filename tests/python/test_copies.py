@@ -4,6 +4,8 @@ import copy
 
 import torch
 
+import oxyfuel
+
 from capture_samples import x23
 from eager_comparison import outcome, program
 
@@ -141,3 +143,31 @@ def test_rings_are_copied(compile):
         return x + 1, made[0][0] is made, twin[0].content is twin, twin[1]["own"] is twin[0], twin[0] is given[0]
 
     return [compile(function)(x23(), in_an_object()) for _ in range(2)]
+
+
+class OtherNames:
+    """As the configurations of transformers: an attribute may have two names."""
+
+    names = {"length": "size"}
+
+    def __init__(self):
+        self.size = 3
+
+    def __setattr__(self, name, value):
+        super().__setattr__(type(self).names.get(name, name), value)
+
+    def __getattribute__(self, name):
+        if name != "names":
+            name = super().__getattribute__("names").get(name, name)
+        return super().__getattribute__(name)
+
+
+def test_objects_that_answer_as_usual_are_copied_without_a_break():
+    def function(x, given):
+        deep, shallow = copy.deepcopy(given), copy.copy(given)
+        deep.length, shallow.length = 5, 7
+        return x + 1, deep.size, shallow.size, given.length, type(deep), type(shallow)
+
+    oxyfuel.reset()
+    assert repr(oxyfuel.compile(function)(x23(), OtherNames())) == repr(function(x23(), OtherNames()))
+    assert not oxyfuel.metrics()["breaks"]

@@ -1,6 +1,9 @@
 """Real models, small: one graph each, right by the rule of benchmarks/accuracy.py, nothing of torch.compile's run."""
 
 import importlib.util
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -161,3 +164,20 @@ def test_the_rule_itself_can_fail():
     assert not accuracy.compare((right,), right, right.double()).ok
     assert not accuracy.compare(right.expand(2, 2).t(), right.expand(2, 2), right.double().expand(2, 2)).ok
     assert not accuracy.compare(torch.tensor([float("nan"), 2.0]), right, right.double()).ok
+
+
+# One of each way in which the models of transformers and timm go about their caches, configurations and outputs.
+OF_THE_SWEEP = (
+    "BartModel T5Model Gemma4TextModel GPT2Model RwkvModel ViTModel Wav2Vec2Model DetrModel CLIPModel BigBirdModel "
+    "FunnelModel PatchTSTModel beit convnext edgenext"
+)
+
+
+def test_models_of_the_sweep_are_whole(tmp_path):
+    sweep, results = Path(models.__file__).with_name("sweep.py"), tmp_path / "results.jsonl"
+    names = "^(" + OF_THE_SWEEP.replace(" ", "|") + ")$"
+    command = [sys.executable, str(sweep), "--only", names, "--results", str(results), "--markdown", str(tmp_path / "s.md")]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    outcomes = {record["name"]: record["outcome"] for record in map(json.loads, results.read_text().splitlines())}
+    assert len(outcomes) == len(OF_THE_SWEEP.split())
+    assert set(outcomes.values()) == {"whole"}, outcomes

@@ -29,8 +29,8 @@ LEFT_OUT = set(
 )
 # docs/architecture.md, Known limits: a function, and the kind of tensors or the arguments of which it is one.
 KNOWN = (
-    ("torch.max_pool1d(", "integer"), ("F.max_pool1d(", "integer"), ("torch.trapz(", "bfloat16"), ("torch.trapezoid(", "bfloat16"),
-    ("torch.cumulative_trapezoid(", "bfloat16"), ("F.multilabel_soft_margin_loss(", "bfloat16"), ("torch.view_as_real_copy(o, out=p)", "complex"),
+    ("torch.trapz(", "bfloat16"), ("torch.trapezoid(", "bfloat16"), ("torch.cumulative_trapezoid(", "bfloat16"),
+    ("F.multilabel_soft_margin_loss(", "bfloat16"),
 )  # fmt: skip
 
 
