@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
+#include "driver/capture_gate.h"
 #include "driver/metrics.h"
 #include "driver/segments.h"
 #include "driver/stance.h"
@@ -211,10 +212,12 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     eval::PendingWarnings warnings;
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
+      CaptureGate gate;
       eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
                                  .knows_elements = !options_->custom_backend && !*options_->elements_vary,
                                  .varying_numbers = options_->custom_backend ? nullptr : varying_.get(),
-                                 .warnings = &warnings});
+                                 .warnings = &warnings,
+                                 .gate = gate.for_evaluator()});
       try {
         capture = evaluator.capture_call(roots, kwnames);
         again = warnings.captures_again();

@@ -15,6 +15,7 @@
 #include "base/timing.h"
 #include "cpy/frame.h"
 #include "cpy/gil.h"
+#include "driver/capture_gate.h"
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
@@ -267,11 +268,13 @@ class Runner : public hook::SegmentRunner {
       bool told_that_it_compiles = false;
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
+        CaptureGate gate;
         eval::Evaluator evaluator(
             {.torch_program = static_cast<bool>(options.custom_backend),
              .knows_elements = !options.custom_backend && !*options.elements_vary,
              .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get(),
-             .warnings = &warnings});
+             .warnings = &warnings,
+             .gate = gate.for_evaluator()});
         try {
           capture = evaluator.capture_frame(frame, stop_at);
           told_that_it_compiles = evaluator.told_that_it_compiles();

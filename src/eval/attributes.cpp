@@ -456,8 +456,9 @@ Ref Evaluator::read_attribute(PyObject* object, PyObject* name) {
   if (!fallback) return {};
   PyErr_Clear();
   if (PyObject* module_class = well_known("torch.nn", "Module");
-      module_class && fallback == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
-                                                 interned("__getattr__").get())) {
+      module_class && !has_python_special(object, "__getattribute__") &&
+      fallback ==
+          _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), interned("__getattr__").get())) {
     for (const char* group : {"_parameters", "_buffers", "_modules"}) {
       Ref dict = generic_get_attribute(object, interned(group).get());
       if (!dict) {
@@ -573,8 +574,13 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
     stop(fmt::format("asks an object whose class has {} = None", value ? "__setattr__" : "__delattr__"));
   if (setter && PyFunction_Check(setter.get())) {
     PyObject* module_class = well_known("torch.nn", "Module");
-    if (module_class && setter == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
-                                                 interned(value ? "__setattr__" : "__delattr__").get())) {
+    // What Module's own setter asks the object for.
+    const auto is_own = [&](const char* asked) {
+      return is_overridden(type, reinterpret_cast<PyTypeObject*>(module_class), asked);
+    };
+    if (module_class && !is_own("__getattribute__") && !is_own("register_parameter") &&
+        setter == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class),
+                                 interned(value ? "__setattr__" : "__delattr__").get())) {
       if (!is_external(object)) return PyObject_SetAttr(object, name, value) == 0;
       const bool special =
           value &&

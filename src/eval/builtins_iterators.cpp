@@ -134,6 +134,7 @@ Ref make_reversed(Evaluator& e, Arguments& a) {
   PyTypeObject* const type = Py_TYPE(arg(a, 0));
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
     const Ref method = e.type_lookup(type, interned("__reversed__").get());
+    if (!method && e.has_python_special(arg(a, 0), "__len__")) e.stop("reverses an object by its __len__");
     if (method ? method.get() == Py_None : !PySequence_Check(arg(a, 0))) {
       PyErr_Format(PyExc_TypeError, "'%.200s' object is not reversible", type->tp_name);
       return {};

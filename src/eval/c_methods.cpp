@@ -195,7 +195,7 @@ Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_vi
       shown.positional.push_back(plain(parts.get(), "join()"));
     } else if (name == "format" && !guards::is_constant(value.get())) {
       if (!has_plain_fields(self)) stop("formats an object in another way than as text");
-      shown.positional.push_back(to_text(value.get(), false));
+      shown.positional.push_back(format(value.get(), 0, nullptr));
       if (!shown.positional.back()) return {};
     } else {
       shown.positional.push_back(plain(value.get(), "a method"));

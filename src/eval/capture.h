@@ -13,6 +13,7 @@
 
 #include "cpy/ref.h"
 #include "eval/autocast.h"
+#include "eval/code_gate.h"
 #include "eval/template.h"
 #include "eval/torch_program.h"
 #include "eval/torch_warnings.h"
@@ -88,6 +89,7 @@ struct CaptureOptions {
   bool knows_elements = false;  // of small integer tensors: those that the program looks at are guarded
   const std::set<std::string>* varying_numbers = nullptr;  // by the text of their sources; null: none
   PendingWarnings* warnings = nullptr;                     // null: what warns ends the region
+  CodeGate* gate = nullptr;                                // null: C code may run any of the program's
 };
 
 struct FrameRoots {

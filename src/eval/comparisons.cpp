@@ -98,6 +98,14 @@ bool holds_own_comparison(Evaluator& evaluator, PyObject* container, int depth) 
   return false;
 }
 
+// Whether the C code of the class of the operand that is asked first may have an answer.
+bool may_compare_in_c(PyObject* first, PyObject* second) {
+  const PyTypeObject* const own = native_base(Py_TYPE(first));
+  if (own->tp_richcompare == PyBaseObject_Type.tp_richcompare || guards::is_constant(first)) return false;
+  const PyTypeObject* const other = native_base(Py_TYPE(second));
+  return other != &PyBaseObject_Type || !is_container(first);
+}
+
 Ref compare_deques(Evaluator& evaluator, PyObject* left, PyObject* right, int operation) {
   for (PyObject* operand : {left, right})
     if (evaluator.has_python_special(operand, "__iter__"))
@@ -169,12 +177,22 @@ Ref Evaluator::compare(PyObject* left, PyObject* right, int operation) {
   // The right operand goes first if its class is derived from the left one's.
   const bool right_first = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
   const int reflected = kReflected[operation];
+  const bool is_left_own = has_own_comparison(*this, left, operation);
+  const bool is_right_own = has_own_comparison(*this, right, reflected);
+  const bool is_first_in_c = right_first ? is_left_own && !is_right_own && may_compare_in_c(right, left)
+                                         : is_right_own && !is_left_own && may_compare_in_c(left, right);
+  if (is_first_in_c) {
+    const bool sequences =
+        (PyList_Check(left) && PyList_Check(right)) || (PyTuple_Check(left) && PyTuple_Check(right));
+    if (!sequences) stop("a comparison that C code may leave to the other operand");
+    return compare_containers(*this, left, right, operation);
+  }
   Ref result = Ref::borrow(Py_NotImplemented);
   if (right_first) result = ask_own_comparison(*this, right, reflected, left);
   if (result == Py_NotImplemented) result = ask_own_comparison(*this, left, operation, right);
   if (result == Py_NotImplemented && !right_first) result = ask_own_comparison(*this, right, reflected, left);
   if (result != Py_NotImplemented) return result;
-  if (has_own_comparison(*this, left, operation) || has_own_comparison(*this, right, reflected)) {
+  if (is_left_own || is_right_own) {
     // The C code of the other would be next.
     if (is_container(left) && is_container(right))
       stop("a comparison that the class of an operand leaves to C");

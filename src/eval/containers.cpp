@@ -37,9 +37,15 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
     ~Leave() { shown.erase(object); }
   } leave{shown_, object};
   if (shown_.size() > kDeepest) stop(fmt::format("{} is given containers nested too deeply", what));
+  if (is_container(object) && has_own_special(object))
+    stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     Ref shallow = materialize(object);
     if (PyDict_Check(shallow.get())) {
+      // Its text names its class.
+      if (PyODict_Check(object) || is_defaultdict_type(native_base(Py_TYPE(object))))
+        if (Py_TYPE(shallow.get()) != Py_TYPE(object))
+          stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
       Ref result;
       PyObject *key = nullptr, *value = nullptr;
       Py_ssize_t position = 0;
@@ -64,7 +70,12 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
     if (!result) return shallow;
     return tuple ? Ref::steal(PyList_AsTuple(result.get())) : result;
   }
-  if (PyAnySet_Check(object)) return materialize(object);
+  if (PyAnySet_Check(object)) {
+    Ref shallow = materialize(object);
+    if (Py_TYPE(shallow.get()) != Py_TYPE(object))
+      stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+    return shallow;
+  }
   if (is_generator(object) || is_coroutine(object)) stop(fmt::format("{} is given a generator", what));
   if (is_builtin_iterator(object) && is_external(object))
     stop("advances an iterator made before the captured region");
@@ -73,7 +84,7 @@ Ref Evaluator::plain(PyObject* object, const char* what) {
   if (!is_external(object)) {
     // Of these C code takes what they hold.
     Ref held;
-    if (PyExceptionInstance_Check(object)) held = Ref::steal(PyObject_GetAttrString(object, "args"));
+    if (PyExceptionInstance_Check(object)) held = exception_arguments(object);
     if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) held = Ref::steal(PySequence_List(object));
     if (held && plain(held.get(), what) != held)
       stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
@@ -119,6 +130,8 @@ bool Evaluator::truth(PyObject* object, bool* error) {
   for (const char* name : {"__bool__", "__len__"}) {
     if (!has_python_special(object, name)) continue;
     const bool is_length = std::string_view(name) == "__len__";
+    const auto* number = Py_TYPE(object)->tp_as_number;
+    if (is_length && number && number->nb_bool) break;  // a number's, which comes before
     const Ref result = is_length ? length_of(object) : call_special(object, name, &PyBool_Type);
     if (!result) {
       *error = true;
@@ -189,8 +202,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
       Ref factory = Ref::steal(PyObject_GetAttrString(object, "default_factory"));
       if (factory != Py_None) {
         Ref value = call_positional(factory.get(), {});
-        if (!value || PyDict_SetItem(object, own.get(), value.get()) < 0) return {};
-        return value;
+        return value && set_item(object, key, value.get()) ? value : Ref();
       }
     }
     return Ref::steal(PyObject_GetItem(object, own.get()));
@@ -325,8 +337,10 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     return 0;
   }
   if (is_coroutine(copy.get())) stop("tests membership in a coroutine");
+  const auto* sequence = Py_TYPE(copy.get())->tp_as_sequence;
+  const bool tests_itself = sequence && sequence->sq_contains;
   if (is_generator(copy.get()) || is_builtin_iterator(copy.get()) || PyDictValues_Check(copy.get()) ||
-      (has_python_special(copy.get(), "__iter__") && !PyDict_Check(copy.get()))) {
+      (has_python_special(copy.get(), "__iter__") && !tests_itself)) {
     const Ref iterator = get_iterator(copy.get());
     if (!iterator) return -1;
     while (const Ref element = iterate(iterator.get(), &error))
@@ -428,7 +442,11 @@ bool Evaluator::ask_length_hint(PyObject* iterable) {
     const Ref length = length_of(iterable);
     if (!is_refused(length)) return static_cast<bool>(length);
   }
-  if (!has_python_special(iterable, "__length_hint__")) return true;
+  const auto* sequence = Py_TYPE(iterable)->tp_as_sequence;
+  const auto* mapping = Py_TYPE(iterable)->tp_as_mapping;
+  const bool has_length = (sequence && sequence->sq_length) || (mapping && mapping->mp_length);
+  const bool is_refused_length = has_python_special(iterable, "__len__");  // with a TypeError, just now
+  if ((has_length && !is_refused_length) || !has_python_special(iterable, "__length_hint__")) return true;
   const Ref method = special_method(iterable, "__length_hint__");
   const Ref hint = method ? call_positional(method.get(), {}) : Ref();
   if (is_refused(hint)) return true;

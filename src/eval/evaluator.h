@@ -237,7 +237,8 @@ class Evaluator {
   // --- own_code.cpp
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
   void refuse_own_code(PyObject* object, std::string_view where);
-  bool has_own_code(PyObject* object);
+  bool has_own_code(PyObject* object, int depth = 0);  // it, or what it holds
+  bool has_own_special(PyObject* object);
   // Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
   void refuse_own_iteration(PyObject* container);
   // --- hashing.cpp
@@ -413,6 +414,7 @@ class Evaluator {
   // set.
   bool instantiate(Ref& exception);
   bool unwind(Frame& frame);  // finds the handler of the pending exception; false: none in this frame
+  void arm_gate(bool armed);
   bool jump(Frame& frame, int32_t target);
   // Loads, stores and drops what was not read so far, without reading it. False: nothing was done.
   bool move_unread(Frame& frame, const bytecode::Instruction& instruction);

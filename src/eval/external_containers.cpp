@@ -240,7 +240,7 @@ Ref Evaluator::read_entry_or_make(PyObject* dict, PyObject* key) {
     if (!factory) return {};
     if (factory != Py_None) {
       value = call_positional(factory.get(), {});
-      return value && write_entry(dict, key, value.get()) ? value : Ref();
+      return value && set_item(dict, key, value.get()) ? value : Ref();
     }
   }
   set_key_error(key);

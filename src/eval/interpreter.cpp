@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "eval/code_gate.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/prelude.h"
@@ -22,6 +23,10 @@ using bytecode::Op;
 
 void Evaluator::stop(std::string reason, std::string hint) const {
   throw Break{std::move(reason), std::move(hint), {}};
+}
+
+void Evaluator::arm_gate(bool armed) {
+  if (options_.gate) options_.gate->arm(armed);
 }
 
 bool Evaluator::jump(Frame& frame, int32_t target) {
@@ -66,12 +71,12 @@ Flow Evaluator::run(Frame& frame) {
     Link(Evaluator& e, Frame& f) : evaluator(e), frame(f) {
       f.back = e.frame_;
       e.frame_ = &f;
-      ++e.depth_;
+      if (++e.depth_ == 1) e.arm_gate(true);
     }
     ~Link() {
       if (std::uncaught_exceptions() > 0) evaluator.break_lines_.push_back(evaluator.line_text(frame));
       evaluator.frame_ = frame.back;
-      --evaluator.depth_;
+      if (--evaluator.depth_ == 0) evaluator.arm_gate(false);
     }
   } link(*this, frame);
   // Where the recursion limit lies is CPython's business.
@@ -94,6 +99,10 @@ Flow Evaluator::run(Frame& frame) {
       admit_operands(frame, instruction);
     }
     const Flow flow = step(frame, instruction);
+    if (options_.gate && !options_.gate->refused().empty()) {
+      PyErr_Clear();
+      stop(fmt::format("C code calls {}", options_.gate->refused()));
+    }
     if (!abandoned_->empty()) close_abandoned();
     switch (flow) {
       case Flow::Next:

@@ -102,6 +102,9 @@ bool Evaluator::update_dict(PyObject* dict, PyObject* source) {
   const bool ordered = PyODict_Check(dict) || PyODict_Check(source);
   const bool looks_up = has_python_special(source, "keys") || has_python_special(source, "__getitem__");
   if (PyDict_Check(source) && (!ordered || !looks_up)) {
+    // What is no plain dict is asked whether it has `keys`, and those are not used.
+    if (has_python_special(source, "__getattribute__") && !get_attribute(source, interned("keys").get()))
+      return false;
     const Ref entries = materialize(source);
     const Ref keys = cpy::dict_keys(entries.get());
     for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) {

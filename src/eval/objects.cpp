@@ -115,6 +115,10 @@ bool is_method_wrapper(PyObject* object) {
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == well_known("types", "MethodWrapperType");
 }
 
+cpy::Ref exception_arguments(PyObject* exception) {
+  return cpy::Ref::borrow(reinterpret_cast<PyBaseExceptionObject*>(exception)->args);
+}
+
 PyTypeObject* native_base(PyTypeObject* type) {
   while (type->tp_base && is_python_class(type)) type = type->tp_base;
   return type;

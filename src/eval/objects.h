@@ -42,6 +42,7 @@ bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict
 bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
 // The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
 PyTypeObject* native_base(PyTypeObject* type);
+cpy::Ref exception_arguments(PyObject* exception);  // its `args`, whatever its class makes of the name
 bool is_deque_type(PyTypeObject* type);
 // A method of C code bound to an object that is neither a module, a class nor a constant.
 bool is_bound_c_method(PyObject* object);

@@ -53,9 +53,10 @@ constexpr BinaryEntry kBinary[] = {
 
 // Whether the left operand's own C code changes it before anybody else is asked.
 bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
-  const bool is_plain_sequence = PyList_CheckExact(left) || is_deque_type(Py_TYPE(left));
-  if (is_plain_sequence || !is_container(left) || PyTuple_Check(left))
-    return false;  // a concatenation comes last
+  // A concatenation comes last, but for that of a subclass, and a repetition does always.
+  const bool is_sequence = PyList_Check(left) || is_deque_type(native_base(Py_TYPE(left)));
+  const bool comes_last = is_sequence && (entry.run == &PyNumber_Multiply || !is_python_class(Py_TYPE(left)));
+  if (comes_last || !is_container(left) || PyTuple_Check(left)) return false;
   if (PyAnySet_Check(left) && !PyAnySet_Check(right)) return false;
   return _PyType_Lookup(Py_TYPE(left), interned(entry.in_place).get()) != nullptr;
 }
@@ -132,6 +133,9 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
                  symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
+  // With it, the class has a slot that comes before those of sequences.
+  if (in_place && is_container(left) && asks && has_python_special(left, entry.reflected))
+    stop("changes in place an object whose class has a reflected operator");
   if (in_place && is_container(left)) {
     Arguments arguments{{Ref::borrow(right)}, {}};
     if (auto result = is_external(left) ? call_container_method(left, entry.in_place, arguments)
@@ -203,18 +207,18 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
                          !has_python_special(value, repr ? "__repr__" : "__str__");
   if (exception) {
     // The text of its arguments is part of it.
-    Ref args = Ref::steal(PyObject_GetAttrString(value, "args"));
-    if (!args) return {};
-    plain(args.get(), "the text of an exception");
+    plain(exception_arguments(value).get(), "the text of an exception");
   }
   if (exception || guards::is_constant(value) || is_value_object(value) || is_identity_object(value))
     return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value)); });
   if (trace::is_trace_tensor(value)) stop("prints a tensor", "the text depends on data");
-  for (const char* name : {"__str__", "__repr__"}) {
-    if (repr && std::string_view(name) == "__str__") continue;
-    if (!has_python_special(value, name)) continue;
-    return call_special(value, name, &PyUnicode_Type);
-  }
+  if (!repr && has_python_special(value, "__str__")) return call_special(value, "__str__", &PyUnicode_Type);
+  // Classes of C's may have a text of their own, which does not ask for the representation.
+  const bool is_representation = repr || Py_TYPE(value)->tp_str == PyBaseObject_Type.tp_str;
+  if (is_representation && has_python_special(value, "__repr__"))
+    return call_special(value, "__repr__", &PyUnicode_Type);
+  if (!repr && !is_external(value) && Py_TYPE(value)->tp_str == PyUnicode_Type.tp_str)
+    return Ref::steal(PyObject_Str(value));
   if (is_builtin_container(value) &&
       (!is_external(value) || !PyDict_Check(value) || PyDict_CheckExact(value))) {
     Ref copy = plain(value, "repr");
@@ -232,6 +236,18 @@ Ref Evaluator::convert(PyObject* value, int conversion) {
   return escaped ? Ref::steal(PyUnicode_FromEncodedObject(escaped.get(), "ascii", nullptr)) : Ref();
 }
 
+namespace {
+
+// Whether the class's `__format__` gives the text of an object if there is no specification.
+bool formats_as_text(Evaluator& e, PyTypeObject* type) {
+  const Ref method = e.type_lookup(type, interned("__format__").get());
+  return std::ranges::any_of(
+      std::array{&PyBaseObject_Type, &PyUnicode_Type, &PyLong_Type, &PyFloat_Type, &PyComplex_Type},
+      [&](PyTypeObject* base) { return method == _PyType_Lookup(base, interned("__format__").get()); });
+}
+
+}  // namespace
+
 Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
   Ref converted = convert(constant_of(value).get(), conversion);
   if (!converted) return {};
@@ -243,7 +259,8 @@ Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
       if (text && !PyUnicode_CheckExact(text.get())) stop("__format__() of an object returns what is no str");
       return text;
     }
-    if (!spec || PyUnicode_GET_LENGTH(spec) == 0) return to_text(converted.get(), false);
+    const bool is_plain = !spec || PyUnicode_GET_LENGTH(spec) == 0;
+    if (is_plain && formats_as_text(*this, Py_TYPE(converted.get()))) return to_text(converted.get(), false);
     stop("formats an object with a format specification");
   }
   return Ref::steal(PyObject_Format(converted.get(), spec));

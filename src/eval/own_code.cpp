@@ -13,28 +13,32 @@ namespace oxy::eval {
 
 namespace {
 
-constexpr std::array kSpecials = {"__index__",  "__int__",    "__float__", "__str__",  "__repr__",
-                                  "__format__", "__hash__",   "__eq__",    "__ne__",   "__lt__",
-                                  "__gt__",     "__le__",     "__ge__",    "__iter__", "__len__",
-                                  "__bool__",   "__getitem__"};
+constexpr std::array kSpecials = {"__index__",  "__int__",     "__float__",   "__str__",         "__repr__",
+                                  "__format__", "__hash__",    "__eq__",      "__ne__",          "__lt__",
+                                  "__gt__",     "__le__",      "__ge__",      "__iter__",        "__len__",
+                                  "__bool__",   "__getitem__", "__getattr__", "__getattribute__"};
 
 }  // namespace
 
-bool Evaluator::has_own_code(PyObject* object) {
-  if (guards::is_constant(object) || is_varying_number(object) || trace::is_trace_tensor(object))
-    return false;
-  if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    return has_own_code(slice->start) || has_own_code(slice->stop) || has_own_code(slice->step);
-  }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      if (PyObject* item = PySequence_Fast_GET_ITEM(object, i); item != object && has_own_code(item))
-        return true;
-    return false;
-  }
+bool Evaluator::has_own_special(PyObject* object) {
   if (!is_python_class(Py_TYPE(object)) || is_enum_member(object)) return false;
   return std::ranges::any_of(kSpecials, [&](const char* name) { return has_python_special(object, name); });
+}
+
+bool Evaluator::has_own_code(PyObject* object, int depth) {
+  constexpr int kDeepest = 100;  // which one that contains itself is as well
+  if (guards::is_constant(object) || is_varying_number(object) || trace::is_trace_tensor(object))
+    return false;
+  if (depth == kDeepest) return true;
+  const auto has = [&](PyObject* part) { return part != object && has_own_code(part, depth + 1); };
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return has(slice->start) || has(slice->stop) || has(slice->step);
+  }
+  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return has_own_special(object);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (has(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
 }
 
 void Evaluator::refuse_own_iteration(PyObject* container) {

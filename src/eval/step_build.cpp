@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
+#include "eval/objects.h"
 #include "eval/stack.h"
 
 namespace oxy::eval {
@@ -122,9 +123,13 @@ Flow Evaluator::step_build(Frame& frame, const Instruction& in) {
       Ref mapping = pop(frame);
       refuse_own_iteration(mapping.get());
       Ref copy = materialize(mapping.get());
-      if (!PyDict_Check(copy.get())) {
-        if (!has_python_special(copy.get(), "keys")) stop("unpacks an object that is not a dict with **");
-        Ref keys_method = special_method(copy.get(), "keys");
+      const auto is_own = [&](const char* name) { return has_python_special(mapping.get(), name); };
+      const bool is_asked = PyODict_Check(mapping.get()) &&
+                            (is_own("keys") || is_own("__getitem__") || is_own("__getattribute__"));
+      if (is_asked) copy = mapping;
+      if (!PyDict_Check(copy.get()) || is_asked) {
+        if (!is_asked && !is_own("keys")) stop("unpacks an object that is not a dict with **");
+        Ref keys_method = get_attribute(copy.get(), interned("keys").get());
         Ref keys = keys_method ? call_positional(keys_method.get(), {}) : Ref();
         Ref key_list = keys ? drain(keys.get()) : Ref();
         if (!key_list) return Flow::Raised;

@@ -26,24 +26,27 @@ bool Evaluator::take_rest(PyObject* iterator, const TakeItem& take) {
 }
 
 bool Evaluator::take_items(PyObject* iterable, const TakeItem& take, bool asks_length) {
-  const Ref shallow = shallow_iterable(iterable);
+  Ref shallow = shallow_iterable(iterable);
   if (is_plain_sequence(shallow.get())) {
+    if (asks_length && has_python_special(iterable, "__len__")) {
+      if (!ask_length_hint(iterable)) return false;
+      shallow = shallow_iterable(iterable);
+    }
     const Ref items = Ref::steal(PySequence_List(shallow.get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
       if (!take(Ref::borrow(PyList_GET_ITEM(items.get(), i)))) return false;
     return true;
   }
   const Ref iterator = get_iterator(shallow.get());
-  if (!iterator || (asks_length && !ask_length_hint(shallow.get()))) return false;
+  if (!iterator || (asks_length && !ask_length_hint(iterable))) return false;
   return take_rest(iterator.get(), take);
 }
 
 Ref Evaluator::drain(PyObject* iterable, bool asks_length) {
-  const Ref shallow = shallow_iterable(iterable);
-  if (is_plain_sequence(shallow.get())) return Ref::steal(PySequence_List(shallow.get()));
+  if (is_plain_sequence(iterable) && !is_external(iterable)) return Ref::steal(PySequence_List(iterable));
   Ref list = Ref::steal(PyList_New(0));
   const auto append = [&](const Ref& item) { return PyList_Append(list.get(), item.get()) == 0; };
-  return take_items(shallow.get(), append, asks_length) ? list : Ref();
+  return take_items(iterable, append, asks_length) ? list : Ref();
 }
 
 Ref Evaluator::iterator_or_stop(PyObject* iterable) {
@@ -57,7 +60,7 @@ Ref Evaluator::iterator_or_stop(PyObject* iterable) {
 
 Ref Evaluator::fast_sequence(PyObject* iterable) {
   const Ref shallow = shallow_iterable(iterable);
-  if (is_plain_sequence(shallow.get())) return Ref::steal(PySequence_List(shallow.get()));
+  if (is_plain_sequence(shallow.get())) return drain(iterable, true);
   const Ref iterator = iterator_or_stop(shallow.get());
   return iterator ? drain(iterator.get(), true) : Ref();
 }

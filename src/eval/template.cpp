@@ -21,14 +21,21 @@ int put_attribute(PyObject* object, PyObject* key, PyObject* value) {
   return dict ? PyDict_SetItem(dict.get(), key, value) : -1;
 }
 
+// Of the builtin class's own, whatever methods a subclass has.
 Ref container_iterator(PyObject* container, PyTypeObject* type) {
+  auto* const base = reinterpret_cast<PyObject*>(native_base(Py_TYPE(container)));
+  const auto native = [&](const char* name) {
+    const Ref method = Ref::steal(PyObject_GetAttrString(base, name));
+    return method ? Ref::steal(PyObject_CallOneArg(method.get(), container)) : Ref();
+  };
   const char* view = nullptr;
   if (type == &PyDictIterValue_Type || type == &PyDictRevIterValue_Type) view = "values";
   if (type == &PyDictIterItem_Type || type == &PyDictRevIterItem_Type) view = "items";
-  Ref source = view ? Ref::steal(PyObject_CallMethod(container, view, nullptr)) : Ref::borrow(container);
-  if (!source) return {};
   const bool backward =
       type == &PyDictRevIterKey_Type || type == &PyDictRevIterValue_Type || type == &PyDictRevIterItem_Type;
+  if (!view) return native(backward ? "__reversed__" : "__iter__");
+  const Ref source = native(view);
+  if (!source) return {};
   if (!backward) return Ref::steal(PyObject_GetIter(source.get()));
   return Ref::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), source.get()));
 }
@@ -148,7 +155,7 @@ Ref Rebuilder::make(size_t index) {
     case ObjectKind::Exception: {
       Ref args = part(t.contents);
       if (!args) return {};
-      object = Ref::steal(type->tp_new(type, args.get(), nullptr));
+      object = Ref::steal(native_base(type)->tp_new(type, args.get(), nullptr));
       // MemoryError's tp_new keeps no arguments.
       if (object) Py_XSETREF(reinterpret_cast<PyBaseExceptionObject*>(object.get())->args, args.release());
       break;
@@ -314,8 +321,8 @@ bool Rebuilder::fill(size_t index, PyObject* object) {
           const Ref items = cpy::items_of_set(contents.get());
           if (!items || !cpy::lay_out(object, cpy::table_of(contents.get()), items.get())) return false;
         } else {
-          Ref done = Ref::steal(PyObject_CallMethod(object, "extend", "(O)", contents.get()));
-          if (!done) return false;
+          auto* const base = reinterpret_cast<PyObject*>(native_base(Py_TYPE(object)));
+          if (!Ref::steal(PyObject_CallMethod(base, "extend", "OO", object, contents.get()))) return false;
         }
       }
       return fill_pairs(is_deque_type(native_base(Py_TYPE(object))) ? 1 : 0,

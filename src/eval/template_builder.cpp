@@ -272,11 +272,36 @@ Template TemplateBuilder::container_iterator(PyObject* object) {
   std::vector<Template> items;
   if (container) {
     items.push_back(build(container.get()));
-    items.push_back(
-        constant(Ref::steal(PyLong_FromSsize_t(PyObject_Size(container.get()) - remaining)).get()));
+    const Py_ssize_t size =
+        PyDict_Check(container.get()) ? PyDict_GET_SIZE(container.get()) : PySet_GET_SIZE(container.get());
+    items.push_back(constant(Ref::steal(PyLong_FromSsize_t(size - remaining)).get()));
   }
   capture_.objects[static_cast<size_t>(index)].items = std::move(items);
   return {TemplateKind::Object, index, {}};
+}
+
+// What makes an iterator that reduces to `parts`. iter() and reversed() ask the methods of a subclass, which
+// the iterator of the builtin class is not made by.
+Ref TemplateBuilder::native_maker(PyObject* parts) {
+  PyObject* const maker = PyTuple_GET_ITEM(parts, 0);
+  PyObject* const arguments = PyTuple_GET_ITEM(parts, 1);
+  const bool is_reversed = maker == reinterpret_cast<PyObject*>(&PyReversed_Type);
+  const bool is_iter = maker == well_known("builtins", "iter");
+  if ((!is_iter && !is_reversed) || PyTuple_GET_SIZE(arguments) != 1) return Ref::borrow(maker);
+  PyObject* const given = PyTuple_GET_ITEM(arguments, 0);
+  const auto copied = evaluator_.copies_.find(given);
+  PyObject* const real = copied == evaluator_.copies_.end() ? given : copied->second.get();
+  const auto is_own = [&](const char* name) { return evaluator_.has_python_special(real, name); };
+  const char* const name = is_iter ? "__iter__" : "__reversed__";
+  if (!is_own(name) && (is_iter || !is_own("__len__"))) return Ref::borrow(maker);
+  auto* const base = reinterpret_cast<PyObject*>(native_base(Py_TYPE(real)));
+  Ref native = Ref::steal(PyObject_GetAttrString(base, name));
+  PyErr_Clear();
+  if (!native)
+    evaluator_.stop(fmt::format("an iterator over an object of type {} outlives the captured region",
+                                Py_TYPE(real)->tp_name));
+  keep_alive_.push_back(native);
+  return native;
 }
 
 Template TemplateBuilder::reduced(PyObject* object) {
@@ -297,8 +322,8 @@ Template TemplateBuilder::reduced(PyObject* object) {
       has_changed(object))
     evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
   const int32_t index = reserve(object, is_reducible(object) ? ObjectKind::Called : ObjectKind::Reduced);
-  std::vector<Template> items;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)
+  std::vector<Template> items = {build(native_maker(parts.get()).get())};
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(parts.get()); ++i)
     items.push_back(build(PyTuple_GET_ITEM(parts.get(), i)));
   if (items.size() == 3 && PyTuple_GET_ITEM(parts.get(), 2) == Py_None) items.pop_back();
   capture_.objects[static_cast<size_t>(index)].items = std::move(items);
@@ -356,7 +381,7 @@ Template TemplateBuilder::instance(PyObject* object) {
                                 reinterpret_cast<PyObject*>(type));
   Template contents;
   if (exception) {
-    Ref args = Ref::steal(PyObject_GetAttrString(object, "args"));
+    const Ref args = exception_arguments(object);
     keep_alive_.push_back(args);
     contents = build(args.get());
   } else if (base != &PyBaseObject_Type) {
@@ -370,7 +395,8 @@ Template TemplateBuilder::instance(PyObject* object) {
         PyDict_SetItem(copy.get(), key, PyDict_GetItemWithError(object, key));
       }
     } else if (is_deque_type(base)) {
-      copy = Ref::steal(PySequence_List(object));
+      const Ref iterator = Ref::steal(base->tp_iter(object));
+      copy = Ref::steal(iterator ? PySequence_List(iterator.get()) : nullptr);
     } else if (PyList_Check(object)) {
       copy = Ref::steal(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
     } else {
@@ -382,7 +408,8 @@ Template TemplateBuilder::instance(PyObject* object) {
     contents = build(copy.get());
   }
   std::vector<Template> items;
-  if (is_deque_type(base)) items.push_back(build(Ref::steal(PyObject_GetAttrString(object, "maxlen")).get()));
+  if (is_deque_type(base))
+    items.push_back(build(Ref::steal(PyObject_GenericGetAttr(object, interned("maxlen").get())).get()));
   if (PyObject* dict = cpy::materialized_dict(object)) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;

@@ -30,6 +30,7 @@ class TemplateBuilder {
   Template instance(PyObject* object);
   Template view(PyObject* object);
   Template container_iterator(PyObject* object);
+  Ref native_maker(PyObject* parts);
   Template reduced(PyObject* object);
   Template generator(PyObject* object);
 

@@ -30,6 +30,7 @@ struct HookState {
 HookState state;
 thread_local int active_on_thread = 0;
 thread_local int pauses_on_thread = 0;
+thread_local FrameGate* gate_on_thread = nullptr;
 
 struct Adopted {
   cpy::Ref reference;  // weak, with a callback that forgets the generator
@@ -142,6 +143,9 @@ PyObject* resume_adopted(PyThreadState* thread, _PyInterpreterFrame* raw, int th
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
   ++state.entered;
   give_up_arguments(cpy::Frame(raw));
+  if (gate_on_thread != nullptr && throw_flag == 0 && cpy::Frame(raw).is_at_start() &&
+      !gate_on_thread->admits(cpy::Frame(raw)))
+    return pass_on(thread, raw, 1);
   if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
     Suspension suspension;
     return pass_on(thread, raw, throw_flag);
@@ -195,6 +199,14 @@ HookPause::HookPause() : saved_(active_on_thread) {
 HookPause::~HookPause() {
   active_on_thread = saved_;
   --pauses_on_thread;
+}
+
+Gated::Gated(FrameGate* gate) : outer_(std::exchange(gate_on_thread, gate)) {
+  if (++state.active_calls == 1) update();
+}
+Gated::~Gated() {
+  gate_on_thread = outer_;
+  if (--state.active_calls == 0) update();
 }
 
 bool is_installed() {

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "cpy/frame.h"
+
 namespace oxy::hook {
 
 // Calls `callable` as PyObject_Vectorcall does; the frames made during the call, on this thread, go through
@@ -36,6 +38,29 @@ class HookPause {
 
  private:
   int saved_;
+};
+
+// Asked about each frame that starts on a thread.
+class FrameGate {
+ public:
+  FrameGate() = default;
+  FrameGate(const FrameGate&) = delete;
+  FrameGate& operator=(const FrameGate&) = delete;
+  virtual ~FrameGate() = default;
+  // Whether the frame may run. False, with an error set: it raises that instead.
+  virtual bool admits(cpy::Frame frame) = 0;
+};
+
+// While one lives, the gate is asked on this thread, by frames within a HookPause too; null: none is.
+class Gated {
+ public:
+  explicit Gated(FrameGate* gate);
+  ~Gated();
+  Gated(const Gated&) = delete;
+  Gated& operator=(const Gated&) = delete;
+
+ private:
+  FrameGate* outer_;
 };
 
 // Whether our hook is in place, or was when another tool put its own above it.

@@ -22,7 +22,7 @@ def outcomes(targets, seconds, compiled):
     environment = dict(os.environ, OXYFUEL_STRICT="1", PYTHONPATH=os.pathsep.join([str(HERE), str(HERE.parents[1] / "python")]))
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", f"--timeout={seconds}", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "--continue-on-collection-errors", "-p", "no:cacheprovider", f"--timeout={seconds}", f"--junitxml={report}"]
         command += ["-p", "compiled_tests"] * compiled + ["--pyargs", *targets]
         subprocess.run(command, env=environment, stdout=sys.stderr)  # which shows how far it is
         if not report.exists():
@@ -42,6 +42,8 @@ def main():
     options = parser.parse_args()
     plain, plain_seconds = outcomes(options.targets, options.timeout, compiled=False)
     compiled, compiled_seconds = outcomes(options.targets, options.timeout, compiled=True)
+    if not plain:
+        sys.exit("pytest found no test; what it printed says why")
     differing = [test for test in sorted(plain.keys() | compiled.keys()) if plain.get(test) != compiled.get(test)]
     for test in differing:
         print(f"{test}: plain {plain.get(test, 'missing')}, compiled {compiled.get(test, 'missing')}")

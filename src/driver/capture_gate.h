@@ -1,0 +1,20 @@
+// Keeps C code from running the program's special methods while a region is captured (eval/code_gate.h).
+#pragma once
+
+#include "eval/code_gate.h"
+#include "hook/hook.h"
+
+namespace oxy::driver {
+
+// For the capture's options; in place while it lives.
+class CaptureGate final : public hook::FrameGate {
+ public:
+  bool admits(cpy::Frame frame) override;
+  eval::CodeGate* for_evaluator() { return &gate_; }
+
+ private:
+  eval::CodeGate gate_;
+  hook::Gated in_place_{this};
+};
+
+}  // namespace oxy::driver

@@ -1,0 +1,113 @@
+#include "eval/code_gate.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "eval/objects.h"
+#include "trace/trace_error.h"
+
+namespace oxy::eval {
+using cpy::Ref;
+
+namespace {
+
+std::string_view text_of(PyObject* str) {
+  Py_ssize_t size = 0;
+  const char* utf8 = str && PyUnicode_Check(str) ? PyUnicode_AsUTF8AndSize(str, &size) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
+}
+
+// The folders of Python's own modules, PyTorch and NumPy, which end with a separator.
+const std::vector<std::string>& library_folders() {
+  static const auto& folders = *new std::vector<std::string>([] {
+    std::vector<std::string> found;
+    for (const char* module : {"os", "torch", "numpy", "oxyfuel"})
+      if (const std::string_view file = text_of(well_known(module, "__file__")); !file.empty())
+        found.push_back(std::filesystem::path(file).parent_path().string() + "/");
+    return found;
+  }());
+  return folders;
+}
+
+// Code that has no file is made by a library: the methods of dataclasses and named tuples are.
+bool is_library_code(PyCodeObject* code) {
+  const std::string_view file = text_of(code->co_filename);
+  if (file.starts_with('<')) return true;
+  for (const std::string& folder : library_folders())
+    if (file.starts_with(folder) && file.find("-packages/", folder.size()) == std::string_view::npos)
+      return true;
+  return false;
+}
+
+// Those are called by the interpreter at any time, or like any function.
+constexpr std::array<std::string_view, 2> kNeverRefused = {"__del__", "__call__"};
+// What C code looks for in mappings.
+constexpr std::array<std::string_view, 2> kOfMappings = {"keys", "items"};
+
+bool is_special(std::string_view name) {
+  const auto is_name = [&](std::string_view other) { return name == other; };
+  if (std::ranges::any_of(kOfMappings, is_name)) return true;
+  return name.starts_with("__") && name.ends_with("__") && std::ranges::none_of(kNeverRefused, is_name);
+}
+
+bool is_function_of(PyObject* member, PyObject* function) {
+  if (member == function) return true;
+  const bool is_wrapped = Py_TYPE(member) == &PyClassMethod_Type || Py_TYPE(member) == &PyStaticMethod_Type;
+  const auto is_attribute = [&](const char* name) {
+    const Ref found = Ref::steal(PyObject_GetAttrString(member, name));
+    PyErr_Clear();
+    return found == function;
+  };
+  if (is_wrapped) return is_attribute("__func__");
+  return Py_TYPE(member) == &PyProperty_Type &&
+         (is_attribute("fget") || is_attribute("fset") || is_attribute("fdel"));
+}
+
+// Whether C code can come to run the function by using an object of the class.
+bool is_special_of(PyTypeObject* type, PyObject* function) {
+  for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) || !base->tp_dict) continue;
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(base->tp_dict, &position, &key, &value))
+      if ((Py_TYPE(value) == &PyProperty_Type || is_special(text_of(key))) && is_function_of(value, function))
+        return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
+
+// What the program's own code calls, that is a finalizer or callback, is not called by C code for us.
+bool CodeGate::is_called_by_library() const {
+  Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame && frame != base_) {
+    auto* const own = reinterpret_cast<PyFrameObject*>(frame.get());
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(own)));
+    if (!is_library_code(reinterpret_cast<PyCodeObject*>(code.get()))) return false;
+    frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(own)));
+  }
+  return true;
+}
+
+bool CodeGate::admits(PyObject* function, PyObject* first) {
+  if (!armed_ || !first || !PyFunction_Check(function)) return true;
+  auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  if (is_library_code(code) || !is_called_by_library()) return true;
+  const bool is_refused =
+      is_special_of(Py_TYPE(first), function) ||
+      (PyType_Check(first) && is_special_of(reinterpret_cast<PyTypeObject*>(first), function));
+  if (!is_refused) return true;
+  refused_ = text_of(code->co_qualname);
+  PyErr_Format(trace::trace_error(), "C code calls %s", refused_.c_str());
+  return false;
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,35 @@
+// Special methods and properties of the program's classes that C code would run while capturing, unseen by
+// the evaluator: their effects would come during the capture, and again at the call. They are kept from
+// running, and the instruction ends the region.
+#pragma once
+
+#include <string>
+
+#include "cpy/ref.h"
+
+namespace oxy::eval {
+
+// One per capture; all functions under the GIL, on the thread that captures. The current frame of the thread
+// is the one that captures when it is made.
+class CodeGate {
+ public:
+  CodeGate();
+
+  // Whether `function` may run, called by C code with `first` as its first argument (may be null). False: an
+  // error is set, which is no Exception. Finalizers, callbacks and what they call may always run.
+  bool admits(PyObject* function, PyObject* first);
+
+  // While armed it refuses, and remembers. The evaluator arms it for the instructions that it evaluates.
+  void arm(bool armed) { armed_ = armed; }
+  const std::string& refused() const { return refused_; }  // the name; empty: nothing since clear()
+  void clear() { refused_.clear(); }
+
+ private:
+  bool is_called_by_library() const;
+
+  cpy::Ref base_;
+  bool armed_ = false;
+  std::string refused_;
+};
+
+}  // namespace oxy::eval
