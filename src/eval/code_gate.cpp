@@ -85,13 +85,15 @@ bool is_special_of(PyTypeObject* type, PyObject* function) {
 
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
 
-// What the program's own code calls, that is a finalizer or callback, is not called by C code for us.
+// What the program's own code calls, that is a finalizer or callback, is not called by C code for us. A
+// module that a library imports only now is not to be left half made.
 bool CodeGate::is_called_by_library() const {
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && frame != base_) {
     auto* const own = reinterpret_cast<PyFrameObject*>(frame.get());
     const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(own)));
-    if (!is_library_code(reinterpret_cast<PyCodeObject*>(code.get()))) return false;
+    auto* const known = reinterpret_cast<PyCodeObject*>(code.get());
+    if (!is_library_code(known) || text_of(known->co_name) == "<module>") return false;
     frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(own)));
   }
   return true;

@@ -16,7 +16,7 @@ class CodeGate {
   CodeGate();
 
   // Whether `function` may run, called by C code with `first` as its first argument (may be null). False: an
-  // error is set, which is no Exception. Finalizers, callbacks and what they call may always run.
+  // error is set, which is no Exception. Finalizers, callbacks, imports and what they call may always run.
   bool admits(PyObject* function, PyObject* first);
 
   // While armed it refuses, and remembers. The evaluator arms it for the instructions that it evaluates.
