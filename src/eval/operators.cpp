@@ -118,6 +118,11 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     Ref result = try_method(left, entry.method, right);
     if (result != Py_NotImplemented) return result;
   }
+  const bool is_first_in_c = (PyAnySet_Check(left) && PyAnySet_Check(right)) ||
+                             (kind == BinaryKind::Or && PyDict_Check(left) && PyDict_Check(right));
+  if (asks && !reflected_first && is_first_in_c && !has_python_special(left, entry.method) &&
+      has_python_special(right, entry.reflected))
+    stop("an operator that C code does not leave to the other operand");
   if (asks && !reflected_first && Py_TYPE(left) != Py_TYPE(right)) {
     Ref result = try_method(right, entry.reflected, left);
     if (result != Py_NotImplemented) return result;

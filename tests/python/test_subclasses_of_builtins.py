@@ -275,3 +275,16 @@ def test_operators_of_two(symbol):
         if got != expected:
             different.append(f"{left} {symbol} {right}\n  {expected}\n  {got}")
     assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("symbol", ["|", "&", "-", "^", "+", "*", "<", "=="])
+@pytest.mark.parametrize("left", [set, frozenset, dict, collections.OrderedDict, collections.Counter, int, float, decimal.Decimal, list, tuple])
+def test_right_operand_with_reflected_operators(symbol, left):
+    names = {}
+    exec(f"def function(both):\n  a, b = both\n  return a {symbol} b", names)
+    overrides = [f"__{name}__" for name in "ror rand rsub rxor radd rmul gt eq".split()]
+    for right in VALUES:
+        for first in (left, derived(left, [])):
+            other = derived(right, overrides)
+            make = lambda first=first, other=other, right=right: (first(VALUES[left]), other(VALUES[right]))
+            assert observed(oxyfuel.compile(names["function"]), make) == observed(names["function"], make), (first, right)
