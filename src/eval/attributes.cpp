@@ -121,6 +121,14 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
           (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
 }
 
+bool Evaluator::takes_writes(PyObject* found) {
+  if (!found) return false;
+  PyTypeObject* const kind = Py_TYPE(found);
+  if (PyType_HasFeature(kind, Py_TPFLAGS_HEAPTYPE))
+    for (const char* name : {"__get__", "__set__", "__delete__"}) type_lookup(kind, interned(name).get());
+  return kind->tp_descr_set;
+}
+
 Ref Evaluator::special_method(PyObject* object, const char* name) {
   Ref key = interned(name);
   if (trace::is_trace_tensor(object)) return Ref::steal(PyObject_GetAttr(object, key.get()));
@@ -172,7 +180,7 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     if (!parts) return {};
     return get_item(object, PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0));
   }
-  if (std::string_view(kind->tp_name) == "functools._lru_cache_wrapper") {
+  if (c_class_name(kind) == "functools._lru_cache_wrapper") {
     pin(descriptor);
     return object ? Ref::steal(PyMethod_New(descriptor, object)) : Ref::borrow(descriptor);
   }
@@ -257,7 +265,7 @@ Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
     return Ref::borrow(dict);
   }
   Ref descriptor = type_lookup(type, name);
-  if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set && Py_TYPE(descriptor.get())->tp_descr_get)
+  if (takes_writes(descriptor.get()) && Py_TYPE(descriptor.get())->tp_descr_get)
     return bind_descriptor(descriptor.get(), object, type);
   if (source == kNoSource) {
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot && *slot) {
@@ -483,7 +491,7 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
   if (!is_generic_below(type, "__setattr__", reinterpret_cast<void*>(PyObject_GenericSetAttr)))
     stop(fmt::format("sets an attribute of a {}, which C code keeps", type->tp_name));
   Ref descriptor = type_lookup(type, name);
-  if (descriptor && Py_TYPE(descriptor.get())->tp_descr_set) {
+  if (takes_writes(descriptor.get())) {
     PyTypeObject* kind = Py_TYPE(descriptor.get());
     if (kind == &PyProperty_Type) {
       Ref setter = Ref::steal(PyObject_GetAttrString(descriptor.get(), value ? "fset" : "fdel"));

@@ -129,8 +129,7 @@ BuiltinHandler find_builtin(PyObject* callable) {
   }();
   if (auto it = table.find(callable); it != table.end()) return it->second;
   const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) ||
-                          PyType_Check(callable) ||
-                          std::string_view(Py_TYPE(callable)->tp_name) == "nanobind.nb_func";
+                          PyType_Check(callable) || c_class_name(Py_TYPE(callable)) == "nanobind.nb_func";
   if (!missing.empty() && may_be_one) {
     // An entry whose module was not loaded so far may be what is asked for.
     std::erase_if(missing, [](const BuiltinEntry* entry) {
@@ -177,7 +176,7 @@ bool is_pure_type(PyTypeObject* type) {
                                                               "operator.itemgetter",
                                                               "operator.attrgetter",
                                                               "torch._C._InferenceMode"};
-  return std::find(kNames.begin(), kNames.end(), type->tp_name) != kNames.end();
+  return std::find(kNames.begin(), kNames.end(), c_class_name(type)) != kNames.end();
 }
 
 bool is_enum_class(PyObject* object) {

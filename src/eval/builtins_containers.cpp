@@ -50,11 +50,16 @@ Ref make_dict(Evaluator& e, Arguments& a) {
 
 Ref make_deque(Evaluator& e, Arguments& a) {
   expect(e, a, "collections.deque", 0, 2, true);
-  if (!a.positional.empty()) a.positional[0] = e.drain(arg(a, 0));
-  if (!a.positional.empty() && !a.positional[0]) return {};
+  PyObject* const make = well_known("collections", "deque");
   if (a.positional.size() == 2) a.positional[1] = e.known(arg(a, 1), "deque()");
   for (auto& [name, value] : a.keywords) value = e.known(value.get(), "deque()");
-  return e.call_real(well_known("collections", "deque"), a);
+  if (a.positional.empty()) return e.call_real(make, a);
+  // What is wrong with the limit is said before the items are taken.
+  Arguments limited = a;
+  limited.positional[0] = Ref::steal(PyTuple_New(0));
+  if (!e.call_real(make, limited)) return {};
+  a.positional[0] = e.drain(arg(a, 0));
+  return a.positional[0] ? e.call_real(make, a) : Ref();
 }
 
 Ref extreme(Evaluator& e, Arguments& a, bool maximum) {

@@ -58,6 +58,7 @@ PyTypeObject* itertools_type(const char* name) {
 }
 
 Ref make_zip(Evaluator& e, Arguments& a) {
+  refuse_keywords(e, a, "zip", {"strict"});
   return over_iterators(e, a, &PyZip_Type, "zip_", a.positional.size());
 }
 
@@ -66,18 +67,20 @@ Ref make_zip(Evaluator& e, Arguments& a) {
 bool take_bounds(Evaluator& e, Arguments& a, PyTypeObject* type) {
   const auto take = [&](Ref& value) {
     value = e.constant_of(value.get());
-    if (!guards::is_constant(value.get()))
+    if (!PyLong_Check(value.get()) && value != Py_None)
       e.stop(fmt::format("calls {}() with unusual arguments", type->tp_name));
   };
-  Arguments over_nothing{{Ref::steal(PyTuple_New(0))}, {}};
+  const Ref nothing = Ref::steal(PyTuple_New(0));
+  Arguments over_nothing;
+  if (!a.positional.empty()) over_nothing.positional.push_back(nothing);
   for (size_t i = 1; i < a.positional.size(); ++i) {
     take(a.positional[i]);
     over_nothing.positional.push_back(a.positional[i]);
   }
   for (auto& [name, value] : a.keywords) {
-    if (PyUnicode_CompareWithASCIIString(name.get(), "iterable") == 0) continue;
-    take(value);
-    over_nothing.keywords.emplace_back(name, value);
+    const bool is_iterable = PyUnicode_CompareWithASCIIString(name.get(), "iterable") == 0;
+    if (!is_iterable) take(value);
+    over_nothing.keywords.emplace_back(name, is_iterable ? nothing : value);
   }
   return static_cast<bool>(e.call_real(reinterpret_cast<PyObject*>(type), over_nothing));
 }
@@ -103,16 +106,23 @@ constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombin
 // They take all items of their arguments at once.
 template <const char* name>
 Ref make_combinations(Evaluator& e, Arguments& a) {
+  // Whether a number is none is said before the items are taken, or after, as the function likes.
   const auto need_number = [&](Ref& value) {
     value = e.constant_of(value.get());
-    if (!guards::is_constant(value.get()))
-      e.stop(fmt::format("calls itertools.{}() with unusual arguments", name));
+    if (!PyLong_Check(value.get())) e.stop(fmt::format("calls itertools.{}() with unusual arguments", name));
   };
   for (auto& [word, value] : a.keywords) need_number(value);
-  for (size_t i = 0; i < a.positional.size(); ++i) {
-    Ref& value = a.positional[i];
-    if (i > 0 && std::string_view(name) != kProduct) need_number(value);
-    if (guards::is_constant(value.get()) && !PyUnicode_Check(value.get())) continue;
+  if (std::string_view(name) != kProduct) {
+    const bool permutes = std::string_view(name) == kPermutations;
+    refuse_keywords(e, a, name, {"r"});
+    expect(e, a, name, permutes || keyword(a, "r") ? 1 : 2, keyword(a, "r") ? 1 : 2, true);
+    if (a.positional.size() == 2) need_number(a.positional[1]);
+  } else {
+    refuse_keywords(e, a, name, {"repeat"});
+  }
+  for (Ref& value : a.positional) {
+    const bool is_number = std::string_view(name) != kProduct && &value != &a.positional[0];
+    if (is_number) continue;
     value = e.drain(value.get(), true);
     if (!value) return {};
   }

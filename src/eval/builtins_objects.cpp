@@ -106,6 +106,7 @@ Ref make_method(Evaluator& e, Arguments& a) {
 }
 
 Ref make_super(Evaluator& e, Arguments& a) {
+  expect(e, a, "super", 0, 2);
   Ref type, self;
   if (a.positional.size() == 2) {
     type = a.positional[0];

@@ -164,7 +164,11 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
                                  Arguments arguments) {
   if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
     return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
-  if (name == "__call__") return call(self, std::move(arguments));
+  if (name == "__call__") {
+    if (Py_TYPE(self) == &PyType_Type) return call(self, std::move(arguments));
+    if (is_enum_class(self)) stop("calls an enum class as any other class");
+    return make_instance(reinterpret_cast<PyTypeObject*>(self), std::move(arguments));
+  }
   if (name == "fromkeys" && !arguments.positional.empty() && arguments.positional.size() <= 2 &&
       (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
        self == reinterpret_cast<PyObject*>(&PyODict_Type))) {
@@ -242,7 +246,10 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
     return call_value_method(bound, self, name, arguments);
   if (name == "__reduce_ex__" && arguments.positional.size() == 1)
     if (Ref parts = reduced_object(*this, self, arguments.positional[0].get())) return parts;
-  if (name == "__init__" && is_object_method(bound)) return Ref::borrow(Py_None);
+  if (name == "__init__" && is_object_method(bound)) {
+    const bool has_arguments = !arguments.positional.empty() || !arguments.keywords.empty();
+    return object_takes(Py_TYPE(self), false, has_arguments) ? Ref::borrow(Py_None) : Ref();
+  }
   if (name == "__get__" && PyFunction_Check(self) && !arguments.positional.empty() &&
       arguments.positional[0] != Py_None)
     return bind_descriptor(self, arguments.positional[0].get(), Py_TYPE(arguments.positional[0].get()));
@@ -256,7 +263,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       name == "__sizeof__" || name == "__dir__")
     stop(fmt::format("calls {} of an object of type {}", name, Py_TYPE(self)->tp_name));
   if (name == "__enter__" || name == "__exit__") {
-    if (!external && std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) {
+    if (!external && c_class_name(Py_TYPE(self)).starts_with("torch._C.")) {
       for (Ref& value : arguments.positional)
         if (is_unknown_traceback(value.get())) value = Ref::borrow(Py_None);
       return call_real_plain(bound, arguments);
@@ -337,7 +344,7 @@ Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view n
       stop_on_torch_error(*this);
     return result;
   }
-  if (std::string_view(Py_TYPE(self)->tp_name).starts_with("torch._C.")) return call_torch(bound, arguments);
+  if (c_class_name(Py_TYPE(self)).starts_with("torch._C.")) return call_torch(bound, arguments);
   stop(fmt::format("calls method {} of an object of type {}", name, Py_TYPE(self)->tp_name));
 }
 

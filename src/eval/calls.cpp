@@ -351,9 +351,9 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   if (is_reducible(callable) && arguments.positional.size() == 1 && arguments.keywords.empty() &&
       callable->ob_type != reinterpret_cast<PyTypeObject*>(well_known("operator", "methodcaller")))
     return call_getter(callable, arguments.positional[0].get());
-  if (std::string_view(type->tp_name) == "functools._lru_cache_wrapper")
+  if (c_class_name(type) == "functools._lru_cache_wrapper")
     return call_cached(callable, std::move(arguments));
-  if (std::string_view(type->tp_name) == "oxyfuel.CompiledFunction") {
+  if (c_class_name(type) == "oxyfuel.CompiledFunction") {
     pin(callable);
     Ref wrapped = Ref::steal(PyObject_GetAttrString(callable, "__wrapped__"));
     if (!wrapped) return {};

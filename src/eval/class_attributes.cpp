@@ -19,12 +19,17 @@ bool is_field_of_classes(PyObject* name) {
 
 }  // namespace
 
+bool Evaluator::finds_attributes_itself(PyObject* class_object) {
+  return has_python_special(class_object, "__getattribute__") ||
+         has_python_special(class_object, "__getattr__");
+}
+
 Ref Evaluator::class_attribute(PyObject* object, PyObject* name) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   PyTypeObject* const metaclass = Py_TYPE(object);
   Ref found = type_lookup(type, name);
   Ref meta = type_lookup(metaclass, name);
-  const bool overrides = meta && Py_TYPE(meta.get())->tp_descr_set;
+  const bool overrides = takes_writes(meta.get());
   if (!is_enum_class(object)) {
     const auto is_python_code = [&](PyTypeObject* of, const char* method) {
       Ref function = type_lookup(of, interned(method).get());
@@ -34,12 +39,20 @@ Ref Evaluator::class_attribute(PyObject* object, PyObject* name) {
       stop("reads an attribute of a class whose metaclass has a __getattribute__");
     const bool computes =
         meta && (Py_TYPE(meta.get()) == &PyProperty_Type || is_python_code(Py_TYPE(meta.get()), "__get__"));
-    if (computes && (overrides || !found)) return bind_descriptor(meta.get(), object, metaclass);
-    if (found && !overrides && !is_enum_member(found.get()))
-      return bind_descriptor(found.get(), nullptr, type);
-    if (!found && !meta && is_python_code(metaclass, "__getattr__"))
+    const bool has_fallback = is_python_code(metaclass, "__getattr__");
+    const auto call_fallback = [&] {
       return call_positional(type_lookup(metaclass, interned("__getattr__").get()).get(),
                              {Ref::borrow(object), Ref::borrow(name)});
+    };
+    const auto or_fallback = [&](Ref value) {
+      if (value || !has_fallback || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+      PyErr_Clear();
+      return call_fallback();
+    };
+    if (computes && (overrides || !found)) return or_fallback(bind_descriptor(meta.get(), object, metaclass));
+    if (found && !overrides && !is_enum_member(found.get()))
+      return or_fallback(bind_descriptor(found.get(), nullptr, type));
+    if (!found && !meta && has_fallback) return call_fallback();
   }
   if (name_is(name, "__mro__") || name_is(name, "__base__")) guard_resolution_order(type);
   if (meta && (name_is(name, "mro") || name_is(name, "__subclasses__")))

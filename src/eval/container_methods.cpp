@@ -217,6 +217,9 @@ std::optional<Ref> Evaluator::change_set(PyObject* self, std::string_view name, 
   const size_t count = given.size();
   const Ref none = Ref::borrow(Py_None);
   if (!arguments.keywords.empty()) return std::nullopt;
+  if (name != "add" && count == 1 && PySet_Check(given[0].get()) &&
+      (name == "discard" || name == "remove" || name == "__contains__"))
+    stop("looks for a set in a set");
   if ((name == "add" || name == "discard") && count == 1)
     return write_entry(self, given[0].get(), name == "add" ? Py_True : nullptr) ? none : Ref();
   if ((name == "remove" || name == "__contains__") && count == 1) {

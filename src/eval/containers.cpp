@@ -183,6 +183,7 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
   if (!PyDict_Check(object) && !PyType_Check(object)) key = (index = known_index(*this, object, key)).get();
   if (PyType_Check(object)) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
+    if (finds_attributes_itself(object)) stop("indexes a class whose metaclass finds its attributes");
     if (any_tensor(key, [](PyObject*) { return true; })) stop("indexes a class with a tensor");
     const Ref parameter = known(key, "a class");
     return Ref::steal(PyObject_GetItem(object, parameter.get()));
@@ -323,6 +324,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
     return error ? -1 : found;
   }
   if (is_varying_number(item)) return contains(container, constant_of(item).get());
+  if (PyAnySet_Check(container) && PySet_Check(item)) stop("looks for a set in a set");
   if ((PyDict_Check(container) || PySet_Check(container)) && source != kNoSource)
     return has_key(container, item);
   Ref copy = materialize(container);
@@ -342,6 +344,9 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   if (is_generator(copy.get()) || is_builtin_iterator(copy.get()) || PyDictValues_Check(copy.get()) ||
       (has_python_special(copy.get(), "__iter__") && !tests_itself)) {
     const Ref iterator = get_iterator(copy.get());
+    if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "argument of type '%.200s' is not iterable",
+                   Py_TYPE(copy.get())->tp_name);
     if (!iterator) return -1;
     while (const Ref element = iterate(iterator.get(), &error))
       if (const int found = matches(element); found != 0) return found;

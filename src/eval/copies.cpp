@@ -28,6 +28,14 @@ bool answers_lookups_itself(Evaluator& e, PyObject* object) {
                               _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), name.get());
 }
 
+// Copying looks the class up in tables, asks it for names and leaves the names of its slots there: code of
+// its metaclass may run.
+bool has_usual_metaclass(Evaluator& e, PyTypeObject* type) {
+  auto* const class_object = reinterpret_cast<PyObject*>(type);
+  return !e.finds_attributes_itself(class_object) && !e.has_python_special(class_object, "__setattr__") &&
+         !e.has_python_special(class_object, "__hash__") && !e.has_python_special(class_object, "__eq__");
+}
+
 // Whether the object, asked for the attribute as copying does, gives the method of `object`.
 bool gives_usual_method(Evaluator& e, PyObject* object, const char* name) {
   const Ref found = e.get_attribute(object, interned(name).get());
@@ -48,7 +56,7 @@ bool lacks(Evaluator& e, PyObject* object, const char* name) {
 Ref reduced_object(Evaluator& e, PyObject* object, PyObject* protocol) {
   PyTypeObject* const type = Py_TYPE(object);
   if (!PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2 || !is_python_class(type) ||
-      native_base(type) != &PyBaseObject_Type)
+      native_base(type) != &PyBaseObject_Type || !has_usual_metaclass(e, type))
     return {};
   if (answers_lookups_itself(e, object) &&
       !(gives_usual_method(e, object, "__reduce__") && gives_usual_method(e, object, "__getstate__")))
@@ -137,6 +145,7 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
     PyErr_Clear();
     stop(fmt::format("deep copies an object of type {}{}", type->tp_name, why));
   };
+  if (!has_usual_metaclass(*this, type)) refuse(" with a metaclass of its own");
   for (const char* name : kCopyNames)
     if (has_python_special(object, name)) refuse(fmt::format(" with its own {}", name));
   const bool answers_itself = answers_lookups_itself(*this, object);

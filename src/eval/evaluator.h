@@ -221,6 +221,9 @@ class Evaluator {
   Ref call_special(PyObject* object, const char* name, PyTypeObject* type);
   Ref type_lookup(PyTypeObject* type, PyObject* name);  // guarded; null if absent, no exception
   Ref bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type);
+  // Whether what is found on a class (null: nothing) has code of its own for writes to the attribute;
+  // guarded, as its class can be given some later.
+  bool takes_writes(PyObject* found);
   // What a C descriptor reads of an existing class or function: something that the object holds.
   Ref read_field(PyObject* object, PyObject* descriptor);
   bool overrides_class(PyObject* object);  // its type has a `__class__` of its own
@@ -233,6 +236,8 @@ class Evaluator {
   Ref module_attribute(PyObject* object, PyObject* name);  // module_attributes.cpp
   // --- class_attributes.cpp
   Ref class_attribute(PyObject* object, PyObject* name);
+  // C code that asks the class for an attribute may run code of its metaclass.
+  bool finds_attributes_itself(PyObject* class_object);
   Ref alias_attribute(PyObject* object, PyObject* name);  // of list[int] or int | str
   // --- own_code.cpp
   // C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
@@ -267,7 +272,12 @@ class Evaluator {
   // argument, or null; the last len(kwnames) of the values are given by keyword.
   Ref call_with_unread(PyObject* function, Ref self, std::span<PyObject* const> values,
                        std::span<const SourceId> sources, PyObject* kwnames);
+  // Whether object.__new__ (makes) or object.__init__ take arguments for an object of the type, which they do
+  // if the type has its own one of the other alone; raises if not. Source: CPython's Objects/typeobject.c.
+  bool object_takes(PyTypeObject* type, bool makes, bool has_arguments);
   Ref call_type(PyTypeObject* type, Arguments arguments);
+  Ref make_instance(PyTypeObject* type,
+                    Arguments arguments);  // type.__call__: what a metaclass has is passed by
   Ref call_cached(PyObject* callable, Arguments arguments);                        // of functools.lru_cache
   void rely_on(PyObject* argument);                                                // of such a call
   std::optional<Ref> log_nothing(PyObject* function, const Arguments& arguments);  // where it is not enabled
@@ -423,6 +433,7 @@ class Evaluator {
   void drop(const Frame& frame, PyObject* object, SourceId unread = guards::kNoSource);
   void overwrite_local(Frame& frame, int32_t index, Ref value);
   Ref load_global(Frame& frame, PyObject* name);
+  void require_own_import(Frame& frame);  // stops if the program has replaced the interpreter's
   struct Result {
     Ref value;
     SourceId unread = guards::kNoSource;

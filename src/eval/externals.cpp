@@ -36,7 +36,7 @@ SourceId Evaluator::source_of(PyObject* object) const {
 }
 
 Ref Evaluator::pin(PyObject* raw) {
-  if (guards::is_constant(raw)) return Ref::borrow(raw);
+  if (guards::is_constant(raw) || is_fresh_function(raw)) return Ref::borrow(raw);
   if (is_known_by_code(raw)) require_identity(raw);
   return admit(raw, guards().pinned(raw));
 }

@@ -124,7 +124,7 @@ PyTypeObject* generator_type() {
         {"__iter__", &refuse, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)}, {Py_tp_methods, methods}, {0, nullptr}};
-    static PyType_Spec spec = {"oxyfuel.generator", sizeof(GeneratorObject), 0,
+    static PyType_Spec spec = {kGeneratorClassName, sizeof(GeneratorObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return PyType_FromSpec(&spec);
   });

@@ -22,6 +22,9 @@ struct GeneratorData {
 
 // A new generator object over a frame that has run up to its ReturnGenerator.
 Ref make_generator(std::unique_ptr<GeneratorData> data);
+// What C code calls the class of the objects that stand for generators and coroutines.
+inline constexpr char kGeneratorClassName[] = "oxyfuel.generator";
+
 bool is_generator(PyObject* object);
 // A coroutine or asynchronous generator of the evaluator's: the same kind of object, which cannot be iterated
 // over.

@@ -10,8 +10,7 @@
 namespace oxy::eval {
 
 bool Evaluator::hashes_itself(PyObject* object) {
-  return !trace::is_trace_tensor(object) && !is_enum_member(object) && !PyType_Check(object) &&
-         has_python_special(object, "__hash__");
+  return !trace::is_trace_tensor(object) && !is_enum_member(object) && has_python_special(object, "__hash__");
 }
 
 Ref Evaluator::key_of(PyObject* key) {

@@ -16,9 +16,9 @@ std::string_view module_of(PyObject* function) {
 }
 
 // What the class of a class has for isinstance() or issubclass(), if that is Python code.
-PyObject* own_check(PyObject* class_object, const char* name) {
-  PyObject* check = _PyType_Lookup(Py_TYPE(class_object), interned(name).get());
-  return check && PyFunction_Check(check) ? check : nullptr;
+Ref own_check(Evaluator& evaluator, PyObject* class_object, const char* name) {
+  Ref check = evaluator.type_lookup(Py_TYPE(class_object), interned(name).get());
+  return check && PyFunction_Check(check.get()) ? check : Ref();
 }
 
 // Of the program's own metaclasses: those of libraries answer by the class alone.
@@ -69,7 +69,7 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     return 0;
   }
   guard_resolution_order(type);
-  PyObject* const own = own_check(classes, "__instancecheck__");
+  const Ref own = own_check(*this, classes, "__instancecheck__");
   const bool can_change = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !trace::is_trace_tensor(object);
   if (can_change && !stands_for_another && overrides_class(object))
     stop("asks an object that names its own class");
@@ -77,8 +77,8 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
       PyType_Check(classes) && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(classes));
   if (can_change && !stands_for_another && !is_derived && has_python_special(object, "__getattribute__"))
     stop("asks an object for its __class__, by its own __getattribute__");
-  if (own && can_change && module_of(own) == "typing") stop("isinstance() of a protocol");
-  if (own && is_of_the_program(own)) {
+  if (own && can_change && module_of(own.get()) == "typing") stop("isinstance() of a protocol");
+  if (own && is_of_the_program(own.get())) {
     const Ref check = special_method(classes, "__instancecheck__");
     const Ref answer = check ? call_positional(check.get(), {Ref::borrow(object)}) : Ref();
     bool error = false;
@@ -86,18 +86,22 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     return !answer || error ? -1 : result;
   }
   if (trace::is_trace_tensor(object)) {
-    if (std::string_view(Py_TYPE(classes)->tp_name) == "torch.tensortype")
+    if (c_class_name(Py_TYPE(classes)) == "torch.tensortype")
       stop("isinstance() of a class that stands for a type of elements");
     // That a tensor is a parameter may be an attribute of it.
     for (const char* mark : {"_is_param", "_is_buffer"}) {
-      if (!own || module_of(own) != "torch.nn.parameter") break;
+      if (!own || module_of(own.get()) != "torch.nn.parameter") break;
       if (!get_attribute(object, interned(mark).get())) PyErr_Clear();
     }
   }
   const int result = stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)
                                         : PyObject_IsInstance(object, classes);
+  if (stands_for_another && result < 0) {  // in words about issubclass()
+    PyErr_Clear();
+    stop("isinstance() of what is no class");
+  }
   // An abstract class keeps a yes for ever, a no until a class is registered.
-  if (own && can_change && result == 0 && module_of(own) == "abc") require_no_new_registrations();
+  if (own && can_change && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
   return result;
 }
 
@@ -109,13 +113,13 @@ int Evaluator::subclass_of(PyObject* type, PyObject* classes) {
     return 0;
   }
   if (PyType_Check(type)) guard_resolution_order(reinterpret_cast<PyTypeObject*>(type));
-  PyObject* const own = own_check(classes, "__subclasscheck__");
+  const Ref own = own_check(*this, classes, "__subclasscheck__");
   const bool can_change =
       PyType_Check(type) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE);
-  if (own && can_change && (module_of(own) == "typing" || is_of_the_program(own)))
+  if (own && (is_of_the_program(own.get()) || (can_change && module_of(own.get()) == "typing")))
     stop("issubclass() of a class with its own check");
   const int result = PyObject_IsSubclass(type, classes);
-  if (own && can_change && result == 0 && module_of(own) == "abc") require_no_new_registrations();
+  if (own && can_change && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
   return result;
 }
 

@@ -16,6 +16,9 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
     return call_real(bound, arguments);
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(arguments.positional[0].get());
+    if (!object_takes(type, true, arguments.positional.size() > 1 || !arguments.keywords.empty())) return {};
+    type_lookup(type, interned("__abstractmethods__").get());  // makes no object of a class that has some
     Arguments only_class;
     only_class.positional.push_back(arguments.positional[0]);
     return call_real(bound, only_class);
@@ -33,24 +36,33 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
     }
     return call_real(bound, arguments);
   }
-  if (std::string_view(base->tp_name) == "functools.partial") return call_real(bound, arguments);
+  if (c_class_name(base) == "functools.partial") return call_real(bound, arguments);
   if (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
       PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return call_real(bound, arguments);
   stop(fmt::format("makes an object of C type {}", base->tp_name));
 }
 
+bool Evaluator::object_takes(PyTypeObject* type, bool makes, bool has_arguments) {
+  const Ref maker = type_lookup(type, interned("__new__").get());
+  const Ref initializer = type_lookup(type, interned("__init__").get());
+  const bool own_maker = type->tp_new != PyBaseObject_Type.tp_new;
+  const bool own_initializer = type->tp_init != PyBaseObject_Type.tp_init;
+  if (!has_arguments) return true;
+  if (makes ? own_maker : own_initializer) {
+    PyErr_SetString(PyExc_TypeError,
+                    makes ? "object.__new__() takes exactly one argument (the type to instantiate)"
+                          : "object.__init__() takes exactly one argument (the instance to initialize)");
+    return false;
+  }
+  if (makes ? own_initializer : own_maker) return true;
+  PyErr_Format(PyExc_TypeError, "%.200s() takes no arguments", type->tp_name);
+  return false;
+}
+
 Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   auto* class_object = reinterpret_cast<PyObject*>(type);
   if (is_enum_class(class_object)) return call_real_plain(class_object, arguments);
-  if (is_pure_type(type)) {
-    for (const Ref& value : arguments.positional) {
-      refuse_own_code(value.get(), type->tp_name);
-      const bool keeps = type == &PySlice_Type && !guards::is_constant(value.get());
-      if (keeps && !is_varying_number(value.get())) stop("makes a slice of objects");
-    }
-    return torch_result_or_error(class_object, arguments);
-  }
   if (Py_TYPE(type) != &PyType_Type) {
     Ref meta_call = type_lookup(Py_TYPE(type), interned("__call__").get());
     if (meta_call && PyFunction_Check(meta_call.get())) {
@@ -58,6 +70,28 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
       arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));
       return call(meta_call.get(), std::move(arguments));
     }
+    // A class is what it is on the metaclass as well: it is not bound. (typing.TypedDict has dict there.)
+    if (meta_call && PyType_Check(meta_call.get()))
+      return call(pin(meta_call.get()).get(), std::move(arguments));
+    if (meta_call != _PyType_Lookup(&PyType_Type, interned("__call__").get()))
+      stop(fmt::format("calls class {}, whose metaclass has an unusual __call__", type->tp_name));
+  }
+  return make_instance(type, std::move(arguments));
+}
+
+Ref Evaluator::make_instance(PyTypeObject* type, Arguments arguments) {
+  auto* class_object = reinterpret_cast<PyObject*>(type);
+  if (!type->tp_new) {
+    PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+    return {};
+  }
+  if (is_pure_type(type)) {
+    for (const Ref& value : arguments.positional) {
+      refuse_own_code(value.get(), type->tp_name);
+      const bool keeps = type == &PySlice_Type && !guards::is_constant(value.get());
+      if (keeps && !is_varying_number(value.get())) stop("makes a slice of objects");
+    }
+    return torch_result_or_error(class_object, arguments);
   }
   if (PyType_IsSubtype(type, runtime::tensor_class()))
     stop(fmt::format("makes a tensor of class {}", type->tp_name));
@@ -74,6 +108,9 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   Arguments new_arguments = arguments;
   new_arguments.positional.insert(new_arguments.positional.begin(), Ref::borrow(class_object));
   Ref object;
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_SyntaxError)))
+    for (const Ref& value : arguments.positional)
+      refuse_own_code(value.get(), type->tp_name);  // takes it apart
   if (PyFunction_Check(maker_function.get())) {
     pin(maker_function.get());
     object = call(maker_function.get(), std::move(new_arguments));
@@ -97,14 +134,7 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
     }
     return object;
   }
-  if (Py_TYPE(object.get())->tp_init == PyBaseObject_Type.tp_init) {
-    if (maker_function == _PyType_Lookup(&PyBaseObject_Type, new_name.get()) &&
-        (!arguments.positional.empty() || !arguments.keywords.empty())) {
-      PyErr_Format(PyExc_TypeError, "%.200s() takes no arguments", type->tp_name);
-      return {};
-    }
-    return object;
-  }
+  if (Py_TYPE(object.get())->tp_init == PyBaseObject_Type.tp_init) return object;
   Ref bound = Ref::steal(Py_TYPE(init.get())->tp_descr_get(init.get(), object.get(), class_object));
   if (!bound) return {};
   Ref result = call_c_method(bound.get(), object.get(), "__init__", std::move(arguments));

@@ -5,6 +5,8 @@
 #include "eval/code_gate.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
+#include "eval/objects.h"
+#include "eval/pending_error.h"
 #include "eval/prelude.h"
 #include "eval/stack.h"
 #include "eval/torch_call.h"
@@ -15,6 +17,17 @@ namespace oxy::eval {
 namespace {
 
 constexpr int64_t kInstructionsBetweenSignals = 1024;
+
+// Whether the text of the error that is set has the name of the class that stands for generators here.
+bool names_generator_of_evaluator() {
+  const PendingError pending;
+  const Ref args = pending.value() ? exception_arguments(pending.value()) : Ref();
+  if (!args || PyTuple_GET_SIZE(args.get()) == 0) return false;
+  PyObject* const text = PyTuple_GET_ITEM(args.get(), 0);
+  const char* utf8 = PyUnicode_CheckExact(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 && std::string_view(utf8).find(kGeneratorClassName) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -113,6 +126,10 @@ Flow Evaluator::run(Frame& frame) {
         if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(*this);
         check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
                                                        bytecode::name(instruction.op), line_text(frame)));
+        if (names_generator_of_evaluator()) {
+          PyErr_Clear();
+          stop("an error names the class of a generator");
+        }
         // An exception that reaches the segment's own frame is left to CPython: its traceback has to name
         // this frame.
         if (outermost) {

@@ -115,6 +115,7 @@ bool Evaluator::update_dict(PyObject* dict, PyObject* source) {
     return static_cast<bool>(keys);
   }
   if (Py_TYPE(source) == &PyDictProxy_Type) stop("reads a mapping proxy");
+  if (PyType_Check(source)) stop("makes a dict of a class");
   // A method that says that it is a mapping, or null; an error that is set is not that it lacks it.
   const auto method = [&](const char* name) {
     if (!is_python_class(Py_TYPE(source)) || is_generator(source)) return Ref();
@@ -132,7 +133,9 @@ bool Evaluator::update_dict(PyObject* dict, PyObject* source) {
     const auto put = [&](const Ref& pair) { return put_pair(dict, pair.get(), place++); };
     return pairs && take_items(pairs.get(), put);
   }
-  const Ref given = call_positional(keys.get(), {});
+  // A dict looks the method up again to call it.
+  const Ref called = PyODict_Check(dict) ? keys : get_attribute(source, interned("keys").get());
+  const Ref given = called ? call_positional(called.get(), {}) : Ref();
   const Ref iterator = given ? iterator_or_stop(given.get()) : Ref();
   if (!iterator) return false;
   const auto put = [&](const Ref& key) {
@@ -225,7 +228,12 @@ std::optional<Ref> Evaluator::merge_into(PyObject* self, std::string_view name, 
     const bool is_made = name == "__init__";
     const size_t before = is_made && is_defaultdict_type(native_base(Py_TYPE(self))) ? 1 : 0;  // the factory
     if (!in_place && name != "update" && !is_made) return std::nullopt;
-    if (given.size() < before || given.size() > before + 1) return std::nullopt;
+    if (given.size() < before) return std::nullopt;
+    if (given.size() > before + 1) {  // raises, and looks at no argument but a factory
+      std::vector<Ref> unseen(given.size(), Ref::borrow(Py_None));
+      if (before == 1) unseen[0] = given[0];
+      return call_native(*this, self, is_made ? "__init__" : "update", std::move(unseen));
+    }
     if (before == 1 && !call_native(*this, self, "__init__", {given[0]})) return Ref();
     if (given.size() > before && !update_dict(self, given[before].get())) return Ref();
     for (const auto& [key, value] : arguments.keywords)

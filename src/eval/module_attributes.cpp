@@ -14,7 +14,7 @@ Ref Evaluator::module_attribute(PyObject* object, PyObject* name) {
   PyTypeObject* const type = Py_TYPE(object);
   guards().require(source_of(pin(object).get()), CheckKind::Type, reinterpret_cast<PyObject*>(type));
   if (const Ref computed = type == &PyModule_Type ? Ref() : type_lookup(type, name);
-      computed && Py_TYPE(computed.get())->tp_descr_set)
+      takes_writes(computed.get()))
     stop("reads an attribute that the class of a module computes");
   if (const Ref own = type_lookup(type, interned("__getattribute__").get()); PyFunction_Check(own.get()))
     stop("reads an attribute of a module whose class has a __getattribute__");

@@ -67,8 +67,7 @@ std::optional<Ref> Evaluator::with_scalars(std::span<PyObject* const> operands,
 }
 
 std::optional<Ref> Evaluator::call_on_scalars(PyObject* callable, const Arguments& arguments) {
-  if (std::string_view(Py_TYPE(callable)->tp_name) != "numpy.ufunc" || !arguments.keywords.empty())
-    return std::nullopt;
+  if (c_class_name(Py_TYPE(callable)) != "numpy.ufunc" || !arguments.keywords.empty()) return std::nullopt;
   for (const Ref& value : arguments.positional) {
     if (!is_numpy_scalar(value.get()) && !guards::is_constant(value.get())) return std::nullopt;
     if (is_numpy_scalar(value.get())) known_scalar(value.get());

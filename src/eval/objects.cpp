@@ -76,15 +76,14 @@ bool is_identity_object(PyObject* object) {
          type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
          type == &PyClassMethod_Type || type == &PyStaticMethod_Type || type == &PyFrozenSet_Type ||
          type == &_PyWeakref_RefType || is_enum_member(object) ||
-         std::string_view(type->tp_name) == "functools._lru_cache_wrapper" ||
-         std::string_view(type->tp_name) == "oxyfuel.CompiledFunction" ||
-         std::string_view(type->tp_name) == "nanobind.nb_func" ||
-         std::string_view(type->tp_name) == "torch._C._TensorMeta" ||
-         std::string_view(type->tp_name).starts_with("typing.") || is_type_alias(object);
+         c_class_name(type) == "functools._lru_cache_wrapper" ||
+         c_class_name(type) == "oxyfuel.CompiledFunction" || c_class_name(type) == "nanobind.nb_func" ||
+         c_class_name(type) == "torch._C._TensorMeta" || c_class_name(type).starts_with("typing.") ||
+         is_type_alias(object);
 }
 
 bool is_type_alias(PyObject* object) {
-  const std::string_view type = Py_TYPE(object)->tp_name;
+  const std::string_view type = c_class_name(Py_TYPE(object));
   return type == "types.GenericAlias" || type == "types.UnionType";
 }
 
@@ -99,6 +98,10 @@ bool is_python_class(PyTypeObject* type) {
   static const destructor free_instance =
       reinterpret_cast<PyTypeObject*>(well_known("torch.nn", "Module"))->tp_dealloc;
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == free_instance;
+}
+
+std::string_view c_class_name(PyTypeObject* type) {
+  return is_python_class(type) ? std::string_view() : std::string_view(type->tp_name);
 }
 
 PyObject* method_descriptor(PyObject* container, PyObject* method) {
@@ -210,23 +213,63 @@ bool is_builtin_iterator(PyObject* object) {
       "itertools.count",
       "itertools.product",
       "itertools.islice"};
-  return std::find(kNames.begin(), kNames.end(), Py_TYPE(object)->tp_name) != kNames.end();
+  return std::find(kNames.begin(), kNames.end(), c_class_name(Py_TYPE(object))) != kNames.end();
 }
 
+namespace {
+
+std::string text_of(PyObject* name) {
+  const char* utf8 = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!utf8) PyErr_Clear();
+  return utf8 ? utf8 : "";
+}
+
+// What a class has in its fields: a metaclass may have code for what it is asked.
+std::string qualified_name(PyTypeObject* type) {
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
+  const std::string_view name = type->tp_name;
+  return std::string(name.substr(name.rfind('.') + 1));
+}
+
+std::string with_module(PyObject* module, const std::string& name) {
+  const std::string prefix = text_of(module);
+  return prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
+}
+
+}  // namespace
+
 std::string describe_callable(PyObject* callable) {
-  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
+  const std::string otherwise = fmt::format("an object of type {}", Py_TYPE(callable)->tp_name);
+  if (PyFunction_Check(callable)) {
+    auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
+    return with_module(function->func_module, text_of(function->func_qualname));
+  }
+  if (PyType_Check(callable)) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(callable);
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return with_module(nullptr, type->tp_name);
+    return with_module(_PyType_Lookup(type, interned("__module__").get()), qualified_name(type));
+  }
+  if (PyCFunction_Check(callable)) {
+    auto* const function = reinterpret_cast<PyCFunctionObject*>(callable);
+    PyObject* const self = PyCFunction_GET_SELF(callable);
+    const std::string name = function->m_ml->ml_name;
+    if (!self || PyModule_Check(self)) return with_module(function->m_module, name);
+    auto* const owner = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
+    return with_module(function->m_module, fmt::format("{}.{}", qualified_name(owner), name));
+  }
+  if (is_python_class(Py_TYPE(callable))) return otherwise;
+  const Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
   PyErr_Clear();
-  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
   PyErr_Clear();
-  std::string text;
-  if (module && PyUnicode_Check(module.get())) text = fmt::format("{}.", PyUnicode_AsUTF8(module.get()));
-  if (name && PyUnicode_Check(name.get())) return text + PyUnicode_AsUTF8(name.get());
-  return fmt::format("an object of type {}", Py_TYPE(callable)->tp_name);
+  const std::string text = text_of(name.get());
+  return text.empty() ? otherwise : with_module(module.get(), text);
 }
 
 bool is_pybind_function(PyObject* function) {
   PyObject* self = PyCFunction_GET_SELF(function);
-  return self && std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11_");
+  return self && c_class_name(Py_TYPE(self)).starts_with("pybind11_");
 }
 
 bool is_torch_tensor_type(PyTypeObject* type) {

@@ -97,9 +97,12 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     Ref method = special_method(self, name);
     return method ? call_positional(method.get(), {Ref::borrow(other)}) : Ref();
   };
-  const bool reflected_first = Py_TYPE(left) != Py_TYPE(right) &&
-                               PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left)) &&
-                               has_python_special(right, entry.reflected) &&
+  const bool is_derived = Py_TYPE(left) != Py_TYPE(right) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
+  if (is_derived && (has_python_special(left, entry.method) || has_python_special(left, entry.reflected)))
+    for (PyObject* operand : {left, right})
+      if (finds_attributes_itself(reinterpret_cast<PyObject*>(Py_TYPE(operand))))
+        stop("an operator of a class whose metaclass finds its attributes");
+  const bool reflected_first = is_derived && has_python_special(right, entry.reflected) &&
                                is_overridden(Py_TYPE(right), Py_TYPE(left), entry.reflected);
   if (in_place) {
     Ref result = try_method(left, entry.in_place, right);
@@ -128,10 +131,14 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
     if (result != Py_NotImplemented) return result;
   }
   if (asks && (has_python_special(left, entry.method) || has_python_special(right, entry.reflected))) {
+    const auto has_in_c = [&](PyObject* operand, const char* name) {
+      PyObject* const found = _PyType_Lookup(Py_TYPE(operand), interned(name).get());
+      return found && found != Py_None && !has_python_special(operand, name);
+    };
     // What C code makes of the operands would be next.
-    for (PyObject* operand : {left, right})
-      if (is_container(operand) || PyUnicode_Check(operand) || PyBytes_Check(operand))
-        stop("an operator that neither operand's class implements");
+    if (is_container(left) || is_container(right) || has_in_c(left, entry.method) ||
+        has_in_c(right, entry.reflected))
+      stop("an operator that neither operand's class implements");
     std::string symbol = entry.symbol;
     if (in_place) symbol = kind == BinaryKind::Power ? "**=" : symbol + "=";
     PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %.100s: '%.100s' and '%.100s'",
@@ -142,6 +149,8 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   if (in_place && is_container(left) && asks && has_python_special(left, entry.reflected))
     stop("changes in place an object whose class has a reflected operator");
   if (in_place && is_container(left)) {
+    if (kind == BinaryKind::Multiply && !PyLong_Check(right))
+      stop("repeats a container as often as no int says");
     Arguments arguments{{Ref::borrow(right)}, {}};
     if (auto result = is_external(left) ? call_container_method(left, entry.in_place, arguments)
                                         : merge_into(left, entry.in_place, arguments))

@@ -54,6 +54,14 @@ Ref Evaluator::load_global(Frame& frame, PyObject* name) {
   return {};
 }
 
+void Evaluator::require_own_import(Frame& frame) {
+  PyObject* const builtins = frame.builtins.get();
+  const Ref name = interned("__import__");
+  PyObject* const import = PyDict_GetItemWithError(builtins, name.get());
+  if (!import || !PyCFunction_Check(import)) stop("imports with an __import__ of the program's own");
+  admit(import, guards().dict_item(guards().pinned(builtins), name.get()));
+}
+
 Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   auto variable = [&]() -> Ref& { return local(frame, in.arg); };
@@ -144,6 +152,7 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     }
     case Op::ImportName: {
       Ref from_list = pop(frame), level = pop(frame);
+      require_own_import(frame);
       PyObject* name = name_at(frame, in.arg);
       // Only what is loaded already: running a module is a side effect.
       Ref full = Ref::borrow(name);

@@ -306,7 +306,7 @@ Ref TemplateBuilder::native_maker(PyObject* parts) {
 
 Template TemplateBuilder::reduced(PyObject* object) {
   if (is_container_iterator(object)) return container_iterator(object);
-  if (std::string_view(Py_TYPE(object)->tp_name) == "odict_iterator")
+  if (c_class_name(Py_TYPE(object)) == "odict_iterator")
     evaluator_.stop("an iterator over an ordered dict outlives the captured region");
   Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 ||
@@ -318,7 +318,7 @@ Template TemplateBuilder::reduced(PyObject* object) {
   keep_alive_.push_back(parts);
   // One over a deque does not tell that the deque has changed until it is asked for an item.
   // Its module has another name from Python 3.12 on.
-  if (std::string_view(Py_TYPE(object)->tp_name).find("collections._deque_") != std::string_view::npos &&
+  if (c_class_name(Py_TYPE(object)).find("collections._deque_") != std::string_view::npos &&
       has_changed(object))
     evaluator_.stop("an iterator over a deque that has changed outlives the captured region");
   const int32_t index = reserve(object, is_reducible(object) ? ObjectKind::Called : ObjectKind::Reduced);

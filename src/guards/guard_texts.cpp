@@ -59,11 +59,26 @@ std::string name_of(PyObject* function) {
   return utf8 ? utf8 : "?";
 }
 
+// The repr() of what has one that runs no code of the program's, the class of what else there is.
+cpy::Ref safe_repr(PyObject* object) {
+  if (PyType_Check(object)) return cpy::Ref::steal(PyType_Type.tp_repr(object));
+  if (is_constant(object) || PyFunction_Check(object) || PyCFunction_CheckExact(object) ||
+      PyCode_Check(object))
+    return cpy::Ref::steal(PyObject_Repr(object));
+  return cpy::Ref::steal(PyUnicode_FromFormat("<%s object>", Py_TYPE(object)->tp_name));
+}
+
 std::string show(PyObject* object) {
   if (!object) return "missing";
-  cpy::Ref repr = cpy::Ref::steal(is_constant(object) || PyType_Check(object)
-                                      ? PyObject_Repr(object)
-                                      : PyUnicode_FromFormat("<%s object>", Py_TYPE(object)->tp_name));
+  if (PyTuple_CheckExact(object)) {
+    std::string items;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+      PyObject* const item = PyTuple_GET_ITEM(object, i);
+      items += fmt::format("{}{}", i == 0 ? "" : ", ", PyTuple_Check(item) ? "(...)" : show(item));
+    }
+    return fmt::format("({}{})", items, PyTuple_GET_SIZE(object) == 1 ? "," : "");
+  }
+  const cpy::Ref repr = safe_repr(object);
   const char* utf8 = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
   if (!utf8) {
     PyErr_Clear();
@@ -72,18 +87,20 @@ std::string show(PyObject* object) {
   return utf8;
 }
 
+// As show(), in at most 60 characters.
+std::string show_briefly(PyObject* object) {
+  const cpy::Ref text = cpy::Ref::steal(PyUnicode_FromString(show(object).c_str()));
+  const bool is_long = text && PyUnicode_GET_LENGTH(text.get()) > 60;
+  const cpy::Ref part = is_long ? cpy::Ref::steal(PyUnicode_Substring(text.get(), 0, 57)) : text;
+  const char* utf8 = part ? PyUnicode_AsUTF8(part.get()) : nullptr;
+  PyErr_Clear();
+  return utf8 ? fmt::format("{}{}", utf8, is_long ? "..." : "") : "?";
+}
+
 }  // namespace
 
 std::string GuardSet::describe(SourceId id) const {
   const Source& source = nodes_[static_cast<size_t>(id)].source;
-  auto text = [](PyObject* object) -> std::string {
-    cpy::Ref repr = cpy::Ref::steal(PyObject_Repr(object));
-    const bool is_long = repr && PyUnicode_GET_LENGTH(repr.get()) > 60;
-    if (is_long) repr = cpy::Ref::steal(PyUnicode_Substring(repr.get(), 0, 57));
-    const char* utf8 = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-    PyErr_Clear();
-    return utf8 ? fmt::format("{}{}", utf8, is_long ? "..." : "") : "?";
-  };
   const std::string base = source.base == kNoSource ? "" : describe(source.base);
   switch (source.kind) {
     case SourceKind::Root: {
@@ -97,12 +114,12 @@ std::string GuardSet::describe(SourceId id) const {
         Py_DECREF(module_name);
         return name;
       }
-      if (!PyDict_Check(source.key.get())) return text(source.key.get());
+      if (!PyDict_Check(source.key.get())) return show_briefly(source.key.get());
       return PyDict_GetItemString(source.key.get(), "__name__") ? "globals" : "a dict";
     case SourceKind::InstanceDict:
       return base + ".__dict__";
     case SourceKind::DictItem:
-      return fmt::format("{}[{}]", base, text(source.key.get()));
+      return fmt::format("{}[{}]", base, show_briefly(source.key.get()));
     case SourceKind::ListItem:
     case SourceKind::TupleItem:
     case SourceKind::DequeItem:
@@ -134,7 +151,7 @@ std::string GuardSet::describe(SourceId id) const {
                  ? fmt::format("{}({})", name_of(source.key.get()), base)
                  : fmt::format("{}({}, {})", name_of(source.key.get()), base, describe(source.other));
     case SourceKind::SetMember:
-      return fmt::format("{} in {}", text(source.key.get()), base);
+      return fmt::format("{} in {}", show_briefly(source.key.get()), base);
   }
   return "?";
 }

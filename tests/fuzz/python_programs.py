@@ -1,6 +1,6 @@
 """Differential fuzzing of capture: random Python programs in eager and compiled.
 
-    python tests/fuzz/python_programs.py --seeds 0:1000 [--jobs 2] [--shrink] [--show]
+    python tests/fuzz/python_programs.py --seeds 0:1000 [--kind library] [--jobs 2] [--shrink] [--show]
 
 Prints a line for every program that differs, and with --shrink the smallest program found that differs as well.
 A failing seed is run again with ``--seeds N:N+1 --show``. Exits with 1 if any program differs.
@@ -8,6 +8,7 @@ A failing seed is run again with ``--seeds N:N+1 --show``. Exits with 1 if any p
 
 import argparse
 import faulthandler
+import importlib
 import json
 import os
 import resource
@@ -18,14 +19,18 @@ import warnings
 from pathlib import Path
 
 MEMORY = 8 << 30  # bytes of address space a worker may have
+GENERATORS = {"python": "program_generator", "library": "library_generator"}
 
 os.environ.setdefault("OXYFUEL_STRICT", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
-def work(first, last):
+def program_of(kind, seed):
+    return importlib.import_module(GENERATORS[kind]).generate(seed)
+
+
+def work(kind, first, last):
     """Checks seeds, one line of JSON each. In a process of its own: a crash ends it."""
-    import program_generator
     import program_runner
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -37,7 +42,7 @@ def work(first, last):
     for seed in range(first, last):
         tell(begin=seed, phase="eager")
         faulthandler.dump_traceback_later(30, exit=True)
-        program = program_generator.generate(seed)
+        program = program_of(kind, seed)
         verdict = program_runner.check(program, on_compiled=lambda: tell(begin=seed, phase="compiled"))
         faulthandler.cancel_dump_traceback_later()
         tell(seed=seed, difference=verdict.difference, graphs=verdict.graphs, breaks=verdict.breaks, skipped=verdict.skipped)
@@ -75,12 +80,11 @@ def class_of(difference):
     return "difference"
 
 
-def shrink(seed, difference):
-    import program_generator
+def shrink(kind, seed, difference):
     import program_runner
     import program_shrinker
 
-    program = program_generator.generate(seed)
+    program = program_of(kind, seed)
     wanted = class_of(difference)
     alone = wanted == "crash" or program_runner.check(program).difference == ""
 
@@ -93,13 +97,13 @@ def shrink(seed, difference):
     print(check_alone(smallest) if alone else program_runner.check(smallest).difference, "\n", flush=True)
 
 
-def run_range(first, last, jobs, report, chunk=250):
+def run_range(kind, first, last, jobs, report, chunk=250):
     """Checks seeds in worker processes; calls ``report`` with each answer."""
     pending = list(range(first, last, chunk))[::-1]
     running = []
 
     def start(a, b):
-        process = subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--work", f"{a}:{b}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--kind", kind, "--work", f"{a}:{b}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return [process, a, b]
 
     while pending or running:
@@ -131,6 +135,7 @@ def run_range(first, last, jobs, report, chunk=250):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200")
+    parser.add_argument("--kind", choices=list(GENERATORS), default="python", help="all of Python, or calls of the standard library")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--show", action="store_true", help="print the programs")
@@ -142,12 +147,10 @@ def main():
         return check_given()
     first, last = map(int, (options.work or options.seeds).split(":"))
     if options.work:
-        return work(first, last)
+        return work(options.kind, first, last)
     if options.show:
-        import program_generator
-
         for seed in range(first, last):
-            program = program_generator.generate(seed)
+            program = program_of(options.kind, seed)
             print(program.source + f"calls = {program.calls}\n")
     totals, failures = {"programs": 0, "graphs": 0, "breaks": 0, "skipped": 0}, []
 
@@ -161,12 +164,12 @@ def main():
             print(f"seed {answer['seed']}: {answer['difference']}", flush=True)
 
     begin = time.monotonic()
-    run_range(first, last, options.jobs, report)
+    run_range(options.kind, first, last, options.jobs, report)
     print(f"seeds {options.seeds}: {totals['programs']} programs, {totals['graphs']} graphs, {totals['breaks']} reasons for breaks, "
           f"{totals['skipped']} skipped, {len(failures)} differ; {time.monotonic() - begin:.0f} s", flush=True)
     if options.shrink:
         for answer in failures[: options.limit]:
-            shrink(answer["seed"], answer["difference"])
+            shrink(options.kind, answer["seed"], answer["difference"])
     return 1 if failures else 0
 
 

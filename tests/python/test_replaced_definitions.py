@@ -259,3 +259,83 @@ def test_numbers_that_a_type_cannot_hold(compile, dtype):
     # Each of a code of its own: a number that varies is known only when the graph runs.
     alone = lambda f: compile(types.FunctionType(f.__code__.replace(), globals()))
     return [outcome(alone(f), x, v) for f in programs for v in (1, 100, 1000, 1e6, 1e30, 1e300, -1e6, float("inf"), 2**40)]
+
+
+@program()
+def test_metaclasses_that_are_given_checks(compile):
+    class Meta(type):
+        pass
+
+    class Number(metaclass=Meta):
+        pass
+
+    f = compile(lambda x: (x + 1 if isinstance(3, Number) else x - 1, issubclass(int, (Number, str))))
+    answers = [f(torch.ones(2)), f(torch.ones(2))]
+    Meta.__instancecheck__ = lambda cls, value: True
+    answers += [f(torch.ones(2)), f(torch.ones(2))]
+    Meta.__subclasscheck__ = lambda cls, other: other is int
+    answers += [f(torch.ones(2)), f(torch.ones(2))]
+    del Meta.__instancecheck__, Meta.__subclasscheck__
+    return [*answers, f(torch.ones(2))]
+
+
+@pytest.mark.parametrize("name", ["__get__", "__set__", "__delete__"])
+@program()
+def test_descriptors_that_are_given_methods(compile, name):
+    class Descriptor:
+        pass
+
+    class Meta(type):
+        pass
+
+    class Owner(metaclass=Meta):
+        both = 4
+
+    Owner.field = Descriptor()
+    Meta.both = Descriptor()
+    owner = Owner()
+    owner.__dict__["field"] = 5
+    if name != "__get__":
+        Descriptor.__get__ = lambda self, owner, kind: 3
+    f = compile(lambda x: (x + owner.field, x * Owner.both))
+    answers = [f(torch.ones(2)), f(torch.ones(2))]
+    setattr(Descriptor, name, lambda self, *rest: 7)
+    answers += [f(torch.ones(2)), f(torch.ones(2))]
+    delattr(Descriptor, name)
+    return [*answers, f(torch.ones(2))]
+
+
+@program()
+def test_classes_that_become_abstract(compile):
+    class Owner(ABC):
+        k = 2
+
+    f = compile(lambda x: x + Owner().k)
+    answers = [f(torch.ones(2)), f(torch.ones(2))]
+    Owner.__abstractmethods__ = frozenset({"g"})
+    answers += [outcome(f, torch.ones(2)), outcome(f, torch.ones(2))]
+    Owner.__abstractmethods__ = frozenset()
+    return [*answers, f(torch.ones(2))]
+
+
+@program()
+def test_imports_that_are_replaced(compile):
+    import builtins
+
+    def f(x):
+        import math
+
+        return x * math.floor(2.5)
+
+    compiled, own = compile(f), builtins.__import__
+    answers = [compiled(torch.ones(2)), compiled(torch.ones(2))]
+
+    def other(name, *rest):
+        return types.SimpleNamespace(floor=lambda v: 9) if name == "math" else own(name, *rest)
+
+    builtins.__import__ = other
+    try:
+        answers += [compiled(torch.ones(2)), compiled(torch.ones(2))]
+    finally:
+        builtins.__import__ = own
+    return [*answers, compiled(torch.ones(2))]
