@@ -67,7 +67,7 @@ Ref make_zip(Evaluator& e, Arguments& a) {
 bool take_bounds(Evaluator& e, Arguments& a, PyTypeObject* type) {
   const auto take = [&](Ref& value) {
     value = e.constant_of(value.get());
-    if (!PyLong_Check(value.get()) && value != Py_None)
+    if (value != Py_None && !(guards::is_constant(value.get()) && PyLong_Check(value.get())))
       e.stop(fmt::format("calls {}() with unusual arguments", type->tp_name));
   };
   const Ref nothing = Ref::steal(PyTuple_New(0));
@@ -109,7 +109,8 @@ Ref make_combinations(Evaluator& e, Arguments& a) {
   // Whether a number is none is said before the items are taken, or after, as the function likes.
   const auto need_number = [&](Ref& value) {
     value = e.constant_of(value.get());
-    if (!PyLong_Check(value.get())) e.stop(fmt::format("calls itertools.{}() with unusual arguments", name));
+    if (!guards::is_constant(value.get()) || !PyLong_Check(value.get()))
+      e.stop(fmt::format("calls itertools.{}() with unusual arguments", name));
   };
   for (auto& [word, value] : a.keywords) need_number(value);
   if (std::string_view(name) != kProduct) {

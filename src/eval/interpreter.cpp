@@ -1,6 +1,9 @@
 // The main loop: one canonical instruction after the other; families live in step_*.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 #include "eval/code_gate.h"
 #include "eval/evaluator.h"
@@ -18,15 +21,24 @@ namespace {
 
 constexpr int64_t kInstructionsBetweenSignals = 1024;
 
-// Whether the text of the error that is set has the name of the class that stands for generators here.
-bool names_generator_of_evaluator() {
+// What the text of an error names when C code is called as the evaluator does it, and not as the interpreter
+// does: the class that stands for generators; the object's class where a method of a base refuses its number
+// of arguments.
+constexpr std::array<std::string_view, 4> kTextsOfOurs = {kGeneratorClassName, "() takes no arguments (",
+                                                          "() takes no keyword arguments",
+                                                          "() takes exactly one argument ("};
+
+// Whether the error that is set has such a text.
+bool tells_of_evaluator() {
   const PendingError pending;
   const Ref args = pending.value() ? exception_arguments(pending.value()) : Ref();
   if (!args || PyTuple_GET_SIZE(args.get()) == 0) return false;
   PyObject* const text = PyTuple_GET_ITEM(args.get(), 0);
   const char* utf8 = PyUnicode_CheckExact(text) ? PyUnicode_AsUTF8(text) : nullptr;
   if (!utf8) PyErr_Clear();
-  return utf8 && std::string_view(utf8).find(kGeneratorClassName) != std::string_view::npos;
+  return utf8 && std::ranges::any_of(kTextsOfOurs, [&](std::string_view part) {
+           return std::string_view(utf8).find(part) != std::string_view::npos;
+         });
 }
 
 }  // namespace
@@ -126,9 +138,9 @@ Flow Evaluator::run(Frame& frame) {
         if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(*this);
         check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
                                                        bytecode::name(instruction.op), line_text(frame)));
-        if (names_generator_of_evaluator()) {
+        if (tells_of_evaluator()) {
           PyErr_Clear();
-          stop("an error names the class of a generator");
+          stop("an error is raised whose text depends on how C code is called");
         }
         // An exception that reaches the segment's own frame is left to CPython: its traceback has to name
         // this frame.

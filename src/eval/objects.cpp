@@ -105,8 +105,8 @@ std::string_view c_class_name(PyTypeObject* type) {
 }
 
 PyObject* method_descriptor(PyObject* container, PyObject* method) {
-  if (!is_container(container) || !PyCFunction_Check(method) || PyCFunction_GET_SELF(method) != container)
-    return nullptr;
+  const bool is_known = is_container(container) || trace::is_trace_tensor(container);
+  if (!is_known || !PyCFunction_Check(method) || PyCFunction_GET_SELF(method) != container) return nullptr;
   PyMethodDef* const definition = reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
   PyObject* const found = _PyType_Lookup(Py_TYPE(container), interned(definition->ml_name).get());
   const bool fits = found && Py_TYPE(found) == &PyMethodDescr_Type &&

@@ -57,7 +57,8 @@ bool is_builtin_iterator(PyObject* object);
 bool is_python_class(PyTypeObject* type);
 // The name of a class of C code's; empty for a class of a program's, which may have any name.
 std::string_view c_class_name(PyTypeObject* type);
-// What a bound method of a container's C type was made of, as the interpreter calls it; null for any other.
+// What a bound method of a container's C type, or of a tensor, was made of, as the interpreter calls it; null
+// for any other.
 PyObject* method_descriptor(PyObject* container, PyObject* method);
 bool is_method_wrapper(PyObject* object);  // a special method of a C type, bound: (1).__add__
 // A function object that only the interpreter can run.

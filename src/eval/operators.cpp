@@ -149,7 +149,7 @@ Ref Evaluator::binary(BinaryKind kind, bool in_place, PyObject* left, PyObject* 
   if (in_place && is_container(left) && asks && has_python_special(left, entry.reflected))
     stop("changes in place an object whose class has a reflected operator");
   if (in_place && is_container(left)) {
-    if (kind == BinaryKind::Multiply && !PyLong_Check(right))
+    if (kind == BinaryKind::Multiply && !(guards::is_constant(right) && PyLong_Check(right)))
       stop("repeats a container as often as no int says");
     Arguments arguments{{Ref::borrow(right)}, {}};
     if (auto result = is_external(left) ? call_container_method(left, entry.in_place, arguments)

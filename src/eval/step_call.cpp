@@ -41,6 +41,12 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
       } else {
         callable = std::move(upper);
       }
+      if (self && trace::is_trace_tensor(self.get()) && Py_IS_TYPE(callable.get(), &PyMethodDescr_Type)) {
+        auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(self.get()));
+        callable = Ref::steal(PyMethodDescr_Type.tp_descr_get(callable.get(), self.get(), type));
+        if (!callable) return Flow::Raised;
+        self = {};
+      }
       if (self) arguments.positional.push_back(std::move(self));
       for (size_t i = 0; i < count; ++i) {
         Ref& value = stack[base + 2 + i];
