@@ -1,6 +1,6 @@
 """Differential fuzzing of capture: random Python programs in eager and compiled.
 
-    python tests/fuzz/python_programs.py --seeds 0:1000 [--kind library] [--jobs 2] [--shrink] [--show]
+    python tests/fuzz/python_programs.py --seeds 0:1000 [--kind library|torch] [--jobs 2] [--shrink] [--show]
 
 Prints a line for every program that differs, and with --shrink the smallest program found that differs as well.
 A failing seed is run again with ``--seeds N:N+1 --show``. Exits with 1 if any program differs.
@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 
 MEMORY = 8 << 30  # bytes of address space a worker may have
-GENERATORS = {"python": "program_generator", "library": "library_generator"}
+GENERATORS = {"python": "program_generator", "library": "library_generator", "torch": "torch_call_generator"}
 
 os.environ.setdefault("OXYFUEL_STRICT", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -135,7 +135,7 @@ def run_range(kind, first, last, jobs, report, chunk=250):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200")
-    parser.add_argument("--kind", choices=list(GENERATORS), default="python", help="all of Python, or calls of the standard library")
+    parser.add_argument("--kind", choices=list(GENERATORS), default="python", help="all of Python, or calls of the standard library or of torch")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--show", action="store_true", help="print the programs")

@@ -1,5 +1,5 @@
-"""Random calls of what the standard library has, with arguments that fit and others; tests/fuzz/python_programs.py --kind library
-runs more."""
+"""Random calls of what the standard library and torch have, with arguments that fit and others; tests/fuzz/python_programs.py
+--kind library and --kind torch run more."""
 
 import sys
 import typing
@@ -14,19 +14,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 
 import library_generator  # noqa: E402
 import program_runner  # noqa: E402
+import torch_call_generator  # noqa: E402
 
 CHUNK = 100
 
 
-@pytest.mark.parametrize("first", range(0, 1500, CHUNK))
+@pytest.mark.parametrize("first", range(0, 1000, CHUNK))
+@pytest.mark.parametrize("generator", [library_generator, torch_call_generator], ids=lambda module: module.__name__)
 @pytest.mark.filterwarnings("ignore")
-def test_same_as_eager(first):
+def test_same_as_eager(generator, first):
     different = {}
     for seed in range(first, first + CHUNK):
-        verdict = program_runner.check(library_generator.generate(seed))
+        verdict = program_runner.check(generator.generate(seed))
         if verdict.difference:
             different[seed] = verdict.difference
-    assert not different, f"see one with: tests/fuzz/python_programs.py --kind library --seeds N:N+1 --show --shrink; {different}"
+    assert not different, f"see one with: tests/fuzz/python_programs.py --kind KIND --seeds N:N+1 --show --shrink; {different}"
 
 
 class Movie(typing.TypedDict, total=False):
