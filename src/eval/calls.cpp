@@ -250,6 +250,16 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   }
   if (is_known_by_code(callable) && PyFunction_Check(callable) && !is_inlined(callable))
     require_identity(callable);
+  // A bound method of C made before the call: what it belongs to was made before the call as well.
+  if (is_external(callable) && is_bound_c_method(callable)) {
+    const Ref self =
+        admit(PyCFunction_GET_SELF(callable), guards().derived(SourceKind::MethodSelf, source_of(callable)));
+    if (trace::is_trace_tensor(self.get())) {
+      const Ref bound = Ref::steal(
+          PyObject_GetAttrString(self.get(), reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+      return bound ? call_torch(bound.get(), arguments) : Ref();
+    }
+  }
   if (const Treatment* treatment = treatment_of(callable))
     return call_treated(*treatment, callable, arguments);
   if (std::optional<Ref> number = call_on_varying(callable, arguments)) return *number;
@@ -260,18 +270,6 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     return call(form.get(), std::move(arguments));
   }
   if (is_external(callable)) {
-    // A bound method of C made before the call: what it belongs to was made before the call as well.
-    if (PyCFunction_Check(callable)) {
-      PyObject* self = PyCFunction_GET_SELF(callable);
-      if (is_bound_c_method(callable)) {
-        Ref admitted = admit(self, guards().derived(SourceKind::MethodSelf, source_of(callable)));
-        if (trace::is_trace_tensor(admitted.get())) {
-          Ref bound = Ref::steal(PyObject_GetAttrString(
-              admitted.get(), reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
-          return bound ? call_torch(bound.get(), arguments) : Ref();
-        }
-      }
-    }
     if (is_method_wrapper(callable)) stop("calls a bound special method made before the call");
   }
   if (PyFunction_Check(callable)) {

@@ -142,7 +142,7 @@ bool is_container_iterator(PyObject* object) {
 
 bool is_bound_c_method(PyObject* object) {
   PyObject* const self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
-  return self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self);
+  return self && !PyModule_Check(self);
 }
 
 bool is_deque_type(PyTypeObject* type) {

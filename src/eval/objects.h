@@ -44,7 +44,7 @@ bool is_container_iterator(PyObject* object);  // over a dict, one of its views,
 PyTypeObject* native_base(PyTypeObject* type);
 cpy::Ref exception_arguments(PyObject* exception);  // its `args`, whatever its class makes of the name
 bool is_deque_type(PyTypeObject* type);
-// A method of C code bound to an object that is neither a module, a class nor a constant.
+// A method of C code bound to an object that is no module.
 bool is_bound_c_method(PyObject* object);
 // True if what the iterator goes through does not let itself be iterated over any more. Takes an item.
 bool has_changed(PyObject* iterator);

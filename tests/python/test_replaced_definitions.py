@@ -124,6 +124,44 @@ def test_classes_registered_with_an_abstract_one(compile):
 
 
 @program()
+def test_bases_given_later(compile):
+    class A:
+        pass
+
+    class B:
+        pass
+
+    class C(A):
+        pass
+
+    class Child(C):
+        pass
+
+    class Error(ValueError):
+        pass
+
+    def caught(x):
+        try:
+            raise Error("text")
+        except KeyError:
+            return x + 1
+        except ValueError:
+            return x + 2
+        except Exception:
+            return x + 3
+
+    thing = C()
+    f = compile(lambda x: x + 1 if isinstance(thing, A) else x - 1)
+    g = compile(lambda x, value: (x + 1, isinstance(value, (A, int)), issubclass(type(value), B), type(value).__mro__[2:]))
+    caught = compile(caught)
+    x, answers = torch.ones(2), []
+    for bases, error in (((A,), ValueError), ((B,), RuntimeError), ((B, A), KeyError), ((A,), ValueError)):
+        C.__bases__, Error.__bases__ = bases, (error,)
+        answers += [(f(x), g(x, thing), g(x, Child()), caught(x)) for _ in range(2)]
+    return repr(answers)
+
+
+@program()
 def test_protocols(compile):
     @typing.runtime_checkable
     class Closes(typing.Protocol):

@@ -1,6 +1,8 @@
 """Objects that programs make anew at every call: known by what they are made of, so that nothing is compiled again."""
 
 import functools
+import itertools
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -37,7 +39,17 @@ VALUES = {
     "closure": lambda: closure(3),
     "method of a list": lambda: [X, X].copy,
     "method of a tensor": lambda: X.mul,
+    "method of a text": lambda: ", ".join,
+    "method of a number": lambda: (5).bit_length,
+    "method of a class": lambda: Shape.mro,
+    "class method of C": lambda: dict.fromkeys,
 }
+
+GIVEN = {"copy": (), "mul": (X,), "join": ("ab",), "bit_length": (), "mro": (), "fromkeys": ("ab",)}
+
+
+class Shape:
+    pass
 
 
 def values(function):
@@ -55,7 +67,7 @@ def compiled_once(target, arguments):
 
 
 def usable(value):
-    return read if getattr(value, "__name__", "") not in ("copy", "mul") else (lambda x, method: (method(x) if method.__name__ == "mul" else method(), x + 1))
+    return (lambda x, method: (method(*GIVEN[method.__name__]), x + 1)) if getattr(value, "__name__", "") in GIVEN else read
 
 
 @values
@@ -221,3 +233,15 @@ def test_classes_that_bear_the_names_of_torch(compile):
     device = type("torch.device", (), {"__eq__": equal, "__hash__": None})
     f = compile(lambda x, value: (x + 1, type(value).__name__))
     return [f(X, kind(*given)) for kind, given in ((sized, [(1,)]), (sized, [(2,)]), (device, []), (device, []))], compared
+
+
+@program()
+def test_what_a_bound_method_belongs_to(compile):
+    class Number(int):
+        pass
+
+    f = compile(lambda x, method: (x + 1, method(b"ab", "big")))
+    g = compile(lambda x, method, other: (x + 1, method is other, method == other, {method: 1}.get(other), method.__self__))
+    made = [f(X, kind.from_bytes) for _ in range(2) for kind in (int, bool, Number)]
+    methods = dict.fromkeys, dict.fromkeys, OrderedDict.fromkeys, ",".join, ";".join, torch.add, torch.mul
+    return made, [type(value) for _, value in made], [g(X, a, b) for a, b in itertools.product(methods, repeat=2)]
