@@ -187,6 +187,10 @@ Ref autograd_grad(Evaluator& e, Arguments& a) {
         make_pass(e, bound.get("outputs").get(), bound.get("grad_outputs").get(), inputs.get(),
                   bound.flag(e, "retain_graph", create_graph), create_graph);
     if (pass.inputs.empty()) e.stop("calls torch.autograd.grad() without inputs");
+    for (const at::Tensor& input : pass.inputs) {
+      const Ref object = Ref::steal(runtime::wrap_tensor(input));
+      if (e.is_external(object.get())) e.require_no_gradient_hooks(object.get());
+    }
     std::vector<at::Tensor> gradients = e.recorder().gradients_of(pass);
     Ref result = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(gradients.size())));
     for (size_t i = 0; i < gradients.size(); ++i) {

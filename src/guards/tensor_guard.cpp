@@ -15,6 +15,7 @@ TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
   guard.dtype = tensor.scalar_type();
   guard.device = tensor.device();
   guard.requires_grad = tensor.requires_grad();
+  guard.has_history = guards::has_history(tensor);
   guard.sizes = tensor.sizes().vec();
   guard.strides = tensor.strides().vec();
   return guard;
@@ -25,6 +26,7 @@ bool TensorGuard::matches(const at::Tensor& tensor) const {
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
          impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides) &&
+         (!requires_grad || guards::has_history(tensor) == has_history) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
 }
 
@@ -42,6 +44,8 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
     return fmt::format("strides: were {}, are {}", strides, tensor.strides().vec());
   if (tensor.requires_grad() != requires_grad)
     return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
+  if (guards::has_history(tensor) != has_history)
+    return fmt::format("leaf of autograd's graph: was {}, is {}", !has_history, has_history);
   if (storage_offset && tensor.storage_offset() != *storage_offset)
     return fmt::format("storage offset: was {}, is {}", *storage_offset, tensor.storage_offset());
   if (tensor.key_set() != keys)
@@ -49,11 +53,18 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   return "";
 }
 
-bool has_gradient_hooks(const at::Tensor& leaf) {
+bool has_history(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  if (meta == nullptr) return false;
+  // Of a view whose base was written to, PyTorch makes it when somebody asks.
+  return meta->grad_fn_ != nullptr || (meta->is_view_ && tensor.grad_fn() != nullptr);
+}
+
+bool has_gradient_hooks(const at::Tensor& tensor) {
   namespace impl = torch::autograd::impl;
-  if (impl::get_autograd_meta(leaf) == nullptr) return false;
-  if (!impl::hooks(leaf).empty() || impl::post_acc_grad_hooks(leaf)) return true;
-  const auto accumulator = impl::try_get_grad_accumulator(leaf);
+  if (impl::get_autograd_meta(tensor) == nullptr) return false;
+  if (!impl::hooks(tensor).empty() || impl::post_acc_grad_hooks(tensor) || tensor.retains_grad()) return true;
+  const auto accumulator = impl::try_get_grad_accumulator(tensor);
   return accumulator &&
          (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty() ||
           !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);

@@ -16,6 +16,7 @@ struct TensorGuard {
   at::ScalarType dtype = at::ScalarType::Undefined;
   c10::Device device = c10::kCPU;
   bool requires_grad = false;
+  bool has_history = false;  // it requires grad and was computed: no leaf of autograd's graph
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   std::optional<int64_t> storage_offset;  // where it was relied on
@@ -26,7 +27,10 @@ struct TensorGuard {
   std::string difference(const at::Tensor& tensor) const;
 };
 
-// Whether somebody wants to see or change the gradient that comes to the tensor, a leaf of autograd's graph.
-bool has_gradient_hooks(const at::Tensor& leaf);
+// Whether autograd's graph goes on behind the tensor.
+bool has_history(const at::Tensor& tensor);
+
+// Whether somebody wants to see, change or keep the gradient that comes to the tensor.
+bool has_gradient_hooks(const at::Tensor& tensor);
 
 }  // namespace oxy::guards

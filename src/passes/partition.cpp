@@ -68,15 +68,26 @@ class Partitioner {
     if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
-  // Values that the caller keeps anyway: input number, or output number as -1 - number.
+  bool has_layout_of(ValueId value, ValueId input) const {
+    const TensorMeta &a = joint_.meta(value), &b = joint_.meta(input);
+    return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+  }
+
+  // Values that the caller keeps anyway, an input in the end what was written to it: input number, or output
+  // number as -1 - number.
   std::map<ValueId, int32_t> kept_values() const {
     std::map<ValueId, int32_t> kept;
     for (size_t i = 0; i < roles_.forward_outputs; ++i)
       if (roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value)
         kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
     std::vector<bool> written(joint_.inputs.size(), false);
-    for (const graph::Mutation& mutation : joint_.mutations)
-      written[static_cast<size_t>(mutation.input)] = true;
+    for (const graph::Mutation& mutation : joint_.mutations) {
+      const auto i = static_cast<size_t>(mutation.input);
+      written[i] = true;
+      // What the caller writes there later, before the backward pass, is an error then, as it is in eager.
+      if (roles_.keeps_input[i] && has_layout_of(mutation.value, joint_.inputs[i]))
+        kept.emplace(mutation.value, mutation.input);
+    }
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
       if (roles_.keeps_input[i] && !written[i]) kept.emplace(joint_.inputs[i], static_cast<int32_t>(i));
     return kept;
@@ -112,9 +123,14 @@ class Partitioner {
     Graph& graph = result_.backward;
     graph.locations = joint_.locations;
     std::vector<ValueId> map(joint_.values.size(), kNoValue);
-    for (const ValueId id : saved_) {
+    for (size_t i = 0; i < saved_.size(); ++i) {
+      const ValueId id = saved_[i];
+      const SavedValue& saved = result_.saved[i];
       TensorMeta meta = joint_.meta(id);
-      if (joint_.values[at(id)].node >= 0) meta.storage_offset = 0;
+      if (saved.kind == SavedValue::Kind::Input)
+        meta.storage_offset = joint_.meta(joint_.inputs[static_cast<size_t>(saved.index)]).storage_offset;
+      else if (joint_.values[at(id)].node >= 0)
+        meta.storage_offset = 0;
       map[at(id)] = graph.add_input(std::move(meta));
     }
     for (size_t i = roles_.forward_inputs; i < joint_.inputs.size(); ++i)

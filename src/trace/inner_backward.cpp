@@ -29,7 +29,27 @@ bool is_of_session(const Session& session, const at::Tensor& tensor) {
   return trace != nullptr && trace->recording() == session.id;
 }
 
+// A tensor that was given to the region may be what another one, with a history, was computed from. Both the
+// gradient of the pass and what flows through that history count then, and the recording knows of the first.
+void require_known_paths(const Session& session, const InnerBackward& pass) {
+  std::vector<const torch::autograd::Node*> given;
+  for (const torch::autograd::Edge& edge : edges_of(pass.inputs)) {
+    const torch::autograd::Node* node = edge.function.get();
+    const auto* accumulator = dynamic_cast<const torch::autograd::AccumulateGrad*>(node);
+    const bool is_given = accumulator ? session.input_of.contains(accumulator->variable.unsafeGetTensorImpl())
+                                      : dynamic_cast<const torch::autograd::Error*>(node) != nullptr;
+    if (is_given) given.push_back(node);
+  }
+  if (given.empty()) return;
+  for (const torch::autograd::Edge& root : edges_of(pass.roots))
+    for (const torch::autograd::Node* node : reached_from(root))
+      if (dynamic_cast<const torch::autograd::Error*>(node) != nullptr &&
+          std::any_of(given.begin(), given.end(), [&](const auto* input) { return input != node; }))
+        throw Unsupported("a gradient flows into what was computed before the captured region");
+}
+
 std::vector<at::Tensor> run(Session& session, const InnerBackward& pass, bool accumulate) {
+  require_known_paths(session, pass);
   session.ran_backward = true;
   return run_engine(edges_of(pass.roots), pass.tangents, edges_of(pass.inputs),
                     {pass.keep_graph, pass.create_graph, accumulate});

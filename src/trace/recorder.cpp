@@ -108,7 +108,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
   const graph::ValueId value = session_->recording.graph.add_input(runtime::metadata_of(tensor));
   const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
   if (tensor.requires_grad()) {
-    if (tensor.is_leaf()) {
+    if (tensor.grad_fn() == nullptr) {
       trace.set_requires_grad(true);
     } else {
       auto node = c10::make_intrusive<torch::autograd::Error>("the graph of an input is not traced");
