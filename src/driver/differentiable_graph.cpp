@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 
 #include "base/config.h"
@@ -19,6 +20,7 @@
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "passes/absent_gradients.h"
+#include "passes/backward_parts.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
 #include "runtime/backward_node.h"
@@ -35,18 +37,23 @@ using passes::SavedValue;
 // So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
 constexpr size_t kMostVariants = 4;
 
-// The backward half. It is compiled when a gradient is asked for the first time: many calls never do, or
-// always for the same of several outputs.
+// More parts than these are one, each being a graph to be compiled. Nothing is freed then until all of them
+// are done with.
+constexpr size_t kMostParts = 8;
+
+// The backward half, or a part of it. It is compiled when a gradient is asked for the first time: many calls
+// never do, or always for the same of several outputs.
 class Backward final : public runtime::BackwardProgram {
  public:
   Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
-           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump)
+           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage)
       : graph_(std::move(graph)),
         constants_(std::move(constants)),
         gradients_(std::move(gradients)),
         ownership_{runtime::kAllOutputs, std::move(released_inputs)},
         options_(options),
-        dump_(std::move(dump)) {}
+        dump_(std::move(dump)),
+        stage_(std::move(stage)) {}
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent) override {
@@ -132,7 +139,7 @@ class Backward final : public runtime::BackwardProgram {
 
   std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const {
     try {
-      return compile_functional(graph, constants_, {}, options_, dump_, "backward_", ownership_);
+      return compile_functional(graph, constants_, {}, options_, dump_, stage_, ownership_);
     } catch (const Unsupported& unsupported) {
       count_break(unsupported.reason(), unsupported.hint(), {});
     } catch (const std::exception& error) {
@@ -159,19 +166,27 @@ class Backward final : public runtime::BackwardProgram {
   Ownership ownership_;
   CompileOptions options_;
   Dump dump_;
+  std::string stage_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
 };
 
+// What one node of autograd's graph stands for.
+struct BackwardHalf {
+  std::shared_ptr<Backward> program;
+  std::vector<SavedValue> saved;
+  std::vector<size_t> tangents;    // of the joint graph's
+  std::vector<bool> has_gradient;  // by gradient of the joint graph
+};
+
 class DifferentiableGraph final : public CompiledGraph {
  public:
-  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::shared_ptr<Backward> backward,
-                      trace::Joint joint, std::vector<graph::Output> outputs, std::vector<SavedValue> saved)
+  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<BackwardHalf> backward,
+                      trace::Joint joint, std::vector<graph::Output> outputs)
       : forward_(std::move(forward)),
         backward_(std::move(backward)),
         joint_(std::move(joint)),
-        outputs_(std::move(outputs)),
-        saved_(std::move(saved)) {}
+        outputs_(std::move(outputs)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
@@ -179,7 +194,7 @@ class DifferentiableGraph final : public CompiledGraph {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
     }
-    if (joint_.tangents > 0) add_history(results, inputs);
+    for (const BackwardHalf& half : backward_) add_history(half, results, inputs);
     for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i)
       results[i] = with_history(i, results, inputs);
     std::vector<at::Tensor> outputs;
@@ -192,21 +207,24 @@ class DifferentiableGraph final : public CompiledGraph {
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
 
  private:
-  void add_history(const std::vector<at::Tensor>& results, std::span<const at::Tensor> inputs) const {
+  void add_history(const BackwardHalf& half, const std::vector<at::Tensor>& results,
+                   std::span<const at::Tensor> inputs) const {
     torch::autograd::edge_list edges;
     edges.reserve(joint_.gradients.size());
-    for (const auto& gradient : joint_.gradients)
-      edges.push_back(gradient.output < 0 ? torch::autograd::Edge()
-                                          : torch::autograd::impl::gradient_edge(
-                                                inputs[static_cast<size_t>(gradient.input)]));
-    auto node = c10::make_intrusive<runtime::BackwardNode>(backward_, std::move(edges));
-    if (joint_.tangents == 1) torch::autograd::set_history(results[0], node);
-    for (size_t t = 0; joint_.tangents > 1 && t < joint_.tangents; ++t) {
-      node->add_input_metadata(results[t]);
+    for (size_t g = 0; g < joint_.gradients.size(); ++g)
+      edges.push_back(half.has_gradient[g] ? torch::autograd::impl::gradient_edge(
+                                                 inputs[static_cast<size_t>(joint_.gradients[g].input)])
+                                           : torch::autograd::Edge());
+    auto node = c10::make_intrusive<runtime::BackwardNode>(half.program, std::move(edges));
+    const size_t tangents = half.tangents.size();
+    if (tangents == 1) torch::autograd::set_history(results[half.tangents[0]], node);
+    for (size_t t = 0; tangents > 1 && t < tangents; ++t) {
+      const at::Tensor& result = results[half.tangents[t]];
+      node->add_input_metadata(result);
       torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(t))};
-      torch::autograd::set_history(results[t], c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+      torch::autograd::set_history(result, c10::make_intrusive<runtime::OutputNode>(std::move(next)));
     }
-    for (const SavedValue& saved : saved_) {
+    for (const SavedValue& saved : half.saved) {
       const auto index = static_cast<size_t>(saved.index);
       switch (saved.kind) {
         case SavedValue::Kind::Input:
@@ -249,10 +267,9 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   std::unique_ptr<CompiledGraph> forward_;
-  std::shared_ptr<Backward> backward_;
+  std::vector<BackwardHalf> backward_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
-  std::vector<SavedValue> saved_;
 };
 
 // Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
@@ -271,6 +288,25 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
         static_cast<size_t>(output.alias) >= joint.tangents)
       throw Unsupported("a result shares memory with one that does not require grad");
   }
+}
+
+std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
+  const size_t tangents = roles.part_of_tangent.size();
+  const auto last = std::max_element(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
+  if (tangents > 0 && *last > 0 && static_cast<size_t>(*last) < kMostParts) {
+    try {
+      return passes::backward_parts(backward, roles);
+    } catch (const Unsupported&) {
+      // Zeros of some layout are needed where nothing flows: one part, in which they come as tangents.
+    }
+  }
+  passes::BackwardPart whole{std::move(backward), std::vector<size_t>(roles.saved),
+                             std::vector<size_t>(tangents), roles.gradients};
+  std::iota(whole.saved.begin(), whole.saved.end(), 0);
+  std::iota(whole.tangents.begin(), whole.tangents.end(), 0);
+  std::vector<passes::BackwardPart> parts;
+  if (tangents > 0) parts.push_back(std::move(whole));
+  return parts;
 }
 
 }  // namespace
@@ -298,23 +334,46 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
     gradients.push_back(gradient.output < 0 ? -1 : halves.gradients.at(index));
   }
-  std::vector<TensorMeta> tangents;
-  for (size_t i = halves.saved.size(); i < halves.backward.inputs.size(); ++i)
-    tangents.push_back(halves.backward.meta(halves.backward.inputs[i]));
   std::vector<graph::Output> outputs(
       halves.forward.outputs.begin(),
       halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  std::vector<bool> released(halves.backward.inputs.size(), true);
-  for (size_t i = 0; i < halves.saved.size(); ++i)
-    released[i] = halves.saved[i].kind == SavedValue::Kind::Extra;
-  auto backward = std::make_shared<Backward>(std::move(halves.backward), recording.constants,
-                                             std::move(gradients), std::move(released), options, dump);
-  backward->tangents = std::move(tangents);
-  for (auto& gradient : joint.gradients) backward->flows.push_back(std::move(gradient.tangents));
+  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, std::move(gradients), {}};
+  for (const auto& gradient : joint.gradients) roles.flows.push_back(gradient.tangents);
+  std::vector<passes::BackwardPart> parts = parts_of(std::move(halves.backward), roles);
+  std::vector<int> readers(halves.saved.size());
+  for (const passes::BackwardPart& part : parts)
+    for (const size_t saved : part.saved) ++readers[saved];
+  std::vector<BackwardHalf> backward;
+  for (passes::BackwardPart& part : parts) {
+    if (strict()) graph::verify(part.graph, true);
+    BackwardHalf& half = backward.emplace_back();
+    half.tangents = part.tangents;
+    std::vector<bool> released(part.graph.inputs.size(), true);
+    for (const size_t saved : part.saved) {
+      released[half.saved.size()] =
+          halves.saved[saved].kind == SavedValue::Kind::Extra && readers[saved] == 1;
+      half.saved.push_back(halves.saved[saved]);
+    }
+    std::vector<TensorMeta> tangents;
+    for (size_t i = half.saved.size(); i < part.graph.inputs.size(); ++i)
+      tangents.push_back(part.graph.meta(part.graph.inputs[i]));
+    for (const int32_t gradient : part.gradients) half.has_gradient.push_back(gradient >= 0);
+    const std::string stage = parts.size() == 1 ? "backward_" : fmt::format("backward{}_", backward.size());
+    half.program =
+        std::make_shared<Backward>(std::move(part.graph), recording.constants, std::move(part.gradients),
+                                   std::move(released), options, dump, stage);
+    half.program->tangents = std::move(tangents);
+    for (const size_t t : half.tangents)
+      half.program->part_of_tangent.push_back(parts.size() == 1 ? joint.part_of_tangent[t] : 0);
+    for (const auto& gradient : joint.gradients) {
+      std::vector<bool>& flows = half.program->flows.emplace_back();
+      for (const size_t t : half.tangents) flows.push_back(gradient.tangents[t]);
+    }
+  }
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", {joint.forward_outputs, {}});
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
-                                               std::move(outputs), std::move(halves.saved));
+                                               std::move(outputs));
 }
 
 }  // namespace oxy::driver

@@ -12,6 +12,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "runtime/tensor_object.h"
+#include "trace/engine.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -26,7 +27,7 @@ struct Saved {
 };
 
 // The call of a function in autograd's graph of trace tensors. Lives no longer than the evaluator.
-class EvaluatedFunction final : public torch::autograd::Node {
+class EvaluatedFunction final : public trace::ProgramNode {
  public:
   EvaluatedFunction(Evaluator& evaluator, Ref backward, Ref context, size_t arguments,
                     std::vector<size_t> tensors, std::vector<Saved> saved)

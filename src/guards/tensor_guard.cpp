@@ -15,7 +15,7 @@ TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
   guard.dtype = tensor.scalar_type();
   guard.device = tensor.device();
   guard.requires_grad = tensor.requires_grad();
-  guard.has_history = guards::has_history(tensor);
+  guard.history = history_of(tensor);
   guard.sizes = tensor.sizes().vec();
   guard.strides = tensor.strides().vec();
   return guard;
@@ -26,7 +26,7 @@ bool TensorGuard::matches(const at::Tensor& tensor) const {
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
          impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides) &&
-         (!requires_grad || guards::has_history(tensor) == has_history) &&
+         (!requires_grad || history_of(tensor) == history) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
 }
 
@@ -44,8 +44,9 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
     return fmt::format("strides: were {}, are {}", strides, tensor.strides().vec());
   if (tensor.requires_grad() != requires_grad)
     return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
-  if (guards::has_history(tensor) != has_history)
-    return fmt::format("leaf of autograd's graph: was {}, is {}", !has_history, has_history);
+  if (const History now = history_of(tensor); now != history)
+    return fmt::format("leaf of autograd's graph: was {}, is {}", history == History::None,
+                       now == History::None);
   if (storage_offset && tensor.storage_offset() != *storage_offset)
     return fmt::format("storage offset: was {}, is {}", *storage_offset, tensor.storage_offset());
   if (tensor.key_set() != keys)
@@ -53,11 +54,16 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   return "";
 }
 
-bool has_history(const at::Tensor& tensor) {
+History history_of(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
-  if (meta == nullptr) return false;
-  // Of a view whose base was written to, PyTorch makes it when somebody asks.
-  return meta->grad_fn_ != nullptr || (meta->is_view_ && tensor.grad_fn() != nullptr);
+  if (meta == nullptr) return History::None;
+  if (!meta->is_view_) return meta->grad_fn_ != nullptr ? History::Known : History::None;
+  try {
+    // Of a view whose base was written to, PyTorch makes it when somebody asks.
+    return tensor.grad_fn() != nullptr ? History::Known : History::None;
+  } catch (const c10::Error&) {
+    return History::Unclear;
+  }
 }
 
 bool has_gradient_hooks(const at::Tensor& tensor) {

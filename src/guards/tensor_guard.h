@@ -10,13 +10,18 @@
 
 namespace oxy::guards {
 
+// Whether autograd's graph goes on behind a tensor. Unclear: it is a view made without grad, and what it is a
+// view of was written to; to use it is an error.
+enum class History : uint8_t { None, Known, Unclear };
+History history_of(const at::Tensor& tensor);
+
 struct TensorGuard {
   PyTypeObject* type = nullptr;  // kept alive by a Type check beside it
   c10::DispatchKeySet keys;
   at::ScalarType dtype = at::ScalarType::Undefined;
   c10::Device device = c10::kCPU;
   bool requires_grad = false;
-  bool has_history = false;  // it requires grad and was computed: no leaf of autograd's graph
+  History history = History::None;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   std::optional<int64_t> storage_offset;  // where it was relied on
@@ -26,9 +31,6 @@ struct TensorGuard {
   // The first difference: "size of dimension 1: was 128, is 64".
   std::string difference(const at::Tensor& tensor) const;
 };
-
-// Whether autograd's graph goes on behind the tensor.
-bool has_history(const at::Tensor& tensor);
 
 // Whether somebody wants to see, change or keep the gradient that comes to the tensor.
 bool has_gradient_hooks(const at::Tensor& tensor);

@@ -47,9 +47,20 @@ void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
   saved_.emplace_back(tensor, is_output);
 }
 
+bool BackwardNode::is_spent() const {
+  return std::ranges::all_of(program_->part_of_tangent,
+                             [&](int32_t part) { return spent_[static_cast<size_t>(part)]; });
+}
+
+void BackwardNode::will_release_variables() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  will_release_ = true;
+}
+
 void BackwardNode::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (auto& saved : saved_) saved.reset_data();
+  if (is_spent())
+    for (auto& saved : saved_) saved.reset_data();
 }
 
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
@@ -64,10 +75,19 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   saved.reserve(saved_.size());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const std::vector<int32_t>& parts = program_->part_of_tangent;
+    std::vector<bool> now(spent_.size());
+    for (size_t t = 0; t < gradients.size(); ++t)
+      if (gradients[t].defined()) now[static_cast<size_t>(parts[t])] = true;
+    for (size_t part = 0; part < now.size(); ++part)
+      TORCH_CHECK(!now[part] || !spent_[part] || saved_.empty(), torch::autograd::ERR_BACKWARD_TWICE);
     for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
-    // The engine is about to release them anyway: what is read for the last time is freed on the way.
-    if (will_release_)
-      for (auto& variable : saved_) variable.reset_data();
+    if (will_release_) {
+      for (size_t part = 0; part < now.size(); ++part) spent_[part] = spent_[part] || now[part];
+      // The engine is about to release them anyway: what is read for the last time is freed on the way.
+      if (is_spent())
+        for (auto& variable : saved_) variable.reset_data();
+    }
     will_release_ = false;
   }
   const at::AutoDispatchBelowADInplaceOrView below;

@@ -25,6 +25,8 @@ struct BackwardProgram {
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
+  // By tangent: in eager, those of one part free each other's history. Numbers below that of the tangents.
+  std::vector<int32_t> part_of_tangent;
 };
 
 // Zeros as `run` expects a tangent.
@@ -44,7 +46,7 @@ class OutputNode final : public torch::autograd::Node {
 class BackwardNode final : public torch::autograd::Node {
  public:
   BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
-      : Node(std::move(next)), program_(std::move(program)) {}
+      : Node(std::move(next)), program_(std::move(program)), spent_(program_->part_of_tangent.size()) {}
 
   // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs
   // the saved-tensor hooks that the user has set.
@@ -52,14 +54,17 @@ class BackwardNode final : public torch::autograd::Node {
 
   std::string name() const override { return "OxyfuelBackward"; }
   void release_variables() override;
-  void will_release_variables() override { will_release_ = true; }
+  void will_release_variables() override;
   // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for
   // create_graph=True.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
  private:
+  bool is_spent() const;  // no gradient can be asked for any more
+
   std::shared_ptr<BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;
+  std::vector<bool> spent_;  // by part
   bool will_release_ = false;
 };
 

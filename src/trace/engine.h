@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <string>
 #include <unordered_set>
@@ -17,6 +18,9 @@ struct BackwardOptions {
   bool create_graph = false;
   bool accumulate = false;  // into .grad of the leaves, and not into the result
 };
+
+// A node of autograd's graph that runs code of the traced program.
+struct ProgramNode : torch::autograd::Node {};
 
 // It raises in eager too, with this message.
 class BackwardRaises : public Unsupported {

@@ -3,10 +3,13 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/ones_like.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -104,6 +107,70 @@ std::string spent_history(Session& session, const at::Tensor& tensor) {
   }
 }
 
+// Nodes of autograd's graph that save no tensors: a gradient may go through them again and again.
+constexpr std::array<std::string_view, 24> kSavesNothing = {
+    "AddBackward0",       "SubBackward0",     "NegBackward0",    "SumBackward0",        "SumBackward1",
+    "MeanBackward0",      "MeanBackward1",    "ViewBackward0",   "UnsafeViewBackward0", "TBackward0",
+    "TransposeBackward0", "PermuteBackward0", "ExpandBackward0", "UnsqueezeBackward0",  "SqueezeBackward0",
+    "SqueezeBackward1",   "SelectBackward0",  "SliceBackward0",  "CatBackward0",        "StackBackward0",
+    "SplitBackward0",     "UnbindBackward0",  "CloneBackward0",  "ToCopyBackward0"};
+
+// Joint::part_of_tangent: roots share a part if their gradients flow through one node that saves tensors.
+std::vector<int32_t> parts_of(const torch::autograd::edge_list& roots) {
+  std::vector<int32_t> part(roots.size());
+  std::unordered_map<torch::autograd::Node*, int32_t> part_of_node;
+  for (size_t t = 0; t < roots.size(); ++t) {
+    const auto own = static_cast<int32_t>(t);
+    part[t] = own;
+    for (torch::autograd::Node* node : reached_from(roots[t])) {
+      const std::string name = node->name();
+      if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr ||
+          dynamic_cast<torch::autograd::Error*>(node) != nullptr ||
+          std::find(kSavesNothing.begin(), kSavesNothing.end(), name) != kSavesNothing.end())
+        continue;
+      const int32_t other = part_of_node.emplace(node, own).first->second;
+      if (other == part[t]) continue;
+      // The two are one from here on.
+      const int32_t gone = part[t];
+      for (size_t u = 0; u <= t; ++u)
+        if (part[u] == gone) part[u] = other;
+      for (auto& [known, number] : part_of_node)
+        if (number == gone) number = other;
+    }
+  }
+  std::vector<int32_t> numbers = part;
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  for (int32_t& number : part)
+    number = static_cast<int32_t>(std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
+  return part;
+}
+
+// Whether somebody notices that a gradient comes to the node, besides those behind it.
+bool is_noticed(torch::autograd::Node& node) {
+  if (dynamic_cast<ProgramNode*>(&node) != nullptr) return true;
+  if (!node.pre_hooks().empty() || !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() ||
+      !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr)
+    return true;
+  const auto* accumulator = dynamic_cast<const torch::autograd::AccumulateGrad*>(&node);
+  return accumulator != nullptr && accumulator->variable.grad().defined();
+}
+
+// The recorded backward pass has what flows into the inputs, and no more than that.
+void check_nothing_else_is_noticed(const torch::autograd::edge_list& roots,
+                                   const torch::autograd::edge_list& leaves) {
+  for (const Edge& root : roots)
+    for (torch::autograd::Node* node : reached_from(root)) {
+      if (!is_noticed(*node)) continue;
+      const auto behind = reached_from(Edge(node->getptr(), 0));
+      if (std::none_of(leaves.begin(), leaves.end(),
+                       [&](const Edge& leaf) { return behind.contains(leaf.function.get()); }))
+        throw Unsupported(
+            "a hook, or the backward() of a function, is for the gradient of a tensor that the region made "
+            "with requires_grad=True");
+    }
+}
+
 }  // namespace
 
 void check_inputs_keep_history(const Session& session) {
@@ -183,6 +250,8 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     if (!session.inputs[i].requires_grad()) continue;
     joint.gradients.push_back({static_cast<int32_t>(i), -1, {}});
   }
+  check_nothing_else_is_noticed(roots, leaves);
+  joint.part_of_tangent = parts_of(roots);
   for (const Edge& root : roots) {
     const auto reached = reached_from(root);
     for (size_t i = 0; i < leaves.size(); ++i)

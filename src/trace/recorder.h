@@ -36,6 +36,9 @@ struct Joint {
   std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
   size_t tangents =
       0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
+  // By tangent: results whose gradients eager could ask for one after the other, each freeing its own
+  // history, are of different parts. From 0 without a gap.
+  std::vector<int32_t> part_of_tangent;
   struct Gradient {
     int32_t input = -1;          // a graph input that requires grad
     int32_t output = -1;         // the graph output that is its gradient; -1: it has none

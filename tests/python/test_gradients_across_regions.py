@@ -201,3 +201,83 @@ def test_writes_to_what_the_backward_pass_needs(compile):
 
     functions = written_under_no_grad, written, written_in_part, transposed, needed_in_part
     return [attempt(f, between) for f in functions for between in (lambda: None, write) for _ in range(2)]
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        print("backward")
+        return gradient * 2
+
+
+LEAVES = {
+    "a hook": lambda leaf, log: leaf.register_hook(log.append),
+    "a hook behind": lambda leaf, log: leaf.register_post_accumulate_grad_hook(lambda leaf: log.append(leaf.grad)),
+    "a hook on a result": lambda leaf, log: (leaf * 3).register_hook(log.append),
+    "a backward pass": lambda leaf, log: ((leaf * leaf).sum().backward(), log.append(leaf.grad)),
+    "nobody": lambda leaf, log: None,
+}
+
+
+@pytest.mark.parametrize("note", LEAVES.values(), ids=LEAVES)
+@pytest.mark.parametrize("use", [lambda leaf, x: leaf * 2, lambda leaf, x: leaf * x, lambda leaf, x: Doubled.apply(leaf) * x], ids=["alone", "with another", "in a function"])
+@program(grad=True)
+def test_gradients_of_leaves_that_the_region_makes(compile, note, use):
+    log = []
+
+    @compile
+    def f(x):
+        leaf = x.detach().requires_grad_()
+        note(leaf, log)
+        return use(leaf, x).sum()
+
+    gradients = []
+    for _ in range(2):
+        x = ones()
+        f(x).backward()
+        gradients.append(x.grad)
+    return gradients, log
+
+
+first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+RESULTS = {
+    "of their own": lambda x: (first(x).sin().sum(), second(x).cos().sum()),
+    "of one tensor": lambda x: (lambda h: (h.sin().sum(), h.cos().sum()))(first(x).exp()),
+    "one of the other": lambda x: (lambda h: (h.sum(), h.sin().sum()))(first(x).exp()),
+    "of what keeps nothing": lambda x: (lambda h: (h.sin().sum(), h.cos().sum()))(x + 1),
+    "three": lambda x: (lambda h: (first(x).sin().sum(), h.sin().sum(), h.cos().sum()))(second(x).exp()),
+    "many": lambda x: tuple((x * k).sin().sum() for k in range(12)),
+    "that share an argument": lambda x: (x.sum(), x.mean(), (x * 2).sum()),
+    "that are views": lambda x: (lambda h: (h[0], h[1].sin(), x.sin()))(first(x).exp()),
+}
+
+
+@pytest.mark.parametrize("retain", [False, True])
+@pytest.mark.parametrize("f", RESULTS.values(), ids=RESULTS)
+@program(grad=True)
+def test_backward_passes_of_one_result_after_the_other(compile, f, retain):
+    compiled = compile(f)
+    answers = []
+    for order in (1, -1, 1):
+        x = torch.full((3,), 0.5, requires_grad=True)
+        first.zero_grad(), second.zero_grad()
+        results = compiled(x)[::order]
+        raised = [outcome(lambda: r.sum().backward(retain_graph=retain))[0] for r in results]
+        answers.append((raised, x.grad, first.weight.grad, second.weight.grad))
+    return answers
+
+
+@program(grad=True)
+def test_hooks_of_parameters_that_take_no_part(compile):
+    log = []
+    weights = [ones(), ones()]
+    weights[0].register_hook(lambda gradient: log.append(gradient is None))
+    f = compile(lambda x: ((x * weights[0]).sin().sum(), (x * weights[1]).cos().sum()))
+    for number in (0, 1):
+        f(torch.full((3,), 0.5))[number].backward()
+    return log, [weight.grad for weight in weights]
