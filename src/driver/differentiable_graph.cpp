@@ -11,6 +11,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -292,8 +293,8 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
 
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
   const size_t tangents = roles.part_of_tangent.size();
-  const auto last = std::max_element(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
-  if (tangents > 0 && *last > 0 && static_cast<size_t>(*last) < kMostParts) {
+  const std::set<int32_t> numbers(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
+  if (numbers.size() > 1 && numbers.size() <= kMostParts) {
     try {
       return passes::backward_parts(backward, roles);
     } catch (const Unsupported&) {
@@ -364,7 +365,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
                                    std::move(released), options, dump, stage);
     half.program->tangents = std::move(tangents);
     for (const size_t t : half.tangents)
-      half.program->part_of_tangent.push_back(parts.size() == 1 ? joint.part_of_tangent[t] : 0);
+      half.program->part_of_tangent.push_back(parts.size() == 1 ? joint.part_of_tangent[t]
+                                                                : std::min(joint.part_of_tangent[t], 0));
     for (const auto& gradient : joint.gradients) {
       std::vector<bool>& flows = half.program->flows.emplace_back();
       for (const size_t t : half.tangents) flows.push_back(gradient.tangents[t]);

@@ -120,6 +120,27 @@ class NativeGraph : public CompiledGraph {
   bool takes_all_ = true;
 };
 
+// Another one, some of whose results are no views to autograd.
+class DetachingGraph final : public CompiledGraph {
+ public:
+  DetachingGraph(std::unique_ptr<CompiledGraph> graph, std::vector<size_t> detached)
+      : graph_(std::move(graph)), detached_(std::move(detached)) {}
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    std::vector<at::Tensor> results = graph_->run(inputs);
+    for (const size_t i : detached_)
+      if (results[i].is_view()) results[i] = results[i].detach();
+    return results;
+  }
+  bool is_long() const override { return graph_->is_long(); }
+  bool reads(size_t i) const override { return graph_->reads(i); }
+  bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
+
+ private:
+  std::unique_ptr<CompiledGraph> graph_;
+  std::vector<size_t> detached_;
+};
+
 void show(Channel channel, const std::string& stage, const Dump& dump,
           const std::function<std::string()>& text) {
   if (!log_enabled(channel) && !dump.enabled()) return;
@@ -161,9 +182,19 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     recording.graph = trace::functionalise(recording.graph);
     if (strict()) graph::verify(recording.graph, true);
   }
-  if (recording.joint) return compile_differentiable(std::move(recording), options, dump);
-  return compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
-                            dump, "");
+  std::vector<size_t> detached;
+  for (size_t i = 0; i < recording.is_detached.size(); ++i) {
+    const size_t output = recording.joint ? static_cast<size_t>(recording.joint->outputs[i]) : i;
+    const bool may_share_memory =
+        options.backend == Backend::Eager || recording.graph.outputs[output].kind != graph::OutputKind::Value;
+    if (recording.is_detached[i] && may_share_memory) detached.push_back(i);
+  }
+  std::unique_ptr<CompiledGraph> compiled =
+      recording.joint ? compile_differentiable(std::move(recording), options, dump)
+                      : compile_functional(std::move(recording.graph), std::move(recording.constants),
+                                           weights, options, dump, "");
+  if (detached.empty()) return compiled;
+  return std::make_unique<DetachingGraph>(std::move(compiled), std::move(detached));
 }
 
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,

@@ -64,6 +64,7 @@ class EvaluatedFunction final : public trace::ProgramNode {
   }
 
   void release_variables() override { is_released_ = true; }
+  bool saves_tensors() const override { return !saved_.empty(); }
   std::string name() const override { return "EvaluatedFunction"; }
 
  private:

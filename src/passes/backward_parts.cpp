@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "passes/absent_gradients.h"
 #include "passes/rewrite.h"
@@ -85,10 +86,10 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number
 }  // namespace
 
 std::vector<BackwardPart> backward_parts(const Graph& whole, const BackwardRoles& roles) {
-  const auto last = std::max_element(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
   std::vector<BackwardPart> parts;
-  for (int32_t number = 0; last != roles.part_of_tangent.end() && number <= *last; ++number)
-    parts.push_back(part(whole, roles, number));
+  std::set<int32_t> done;
+  for (const int32_t number : roles.part_of_tangent)
+    if (done.insert(number).second) parts.push_back(part(whole, roles, number));
   return parts;
 }
 

@@ -19,12 +19,12 @@ struct BackwardPart {
 // What of a backward graph belongs to which result.
 struct BackwardRoles {
   size_t saved = 0;                      // inputs after these are tangents
-  std::vector<int32_t> part_of_tangent;  // by tangent, from 0 without a gap
+  std::vector<int32_t> part_of_tangent;  // any numbers; tangents with the same one stay together
   std::vector<int32_t> gradients;        // for each gradient, the output of the graph; -1: it has none
   std::vector<std::vector<bool>> flows;  // for each gradient, the tangents that flow into it
 };
 
-// In the order of the parts. Unsupported as passes::without_gradients has it.
+// In the order of their first tangents. Unsupported as passes::without_gradients has it.
 std::vector<BackwardPart> backward_parts(const graph::Graph& whole, const BackwardRoles& roles);
 
 }  // namespace oxy::passes

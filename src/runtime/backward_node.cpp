@@ -48,8 +48,9 @@ void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
 }
 
 bool BackwardNode::is_spent() const {
-  return std::ranges::all_of(program_->part_of_tangent,
-                             [&](int32_t part) { return spent_[static_cast<size_t>(part)]; });
+  return std::ranges::all_of(program_->part_of_tangent, [&](int32_t part) {
+    return part >= 0 && spent_[static_cast<size_t>(part)];
+  });
 }
 
 void BackwardNode::will_release_variables() {
@@ -78,9 +79,9 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     const std::vector<int32_t>& parts = program_->part_of_tangent;
     std::vector<bool> now(spent_.size());
     for (size_t t = 0; t < gradients.size(); ++t)
-      if (gradients[t].defined()) now[static_cast<size_t>(parts[t])] = true;
+      if (gradients[t].defined() && parts[t] >= 0) now[static_cast<size_t>(parts[t])] = true;
     for (size_t part = 0; part < now.size(); ++part)
-      TORCH_CHECK(!now[part] || !spent_[part] || saved_.empty(), torch::autograd::ERR_BACKWARD_TWICE);
+      TORCH_CHECK(!now[part] || !spent_[part], torch::autograd::ERR_BACKWARD_TWICE);
     for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
     if (will_release_) {
       for (size_t part = 0; part < now.size(); ++part) spent_[part] = spent_[part] || now[part];

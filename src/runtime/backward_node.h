@@ -25,7 +25,8 @@ struct BackwardProgram {
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
-  // By tangent: in eager, those of one part free each other's history. Numbers below that of the tangents.
+  // By tangent: a backward pass through those of one part frees their history, and a second one is an error.
+  // Numbers below that of the tangents; -1: nothing is freed.
   std::vector<int32_t> part_of_tangent;
 };
 

@@ -20,7 +20,10 @@ struct BackwardOptions {
 };
 
 // A node of autograd's graph that runs code of the traced program.
-struct ProgramNode : torch::autograd::Node {};
+struct ProgramNode : torch::autograd::Node {
+  // That a backward pass frees.
+  virtual bool saves_tensors() const = 0;
+};
 
 // It raises in eager too, with this message.
 class BackwardRaises : public Unsupported {

@@ -5,15 +5,16 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "cpy/ref.h"
 #include "trace/engine.h"
 #include "trace/session.h"
 
@@ -107,42 +108,44 @@ std::string spent_history(Session& session, const at::Tensor& tensor) {
   }
 }
 
-// Nodes of autograd's graph that save no tensors: a gradient may go through them again and again.
-constexpr std::array<std::string_view, 24> kSavesNothing = {
-    "AddBackward0",       "SubBackward0",     "NegBackward0",    "SumBackward0",        "SumBackward1",
-    "MeanBackward0",      "MeanBackward1",    "ViewBackward0",   "UnsafeViewBackward0", "TBackward0",
-    "TransposeBackward0", "PermuteBackward0", "ExpandBackward0", "UnsqueezeBackward0",  "SqueezeBackward0",
-    "SqueezeBackward1",   "SelectBackward0",  "SliceBackward0",  "CatBackward0",        "StackBackward0",
-    "SplitBackward0",     "UnbindBackward0",  "CloneBackward0",  "ToCopyBackward0"};
+// Whether the node keeps tensors, which a backward pass frees: to go through it again is an error then. The
+// Python class of each of eager's nodes names them. Needs the GIL.
+bool saves_tensors(const c10::intrusive_ptr<torch::autograd::Node>& node) {
+  if (dynamic_cast<torch::autograd::AccumulateGrad*>(node.get()) != nullptr ||
+      dynamic_cast<torch::autograd::Error*>(node.get()) != nullptr)
+    return false;
+  if (const auto* program = dynamic_cast<const ProgramNode*>(node.get())) return program->saves_tensors();
+  const cpy::Ref object = cpy::Ref::steal(torch::autograd::functionToPyObject(node));
+  if (!object) {
+    PyErr_Clear();
+    return true;
+  }
+  const PyGetSetDef* field = Py_TYPE(object.get())->tp_getset;
+  for (; field != nullptr && field->name != nullptr; ++field)
+    if (std::string_view(field->name).starts_with("_raw_saved_")) return true;
+  const bool is_described = Py_TYPE(object.get())->tp_name == node->name();
+  return !is_described;
+}
 
 // Joint::part_of_tangent: roots share a part if their gradients flow through one node that saves tensors.
 std::vector<int32_t> parts_of(const torch::autograd::edge_list& roots) {
-  std::vector<int32_t> part(roots.size());
+  std::vector<int32_t> part(roots.size(), -1);
   std::unordered_map<torch::autograd::Node*, int32_t> part_of_node;
   for (size_t t = 0; t < roots.size(); ++t) {
-    const auto own = static_cast<int32_t>(t);
-    part[t] = own;
     for (torch::autograd::Node* node : reached_from(roots[t])) {
-      const std::string name = node->name();
-      if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr ||
-          dynamic_cast<torch::autograd::Error*>(node) != nullptr ||
-          std::find(kSavesNothing.begin(), kSavesNothing.end(), name) != kSavesNothing.end())
-        continue;
-      const int32_t other = part_of_node.emplace(node, own).first->second;
-      if (other == part[t]) continue;
-      // The two are one from here on.
+      if (!saves_tensors(node->getptr())) continue;
+      if (part[t] < 0) part[t] = static_cast<int32_t>(t);
+      if (roots.size() == 1) break;
+      const int32_t other = part_of_node.emplace(node, part[t]).first->second;
       const int32_t gone = part[t];
+      if (other == gone) continue;
+      // The two are one from here on.
       for (size_t u = 0; u <= t; ++u)
         if (part[u] == gone) part[u] = other;
       for (auto& [known, number] : part_of_node)
         if (number == gone) number = other;
     }
   }
-  std::vector<int32_t> numbers = part;
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  for (int32_t& number : part)
-    number = static_cast<int32_t>(std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
   return part;
 }
 

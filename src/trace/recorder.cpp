@@ -246,13 +246,20 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   return tensors;
 }
 
+void note_what_is_detached(Session& session, const std::vector<at::Tensor>& outputs) {
+  for (const at::Tensor& tensor : outputs)
+    session.recording.is_detached.push_back(!tensor.is_view() && !tensor.requires_grad());
+}
+
 }  // namespace
 
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
-  for (const at::Tensor& tensor : unpack(outputs)) session_->add_output(tensor);
+  const std::vector<at::Tensor> tensors = unpack(outputs);
+  for (const at::Tensor& tensor : tensors) session_->add_output(tensor);
+  note_what_is_detached(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
   return result;
@@ -262,7 +269,9 @@ Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) 
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
-  record_backward(*session_, unpack(outputs));
+  const std::vector<at::Tensor> tensors = unpack(outputs);
+  record_backward(*session_, tensors);
+  note_what_is_detached(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
   return result;

@@ -63,6 +63,9 @@ struct Recording {
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
   std::optional<Joint> joint;  // if the outputs' gradients were recorded too
+  // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as x.detach()
+  // is none of x.
+  std::vector<bool> is_detached;
 };
 
 struct RecorderOptions {
