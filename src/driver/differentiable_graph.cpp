@@ -11,7 +11,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -37,10 +36,6 @@ using passes::SavedValue;
 
 // So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
 constexpr size_t kMostVariants = 4;
-
-// More parts than these are one, each being a graph to be compiled. Nothing is freed then until all of them
-// are done with.
-constexpr size_t kMostParts = 8;
 
 // The backward half, or a part of it. It is compiled when a gradient is asked for the first time: many calls
 // never do, or always for the same of several outputs.
@@ -212,18 +207,26 @@ class DifferentiableGraph final : public CompiledGraph {
                    std::span<const at::Tensor> inputs) const {
     torch::autograd::edge_list edges;
     edges.reserve(joint_.gradients.size());
-    for (size_t g = 0; g < joint_.gradients.size(); ++g)
-      edges.push_back(half.has_gradient[g] ? torch::autograd::impl::gradient_edge(
-                                                 inputs[static_cast<size_t>(joint_.gradients[g].input)])
-                                           : torch::autograd::Edge());
+    for (size_t g = 0; g < joint_.gradients.size(); ++g) {
+      torch::autograd::Edge& edge = edges.emplace_back();
+      if (!half.has_gradient[g]) continue;
+      const trace::Joint::Gradient& gradient = joint_.gradients[g];
+      edge = torch::autograd::impl::gradient_edge(gradient.result >= 0
+                                                      ? results[static_cast<size_t>(gradient.result)]
+                                                      : inputs[static_cast<size_t>(gradient.input)]);
+    }
     auto node = c10::make_intrusive<runtime::BackwardNode>(half.program, std::move(edges));
     const size_t tangents = half.tangents.size();
     if (tangents == 1) torch::autograd::set_history(results[half.tangents[0]], node);
-    for (size_t t = 0; tangents > 1 && t < tangents; ++t) {
-      const at::Tensor& result = results[half.tangents[t]];
-      node->add_input_metadata(result);
-      torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(t))};
-      torch::autograd::set_history(result, c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+    if (tangents > 1) {
+      for (const size_t t : half.tangents) node->add_input_metadata(results[t]);
+      for (const size_t t : joint_.made) {
+        const auto place = std::ranges::find(half.tangents, t);
+        if (place == half.tangents.end()) continue;
+        const auto number = static_cast<uint32_t>(place - half.tangents.begin());
+        torch::autograd::edge_list next = {torch::autograd::Edge(node, number)};
+        torch::autograd::set_history(results[t], c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+      }
     }
     for (const SavedValue& saved : half.saved) {
       const auto index = static_cast<size_t>(saved.index);
@@ -232,13 +235,20 @@ class DifferentiableGraph final : public CompiledGraph {
           node->save(inputs[index], false);
           break;
         case SavedValue::Kind::Output:
-          node->save(results[index], index < joint_.tangents);
+          save_result(half, *node, index, results[index]);
           break;
         case SavedValue::Kind::Extra:
           node->save(results[joint_.forward_outputs + index], false);
           break;
       }
     }
+  }
+
+  // The history of a result of another part might come to hold this node.
+  void save_result(const BackwardHalf& half, runtime::BackwardNode& node, size_t index,
+                   const at::Tensor& result) const {
+    const bool is_own = std::ranges::find(half.tangents, index) != half.tangents.end();
+    node.save(is_own || index >= joint_.tangents ? result : result.detach(), is_own);
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
@@ -291,22 +301,25 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   }
 }
 
+// One part, which is the whole, if there cannot be several.
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
-  const size_t tangents = roles.part_of_tangent.size();
-  const std::set<int32_t> numbers(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
-  if (numbers.size() > 1 && numbers.size() <= kMostParts) {
+  const std::vector<int32_t>& numbers = roles.part_of_tangent;
+  if (numbers.empty()) return {};
+  if (std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; })) {
     try {
       return passes::backward_parts(backward, roles);
     } catch (const Unsupported&) {
-      // Zeros of some layout are needed where nothing flows: one part, in which they come as tangents.
+      // Zeros of some layout are needed where nothing flows: in the whole they come as tangents.
     }
   }
-  passes::BackwardPart whole{std::move(backward), std::vector<size_t>(roles.saved),
-                             std::vector<size_t>(tangents), roles.gradients};
+  passes::BackwardPart whole{
+      std::move(backward), std::vector<size_t>(roles.saved), std::vector<size_t>(numbers.size()), {}};
   std::iota(whole.saved.begin(), whole.saved.end(), 0);
   std::iota(whole.tangents.begin(), whole.tangents.end(), 0);
+  for (const auto& gradient : roles.gradients)
+    whole.gradients.push_back(gradient.result < 0 ? gradient.output : -1);
   std::vector<passes::BackwardPart> parts;
-  if (tangents > 0) parts.push_back(std::move(whole));
+  parts.push_back(std::move(whole));
   return parts;
 }
 
@@ -330,16 +343,15 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
       graph::verify(halves.backward, true);
     }
   }
-  std::vector<int32_t> gradients;
-  for (const auto& gradient : joint.gradients) {
-    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
-    gradients.push_back(gradient.output < 0 ? -1 : halves.gradients.at(index));
-  }
   std::vector<graph::Output> outputs(
       halves.forward.outputs.begin(),
       halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, std::move(gradients), {}};
-  for (const auto& gradient : joint.gradients) roles.flows.push_back(gradient.tangents);
+  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, {}};
+  for (const auto& gradient : joint.gradients) {
+    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
+    roles.gradients.push_back(
+        {gradient.output < 0 ? -1 : halves.gradients.at(index), gradient.result, gradient.tangents_of_part});
+  }
   std::vector<passes::BackwardPart> parts = parts_of(std::move(halves.backward), roles);
   std::vector<int> readers(halves.saved.size());
   for (const passes::BackwardPart& part : parts)
@@ -364,12 +376,13 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
         std::make_shared<Backward>(std::move(part.graph), recording.constants, std::move(part.gradients),
                                    std::move(released), options, dump, stage);
     half.program->tangents = std::move(tangents);
+    const bool is_whole = parts.size() == 1;
     for (const size_t t : half.tangents)
-      half.program->part_of_tangent.push_back(parts.size() == 1 ? joint.part_of_tangent[t]
-                                                                : std::min(joint.part_of_tangent[t], 0));
+      half.program->freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
     for (const auto& gradient : joint.gradients) {
       std::vector<bool>& flows = half.program->flows.emplace_back();
-      for (const size_t t : half.tangents) flows.push_back(gradient.tangents[t]);
+      for (const size_t t : half.tangents)
+        flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);
     }
   }
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "passes/absent_gradients.h"
 #include "passes/rewrite.h"
 
@@ -45,40 +46,68 @@ Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kep
   return result;
 }
 
+bool is_of(const BackwardRoles& roles, size_t tangent, int32_t part) {
+  return roles.part_of_tangent[tangent] == part;
+}
+
+bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradient, int32_t part) {
+  for (size_t t = 0; t < roles.part_of_tangent.size(); ++t)
+    if (is_of(roles, t, part) && gradient.tangents[t]) return true;
+  return false;
+}
+
+// Where what has come to a result in all goes on, puts a new input instead: a gradient that does not come in.
+void cut(Graph& graph, ValueId total) {
+  const ValueId end = graph.add_input(graph.meta(total));
+  for (Node& node : graph.nodes)
+    graph::for_each_input(node, [&](ValueId& id) {
+      if (id == total) id = end;
+    });
+  for (Output& output : graph.outputs)
+    if (output.value == total) output = {end};
+}
+
 BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number) {
-  const size_t tangents = roles.part_of_tangent.size();
-  std::vector<bool> is_tangent(whole.inputs.size(), false), is_own(whole.inputs.size(), false),
-      is_absent(whole.inputs.size(), false);
-  for (size_t t = 0; t < tangents; ++t) {
-    is_tangent[roles.saved + t] = true;
-    is_own[roles.saved + t] = roles.part_of_tangent[t] == number;
-    is_absent[roles.saved + t] = !is_own[roles.saved + t];
+  Graph own = whole;
+  for (const BackwardRoles::Gradient& gradient : roles.gradients) {
+    if (gradient.result < 0 || is_of(roles, static_cast<size_t>(gradient.result), number)) continue;
+    const Output total = whole.outputs.at(static_cast<size_t>(gradient.output));
+    // It is an input if nothing is added to what comes from outside.
+    if (total.kind == OutputKind::InputAlias) continue;
+    cut(own, total.value);
+    own.outputs[static_cast<size_t>(gradient.output)] = total;
   }
   BackwardPart result;
-  std::vector<int32_t> wanted;
-  for (size_t g = 0; g < roles.gradients.size(); ++g) {
-    bool flows = false;
-    for (size_t t = 0; t < tangents; ++t)
-      flows = flows || (roles.gradients[g] >= 0 && is_own[roles.saved + t] && roles.flows[g][t]);
-    if (!flows) {
+  std::vector<Output> wanted;
+  std::map<int32_t, int32_t> place;
+  for (const BackwardRoles::Gradient& gradient : roles.gradients) {
+    const bool is_own = gradient.result >= 0 && is_of(roles, static_cast<size_t>(gradient.result), number);
+    if (gradient.output < 0 || is_own || !flows_from(roles, gradient, number)) {
       result.gradients.push_back(-1);
       continue;
     }
-    auto place = std::find(wanted.begin(), wanted.end(), roles.gradients[g]);
-    if (place == wanted.end()) place = wanted.insert(place, roles.gradients[g]);
-    result.gradients.push_back(static_cast<int32_t>(place - wanted.begin()));
+    const auto [it, is_new] = place.emplace(gradient.output, static_cast<int32_t>(wanted.size()));
+    if (is_new) wanted.push_back(own.outputs.at(static_cast<size_t>(gradient.output)));
+    result.gradients.push_back(it->second);
   }
-  Graph own = whole;
-  own.outputs.clear();
-  for (const int32_t output : wanted) own.outputs.push_back(whole.outputs.at(static_cast<size_t>(output)));
-  own = without_gradients(own, is_tangent, is_absent);
+  own.outputs = std::move(wanted);
+  std::vector<bool> is_gradient(own.inputs.size(), true), is_own(own.inputs.size(), false),
+      is_absent(own.inputs.size(), true);
+  for (size_t i = 0; i < whole.inputs.size(); ++i) {
+    is_gradient[i] = i >= roles.saved;
+    is_own[i] = is_gradient[i] && is_of(roles, i - roles.saved, number);
+    is_absent[i] = is_gradient[i] && !is_own[i];
+  }
+  own = without_gradients(own, is_gradient, is_absent);
   std::vector<size_t> inputs;
   result.graph = without_unread_inputs(own, is_own, inputs);
   for (const size_t input : inputs) {
     if (input < roles.saved)
       result.saved.push_back(input);
-    else
+    else if (is_own[input])
       result.tangents.push_back(input - roles.saved);
+    else
+      throw Unsupported("the gradient of another result is needed");
   }
   return result;
 }
@@ -87,9 +116,20 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number
 
 std::vector<BackwardPart> backward_parts(const Graph& whole, const BackwardRoles& roles) {
   std::vector<BackwardPart> parts;
-  std::set<int32_t> done;
-  for (const int32_t number : roles.part_of_tangent)
-    if (done.insert(number).second) parts.push_back(part(whole, roles, number));
+  std::set<int32_t> left(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
+  while (!left.empty()) {
+    const auto is_next = [&](int32_t number) {
+      return std::ranges::none_of(roles.gradients, [&](const BackwardRoles::Gradient& gradient) {
+        if (gradient.result < 0 || !flows_from(roles, gradient, number)) return false;
+        const int32_t other = roles.part_of_tangent[static_cast<size_t>(gradient.result)];
+        return other != number && left.contains(other);
+      });
+    };
+    const auto next = std::ranges::find_if(left, is_next);
+    check(next != left.end(), "the parts of a backward pass wait for each other");
+    parts.push_back(part(whole, roles, *next));
+    left.erase(next);
+  }
   return parts;
 }
 

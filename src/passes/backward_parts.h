@@ -1,4 +1,4 @@
-// One backward graph for each set of results whose gradients eager's autograd could ask for apart.
+// The backward graphs of a recording's parts (trace/separate_backward.h), from that of the whole.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,19 @@ struct BackwardPart {
 
 // What of a backward graph belongs to which result.
 struct BackwardRoles {
+  struct Gradient {
+    int32_t output = -1;  // of the graph; -1: it has none
+    // The tangent to which it is the total of what comes from other parts and from outside; -1: of an input.
+    int32_t result = -1;
+    std::vector<bool> tangents;  // by tangent: it flows into this one, through no result of another part
+  };
   size_t saved = 0;                      // inputs after these are tangents
   std::vector<int32_t> part_of_tangent;  // any numbers; tangents with the same one stay together
-  std::vector<int32_t> gradients;        // for each gradient, the output of the graph; -1: it has none
-  std::vector<std::vector<bool>> flows;  // for each gradient, the tangents that flow into it
+  std::vector<Gradient> gradients;
 };
 
-// In the order of their first tangents. Unsupported as passes::without_gradients has it.
+// A part comes behind those that its gradients flow into, and else in the order of their numbers. Unsupported
+// as passes::without_gradients has it.
 std::vector<BackwardPart> backward_parts(const graph::Graph& whole, const BackwardRoles& roles);
 
 }  // namespace oxy::passes

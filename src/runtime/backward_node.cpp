@@ -48,8 +48,8 @@ void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
 }
 
 bool BackwardNode::is_spent() const {
-  return std::ranges::all_of(program_->part_of_tangent, [&](int32_t part) {
-    return part >= 0 && spent_[static_cast<size_t>(part)];
+  return std::ranges::all_of(program_->freed_with, [&](int32_t number) {
+    return number >= 0 && spent_[static_cast<size_t>(number)];
   });
 }
 
@@ -76,15 +76,15 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   saved.reserve(saved_.size());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const std::vector<int32_t>& parts = program_->part_of_tangent;
+    const std::vector<int32_t>& numbers = program_->freed_with;
     std::vector<bool> now(spent_.size());
     for (size_t t = 0; t < gradients.size(); ++t)
-      if (gradients[t].defined() && parts[t] >= 0) now[static_cast<size_t>(parts[t])] = true;
-    for (size_t part = 0; part < now.size(); ++part)
-      TORCH_CHECK(!now[part] || !spent_[part], torch::autograd::ERR_BACKWARD_TWICE);
+      if (gradients[t].defined() && numbers[t] >= 0) now[static_cast<size_t>(numbers[t])] = true;
+    for (size_t i = 0; i < now.size(); ++i)
+      TORCH_CHECK(!now[i] || !spent_[i], torch::autograd::ERR_BACKWARD_TWICE);
     for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
     if (will_release_) {
-      for (size_t part = 0; part < now.size(); ++part) spent_[part] = spent_[part] || now[part];
+      for (size_t i = 0; i < now.size(); ++i) spent_[i] = spent_[i] || now[i];
       // The engine is about to release them anyway: what is read for the last time is freed on the way.
       if (is_spent())
         for (auto& variable : saved_) variable.reset_data();

@@ -25,9 +25,9 @@ struct BackwardProgram {
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
-  // By tangent: a backward pass through those of one part frees their history, and a second one is an error.
-  // Numbers below that of the tangents; -1: nothing is freed.
-  std::vector<int32_t> part_of_tangent;
+  // By tangent, a number below that of the tangents: a backward pass through those of one number frees what
+  // another one needs, so that it is an error. -1: it frees nothing.
+  std::vector<int32_t> freed_with;
 };
 
 // Zeros as `run` expects a tangent.
@@ -47,7 +47,7 @@ class OutputNode final : public torch::autograd::Node {
 class BackwardNode final : public torch::autograd::Node {
  public:
   BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
-      : Node(std::move(next)), program_(std::move(program)), spent_(program_->part_of_tangent.size()) {}
+      : Node(std::move(next)), program_(std::move(program)), spent_(program_->freed_with.size()) {}
 
   // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs
   // the saved-tensor hooks that the user has set.
@@ -65,7 +65,7 @@ class BackwardNode final : public torch::autograd::Node {
 
   std::shared_ptr<BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;
-  std::vector<bool> spent_;  // by part
+  std::vector<bool> spent_;  // by number of freed_with
   bool will_release_ = false;
 };
 

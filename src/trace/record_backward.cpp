@@ -5,17 +5,17 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
-#include "cpy/ref.h"
 #include "trace/engine.h"
+#include "trace/separate_backward.h"
 #include "trace/session.h"
 
 namespace oxy::trace {
@@ -106,47 +106,6 @@ std::string spent_history(Session& session, const at::Tensor& tensor) {
   } catch (const BackwardRaises& raised) {
     return raised.message();
   }
-}
-
-// Whether the node keeps tensors, which a backward pass frees: to go through it again is an error then. The
-// Python class of each of eager's nodes names them. Needs the GIL.
-bool saves_tensors(const c10::intrusive_ptr<torch::autograd::Node>& node) {
-  if (dynamic_cast<torch::autograd::AccumulateGrad*>(node.get()) != nullptr ||
-      dynamic_cast<torch::autograd::Error*>(node.get()) != nullptr)
-    return false;
-  if (const auto* program = dynamic_cast<const ProgramNode*>(node.get())) return program->saves_tensors();
-  const cpy::Ref object = cpy::Ref::steal(torch::autograd::functionToPyObject(node));
-  if (!object) {
-    PyErr_Clear();
-    return true;
-  }
-  const PyGetSetDef* field = Py_TYPE(object.get())->tp_getset;
-  for (; field != nullptr && field->name != nullptr; ++field)
-    if (std::string_view(field->name).starts_with("_raw_saved_")) return true;
-  const bool is_described = Py_TYPE(object.get())->tp_name == node->name();
-  return !is_described;
-}
-
-// Joint::part_of_tangent: roots share a part if their gradients flow through one node that saves tensors.
-std::vector<int32_t> parts_of(const torch::autograd::edge_list& roots) {
-  std::vector<int32_t> part(roots.size(), -1);
-  std::unordered_map<torch::autograd::Node*, int32_t> part_of_node;
-  for (size_t t = 0; t < roots.size(); ++t) {
-    for (torch::autograd::Node* node : reached_from(roots[t])) {
-      if (!saves_tensors(node->getptr())) continue;
-      if (part[t] < 0) part[t] = static_cast<int32_t>(t);
-      if (roots.size() == 1) break;
-      const int32_t other = part_of_node.emplace(node, part[t]).first->second;
-      const int32_t gone = part[t];
-      if (other == gone) continue;
-      // The two are one from here on.
-      for (size_t u = 0; u <= t; ++u)
-        if (part[u] == gone) part[u] = other;
-      for (auto& [known, number] : part_of_node)
-        if (number == gone) number = other;
-    }
-  }
-  return part;
 }
 
 // Whether somebody notices that a gradient comes to the node, besides those behind it.
@@ -249,25 +208,47 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     tangents.push_back(session.make_tensor(graph.add_input(std::move(meta)), false));
     roots.push_back(torch::autograd::impl::gradient_edge(tensor));
   }
-  for (size_t i = 0; i < session.inputs.size(); ++i) {
-    if (!session.inputs[i].requires_grad()) continue;
-    joint.gradients.push_back({static_cast<int32_t>(i), -1, {}});
-  }
   check_nothing_else_is_noticed(roots, leaves);
-  joint.part_of_tangent = parts_of(roots);
-  for (const Edge& root : roots) {
-    const auto reached = reached_from(root);
-    for (size_t i = 0; i < leaves.size(); ++i)
+  const SeparateBackward separate = separate_backward(roots, leaves);
+  joint.freed_with = separate.freed_with;
+  joint.part_of_tangent = separate.part;
+  joint.part_frees = separate.part_frees;
+  joint.made.resize(roots.size());
+  std::iota(joint.made.begin(), joint.made.end(), 0);
+  std::ranges::stable_sort(joint.made, {}, [&](size_t t) { return roots[t].function->sequence_nr(); });
+  for (size_t i = 0; i < session.inputs.size(); ++i)
+    if (session.inputs[i].requires_grad()) joint.gradients.push_back({.input = static_cast<int32_t>(i)});
+  for (size_t t = 0; t < roots.size(); ++t) {
+    const auto reached = reached_from(roots[t]);
+    for (size_t i = 0; i < leaves.size(); ++i) {
       joint.gradients[i].tangents.push_back(reached.contains(leaves[i].function.get()));
+      joint.gradients[i].tangents_of_part.push_back(separate.flows[t][i]);
+    }
   }
+  std::vector<at::Tensor> totals(roots.size());
+  for (size_t u = 0; u < roots.size(); ++u)
+    if (std::ranges::any_of(separate.behind, [&](const std::vector<bool>& behind) { return behind[u]; }))
+      with_tangent[u].register_hook([&totals, u](const at::Tensor& total) {
+        totals[u] = total;
+        return at::Tensor();
+      });
+  const auto add_gradient = [&](Joint::Gradient& gradient, const at::Tensor& tensor) {
+    gradient.output = static_cast<int32_t>(graph.outputs.size());
+    session.add_output(tensor);
+  };
   if (!roots.empty() && !leaves.empty()) {
     const WithoutAutocast without_autocast;
     const std::vector<at::Tensor> gradients = run_engine(roots, tangents, leaves, {});
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined()) continue;
-      joint.gradients[i].output = static_cast<int32_t>(graph.outputs.size());
-      session.add_output(gradients[i]);
-    }
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (gradients[i].defined()) add_gradient(joint.gradients[i], gradients[i]);
+  }
+  for (size_t u = 0; u < roots.size(); ++u) {
+    if (!totals[u].defined()) continue;
+    Joint::Gradient gradient{.result = static_cast<int32_t>(u)};
+    for (size_t t = 0; t < roots.size(); ++t) gradient.tangents_of_part.push_back(separate.behind[t][u]);
+    gradient.tangents.assign(roots.size(), false);
+    add_gradient(gradient, totals[u]);
+    joint.gradients.push_back(std::move(gradient));
   }
   note_what_autograd_keeps(graph, joint);
   session.recording.joint = std::move(joint);

@@ -36,13 +36,17 @@ struct Joint {
   std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
   size_t tangents =
       0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
-  // By tangent: results whose gradients eager could ask for one after the other, each freeing its own
-  // history, are of different parts. From 0 without a gap.
+  // By tangent; trace::SeparateBackward says what they mean.
+  std::vector<int32_t> freed_with;
   std::vector<int32_t> part_of_tangent;
+  std::vector<bool> part_frees;
+  std::vector<size_t> made;  // the tangents in the order in which the program made their results
   struct Gradient {
-    int32_t input = -1;          // a graph input that requires grad
-    int32_t output = -1;         // the graph output that is its gradient; -1: it has none
+    int32_t input = -1;   // a graph input that requires grad, or
+    int32_t result = -1;  // the number of a tangent: what comes to the result from other parts adds up to it
+    int32_t output = -1;  // the graph output that is its gradient; -1: it has none
     std::vector<bool> tangents;  // those that flow into it: where they are undefined, so is the gradient
+    std::vector<bool> tangents_of_part;  // those that do if parts have backward passes of their own
   };
   std::vector<Gradient> gradients;
   // By forward output: what eager raises when a gradient of it is asked for, because the program's own
@@ -63,8 +67,8 @@ struct Recording {
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
   std::optional<Joint> joint;  // if the outputs' gradients were recorded too
-  // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as x.detach()
-  // is none of x.
+  // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
+  // x.detach() is none of x.
   std::vector<bool> is_detached;
 };
 

@@ -281,3 +281,120 @@ def test_hooks_of_parameters_that_take_no_part(compile):
     for number in (0, 1):
         f(torch.full((3,), 0.5))[number].backward()
     return log, [weight.grad for weight in weights]
+
+
+def chain(x):
+    y = (x * first.weight[0]).sin()
+    return y, (y * second.weight[0]).exp()
+
+
+def three_in_a_row(x):
+    a = (x * first.weight[0]).sin()
+    b = (a * second.weight[0]).exp()
+    return a, b, (a * b).cos()
+
+
+def diamond(x):
+    a = (x * first.weight[0]).sin()
+    b, c = a * second.weight[0], a.cos()
+    return a, b, c, (b * c).tanh()
+
+
+def loss_and_scores(x):
+    scores = first(x)
+    return scores.log_softmax(0).sum(), scores
+
+
+def written_in_place(x):
+    y = first(x).sin()
+    z = y.cos()
+    w = y.clone().mul_(2)
+    return w, z, w * z
+
+
+def that_keep_nothing(x):
+    a = x + 1
+    b = a + 2
+    return a, b, b * 3
+
+
+def twelve(x):
+    results = [first(x)]
+    for _ in range(11):
+        results.append(results[-1].sin())
+    return tuple(results)
+
+
+def also_detached(x):
+    y = first(x).sin()
+    return y, y.detach() * second.weight[0], y * second.weight[0]
+
+
+def hook_the_first(results, log):
+    results[0].register_hook(lambda gradient: gradient * 3)
+    results[-1].sum().backward()
+
+
+def hook_all(results, log):
+    for number, result in enumerate(results):
+        result.register_hook(lambda gradient, number=number: log.append((number, gradient)) or gradient * (number + 2) / 4)
+    sum(result.sum() for result in results).backward()
+
+
+def keep_all(results, log):
+    for result in results:
+        result.retain_grad()
+    results[-1].sum().backward()
+    log.append([result.grad for result in results])
+
+
+def ask_for_the_first(results, log):
+    log.append(torch.autograd.grad(results[-1].sum(), results, allow_unused=True))
+
+
+def one_after_the_other(results, log):
+    for result in results:
+        log.append(outcome(lambda: result.sum().backward())[0])
+
+
+def twice(results, log):
+    results[-1].sum().backward(retain_graph=True)
+    for result in (results[-1], results[0]):
+        log.append(outcome(lambda: result.sum().backward())[0])
+
+
+def with_one_another(results, log):
+    (results[0] * results[-1]).sum().backward()
+
+
+USES = [hook_the_first, hook_all, keep_all, ask_for_the_first, one_after_the_other, twice, with_one_another]
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+@pytest.mark.parametrize("f", [chain, three_in_a_row, diamond, loss_and_scores, written_in_place, that_keep_nothing, twelve, also_detached], ids=lambda f: f.__name__)
+@program(whole=True, grad=True)
+def test_gradients_through_other_results(compile, f, use):
+    compiled = compile(f)
+    answers = []
+    for _ in range(2):
+        x = torch.tensor([0.3, -0.2, 0.7], requires_grad=True)
+        first.zero_grad(), second.zero_grad()
+        log = []
+        use(compiled(x), log)
+        answers.append((log, x.grad, first.weight.grad, second.weight.grad))
+    return answers
+
+
+def flags(result):
+    return result._is_view(), result.requires_grad, result.is_leaf, result._version
+
+
+@program(grad=True)
+def test_detached_results_are_no_views(compile):
+    alone = [compile(f) for f in (lambda x: x.detach(), lambda x: x.view(-1), lambda x: x.view(-1).detach(), lambda x: x.data)]
+    both = compile(lambda x: (x.detach(), x[:1], x.sin().detach()))
+    given = [torch.ones(3), ones(), ones() * 2]
+    written = compile(lambda x: x.detach())(given[1])
+    written.mul_(ones())
+    answers = [[flags(f(x)) for f in alone] + [flags(result) for result in both(x)] for x in given]
+    return answers, written.requires_grad, given[1]

@@ -1,0 +1,34 @@
+// Which results of a recording have backward passes of their own.
+//
+// In eager each result has its own place in autograd's graph: a backward pass of one frees the history of
+// those alone that it meets, and what is computed from another result sends its gradient through that one,
+// where hooks see it. A recorded backward pass is cut accordingly.
+#pragma once
+
+#include <torch/csrc/autograd/edge.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace oxy::trace {
+
+struct SeparateBackward {
+  // By result, the number of one: a backward pass through results of one number frees what another one
+  // needs. -1: it frees nothing.
+  std::vector<int32_t> freed_with;
+  // By result, those of one part share their backward pass. Numbered in the order in which the program made
+  // them; all of them 0 if there would be too many parts.
+  std::vector<int32_t> part;
+  std::vector<bool> part_frees;  // by result: the backward pass of its part frees something
+  // flows[t][i]: a gradient of result t flows into leaf i, through no result of another part.
+  std::vector<std::vector<bool>> flows;
+  // behind[t][u]: likewise, into result u, which is of another part.
+  std::vector<std::vector<bool>> behind;
+};
+
+// `results`: their gradient edges in autograd's graph of trace tensors; `leaves` likewise, where it ends.
+// Needs the GIL.
+SeparateBackward separate_backward(const torch::autograd::edge_list& results,
+                                   const torch::autograd::edge_list& leaves);
+
+}  // namespace oxy::trace
