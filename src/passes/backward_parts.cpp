@@ -20,7 +20,7 @@ size_t at(ValueId id) {
 }
 
 // The graph without the inputs that nothing reads, but for those for which `is_kept`. `inputs`: the numbers
-// of those that are left.
+// of those that are left. An output that is an input is passed on as that.
 Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kept,
                             std::vector<size_t>& inputs) {
   const std::vector<int32_t> uses = use_counts(source);
@@ -38,10 +38,14 @@ Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kep
   for (const graph::Constant& constant : source.constants)
     map[at(constant.value)] = result.add_constant(source.meta(constant.value), constant.handle);
   for (const Node& node : source.nodes) append_with_needs(source, node, result, map);
-  for (Output output : source.outputs) {
-    output.value = map[at(output.value)];
-    if (output.kind == OutputKind::InputAlias) output.alias = new_input.at(static_cast<size_t>(output.alias));
-    result.outputs.push_back(output);
+  for (const Output& output : source.outputs) {
+    const auto passed_on = std::ranges::find(source.inputs, output.value);
+    const ValueId value = map[at(output.value)];
+    if (passed_on == source.inputs.end())
+      result.outputs.push_back({value});
+    else
+      result.outputs.push_back({value, OutputKind::InputAlias,
+                                new_input.at(static_cast<size_t>(passed_on - source.inputs.begin()))});
   }
   return result;
 }
