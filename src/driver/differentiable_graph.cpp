@@ -257,7 +257,10 @@ class DifferentiableGraph final : public CompiledGraph {
                           std::span<const at::Tensor> inputs) const {
     const graph::Output& output = outputs_[i];
     if (!joint_.spent[i].empty()) {
-      auto error = c10::make_intrusive<torch::autograd::Error>(joint_.spent[i]);
+      torch::autograd::edge_list behind;
+      for (const int32_t input : joint_.spent_inputs[i])
+        behind.push_back(torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(input)]));
+      auto error = c10::make_intrusive<torch::autograd::Error>(joint_.spent[i], std::move(behind));
       error->add_input_metadata(results[i]);
       torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
     }
@@ -323,6 +326,41 @@ std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::
   return parts;
 }
 
+passes::BackwardRoles backward_roles(const passes::Partition& halves, const trace::Joint& joint) {
+  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, {}};
+  for (const auto& gradient : joint.gradients) {
+    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
+    roles.gradients.push_back(
+        {gradient.output < 0 ? -1 : halves.gradients.at(index), gradient.result, gradient.tangents_of_part});
+  }
+  return roles;
+}
+
+// A part that has nothing to do with a result may read the same value: what the caller writes to the result
+// must not come between them. True if results that were kept for that must not be.
+bool keep_apart(const passes::Partition& halves, const std::vector<passes::BackwardPart>& parts,
+                const trace::Joint& joint, std::vector<bool>& keeps_output) {
+  bool changed = false;
+  for (const passes::BackwardPart& part : parts) {
+    const auto has_to_do_with = [&](size_t result) {
+      if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
+      for (const auto& gradient : joint.gradients)
+        if (gradient.result == static_cast<int32_t>(result))
+          return std::ranges::any_of(part.tangents, [&](size_t t) { return gradient.tangents_of_part[t]; });
+      return false;
+    };
+    for (const size_t number : part.saved) {
+      const SavedValue& saved = halves.saved[number];
+      const auto index = static_cast<size_t>(saved.index);
+      if (saved.kind != SavedValue::Kind::Output || index >= joint.tangents || has_to_do_with(index))
+        continue;
+      keeps_output[index] = false;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 }  // namespace
 
 std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
@@ -330,6 +368,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   trace::Joint& joint = *recording.joint;
   check_histories(recording.graph, joint);
   passes::Partition halves;
+  std::vector<passes::BackwardPart> parts;
   {
     Span span("partition");
     graph::Graph graph = options.backend == Backend::Native
@@ -337,22 +376,18 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
                              : std::move(recording.graph);
     passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input,
                              joint.keeps_output, options.activation_memory_budget};
-    halves = passes::partition(graph, roles);
-    if (strict()) {
-      graph::verify(halves.forward, true);
-      graph::verify(halves.backward, true);
-    }
+    do {
+      halves = passes::partition(graph, roles);
+      if (strict()) {
+        graph::verify(halves.forward, true);
+        graph::verify(halves.backward, true);
+      }
+      parts = parts_of(halves.backward, backward_roles(halves, joint));
+    } while (keep_apart(halves, parts, joint, roles.keeps_output));
   }
   std::vector<graph::Output> outputs(
       halves.forward.outputs.begin(),
       halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, {}};
-  for (const auto& gradient : joint.gradients) {
-    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
-    roles.gradients.push_back(
-        {gradient.output < 0 ? -1 : halves.gradients.at(index), gradient.result, gradient.tangents_of_part});
-  }
-  std::vector<passes::BackwardPart> parts = parts_of(std::move(halves.backward), roles);
   std::vector<int> readers(halves.saved.size());
   for (const passes::BackwardPart& part : parts)
     for (const size_t saved : part.saved) ++readers[saved];

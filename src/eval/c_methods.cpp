@@ -180,9 +180,12 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
   if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
       is_python_class(reinterpret_cast<PyTypeObject*>(self)))
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
-  if (name == "__subclasses__" || name == "mro" || name == "__instancecheck__" ||
-      name == "__subclasscheck__" || name == "fromkeys" || name == "maketrans" ||
-      name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
+  if (name == "__instancecheck__" || name == "__subclasscheck__")
+    for (const Ref& value : arguments.positional)
+      guard_resolution_order(PyType_Check(value.get()) ? reinterpret_cast<PyTypeObject*>(value.get())
+                                                       : Py_TYPE(value.get()));
+  if (name == "__instancecheck__" || name == "__subclasscheck__" || name == "fromkeys" ||
+      name == "maketrans" || name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
     return call_real_plain(bound, arguments);
   stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
 }

@@ -84,7 +84,7 @@ Ref Evaluator::admit(PyObject* raw, SourceId source) {
       stop("a tensor that is not dense");
     if (!tensor.device().is_cpu()) stop(fmt::format("a tensor on device {}", tensor.device().str()));
     if (guards::history_of(tensor) == guards::History::Unclear)
-      stop("a view made without grad, of a tensor that was written to since");
+      stop("a view made without grad of a tensor that requires grad");
     guards().require_tensor(source, tensor, Py_TYPE(raw));
     Ref trace = Ref::steal(recorder_.add_input(raw, options_.knows_elements));
     if (!trace) stop("a tensor that cannot be traced");

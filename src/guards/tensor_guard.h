@@ -10,8 +10,8 @@
 
 namespace oxy::guards {
 
-// Whether autograd's graph goes on behind a tensor. Unclear: it is a view made without grad, and what it is a
-// view of was written to; to use it is an error.
+// Whether autograd's graph goes on behind a tensor. Unclear: it is a view, made without grad, of a tensor
+// that requires grad. No gradient comes to it, and once that tensor was written to, to use it is an error.
 enum class History : uint8_t { None, Known, Unclear };
 History history_of(const at::Tensor& tensor);
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "ops/composer.h"
 #include "passes/dead_code.h"
 #include "passes/rewrite.h"
 #include "passes/saved_values.h"
@@ -68,6 +69,31 @@ class Partitioner {
     if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
+  // (Of two results that are the same value the caller may write to one.)
+  bool keeps_output(size_t i) const {
+    const auto is_same = [&](const graph::Output& other) { return other.value == joint_.outputs[i].value; };
+    const auto end = joint_.outputs.begin() + static_cast<std::ptrdiff_t>(roles_.forward_outputs);
+    return roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value &&
+           std::count_if(joint_.outputs.begin(), end, is_same) == 1;
+  }
+
+  // Values of which an output that the caller keeps is a view with the same elements in the same order.
+  std::map<ValueId, int32_t> viewed_values() const {
+    std::map<ValueId, int32_t> viewed;
+    for (size_t i = 0; i < roles_.forward_outputs; ++i) {
+      if (!keeps_output(i)) continue;
+      ValueId id = joint_.outputs[i].value;
+      for (const Node* node = producer(joint_, id); node != nullptr; node = producer(joint_, id)) {
+        const bool is_reshaped = node->op->name == "aten::view" || node->op->name == "aten::_unsafe_view";
+        const ValueId base = is_reshaped ? tensor_argument(*node, 0) : kNoValue;
+        if (base == kNoValue || !is_contiguous(joint_.meta(base)) || !is_contiguous(joint_.meta(id))) break;
+        viewed.emplace(base, static_cast<int32_t>(i));
+        id = base;
+      }
+    }
+    return viewed;
+  }
+
   bool has_layout_of(ValueId value, ValueId input) const {
     const TensorMeta &a = joint_.meta(value), &b = joint_.meta(input);
     return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
@@ -78,8 +104,7 @@ class Partitioner {
   std::map<ValueId, int32_t> kept_values() const {
     std::map<ValueId, int32_t> kept;
     for (size_t i = 0; i < roles_.forward_outputs; ++i)
-      if (roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value)
-        kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
+      if (keeps_output(i)) kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
     std::vector<bool> written(joint_.inputs.size(), false);
     for (const graph::Mutation& mutation : joint_.mutations) {
       const auto i = static_cast<size_t>(mutation.input);
@@ -94,7 +119,7 @@ class Partitioner {
   }
 
   void find_saved() {
-    const std::map<ValueId, int32_t> kept = kept_values();
+    const std::map<ValueId, int32_t> kept = kept_values(), viewed = viewed_values();
     BackwardPass pass{.is_forward = forward_nodes(),
                       .is_held = std::vector<bool>(joint_.values.size(), false)};
     pass.memory_budget = roles_.memory_budget;
@@ -103,11 +128,14 @@ class Partitioner {
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i)
       pass.wanted.push_back(joint_.outputs[i].value);
     for (const auto& [id, place] : kept) pass.is_held[at(id)] = true;
+    for (const auto& [id, output] : viewed) pass.is_held[at(id)] = true;
     for (const ValueId id : passes::choose_saved(joint_, pass)) {
       SavedValue saved;
       if (const auto it = kept.find(id); it != kept.end()) {
         saved = it->second >= 0 ? SavedValue{SavedValue::Kind::Input, it->second}
                                 : SavedValue{SavedValue::Kind::Output, -1 - it->second};
+      } else if (const auto view = viewed.find(id); view != viewed.end()) {
+        saved = {SavedValue::Kind::Output, view->second};
       } else {
         if (!is_non_overlapping_and_dense(joint_.meta(id)))
           throw Unsupported("an argument whose elements share memory is written to and needed for gradients");
@@ -126,12 +154,21 @@ class Partitioner {
     for (size_t i = 0; i < saved_.size(); ++i) {
       const ValueId id = saved_[i];
       const SavedValue& saved = result_.saved[i];
-      TensorMeta meta = joint_.meta(id);
+      const bool is_output = saved.kind == SavedValue::Kind::Output;
+      const ValueId own = is_output ? joint_.outputs[static_cast<size_t>(saved.index)].value : id;
+      TensorMeta meta = joint_.meta(own);
       if (saved.kind == SavedValue::Kind::Input)
         meta.storage_offset = joint_.meta(joint_.inputs[static_cast<size_t>(saved.index)]).storage_offset;
       else if (joint_.values[at(id)].node >= 0)
         meta.storage_offset = 0;
-      map[at(id)] = graph.add_input(std::move(meta));
+      map[at(own)] = graph.add_input(std::move(meta));
+    }
+    for (size_t i = 0; i < saved_.size(); ++i) {
+      const ValueId id = saved_[i];
+      if (map[at(id)] != kNoValue) continue;
+      const ValueId own = joint_.outputs[static_cast<size_t>(result_.saved[i].index)].value;
+      ops::Composer composer(graph, Node{});
+      map[at(id)] = composer.call("aten::view", {graph::ValueRef{map[at(own)]}, joint_.meta(id).sizes}).id;
     }
     for (size_t i = roles_.forward_inputs; i < joint_.inputs.size(); ++i)
       map[at(joint_.inputs[i])] = graph.add_input(joint_.meta(joint_.inputs[i]));

@@ -133,6 +133,37 @@ void check_nothing_else_is_noticed(const torch::autograd::edge_list& roots,
     }
 }
 
+std::vector<int32_t> inputs_behind(const Session& session, const at::Tensor& tensor) {
+  const auto reached = reached_from(torch::autograd::impl::gradient_edge(tensor));
+  std::vector<int32_t> inputs;
+  for (size_t i = 0; i < session.inputs.size(); ++i) {
+    const at::Tensor& input = session.inputs[i];
+    if (input.requires_grad() && reached.contains(torch::autograd::impl::gradient_edge(input).function.get()))
+      inputs.push_back(static_cast<int32_t>(i));
+  }
+  return inputs;
+}
+
+// Views of inputs and of other results are made anew, without what lies between.
+void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::autograd::edge_list& results,
+                           const torch::autograd::edge_list& leaves) {
+  const auto is_end = [&](const Edge& edge) {
+    return std::ranges::find(results, edge) != results.end() ||
+           std::ranges::find(leaves, edge) != leaves.end();
+  };
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad() || !output.is_view()) continue;
+    std::vector<Edge> stack = {torch::autograd::impl::gradient_edge(output)};
+    while (!stack.empty()) {
+      const Edge edge = std::move(stack.back());
+      stack.pop_back();
+      if (!edge.is_valid() || is_end(edge)) continue;
+      if (is_noticed(*edge.function)) throw Unsupported("a view with a hook is a result");
+      for (const Edge& next : edge.function->next_edges()) stack.push_back(next);
+    }
+  }
+}
+
 }  // namespace
 
 void check_inputs_keep_history(const Session& session) {
@@ -166,6 +197,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
     joint.is_one_of_many.push_back(is_one_of_many(tensor));
     joint.spent.emplace_back();
+    joint.spent_inputs.emplace_back();
   };
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad()) continue;
@@ -189,8 +221,11 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   }
   for (const at::Tensor& output : outputs) {
     add(output);
-    if (const auto it = all_spent.find(output.unsafeGetTensorImpl()); it != all_spent.end())
-      joint.spent[static_cast<size_t>(index_of.at(it->first))] = it->second;
+    if (const auto it = all_spent.find(output.unsafeGetTensorImpl()); it != all_spent.end()) {
+      const auto index = static_cast<size_t>(index_of.at(it->first));
+      joint.spent[index] = it->second;
+      joint.spent_inputs[index] = inputs_behind(session, output);
+    }
     joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
   }
   joint.forward_outputs = graph.outputs.size();
@@ -209,6 +244,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     roots.push_back(torch::autograd::impl::gradient_edge(tensor));
   }
   check_nothing_else_is_noticed(roots, leaves);
+  check_views_are_plain(outputs, roots, leaves);
   const SeparateBackward separate = separate_backward(roots, leaves);
   joint.freed_with = separate.freed_with;
   joint.part_of_tangent = separate.part;

@@ -52,6 +52,7 @@ struct Joint {
   // By forward output: what eager raises when a gradient of it is asked for, because the program's own
   // backward pass has freed its history; empty for the others.
   std::vector<std::string> spent;
+  std::vector<std::vector<int32_t>> spent_inputs;  // by forward output: the graph inputs that it came from
   // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward
   // outputs that backward nodes read.
   std::vector<bool> keeps_input;

@@ -75,6 +75,12 @@ Stretch stretch_of(size_t result, const edge_list& results, const std::vector<bo
   return stretch;
 }
 
+std::vector<bool> reached(const edge_list& leaves, const Stretch& stretch) {
+  std::vector<bool> result;
+  for (const Edge& leaf : leaves) result.push_back(stretch.nodes.contains(leaf.function.get()));
+  return result;
+}
+
 void unite(std::vector<int32_t>& groups, int32_t gone, int32_t kept) {
   for (int32_t& group : groups)
     if (group == gone) group = kept;
@@ -151,15 +157,16 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
     for (const Edge& result : results) ends.push_back(!has_hooks(*result.function));
     for (size_t t = 0; t < count; ++t) stretches.push_back(stretch_of(t, results, ends));
     separate.part = sharing(stretches);
-    // What saves nothing and has nothing to do with other results shares a part, too.
-    int32_t plain = -1;
+    // What saves nothing and has nothing to do with other results shares a part with what flows into the same
+    // leaves: a leaf's hooks would be called for the others, too.
+    std::map<std::vector<bool>, int32_t> alone;
     for (size_t t = 0; t < count; ++t) {
       if (separate.part[t] >= 0) continue;
+      const auto own = static_cast<int32_t>(t);
       const bool is_alone =
           std::ranges::none_of(stretches[t].behind, [](bool is_behind) { return is_behind; }) &&
           std::ranges::none_of(stretches, [&](const Stretch& other) { return other.behind[t]; });
-      if (is_alone && plain < 0) plain = static_cast<int32_t>(t);
-      separate.part[t] = is_alone ? plain : static_cast<int32_t>(t);
+      separate.part[t] = is_alone ? alone.emplace(reached(leaves, stretches[t]), own).first->second : own;
     }
     unite_cycles(separate.part, stretches);
     separate.part = in_order(separate.part, results);
@@ -172,8 +179,7 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
   const std::vector<int32_t> own = sharing(stretches);
   separate.part_frees.resize(count);
   for (size_t t = 0; t < count; ++t) {
-    std::vector<bool>& flows = separate.flows.emplace_back();
-    for (const Edge& leaf : leaves) flows.push_back(stretches[t].nodes.contains(leaf.function.get()));
+    separate.flows.push_back(reached(leaves, stretches[t]));
     separate.behind.push_back(stretches[t].behind);
     for (size_t u = 0; u < count; ++u)
       if (separate.part[u] == separate.part[t]) separate.behind[t][u] = false;

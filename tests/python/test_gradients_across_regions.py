@@ -398,3 +398,84 @@ def test_detached_results_are_no_views(compile):
     written.mul_(ones())
     answers = [[flags(f(x)) for f in alone] + [flags(result) for result in both(x)] for x in given]
     return answers, written.requires_grad, given[1]
+
+
+pause = oxyfuel.disable(lambda: None)
+
+
+@program(grad=True)
+def test_writes_to_results_that_other_results_need(compile):
+    def through_a_view(x):
+        y = first(x)
+        z = second(y)
+        pause()
+        y.add_(1)
+        return z
+
+    def one_of_two_equal(x):
+        y, z = x.softmax(-1), x.softmax(-1)
+        pause()
+        y[0] = 2
+        return z
+
+    answers = []
+    for f in (compile(through_a_view), compile(one_of_two_equal)):
+        for _ in range(2):
+            x = torch.tensor([0.3, -0.2, 0.7], requires_grad=True)
+            answers.append((outcome(lambda: f(x).sum().backward())[:2], x.grad))
+    return answers
+
+
+@program(grad=True)
+def test_histories_that_were_freed(compile):
+    def before_a_break(x):
+        y = x @ first.weight
+        y.sum().backward()
+        pause()
+        return torch.autograd.grad((y * x).sum(), x)
+
+    def at_once(x):
+        y = x @ first.weight
+        y.sum().backward()
+        return torch.autograd.grad((y * x).sum(), x)
+
+    return [outcome(compile(f), ones()) for f in (before_a_break, at_once) for _ in range(2)]
+
+
+@program(grad=True)
+def test_hooks_of_views_of_arguments(compile):
+    log = []
+
+    @compile
+    def f(x):
+        view = x.expand(2, 3)
+        view.register_hook(log.append)
+        return view[:1]
+
+    @compile
+    def g(x):
+        y = first(x)
+        view = y.view(3, 1)
+        view.register_hook(log.append)
+        return y, view
+
+    for _ in range(2):
+        x = ones()
+        f(x).sum().backward()
+        sum(result.sum() for result in g(x)).backward()
+        log.append(x.grad)
+    return log
+
+
+@program(grad=True)
+def test_views_made_without_grad(compile):
+    weight = torch.tensor([0.5, 1.0, -1.0])
+    f = compile(lambda x, view: (view * weight).sum().backward())
+    g = compile(lambda x, view: torch.autograd.grad((view * x).sum(), x)[0])
+    answers = []
+    for _ in range(2):
+        x = ones() * 2
+        with torch.no_grad():
+            view = x.view(3)
+        answers += [outcome(f, x, view)[:2], view.grad, g(x, view), view.is_leaf, view.requires_grad]
+    return answers

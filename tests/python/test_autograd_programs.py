@@ -1,0 +1,34 @@
+"""Random programs that use autograd inside and outside of what is compiled; tests/fuzz/autograd_programs.py runs more."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import oxyfuel
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+
+import autograd_programs  # noqa: E402
+
+CHUNK = 100
+
+
+@pytest.mark.parametrize("first", range(0, 1000, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_same_as_eager(first):
+    different = {seed: found for seed in range(first, first + CHUNK) if (found := autograd_programs.difference(seed))}
+    assert not different, f"see one with: tests/fuzz/autograd_programs.py --seeds N:N+1 --show; {different}"
+
+
+def test_programs_are_those_of_their_seeds():
+    assert autograd_programs.program(7) == autograd_programs.program(7)
+    assert autograd_programs.program(7) != autograd_programs.program(8)
+
+
+def test_a_difference_is_found(monkeypatch):
+    """A compiler that loses a hook is caught."""
+    lines = "def f(x, y):\n    x = x * 2\n    x.register_hook({hook})\n    return x, y, y, []\n"
+    monkeypatch.setattr(autograd_programs, "program", lambda seed: autograd_programs.PRELUDE + lines.format(hook="double") + "def g(x, y): return x * 2, y, y, []\n")
+    monkeypatch.setattr(oxyfuel, "compile", lambda f: f.__globals__["g"])
+    assert "expected" in autograd_programs.difference(0)
