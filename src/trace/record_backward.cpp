@@ -151,13 +151,14 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
     return std::ranges::find(results, edge) != results.end() ||
            std::ranges::find(leaves, edge) != leaves.end();
   };
+  std::unordered_set<torch::autograd::Node*> seen;
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad() || !output.is_view()) continue;
     std::vector<Edge> stack = {torch::autograd::impl::gradient_edge(output)};
     while (!stack.empty()) {
       const Edge edge = std::move(stack.back());
       stack.pop_back();
-      if (!edge.is_valid() || is_end(edge)) continue;
+      if (!edge.is_valid() || is_end(edge) || !seen.insert(edge.function.get()).second) continue;
       if (is_noticed(*edge.function)) throw Unsupported("a view with a hook is a result");
       for (const Edge& next : edge.function->next_edges()) stack.push_back(next);
     }
