@@ -102,10 +102,12 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
       Ref function = Ref::steal(PyFunction_New(code.get(), frame.globals.get()));
       if (!function) return Flow::Raised;
       auto* object = reinterpret_cast<PyFunctionObject*>(function.get());
-      if (in.arg & 8) object->func_closure = pop(frame).release();
-      if (in.arg & 4) object->func_annotations = pop(frame).release();
-      if (in.arg & 2) object->func_kwdefaults = pop(frame).release();
-      if (in.arg & 1) object->func_defaults = pop(frame).release();
+      // What a break has left on the stack is read when the function is called, without a source.
+      const auto pop_known = [&] { return materialize(pop(frame).get()).release(); };
+      if (in.arg & 8) object->func_closure = pop_known();
+      if (in.arg & 4) object->func_annotations = pop_known();
+      if (in.arg & 2) object->func_kwdefaults = pop_known();
+      if (in.arg & 1) object->func_defaults = pop_known();
       fresh_functions_.insert(function.get());
       keep_alive_.push_back(function);
       return push(std::move(function));
@@ -117,7 +119,7 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
                          : in.arg == 4 ? &object->func_annotations
                          : in.arg == 2 ? &object->func_kwdefaults
                                        : &object->func_defaults;
-      Py_XSETREF(*field, value.release());
+      Py_XSETREF(*field, materialize(value.get()).release());
       return push(std::move(function));
     }
     default:

@@ -609,3 +609,73 @@ def test_errors_of_what_is_done_between_segments():
 
     for function, n in ((divides, 3), (compares, 3)):
         assert outcome(lambda: oxyfuel.compile(function)(x23(), n)) == outcome(lambda: function(x23(), n))
+
+
+@oxyfuel.disable
+def passed_on(value):
+    return value
+
+
+def a_default(x, k):
+    def inner(p=k, *, q=passed_on(3)):
+        return p * q
+
+    return inner() * x
+
+
+def a_default_with_a_tensor(x, k):
+    def inner(p=x * 2, *, q=passed_on(3)):
+        return p * q + k
+
+    return inner()
+
+
+def a_keyword_default(x, k):
+    def inner(*, p=k, q=[k], r: passed_on(1) = x):  # noqa: B006
+        return p * r + len(q)
+
+    return inner() * x, inner.__kwdefaults__, inner.__defaults__
+
+
+def a_closure(x, k):
+    y = x * k
+
+    def inner(p=passed_on(2)):
+        return y * p + k
+
+    return inner(), inner(3)
+
+
+def a_lambda(x, k):
+    return x * (lambda p, q=k, r=passed_on(1): q * r)(k)
+
+
+def an_object(x, k):
+    held = (k, [k])
+    f = lambda a, b=held, c=passed_on(4): (a, b, c)  # noqa: E731
+    return f(x), f.__defaults__, f.__defaults__[0] is held
+
+
+def a_method(x, k):
+    y = x + k
+
+    class Made:
+        def method(self, p=y, q=passed_on(1)):
+            return p * q
+
+    return Made().method()
+
+
+def a_generator(x, k):
+    def made(a=[k, x], b=passed_on(2)):  # noqa: B006
+        a.append(b)
+        yield from a
+
+    return list(made()), list(made())
+
+
+@pytest.mark.parametrize("f", [a_default, a_default_with_a_tensor, a_keyword_default, a_closure, a_lambda, an_object, a_method, a_generator], ids=lambda f: f.__name__)
+@program(whole=False)
+def test_between_the_defaults_of_a_function(compile, f):
+    compiled = compile(f)
+    return [compiled(torch.arange(3.0) + k, k) for k in (1, 2, 5, 0, 7, 1, 3)]
