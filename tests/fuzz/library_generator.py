@@ -10,11 +10,11 @@ MODULES = """abc ast base64 bisect builtins calendar cmath collections colorsys 
 fractions functools hashlib heapq html inspect itertools json keyword math operator pprint random re reprlib shlex statistics string struct
 textwrap types typing unicodedata""".split()
 
-# What runs other programs or waits, answers by addresses or the state of the process, or takes long.
+# What runs other programs or is one, waits, answers by addresses or the state of the process, or takes long.
 LEFT_OUT = set("""exec eval exit quit input open breakpoint help license credits copyright compile globals locals vars dir id hash print
 SystemRandom getrandbits randbytes seed cycle count repeat memoryview currentframe stack trace getouterframes getinnerframes perm comb factorial
 pow SystemExit KeyboardInterrupt GeneratorExit BaseException BaseExceptionGroup prmonth prcal setcontext localcontext scrypt pbkdf2_hmac
-file_digest field getsourcelines findsource getsource getsourcefile getmodule getcomments getdoc getabsfile getfile new""".split())
+main file_digest field getsourcelines findsource getsource getsourcefile getmodule getcomments getdoc getabsfile getfile new""".split())
 
 ARGUMENTS = """0 1 2 3 -1 7 2.5 -0.5 1j True None ... NotImplemented 'ab' 'a' '' 'a,b' 'k' '{}' '%s' b'xy' [3,1,2] [] [1.5,2.5] ['b','a'] [[1,2],[3]]
 [(1,2),(3,4)] (1,2) () {'a':1,'b':2} {} {1,2} frozenset([3]) range(3) slice(1,2) iter([1,2,3]) zip([1],[2]) map(str,[1]) generated()
