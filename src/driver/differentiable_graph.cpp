@@ -41,7 +41,8 @@ constexpr size_t kMostVariants = 4;
 // never do, or always for the same of several outputs.
 class Backward final : public runtime::BackwardProgram {
  public:
-  Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<int32_t> gradients,
+  // Gradient i is output gradients[i] of the graph.
+  Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<size_t> gradients,
            std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage)
       : graph_(std::move(graph)),
         constants_(std::move(constants)),
@@ -60,21 +61,18 @@ class Backward final : public runtime::BackwardProgram {
     // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
     std::vector<at::Tensor> gradients(gradients_.size());
     for (size_t i = 0; i < gradients.size(); ++i)
-      if (const graph::Output* output = output_of(i); output && output->kind == OutputKind::InputAlias)
-        gradients[i] = tangents[static_cast<size_t>(output->alias) - saved.size()];
+      if (const graph::Output& output = output_of(i); output.kind == OutputKind::InputAlias)
+        gradients[i] = tangents[static_cast<size_t>(output.alias) - saved.size()];
     for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
     tangents.clear();
     const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved));
     for (size_t i = 0; i < gradients.size(); ++i)
-      if (const graph::Output* output = output_of(i); output && output->kind != OutputKind::InputAlias)
-        gradients[i] = results[static_cast<size_t>(gradients_[i])];
+      if (output_of(i).kind != OutputKind::InputAlias) gradients[i] = results[gradients_[i]];
     return gradients;
   }
 
  private:
-  const graph::Output* output_of(size_t gradient) const {
-    return gradients_[gradient] < 0 ? nullptr : &graph_.outputs[static_cast<size_t>(gradients_[gradient])];
-  }
+  const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }
 
   bool is_passed_on(size_t input) const {
     return std::ranges::any_of(graph_.outputs, [&](const graph::Output& output) {
@@ -158,7 +156,7 @@ class Backward final : public runtime::BackwardProgram {
 
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
-  std::vector<int32_t> gradients_;
+  std::vector<size_t> gradients_;
   Ownership ownership_;
   CompileOptions options_;
   Dump dump_;
@@ -167,20 +165,26 @@ class Backward final : public runtime::BackwardProgram {
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
 };
 
-// What one node of autograd's graph stands for.
-struct BackwardHalf {
+// What a node of autograd's graph is made of at each call.
+struct Part {
+  struct Saved {
+    SavedValue value;
+    bool is_own = false;      // a result of this part
+    bool is_foreign = false;  // a result of another part: its history might come to hold the node
+  };
   std::shared_ptr<Backward> program;
-  std::vector<SavedValue> saved;
-  std::vector<size_t> tangents;    // of the joint graph's
-  std::vector<bool> has_gradient;  // by gradient of the joint graph
+  std::vector<Saved> saved;
+  std::vector<size_t> tangents;   // of the joint graph's
+  std::vector<size_t> made;       // places in `tangents`, in the order in which the program made the results
+  std::vector<size_t> gradients;  // of the joint graph's
 };
 
 class DifferentiableGraph final : public CompiledGraph {
  public:
-  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<BackwardHalf> backward,
-                      trace::Joint joint, std::vector<graph::Output> outputs)
+  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<Part> parts, trace::Joint joint,
+                      std::vector<graph::Output> outputs)
       : forward_(std::move(forward)),
-        backward_(std::move(backward)),
+        parts_(std::move(parts)),
         joint_(std::move(joint)),
         outputs_(std::move(outputs)) {}
 
@@ -190,7 +194,7 @@ class DifferentiableGraph final : public CompiledGraph {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
     }
-    for (const BackwardHalf& half : backward_) add_history(half, results, inputs);
+    for (const Part& part : parts_) add_history(part, results, inputs);
     for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i)
       results[i] = with_history(i, results, inputs);
     std::vector<at::Tensor> outputs;
@@ -203,52 +207,41 @@ class DifferentiableGraph final : public CompiledGraph {
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
 
  private:
-  void add_history(const BackwardHalf& half, const std::vector<at::Tensor>& results,
+  void add_history(const Part& part, const std::vector<at::Tensor>& results,
                    std::span<const at::Tensor> inputs) const {
     torch::autograd::edge_list edges;
-    edges.reserve(joint_.gradients.size());
-    for (size_t g = 0; g < joint_.gradients.size(); ++g) {
-      torch::autograd::Edge& edge = edges.emplace_back();
-      if (!half.has_gradient[g]) continue;
+    edges.reserve(part.gradients.size());
+    for (const size_t g : part.gradients) {
       const trace::Joint::Gradient& gradient = joint_.gradients[g];
-      edge = torch::autograd::impl::gradient_edge(gradient.result >= 0
-                                                      ? results[static_cast<size_t>(gradient.result)]
-                                                      : inputs[static_cast<size_t>(gradient.input)]);
+      edges.push_back(torch::autograd::impl::gradient_edge(
+          gradient.result >= 0 ? results[static_cast<size_t>(gradient.result)]
+                               : inputs[static_cast<size_t>(gradient.input)]));
     }
-    auto node = c10::make_intrusive<runtime::BackwardNode>(half.program, std::move(edges));
-    const size_t tangents = half.tangents.size();
-    if (tangents == 1) torch::autograd::set_history(results[half.tangents[0]], node);
-    if (tangents > 1) {
-      for (const size_t t : half.tangents) node->add_input_metadata(results[t]);
-      for (const size_t t : joint_.made) {
-        const auto place = std::ranges::find(half.tangents, t);
-        if (place == half.tangents.end()) continue;
-        const auto number = static_cast<uint32_t>(place - half.tangents.begin());
-        torch::autograd::edge_list next = {torch::autograd::Edge(node, number)};
-        torch::autograd::set_history(results[t], c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+    auto node = c10::make_intrusive<runtime::BackwardNode>(part.program, std::move(edges));
+    if (part.tangents.size() == 1) {
+      torch::autograd::set_history(results[part.tangents[0]], node);
+    } else {
+      for (const size_t t : part.tangents) node->add_input_metadata(results[t]);
+      for (const size_t place : part.made) {
+        torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(place))};
+        torch::autograd::set_history(results[part.tangents[place]],
+                                     c10::make_intrusive<runtime::OutputNode>(std::move(next)));
       }
     }
-    for (const SavedValue& saved : half.saved) {
-      const auto index = static_cast<size_t>(saved.index);
-      switch (saved.kind) {
+    for (const Part::Saved& saved : part.saved) {
+      const auto index = static_cast<size_t>(saved.value.index);
+      switch (saved.value.kind) {
         case SavedValue::Kind::Input:
           node->save(inputs[index], false);
           break;
         case SavedValue::Kind::Output:
-          save_result(half, *node, index, results[index]);
+          node->save(saved.is_foreign ? results[index].detach() : results[index], saved.is_own);
           break;
         case SavedValue::Kind::Extra:
           node->save(results[joint_.forward_outputs + index], false);
           break;
       }
     }
-  }
-
-  // The history of a result of another part might come to hold this node.
-  void save_result(const BackwardHalf& half, runtime::BackwardNode& node, size_t index,
-                   const at::Tensor& result) const {
-    const bool is_own = std::ranges::find(half.tangents, index) != half.tangents.end();
-    node.save(is_own || index >= joint_.tangents ? result : result.detach(), is_own);
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
@@ -281,7 +274,7 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   std::unique_ptr<CompiledGraph> forward_;
-  std::vector<BackwardHalf> backward_;
+  std::vector<Part> parts_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
 };
@@ -361,6 +354,34 @@ bool keep_apart(const passes::Partition& halves, const std::vector<passes::Backw
   return changed;
 }
 
+// By saved value: how many parts read it.
+std::vector<int> readers_of(const passes::Partition& halves, const std::vector<passes::BackwardPart>& parts) {
+  std::vector<int> readers(halves.saved.size());
+  for (const passes::BackwardPart& part : parts)
+    for (const size_t saved : part.saved) ++readers[saved];
+  return readers;
+}
+
+// Its program is yet to be made.
+Part part_of(const passes::BackwardPart& source, const passes::Partition& halves, const trace::Joint& joint) {
+  Part part;
+  part.tangents = source.tangents;
+  for (const size_t t : joint.made)
+    if (const auto place = std::ranges::find(part.tangents, t); place != part.tangents.end())
+      part.made.push_back(static_cast<size_t>(place - part.tangents.begin()));
+  for (size_t g = 0; g < source.gradients.size(); ++g)
+    if (source.gradients[g] >= 0) part.gradients.push_back(g);
+  for (const size_t number : source.saved) {
+    Part::Saved& saved = part.saved.emplace_back();
+    saved.value = halves.saved[number];
+    const auto index = static_cast<size_t>(saved.value.index);
+    const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < joint.tangents;
+    saved.is_own = is_result && std::ranges::find(part.tangents, index) != part.tangents.end();
+    saved.is_foreign = is_result && !saved.is_own;
+  }
+  return part;
+}
+
 }  // namespace
 
 std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
@@ -388,41 +409,37 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   std::vector<graph::Output> outputs(
       halves.forward.outputs.begin(),
       halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  std::vector<int> readers(halves.saved.size());
-  for (const passes::BackwardPart& part : parts)
-    for (const size_t saved : part.saved) ++readers[saved];
-  std::vector<BackwardHalf> backward;
-  for (passes::BackwardPart& part : parts) {
-    if (strict()) graph::verify(part.graph, true);
-    BackwardHalf& half = backward.emplace_back();
-    half.tangents = part.tangents;
-    std::vector<bool> released(part.graph.inputs.size(), true);
-    for (const size_t saved : part.saved) {
-      released[half.saved.size()] =
-          halves.saved[saved].kind == SavedValue::Kind::Extra && readers[saved] == 1;
-      half.saved.push_back(halves.saved[saved]);
-    }
+  const std::vector<int> readers = readers_of(halves, parts);
+  const bool is_whole = parts.size() == 1;
+  std::vector<Part> made;
+  for (passes::BackwardPart& source : parts) {
+    if (strict()) graph::verify(source.graph, true);
+    Part& part = made.emplace_back(part_of(source, halves, joint));
+    std::vector<bool> released(source.graph.inputs.size(), true);
+    for (size_t i = 0; i < source.saved.size(); ++i)
+      released[i] = part.saved[i].value.kind == SavedValue::Kind::Extra && readers[source.saved[i]] == 1;
     std::vector<TensorMeta> tangents;
-    for (size_t i = half.saved.size(); i < part.graph.inputs.size(); ++i)
-      tangents.push_back(part.graph.meta(part.graph.inputs[i]));
-    for (const int32_t gradient : part.gradients) half.has_gradient.push_back(gradient >= 0);
-    const std::string stage = parts.size() == 1 ? "backward_" : fmt::format("backward{}_", backward.size());
-    half.program =
-        std::make_shared<Backward>(std::move(part.graph), recording.constants, std::move(part.gradients),
-                                   std::move(released), options, dump, stage);
-    half.program->tangents = std::move(tangents);
-    const bool is_whole = parts.size() == 1;
-    for (const size_t t : half.tangents)
-      half.program->freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
-    for (const auto& gradient : joint.gradients) {
-      std::vector<bool>& flows = half.program->flows.emplace_back();
-      for (const size_t t : half.tangents)
+    for (size_t i = source.saved.size(); i < source.graph.inputs.size(); ++i)
+      tangents.push_back(source.graph.meta(source.graph.inputs[i]));
+    std::vector<size_t> outputs_of_gradients;
+    for (const size_t g : part.gradients)
+      outputs_of_gradients.push_back(static_cast<size_t>(source.gradients[g]));
+    part.program = std::make_shared<Backward>(
+        std::move(source.graph), recording.constants, std::move(outputs_of_gradients), std::move(released),
+        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", made.size()));
+    part.program->tangents = std::move(tangents);
+    for (const size_t t : part.tangents)
+      part.program->freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
+    for (const size_t g : part.gradients) {
+      const trace::Joint::Gradient& gradient = joint.gradients[g];
+      std::vector<bool>& flows = part.program->flows.emplace_back();
+      for (const size_t t : part.tangents)
         flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);
     }
   }
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", {joint.forward_outputs, {}});
-  return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(backward), std::move(joint),
+  return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(made), std::move(joint),
                                                std::move(outputs));
 }
 

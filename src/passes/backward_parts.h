@@ -9,11 +9,10 @@
 namespace oxy::passes {
 
 struct BackwardPart {
-  graph::Graph graph;            // inputs: `saved`, then `tangents`; outputs: gradients
-  std::vector<size_t> saved;     // numbers of the whole's saved inputs
-  std::vector<size_t> tangents;  // numbers of the whole's tangents
-  std::vector<int32_t>
-      gradients;  // for each gradient of the whole, the output of `graph`; -1: it has none here
+  graph::Graph graph;              // inputs: `saved`, then `tangents`; outputs: gradients
+  std::vector<size_t> saved;       // numbers of the whole's saved inputs
+  std::vector<size_t> tangents;    // numbers of the whole's tangents
+  std::vector<int32_t> gradients;  // for each gradient of the whole, the output of `graph`; -1: none here
 };
 
 // What of a backward graph belongs to which result.

@@ -69,12 +69,8 @@ class Partitioner {
     if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
-  // (Of two results that are the same value the caller may write to one.)
   bool keeps_output(size_t i) const {
-    const auto is_same = [&](const graph::Output& other) { return other.value == joint_.outputs[i].value; };
-    const auto end = joint_.outputs.begin() + static_cast<std::ptrdiff_t>(roles_.forward_outputs);
-    return roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value &&
-           std::count_if(joint_.outputs.begin(), end, is_same) == 1;
+    return roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value;
   }
 
   // Values of which an output that the caller keeps is a view with the same elements in the same order.

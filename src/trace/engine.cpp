@@ -38,6 +38,11 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
   }
 }
 
+bool has_hooks(Node& node) {
+  return !node.pre_hooks().empty() || !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() ||
+         !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr;
+}
+
 std::unordered_set<Node*> reached_from(const Edge& root) {
   std::unordered_set<Node*> reached;
   std::vector<Node*> stack = {root.function.get()};

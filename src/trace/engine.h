@@ -25,6 +25,9 @@ struct ProgramNode : torch::autograd::Node {
   virtual bool saves_tensors() const = 0;
 };
 
+// Whether somebody sees or changes what comes to the node.
+bool has_hooks(torch::autograd::Node& node);
+
 // It raises in eager too, with this message.
 class BackwardRaises : public Unsupported {
  public:

@@ -8,8 +8,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <numeric>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -110,10 +108,7 @@ std::string spent_history(Session& session, const at::Tensor& tensor) {
 
 // Whether somebody notices that a gradient comes to the node, besides those behind it.
 bool is_noticed(torch::autograd::Node& node) {
-  if (dynamic_cast<ProgramNode*>(&node) != nullptr) return true;
-  if (!node.pre_hooks().empty() || !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() ||
-      !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr)
-    return true;
+  if (dynamic_cast<ProgramNode*>(&node) != nullptr || has_hooks(node)) return true;
   const auto* accumulator = dynamic_cast<const torch::autograd::AccumulateGrad*>(&node);
   return accumulator != nullptr && accumulator->variable.grad().defined();
 }
@@ -250,16 +245,13 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   joint.freed_with = separate.freed_with;
   joint.part_of_tangent = separate.part;
   joint.part_frees = separate.part_frees;
-  joint.made.resize(roots.size());
-  std::iota(joint.made.begin(), joint.made.end(), 0);
-  std::ranges::stable_sort(joint.made, {}, [&](size_t t) { return roots[t].function->sequence_nr(); });
+  joint.made = separate.made;
   for (size_t i = 0; i < session.inputs.size(); ++i)
     if (session.inputs[i].requires_grad()) joint.gradients.push_back({.input = static_cast<int32_t>(i)});
   for (size_t t = 0; t < roots.size(); ++t) {
-    const auto reached = reached_from(roots[t]);
     for (size_t i = 0; i < leaves.size(); ++i) {
-      joint.gradients[i].tangents.push_back(reached.contains(leaves[i].function.get()));
-      joint.gradients[i].tangents_of_part.push_back(separate.flows[t][i]);
+      joint.gradients[i].tangents.push_back(separate.flows[t][i]);
+      joint.gradients[i].tangents_of_part.push_back(separate.flows_of_part[t][i]);
     }
   }
   std::vector<at::Tensor> totals(roots.size());

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <ranges>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -42,10 +44,6 @@ bool saves_tensors(Node& node) {
     if (std::string_view(field->name).starts_with("_raw_saved_")) return true;
   const bool is_described = Py_TYPE(object.get())->tp_name == node.name();
   return !is_described;
-}
-
-bool has_hooks(Node& node) {
-  return !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() || !node.pre_hooks().empty();
 }
 
 // What a gradient of one result flows through.
@@ -126,20 +124,21 @@ void unite_cycles(std::vector<int32_t>& part, const std::vector<Stretch>& stretc
   }
 }
 
-// Numbers the parts in the order in which the program made the last result of each: autograd's engine goes
-// through those that were made last first.
-std::vector<int32_t> in_order(const std::vector<int32_t>& part, const edge_list& results) {
-  std::map<int32_t, uint64_t> made;
-  for (size_t t = 0; t < part.size(); ++t)
-    made[part[t]] = std::max(made[part[t]], results[t].function->sequence_nr());
-  std::vector<std::pair<uint64_t, int32_t>> order;
-  for (const auto& [number, when] : made) order.emplace_back(when, number);
-  std::ranges::sort(order);
-  std::map<int32_t, int32_t> rank;
-  for (size_t i = 0; i < order.size(); ++i) rank[order[i].second] = static_cast<int32_t>(i);
-  std::vector<int32_t> result;
-  for (const int32_t number : part) result.push_back(rank[number]);
-  return result;
+std::vector<size_t> in_order_made(const edge_list& results) {
+  std::vector<size_t> made(results.size());
+  std::iota(made.begin(), made.end(), 0);
+  std::ranges::stable_sort(made, {}, [&](size_t t) { return results[t].function->sequence_nr(); });
+  return made;
+}
+
+// Numbers the parts in the order of the last result of each: autograd's engine goes through what was made
+// last first.
+std::vector<int32_t> numbered(std::vector<int32_t> part, const std::vector<size_t>& made) {
+  std::map<int32_t, int32_t> from_last;
+  for (const size_t t : made | std::views::reverse)
+    from_last.try_emplace(part[t], static_cast<int32_t>(from_last.size()));
+  for (int32_t& number : part) number = static_cast<int32_t>(from_last.size()) - 1 - from_last.at(number);
+  return part;
 }
 
 }  // namespace
@@ -147,8 +146,12 @@ std::vector<int32_t> in_order(const std::vector<int32_t>& part, const edge_list&
 SeparateBackward separate_backward(const edge_list& results, const edge_list& leaves) {
   const size_t count = results.size();
   SeparateBackward separate;
+  separate.made = in_order_made(results);
   std::vector<Stretch> whole;
-  for (size_t t = 0; t < count; ++t) whole.push_back(stretch_of(t, results, std::vector<bool>(count, false)));
+  for (size_t t = 0; t < count; ++t) {
+    whole.push_back(stretch_of(t, results, std::vector<bool>(count, false)));
+    separate.flows.push_back(reached(leaves, whole[t]));
+  }
   separate.freed_with = sharing(whole);
 
   std::vector<Stretch> stretches;
@@ -169,7 +172,7 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
       separate.part[t] = is_alone ? alone.emplace(reached(leaves, stretches[t]), own).first->second : own;
     }
     unite_cycles(separate.part, stretches);
-    separate.part = in_order(separate.part, results);
+    separate.part = numbered(std::move(separate.part), separate.made);
     if (*std::ranges::max_element(separate.part) >= kMostParts) stretches.clear();
   }
   if (stretches.empty()) {
@@ -179,7 +182,7 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
   const std::vector<int32_t> own = sharing(stretches);
   separate.part_frees.resize(count);
   for (size_t t = 0; t < count; ++t) {
-    separate.flows.push_back(reached(leaves, stretches[t]));
+    separate.flows_of_part.push_back(reached(leaves, stretches[t]));
     separate.behind.push_back(stretches[t].behind);
     for (size_t u = 0; u < count; ++u)
       if (separate.part[u] == separate.part[t]) separate.behind[t][u] = false;

@@ -20,8 +20,11 @@ struct SeparateBackward {
   // them; all of them 0 if there would be too many parts.
   std::vector<int32_t> part;
   std::vector<bool> part_frees;  // by result: the backward pass of its part frees something
-  // flows[t][i]: a gradient of result t flows into leaf i, through no result of another part.
+  std::vector<size_t> made;      // the results in the order in which the program made them
+  // flows[t][i]: a gradient of result t flows into leaf i.
   std::vector<std::vector<bool>> flows;
+  // Likewise, through no result of another part.
+  std::vector<std::vector<bool>> flows_of_part;
   // behind[t][u]: likewise, into result u, which is of another part.
   std::vector<std::vector<bool>> behind;
 };
