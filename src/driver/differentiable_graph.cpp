@@ -382,64 +382,95 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
   return part;
 }
 
+struct Cut {
+  passes::Partition halves;
+  std::vector<passes::BackwardPart> parts;  // of the backward half
+};
+
+Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_memory_budget) {
+  passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input, joint.keeps_output,
+                           activation_memory_budget};
+  Cut result;
+  do {
+    result.halves = passes::partition(graph, roles);
+    if (strict()) {
+      graph::verify(result.halves.forward, true);
+      graph::verify(result.halves.backward, true);
+    }
+    result.parts = parts_of(result.halves.backward, backward_roles(result.halves, joint));
+  } while (keep_apart(result.halves, result.parts, joint, roles.keeps_output));
+  return result;
+}
+
+// By input: whether nobody else holds the tensor. `readers`: by saved value, the parts that read it.
+std::vector<bool> released_inputs(const passes::BackwardPart& source, const Part& part,
+                                  const std::vector<int>& readers) {
+  std::vector<bool> released(source.graph.inputs.size(), true);
+  for (size_t i = 0; i < source.saved.size(); ++i)
+    released[i] = part.saved[i].value.kind == SavedValue::Kind::Extra && readers[source.saved[i]] == 1;
+  return released;
+}
+
+std::vector<TensorMeta> tangents_of(const passes::BackwardPart& source) {
+  std::vector<TensorMeta> tangents;
+  for (size_t i = source.saved.size(); i < source.graph.inputs.size(); ++i)
+    tangents.push_back(source.graph.meta(source.graph.inputs[i]));
+  return tangents;
+}
+
+std::vector<size_t> outputs_of_gradients(const passes::BackwardPart& source, const Part& part) {
+  std::vector<size_t> outputs;
+  for (const size_t g : part.gradients) outputs.push_back(static_cast<size_t>(source.gradients[g]));
+  return outputs;
+}
+
+// What flows where, and what is freed together: of the part alone, unless it is the whole.
+void add_flows(runtime::BackwardProgram& program, const Part& part, bool is_whole,
+               const trace::Joint& joint) {
+  for (const size_t t : part.tangents)
+    program.freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
+  for (const size_t g : part.gradients) {
+    const trace::Joint::Gradient& gradient = joint.gradients[g];
+    std::vector<bool>& flows = program.flows.emplace_back();
+    for (const size_t t : part.tangents)
+      flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
                                                       const CompileOptions& options, const Dump& dump) {
   trace::Joint& joint = *recording.joint;
   check_histories(recording.graph, joint);
-  passes::Partition halves;
-  std::vector<passes::BackwardPart> parts;
+  Cut pieces;
   {
     Span span("partition");
-    graph::Graph graph = options.backend == Backend::Native
-                             ? passes::run_passes(std::move(recording.graph), plain_options())
-                             : std::move(recording.graph);
-    passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input,
-                             joint.keeps_output, options.activation_memory_budget};
-    do {
-      halves = passes::partition(graph, roles);
-      if (strict()) {
-        graph::verify(halves.forward, true);
-        graph::verify(halves.backward, true);
-      }
-      parts = parts_of(halves.backward, backward_roles(halves, joint));
-    } while (keep_apart(halves, parts, joint, roles.keeps_output));
+    if (options.backend == Backend::Native)
+      recording.graph = passes::run_passes(std::move(recording.graph), plain_options());
+    pieces = cut(recording.graph, joint, options.activation_memory_budget);
   }
-  std::vector<graph::Output> outputs(
-      halves.forward.outputs.begin(),
-      halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs));
-  const std::vector<int> readers = readers_of(halves, parts);
-  const bool is_whole = parts.size() == 1;
-  std::vector<Part> made;
-  for (passes::BackwardPart& source : parts) {
+  auto& [halves, sources] = pieces;
+  const auto forward_end =
+      halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs);
+  std::vector<graph::Output> outputs(halves.forward.outputs.begin(), forward_end);
+  const std::vector<int> readers = readers_of(halves, sources);
+  const bool is_whole = sources.size() == 1;
+  std::vector<Part> parts;
+  for (passes::BackwardPart& source : sources) {
     if (strict()) graph::verify(source.graph, true);
-    Part& part = made.emplace_back(part_of(source, halves, joint));
-    std::vector<bool> released(source.graph.inputs.size(), true);
-    for (size_t i = 0; i < source.saved.size(); ++i)
-      released[i] = part.saved[i].value.kind == SavedValue::Kind::Extra && readers[source.saved[i]] == 1;
-    std::vector<TensorMeta> tangents;
-    for (size_t i = source.saved.size(); i < source.graph.inputs.size(); ++i)
-      tangents.push_back(source.graph.meta(source.graph.inputs[i]));
-    std::vector<size_t> outputs_of_gradients;
-    for (const size_t g : part.gradients)
-      outputs_of_gradients.push_back(static_cast<size_t>(source.gradients[g]));
+    Part& part = parts.emplace_back(part_of(source, halves, joint));
+    std::vector<bool> released = released_inputs(source, part, readers);
+    std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(
-        std::move(source.graph), recording.constants, std::move(outputs_of_gradients), std::move(released),
-        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", made.size()));
+        std::move(source.graph), recording.constants, outputs_of_gradients(source, part), std::move(released),
+        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", parts.size()));
     part.program->tangents = std::move(tangents);
-    for (const size_t t : part.tangents)
-      part.program->freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
-    for (const size_t g : part.gradients) {
-      const trace::Joint::Gradient& gradient = joint.gradients[g];
-      std::vector<bool>& flows = part.program->flows.emplace_back();
-      for (const size_t t : part.tangents)
-        flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);
-    }
+    add_flows(*part.program, part, is_whole, joint);
   }
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", {joint.forward_outputs, {}});
-  return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(made), std::move(joint),
+  return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(parts), std::move(joint),
                                                std::move(outputs));
 }
 

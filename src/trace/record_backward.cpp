@@ -160,6 +160,136 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   }
 }
 
+// The results that come into autograd's graph by a place of their own, and those that only say that their
+// history is gone. The others are views of either, or of inputs.
+struct Carriers {
+  std::vector<at::Tensor> with_tangent;
+  std::unordered_map<c10::TensorImpl*, std::string> spent;  // what eager says
+};
+
+Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
+  std::unordered_set<c10::TensorImpl*> inputs;
+  for (const at::Tensor& input : session.inputs) inputs.insert(input.unsafeGetTensorImpl());
+  // Several views of one tensor are given back as views of that tensor, whether the caller sees it or not.
+  std::unordered_map<c10::TensorImpl*, int> views_of;
+  for (const at::Tensor& output : outputs)
+    if (output.requires_grad()) ++views_of[differentiable_base(output).unsafeGetTensorImpl()];
+  Carriers carriers;
+  std::unordered_set<c10::TensorImpl*> known;
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad()) continue;
+    if (is_no_grad_view(output) && output._version() > 0)
+      throw Unsupported("a view made without grad is written to");
+    const at::Tensor base = differentiable_base(output);
+    if (inputs.contains(base.unsafeGetTensorImpl())) continue;
+    if (base.is_leaf())
+      throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
+    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
+    const at::Tensor& carrier = is_shared ? base : output;
+    if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
+    std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
+    if (spent.empty()) {
+      carriers.with_tangent.push_back(carrier);
+      continue;
+    }
+    if (is_shared) throw Unsupported("views of a result whose backward pass has been run");
+    carriers.spent.emplace(carrier.unsafeGetTensorImpl(), std::move(spent));
+  }
+  return carriers;
+}
+
+// Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
+void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const Carriers& carriers,
+                 Joint& joint) {
+  const graph::Graph& graph = session.recording.graph;
+  std::unordered_map<c10::TensorImpl*, int32_t> index_of;
+  const auto add = [&](const at::Tensor& tensor) {
+    const auto index = static_cast<int32_t>(graph.outputs.size());
+    if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
+    session.add_output(tensor);
+    joint.requires_grad.push_back(tensor.requires_grad());
+    joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
+    joint.is_one_of_many.push_back(is_one_of_many(tensor));
+    const auto spent = carriers.spent.find(tensor.unsafeGetTensorImpl());
+    const bool is_spent = spent != carriers.spent.end();
+    joint.spent.push_back(is_spent ? spent->second : "");
+    joint.spent_inputs.push_back(is_spent ? inputs_behind(session, tensor) : std::vector<int32_t>());
+  };
+  for (const at::Tensor& tensor : carriers.with_tangent) add(tensor);
+  for (const at::Tensor& output : outputs) {
+    add(output);
+    joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
+  }
+  joint.tangents = carriers.with_tangent.size();
+  joint.forward_outputs = graph.outputs.size();
+  joint.forward_inputs = graph.inputs.size();
+  joint.forward_nodes = graph.nodes.size();
+}
+
+// One for each output that carries a tangent: inputs of the graph.
+std::vector<at::Tensor> add_tangents(Session& session, const Joint& joint) {
+  graph::Graph& graph = session.recording.graph;
+  std::vector<at::Tensor> tangents;
+  for (size_t t = 0; t < joint.tangents; ++t) {
+    TensorMeta meta = graph.meta(graph.outputs[t].value);
+    meta.storage_offset = 0;
+    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    tangents.push_back(session.make_tensor(graph.add_input(std::move(meta)), false));
+  }
+  return tangents;
+}
+
+// What a backward pass through all results gives.
+struct Gradients {
+  std::vector<at::Tensor> leaves;   // undefined where nothing flows
+  std::vector<at::Tensor> results;  // likewise; defined only for results behind results of other parts
+};
+
+Gradients run_backward(const std::vector<at::Tensor>& results, const torch::autograd::edge_list& roots,
+                       const std::vector<at::Tensor>& tangents, const torch::autograd::edge_list& leaves,
+                       const SeparateBackward& separate) {
+  Gradients gradients{std::vector<at::Tensor>(leaves.size()), std::vector<at::Tensor>(roots.size())};
+  if (roots.empty() || leaves.empty()) return gradients;
+  for (size_t u = 0; u < roots.size(); ++u)
+    if (std::ranges::any_of(separate.behind, [&](const std::vector<bool>& behind) { return behind[u]; }))
+      results[u].register_hook([&total = gradients.results[u]](const at::Tensor& gradient) {
+        total = gradient;
+        return at::Tensor();
+      });
+  const WithoutAutocast without_autocast;
+  gradients.leaves = run_engine(roots, tangents, leaves, {});
+  return gradients;
+}
+
+// Those of the inputs that require grad come first, whether anything flows into them or not.
+void add_gradients(Session& session, const Gradients& values, const SeparateBackward& separate,
+                   Joint& joint) {
+  const auto add = [&](const at::Tensor& value, Joint::Gradient gradient) {
+    if (value.defined()) {
+      gradient.output = static_cast<int32_t>(session.recording.graph.outputs.size());
+      session.add_output(value);
+    }
+    joint.gradients.push_back(std::move(gradient));
+  };
+  size_t leaf = 0;
+  for (size_t i = 0; i < session.inputs.size(); ++i) {
+    if (!session.inputs[i].requires_grad()) continue;
+    Joint::Gradient gradient{.input = static_cast<int32_t>(i)};
+    for (size_t t = 0; t < joint.tangents; ++t) {
+      gradient.tangents.push_back(separate.flows[t][leaf]);
+      gradient.tangents_of_part.push_back(separate.flows_of_part[t][leaf]);
+    }
+    add(values.leaves[leaf++], std::move(gradient));
+  }
+  for (size_t u = 0; u < joint.tangents; ++u) {
+    if (!values.results[u].defined()) continue;
+    Joint::Gradient gradient{.result = static_cast<int32_t>(u)};
+    gradient.tangents.assign(joint.tangents, false);
+    for (size_t t = 0; t < joint.tangents; ++t) gradient.tangents_of_part.push_back(separate.behind[t][u]);
+    add(values.results[u], std::move(gradient));
+  }
+}
+
 }  // namespace
 
 void check_inputs_keep_history(const Session& session) {
@@ -173,72 +303,14 @@ void check_inputs_keep_history(const Session& session) {
 }
 
 void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
-  graph::Graph& graph = session.recording.graph;
   Joint joint;
-  std::unordered_set<c10::TensorImpl*> inputs;
-  for (const at::Tensor& input : session.inputs) inputs.insert(input.unsafeGetTensorImpl());
-
-  // Several views of one tensor are given back as views of that tensor, whether the caller sees it or not.
-  std::unordered_map<c10::TensorImpl*, int> views_of;
-  for (const at::Tensor& output : outputs)
-    if (output.requires_grad()) ++views_of[differentiable_base(output).unsafeGetTensorImpl()];
-  std::vector<at::Tensor> with_tangent;
-  std::unordered_map<c10::TensorImpl*, std::string> all_spent;
-  std::unordered_map<c10::TensorImpl*, int32_t> index_of;
-  const auto add = [&](const at::Tensor& tensor) {
-    const auto index = static_cast<int32_t>(graph.outputs.size());
-    if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
-    session.add_output(tensor);
-    joint.requires_grad.push_back(tensor.requires_grad());
-    joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
-    joint.is_one_of_many.push_back(is_one_of_many(tensor));
-    joint.spent.emplace_back();
-    joint.spent_inputs.emplace_back();
-  };
-  for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad()) continue;
-    if (is_no_grad_view(output) && output._version() > 0)
-      throw Unsupported("a view made without grad is written to");
-    const at::Tensor base = differentiable_base(output);
-    if (inputs.contains(base.unsafeGetTensorImpl())) continue;
-    if (base.is_leaf())
-      throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
-    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
-    const at::Tensor& carrier = is_shared ? base : output;
-    if (index_of.contains(carrier.unsafeGetTensorImpl())) continue;
-    std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
-    if (!spent.empty()) {
-      if (is_shared) throw Unsupported("views of a result whose backward pass has been run");
-      all_spent.emplace(carrier.unsafeGetTensorImpl(), std::move(spent));
-      continue;
-    }
-    add(carrier);
-    with_tangent.push_back(carrier);
-  }
-  for (const at::Tensor& output : outputs) {
-    add(output);
-    if (const auto it = all_spent.find(output.unsafeGetTensorImpl()); it != all_spent.end()) {
-      const auto index = static_cast<size_t>(index_of.at(it->first));
-      joint.spent[index] = it->second;
-      joint.spent_inputs[index] = inputs_behind(session, output);
-    }
-    joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
-  }
-  joint.forward_outputs = graph.outputs.size();
-  joint.forward_inputs = graph.inputs.size();
-  joint.tangents = with_tangent.size();
-  joint.forward_nodes = graph.nodes.size();
-
-  torch::autograd::edge_list roots;
+  const Carriers carriers = carriers_of(session, outputs);
+  add_outputs(session, outputs, carriers, joint);
+  const std::vector<at::Tensor> tangents = add_tangents(session, joint);
   const torch::autograd::edge_list leaves = leaves_of(session);
-  std::vector<at::Tensor> tangents;
-  for (const at::Tensor& tensor : with_tangent) {
-    TensorMeta meta = graph.meta(graph.outputs[tangents.size()].value);
-    meta.storage_offset = 0;
-    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
-    tangents.push_back(session.make_tensor(graph.add_input(std::move(meta)), false));
-    roots.push_back(torch::autograd::impl::gradient_edge(tensor));
-  }
+  torch::autograd::edge_list roots;
+  for (const at::Tensor& result : carriers.with_tangent)
+    roots.push_back(torch::autograd::impl::gradient_edge(result));
   check_nothing_else_is_noticed(roots, leaves);
   check_views_are_plain(outputs, roots, leaves);
   const SeparateBackward separate = separate_backward(roots, leaves);
@@ -246,40 +318,9 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   joint.part_of_tangent = separate.part;
   joint.part_frees = separate.part_frees;
   joint.made = separate.made;
-  for (size_t i = 0; i < session.inputs.size(); ++i)
-    if (session.inputs[i].requires_grad()) joint.gradients.push_back({.input = static_cast<int32_t>(i)});
-  for (size_t t = 0; t < roots.size(); ++t) {
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      joint.gradients[i].tangents.push_back(separate.flows[t][i]);
-      joint.gradients[i].tangents_of_part.push_back(separate.flows_of_part[t][i]);
-    }
-  }
-  std::vector<at::Tensor> totals(roots.size());
-  for (size_t u = 0; u < roots.size(); ++u)
-    if (std::ranges::any_of(separate.behind, [&](const std::vector<bool>& behind) { return behind[u]; }))
-      with_tangent[u].register_hook([&totals, u](const at::Tensor& total) {
-        totals[u] = total;
-        return at::Tensor();
-      });
-  const auto add_gradient = [&](Joint::Gradient& gradient, const at::Tensor& tensor) {
-    gradient.output = static_cast<int32_t>(graph.outputs.size());
-    session.add_output(tensor);
-  };
-  if (!roots.empty() && !leaves.empty()) {
-    const WithoutAutocast without_autocast;
-    const std::vector<at::Tensor> gradients = run_engine(roots, tangents, leaves, {});
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if (gradients[i].defined()) add_gradient(joint.gradients[i], gradients[i]);
-  }
-  for (size_t u = 0; u < roots.size(); ++u) {
-    if (!totals[u].defined()) continue;
-    Joint::Gradient gradient{.result = static_cast<int32_t>(u)};
-    for (size_t t = 0; t < roots.size(); ++t) gradient.tangents_of_part.push_back(separate.behind[t][u]);
-    gradient.tangents.assign(roots.size(), false);
-    add_gradient(gradient, totals[u]);
-    joint.gradients.push_back(std::move(gradient));
-  }
-  note_what_autograd_keeps(graph, joint);
+  const Gradients gradients = run_backward(carriers.with_tangent, roots, tangents, leaves, separate);
+  add_gradients(session, gradients, separate, joint);
+  note_what_autograd_keeps(session.recording.graph, joint);
   session.recording.joint = std::move(joint);
 }
 
