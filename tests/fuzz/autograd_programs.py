@@ -6,16 +6,15 @@ Eager against compiled: values, gradients, what autograd tells of each tensor, w
     python tests/fuzz/autograd_programs.py --seeds 7:8 --show
 """
 
-import argparse
 import builtins
 import random
 import re
-import sys
 import traceback
 
 import torch
 
 import oxyfuel
+import seeds
 
 PRELUDE = """
 import oxyfuel, torch, torch.nn.functional as F
@@ -184,23 +183,5 @@ def difference(seed):
     return None if close(expected, actual) else first_difference(expected, actual)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:1000")
-    parser.add_argument("--show", action="store_true", help="print the programs")
-    options = parser.parse_args()
-    first, last = map(int, options.seeds.split(":"))
-    different = 0
-    for seed in range(first, last):
-        if options.show:
-            print(program(seed))
-        found = difference(seed)
-        different += bool(found)
-        if found:
-            print(f"seed {seed}: {found}", flush=True)
-    print(f"seeds {options.seeds}: {different} differ")
-    return 1 if different else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    seeds.main(__doc__, program, difference)

@@ -5,16 +5,15 @@ what is raised, which methods are called in which order and what the objects hol
     python tests/fuzz/class_programs.py --seeds 7:8 --show
 """
 
-import argparse
 import builtins
 import contextlib
 import io
 import random
-import sys
 
 import torch
 
 import oxyfuel
+import seeds
 
 # Special methods, each with bodies to draw from. Every call is logged.
 METHODS = {
@@ -462,23 +461,5 @@ def difference(seed):
     return ""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:1000")
-    parser.add_argument("--show", action="store_true", help="print the programs")
-    options = parser.parse_args()
-    first, last = map(int, options.seeds.split(":"))
-    different = 0
-    for seed in range(first, last):
-        if options.show:
-            print(program(seed))
-        found = difference(seed)
-        different += bool(found)
-        if found:
-            print(f"seed {seed}: {found}", flush=True)
-    print(f"seeds {options.seeds}: {different} differ")
-    return 1 if different else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    seeds.main(__doc__, program, difference)

@@ -27,6 +27,7 @@ import oxyfuel  # noqa: E402
 from generator import generate  # noqa: E402
 from observation import difference, observe  # noqa: E402
 from program import load, raising_line, shrink  # noqa: E402
+from seeds import seeds_in  # noqa: E402
 
 MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "grad": torch.enable_grad}
 
@@ -201,11 +202,6 @@ def run_seed(seed, show=False, shrinks=True, gradients=False):
     return (found, program) if found else None
 
 
-def parse_seeds(text):
-    first, _, last = text.partition(":")
-    return range(int(first), int(last) if last else int(first) + 1)
-
-
 def work(seeds, progress, options):
     """Runs seeds one after the other, noting each in a file before it starts, so that a crash can be told."""
     warnings.simplefilter("ignore")
@@ -237,7 +233,7 @@ def main():
     parser.add_argument("--chunk", type=int, default=500, help="seeds that run in one process")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    seeds = parse_seeds(options.seeds)
+    seeds = seeds_in(options.seeds)
     if options.worker:
         return work(seeds, options.worker, options)
     passed = [f"--{name}" for name in ("show", "brief", "gradients") if getattr(options, name)] + ["--no-shrink"] * options.no_shrink

@@ -1,6 +1,6 @@
 """Differential fuzzing of capture: random Python programs in eager and compiled.
 
-    python tests/fuzz/python_programs.py --seeds 0:1000 [--kind library|torch] [--jobs 2] [--shrink] [--show]
+    python tests/fuzz/python_programs.py --seeds 0:1000 [--kind library|torch|expressions] [--jobs 2] [--shrink] [--show]
 
 Prints a line for every program that differs, and with --shrink the smallest program found that differs as well.
 A failing seed is run again with ``--seeds N:N+1 --show``. Exits with 1 if any program differs.
@@ -19,17 +19,24 @@ import warnings
 from pathlib import Path
 
 MEMORY = 8 << 30  # bytes of address space a worker may have
-GENERATORS = {"python": "program_generator", "library": "library_generator", "torch": "torch_call_generator"}
+GENERATORS = {
+    "python": "program_generator",
+    "library": "library_generator",
+    "torch": "torch_call_generator",
+    "expressions": "expression_generator",
+}
 
 os.environ.setdefault("OXYFUEL_STRICT", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from seeds import seeds_in  # noqa: E402
 
 
 def program_of(kind, seed):
     return importlib.import_module(GENERATORS[kind]).generate(seed)
 
 
-def work(kind, first, last):
+def work(kind, seeds):
     """Checks seeds, one line of JSON each. In a process of its own: a crash ends it."""
     import program_runner
 
@@ -39,7 +46,7 @@ def work(kind, first, last):
     def tell(**answer):
         print(json.dumps(answer), flush=True)
 
-    for seed in range(first, last):
+    for seed in seeds:
         tell(begin=seed, phase="eager")
         faulthandler.dump_traceback_later(30, exit=True)
         program = program_of(kind, seed)
@@ -97,9 +104,9 @@ def shrink(kind, seed, difference):
     print(check_alone(smallest) if alone else program_runner.check(smallest).difference, "\n", flush=True)
 
 
-def run_range(kind, first, last, jobs, report, chunk=250):
+def run_all(kind, seeds, jobs, report, chunk=250):
     """Checks seeds in worker processes; calls ``report`` with each answer."""
-    pending = list(range(first, last, chunk))[::-1]
+    pending = list(seeds[::chunk])[::-1]
     running = []
 
     def start(a, b):
@@ -109,7 +116,7 @@ def run_range(kind, first, last, jobs, report, chunk=250):
     while pending or running:
         while pending and len(running) < jobs:
             a = pending.pop()
-            running.append(start(a, min(a + chunk, last)))
+            running.append(start(a, min(a + chunk, seeds.stop)))
         for entry in list(running):
             process, a, b = entry
             if process.poll() is None and len(running) == jobs and jobs > 1:
@@ -135,7 +142,7 @@ def run_range(kind, first, last, jobs, report, chunk=250):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200")
-    parser.add_argument("--kind", choices=list(GENERATORS), default="python", help="all of Python, or calls of the standard library or of torch")
+    parser.add_argument("--kind", choices=list(GENERATORS), default="python", help="all of Python, calls of the standard library or of torch, or expressions with breaks in all places")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--show", action="store_true", help="print the programs")
@@ -145,11 +152,11 @@ def main():
     options = parser.parse_args()
     if options.check:
         return check_given()
-    first, last = map(int, (options.work or options.seeds).split(":"))
+    chosen = seeds_in(options.work or options.seeds)
     if options.work:
-        return work(options.kind, first, last)
+        return work(options.kind, chosen)
     if options.show:
-        for seed in range(first, last):
+        for seed in chosen:
             program = program_of(options.kind, seed)
             print(program.source + f"calls = {program.calls}\n")
     totals, failures = {"programs": 0, "graphs": 0, "breaks": 0, "skipped": 0}, []
@@ -164,7 +171,7 @@ def main():
             print(f"seed {answer['seed']}: {answer['difference']}", flush=True)
 
     begin = time.monotonic()
-    run_range(options.kind, first, last, options.jobs, report)
+    run_all(options.kind, chosen, options.jobs, report)
     print(f"seeds {options.seeds}: {totals['programs']} programs, {totals['graphs']} graphs, {totals['breaks']} reasons for breaks, "
           f"{totals['skipped']} skipped, {len(failures)} differ; {time.monotonic() - begin:.0f} s", flush=True)
     if options.shrink:

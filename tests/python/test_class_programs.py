@@ -12,6 +12,7 @@ from eager_comparison import program
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 
 import class_programs  # noqa: E402
+import seeds  # noqa: E402
 
 CHUNK = 100
 
@@ -19,7 +20,7 @@ CHUNK = 100
 @pytest.mark.parametrize("first", range(0, 1500, CHUNK))
 @pytest.mark.filterwarnings("ignore")
 def test_same_as_eager(first):
-    different = {seed: found for seed in range(first, first + CHUNK) if (found := class_programs.difference(seed))}
+    different = seeds.differing(class_programs.difference, first, CHUNK)
     assert not different, f"see one with: tests/fuzz/class_programs.py --seeds N:N+1 --show; {different}"
 
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 import program_generator  # noqa: E402
 import program_runner  # noqa: E402
 import program_shrinker  # noqa: E402
+import seeds  # noqa: E402
 
 CHUNK = 100
 
@@ -18,11 +19,7 @@ CHUNK = 100
 @pytest.mark.parametrize("first", range(0, 3000, CHUNK))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_same_as_eager(first):
-    different = {}
-    for seed in range(first, first + CHUNK):
-        verdict = program_runner.check(program_generator.generate(seed))
-        if verdict.difference:
-            different[seed] = verdict.difference
+    different = seeds.differing(lambda seed: program_runner.check(program_generator.generate(seed)).difference, first, CHUNK)
     assert not different, f"see one with: tests/fuzz/python_programs.py --seeds N:N+1 --show --shrink; {different}"
 
 
