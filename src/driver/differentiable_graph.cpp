@@ -172,12 +172,19 @@ struct Part {
     bool is_own = false;      // a result of this part
     bool is_foreign = false;  // a result of another part: its history might come to hold the node
   };
-  std::shared_ptr<Backward> program;
+  std::shared_ptr<Backward> program;  // none: the part is one view
+  int32_t parent = -1;                // then: the output into which its gradient flows; -1: an input
   std::vector<Saved> saved;
+  std::vector<size_t> watched;    // outputs that eager saves as well
   std::vector<size_t> tangents;   // of the joint graph's
   std::vector<size_t> made;       // places in `tangents`, in the order in which the program made the results
   std::vector<size_t> gradients;  // of the joint graph's
 };
+
+// Outputs before this one have places in autograd's graph that are not those of views.
+size_t carriers(const trace::Joint& joint) {
+  return joint.tangents - joint.views;
+}
 
 class DifferentiableGraph final : public CompiledGraph {
  public:
@@ -186,7 +193,8 @@ class DifferentiableGraph final : public CompiledGraph {
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
         joint_(std::move(joint)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        first_without_part_(parts_.size() > 1 ? joint_.tangents : carriers(joint_)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
@@ -194,9 +202,14 @@ class DifferentiableGraph final : public CompiledGraph {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
     }
-    for (const Part& part : parts_) add_history(part, results, inputs);
-    for (size_t i = joint_.tangents; i < joint_.forward_outputs; ++i)
-      results[i] = with_history(i, results, inputs);
+    for (const Part& part : parts_) {
+      if (part.program)
+        add_history(part, results, inputs);
+      else
+        results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
+    }
+    for (size_t i = first_without_part_; i < joint_.forward_outputs; ++i)
+      results[i] = with_history(i, -1, results, inputs);
     std::vector<at::Tensor> outputs;
     outputs.reserve(joint_.outputs.size());
     for (const int32_t i : joint_.outputs) outputs.push_back(results[static_cast<size_t>(i)]);
@@ -242,11 +255,13 @@ class DifferentiableGraph final : public CompiledGraph {
           break;
       }
     }
+    for (const size_t output : part.watched) node->watch(results[output]);
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
-  // without any.
-  at::Tensor with_history(size_t i, const std::vector<at::Tensor>& results,
+  // without any. `parent`: another output of which it is a view, itself a view perhaps; -1: as outputs_ has
+  // it.
+  at::Tensor with_history(size_t i, int32_t parent, const std::vector<at::Tensor>& results,
                           std::span<const at::Tensor> inputs) const {
     const graph::Output& output = outputs_[i];
     if (!joint_.spent[i].empty()) {
@@ -258,8 +273,9 @@ class DifferentiableGraph final : public CompiledGraph {
       torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
     }
     if (output.kind == OutputKind::Value) return results[i];
-    const auto alias = static_cast<size_t>(output.alias);
-    const at::Tensor& base = output.kind == OutputKind::InputAlias ? inputs[alias] : results[alias];
+    const auto alias = static_cast<size_t>(parent >= 0 ? parent : output.alias);
+    const bool is_of_input = parent < 0 && output.kind == OutputKind::InputAlias;
+    const at::Tensor& base = is_of_input ? inputs[alias] : results[alias];
     if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
     const at::AutoGradMode mode(!joint_.is_no_grad_view[i]);
     const at::Tensor& plain = results[i];
@@ -277,13 +293,14 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<Part> parts_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
+  size_t first_without_part_;
 };
 
 // Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
 void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   for (size_t i = 0; i < joint.forward_outputs; ++i) {
     const graph::Output& output = graph.outputs[i];
-    const bool carries_tangent = i < joint.tangents;
+    const bool carries_tangent = i < carriers(joint);
     if (!joint.spent[i].empty()) {
       if (output.kind != OutputKind::Value)
         throw Unsupported("a result whose backward pass has been run shares memory");
@@ -292,7 +309,7 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
     if (carries_tangent != (output.kind == OutputKind::Value && joint.requires_grad[i]))
       throw Unsupported("results share memory in a way that autograd does not know as views");
     if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&
-        static_cast<size_t>(output.alias) >= joint.tangents)
+        static_cast<size_t>(output.alias) >= carriers(joint))
       throw Unsupported("a result shares memory with one that does not require grad");
   }
 }
@@ -345,7 +362,7 @@ bool keep_apart(const passes::Partition& halves, const std::vector<passes::Backw
     for (const size_t number : part.saved) {
       const SavedValue& saved = halves.saved[number];
       const auto index = static_cast<size_t>(saved.index);
-      if (saved.kind != SavedValue::Kind::Output || index >= joint.tangents || has_to_do_with(index))
+      if (saved.kind != SavedValue::Kind::Output || index >= carriers(joint) || has_to_do_with(index))
         continue;
       keeps_output[index] = false;
       changed = true;
@@ -367,17 +384,30 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
   Part part;
   part.tangents = source.tangents;
   for (const size_t t : joint.made)
-    if (const auto place = std::ranges::find(part.tangents, t); place != part.tangents.end())
+    if (const auto place = std::ranges::find(part.tangents, t);
+        t < carriers(joint) && place != part.tangents.end())
       part.made.push_back(static_cast<size_t>(place - part.tangents.begin()));
   for (size_t g = 0; g < source.gradients.size(); ++g)
     if (source.gradients[g] >= 0) part.gradients.push_back(g);
+  for (const size_t g : part.gradients)
+    if (joint.gradients[g].result >= 0) part.parent = joint.gradients[g].result;
   for (const size_t number : source.saved) {
     Part::Saved& saved = part.saved.emplace_back();
     saved.value = halves.saved[number];
     const auto index = static_cast<size_t>(saved.value.index);
     const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < joint.tangents;
-    saved.is_own = is_result && std::ranges::find(part.tangents, index) != part.tangents.end();
+    saved.is_own = is_result && index < carriers(joint) &&
+                   std::ranges::find(part.tangents, index) != part.tangents.end();
     saved.is_foreign = is_result && !saved.is_own;
+  }
+  for (size_t i = 0; i < joint.forward_outputs; ++i) {
+    const bool is_saved = std::ranges::any_of(part.saved, [&](const Part::Saved& saved) {
+      return saved.value.kind == SavedValue::Kind::Output && static_cast<size_t>(saved.value.index) == i;
+    });
+    const bool is_kept = std::ranges::any_of(
+        part.tangents, [&](size_t t) { return joint.part_keeps_output.at(joint.part_of_tangent[t])[i]; });
+    if (is_kept && !is_saved && halves.forward.outputs[i].kind == OutputKind::Value)
+      part.watched.push_back(i);
   }
   return part;
 }
@@ -460,6 +490,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   for (passes::BackwardPart& source : sources) {
     if (strict()) graph::verify(source.graph, true);
     Part& part = parts.emplace_back(part_of(source, halves, joint));
+    if (!is_whole && part.tangents[0] >= carriers(joint)) continue;
     std::vector<bool> released = released_inputs(source, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(

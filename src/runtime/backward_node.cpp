@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
@@ -47,10 +48,21 @@ void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
   saved_.emplace_back(tensor, is_output);
 }
 
+void BackwardNode::watch(const at::Tensor& tensor) {
+  at::Tensor empty = tensor.detach();  // has the same version
+  empty.unsafeGetTensorImpl()->set_storage_keep_dtype(at::empty({0}, tensor.options()).storage());
+  watched_.emplace_back(empty, false);
+}
+
 bool BackwardNode::is_spent() const {
   return std::ranges::all_of(program_->freed_with, [&](int32_t number) {
     return number >= 0 && spent_[static_cast<size_t>(number)];
   });
+}
+
+void BackwardNode::forget() {
+  for (auto& saved : saved_) saved.reset_data();
+  for (auto& watched : watched_) watched.reset_data();
 }
 
 void BackwardNode::will_release_variables() {
@@ -60,8 +72,7 @@ void BackwardNode::will_release_variables() {
 
 void BackwardNode::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (is_spent())
-    for (auto& saved : saved_) saved.reset_data();
+  if (is_spent()) forget();
 }
 
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
@@ -83,11 +94,11 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     for (size_t i = 0; i < now.size(); ++i)
       TORCH_CHECK(!now[i] || !spent_[i], torch::autograd::ERR_BACKWARD_TWICE);
     for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
+    for (auto& variable : watched_) variable.unpack(getptr());
     if (will_release_) {
       for (size_t i = 0; i < now.size(); ++i) spent_[i] = spent_[i] || now[i];
       // The engine is about to release them anyway: what is read for the last time is freed on the way.
-      if (is_spent())
-        for (auto& variable : saved_) variable.reset_data();
+      if (is_spent()) forget();
     }
     will_release_ = false;
   }

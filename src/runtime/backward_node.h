@@ -52,6 +52,8 @@ class BackwardNode final : public torch::autograd::Node {
   // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs
   // the saved-tensor hooks that the user has set.
   void save(const at::Tensor& tensor, bool is_output);
+  // A write to the tensor is an error as if it were saved: eager saves it, `run` does without it.
+  void watch(const at::Tensor& tensor);
 
   std::string name() const override { return "OxyfuelBackward"; }
   void release_variables() override;
@@ -62,10 +64,12 @@ class BackwardNode final : public torch::autograd::Node {
 
  private:
   bool is_spent() const;  // no gradient can be asked for any more
+  void forget();          // frees what is saved
 
   std::shared_ptr<BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;
-  std::vector<bool> spent_;  // by number of freed_with
+  std::vector<torch::autograd::SavedVariable> watched_;  // without their memory
+  std::vector<bool> spent_;                              // by number of freed_with
   bool will_release_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -60,15 +61,51 @@ std::vector<ValueId> storage_roots(const graph::Graph& graph) {
   return root;
 }
 
+// By node from joint.forward_nodes on, the parts whose backward pass goes through it.
+std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const Joint& joint) {
+  std::vector<std::set<int32_t>> parts_of_value(graph.values.size());
+  for (size_t t = 0; t < joint.tangents; ++t)
+    parts_of_value[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = {joint.part_of_tangent[t]};
+  std::unordered_map<ValueId, int32_t> goes_on_in;
+  for (const Joint::Gradient& gradient : joint.gradients)
+    if (gradient.result >= 0)
+      goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
+                         joint.part_of_tangent[static_cast<size_t>(gradient.result)]);
+  std::vector<std::set<int32_t>> result;
+  for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n) {
+    std::set<int32_t>& parts = result.emplace_back();
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      const auto& of_input = parts_of_value[static_cast<size_t>(id)];
+      parts.insert(of_input.begin(), of_input.end());
+    });
+    for (const ValueId id : graph.nodes[n].outputs) {
+      if (id == graph::kNoValue) continue;
+      const auto total = goes_on_in.find(id);
+      parts_of_value[static_cast<size_t>(id)] = total == goes_on_in.end() ? parts : std::set{total->second};
+    }
+  }
+  return result;
+}
+
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   const std::vector<ValueId> root = storage_roots(graph);
-  std::unordered_set<ValueId> read;
+  const std::vector<std::set<int32_t>> parts = parts_of_nodes(graph, joint);
+  std::unordered_map<ValueId, std::set<int32_t>> readers;
   for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n)
-    graph::for_each_input(graph.nodes[n], [&](ValueId id) { read.insert(root[static_cast<size_t>(id)]); });
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      const auto& of_node = parts[n - joint.forward_nodes];
+      readers[root[static_cast<size_t>(id)]].insert(of_node.begin(), of_node.end());
+    });
   for (size_t i = 0; i < joint.forward_inputs; ++i)
-    joint.keeps_input.push_back(read.contains(graph.inputs[i]));
-  for (size_t i = 0; i < joint.forward_outputs; ++i)
-    joint.keeps_output.push_back(read.contains(root[static_cast<size_t>(graph.outputs[i].value)]));
+    joint.keeps_input.push_back(readers.contains(graph.inputs[i]));
+  for (const int32_t part : joint.part_of_tangent)
+    joint.part_keeps_output[part].resize(joint.forward_outputs);
+  for (size_t i = 0; i < joint.forward_outputs; ++i) {
+    const auto read = readers.find(root[static_cast<size_t>(graph.outputs[i].value)]);
+    joint.keeps_output.push_back(read != readers.end());
+    if (read == readers.end()) continue;
+    for (const int32_t part : read->second) joint.part_keeps_output[part][i] = true;
+  }
 }
 
 // Eager's backward passes run outside of the user's autocast region.
@@ -163,7 +200,8 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
 // The results that come into autograd's graph by a place of their own, and those that only say that their
 // history is gone. The others are views of either, or of inputs.
 struct Carriers {
-  std::vector<at::Tensor> with_tangent;
+  std::vector<at::Tensor> own;
+  std::vector<at::Tensor> views;                            // those of the others that lie between results
   std::unordered_map<c10::TensorImpl*, std::string> spent;  // what eager says
 };
 
@@ -189,13 +227,58 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
     std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
     if (spent.empty()) {
-      carriers.with_tangent.push_back(carrier);
+      carriers.own.push_back(carrier);
       continue;
     }
     if (is_shared) throw Unsupported("views of a result whose backward pass has been run");
     carriers.spent.emplace(carrier.unsafeGetTensorImpl(), std::move(spent));
   }
   return carriers;
+}
+
+torch::autograd::edge_list edges_of(const std::vector<at::Tensor>& tensors) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& tensor : tensors) edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+  return edges;
+}
+
+bool leads_to(const Edge& root, const Edge& target) {
+  return std::ranges::any_of(reached_from(root), [&](torch::autograd::Node* node) {
+    return std::ranges::find(node->next_edges(), target) != node->next_edges().end();
+  });
+}
+
+// Views that are results, with a gradient from other results or for other such views.
+std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, const Carriers& carriers) {
+  std::vector<at::Tensor> views, others;
+  for (const at::Tensor& output : outputs) {
+    const auto is_output = [&](const at::Tensor& known) { return known.is_same(output); };
+    if (output.requires_grad() && output.is_view() && !is_no_grad_view(output) &&
+        !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
+        std::ranges::none_of(carriers.own, is_output) && std::ranges::none_of(others, is_output))
+      others.push_back(output);
+  }
+  torch::autograd::edge_list roots = edges_of(carriers.own);
+  const torch::autograd::edge_list edges = edges_of(others);
+  roots.insert(roots.end(), edges.begin(), edges.end());
+  for (size_t v = 0; v < others.size(); ++v)
+    if (std::ranges::any_of(roots, [&](const Edge& root) { return leads_to(root, edges[v]); }) ||
+        std::ranges::any_of(edges, [&](const Edge& view) { return leads_to(edges[v], view); }))
+      views.push_back(others[v]);
+  return views;
+}
+
+std::vector<at::Tensor> with_tangents(const Carriers& carriers) {
+  std::vector<at::Tensor> tensors = carriers.own;
+  tensors.insert(tensors.end(), carriers.views.begin(), carriers.views.end());
+  return tensors;
+}
+
+bool are_parts_of_their_own(const Carriers& carriers, const SeparateBackward& separate) {
+  const std::vector<int32_t>& part = separate.part;
+  for (size_t v = carriers.own.size(); v < part.size(); ++v)
+    if (std::ranges::count(part, part[v]) != 1) return false;
+  return true;
 }
 
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
@@ -215,12 +298,14 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     joint.spent.push_back(is_spent ? spent->second : "");
     joint.spent_inputs.push_back(is_spent ? inputs_behind(session, tensor) : std::vector<int32_t>());
   };
-  for (const at::Tensor& tensor : carriers.with_tangent) add(tensor);
+  for (const at::Tensor& tensor : carriers.own) add(tensor);
+  for (const at::Tensor& tensor : carriers.views) add(tensor);
   for (const at::Tensor& output : outputs) {
     add(output);
     joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
   }
-  joint.tangents = carriers.with_tangent.size();
+  joint.tangents = carriers.own.size() + carriers.views.size();
+  joint.views = carriers.views.size();
   joint.forward_outputs = graph.outputs.size();
   joint.forward_inputs = graph.inputs.size();
   joint.forward_nodes = graph.nodes.size();
@@ -245,9 +330,9 @@ struct Gradients {
   std::vector<at::Tensor> results;  // likewise; defined only for results behind results of other parts
 };
 
-Gradients run_backward(const std::vector<at::Tensor>& results, const torch::autograd::edge_list& roots,
-                       const std::vector<at::Tensor>& tangents, const torch::autograd::edge_list& leaves,
-                       const SeparateBackward& separate) {
+Gradients run_backward(const std::vector<at::Tensor>& results, const std::vector<at::Tensor>& tangents,
+                       const torch::autograd::edge_list& leaves, const SeparateBackward& separate) {
+  const torch::autograd::edge_list roots = edges_of(results);
   Gradients gradients{std::vector<at::Tensor>(leaves.size()), std::vector<at::Tensor>(roots.size())};
   if (roots.empty() || leaves.empty()) return gradients;
   for (size_t u = 0; u < roots.size(); ++u)
@@ -304,21 +389,23 @@ void check_inputs_keep_history(const Session& session) {
 
 void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   Joint joint;
-  const Carriers carriers = carriers_of(session, outputs);
+  Carriers carriers = carriers_of(session, outputs);
+  const torch::autograd::edge_list leaves = leaves_of(session);
+  check_nothing_else_is_noticed(edges_of(carriers.own), leaves);
+  check_views_are_plain(outputs, edges_of(carriers.own), leaves);
+  carriers.views = views_between(outputs, carriers);
+  SeparateBackward separate = separate_backward(edges_of(with_tangents(carriers)), leaves);
+  if (!are_parts_of_their_own(carriers, separate)) {
+    carriers.views.clear();
+    separate = separate_backward(edges_of(carriers.own), leaves);
+  }
   add_outputs(session, outputs, carriers, joint);
   const std::vector<at::Tensor> tangents = add_tangents(session, joint);
-  const torch::autograd::edge_list leaves = leaves_of(session);
-  torch::autograd::edge_list roots;
-  for (const at::Tensor& result : carriers.with_tangent)
-    roots.push_back(torch::autograd::impl::gradient_edge(result));
-  check_nothing_else_is_noticed(roots, leaves);
-  check_views_are_plain(outputs, roots, leaves);
-  const SeparateBackward separate = separate_backward(roots, leaves);
   joint.freed_with = separate.freed_with;
   joint.part_of_tangent = separate.part;
   joint.part_frees = separate.part_frees;
   joint.made = separate.made;
-  const Gradients gradients = run_backward(carriers.with_tangent, roots, tangents, leaves, separate);
+  const Gradients gradients = run_backward(with_tangents(carriers), tangents, leaves, separate);
   add_gradients(session, gradients, separate, joint);
   note_what_autograd_keeps(session.recording.graph, joint);
   session.recording.joint = std::move(joint);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,15 +28,18 @@ struct Joint {
   size_t forward_nodes = 0;
   size_t forward_inputs = 0;   // the graph inputs after these are tangents
   size_t forward_outputs = 0;  // the graph outputs after these are gradients
-  // Where the caller's outputs are among the graph's: those that carry gradients come first, and with them
+  // Where the caller's outputs are among the graph's: those that have tangents come first, and with them
   // bases that the caller does not ask for but whose views it gets.
   std::vector<int32_t> outputs;
   std::vector<bool> requires_grad;  // by forward output
   std::vector<bool>
       is_no_grad_view;               // by forward output: a view of one that requires grad, made without grad
   std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
-  size_t tangents =
-      0;  // the gradient of graph output t comes in as graph input forward_inputs + t, t < tangents
+  // The gradient of graph output t comes in as graph input forward_inputs + t, t < tangents.
+  size_t tangents = 0;
+  // Of these the last are views of inputs or of other outputs, from which further outputs are computed: parts
+  // of their own, whose backward pass is that of the view.
+  size_t views = 0;
   // By tangent; trace::SeparateBackward says what they mean.
   std::vector<int32_t> freed_with;
   std::vector<int32_t> part_of_tangent;
@@ -57,6 +61,7 @@ struct Joint {
   // outputs that backward nodes read.
   std::vector<bool> keeps_input;
   std::vector<bool> keeps_output;
+  std::map<int32_t, std::vector<bool>> part_keeps_output;  // likewise, by number in part_of_tangent
 };
 
 struct Recording {

@@ -174,6 +174,13 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
     unite_cycles(separate.part, stretches);
     separate.part = numbered(std::move(separate.part), separate.made);
     if (*std::ranges::max_element(separate.part) >= kMostParts) stretches.clear();
+    // Within a part a gradient goes on through its results.
+    for (size_t t = 0; t < stretches.size(); ++t) {
+      std::vector<bool> others = ends;
+      for (size_t u = 0; u < count; ++u)
+        if (separate.part[u] == separate.part[t]) others[u] = false;
+      stretches[t] = stretch_of(t, results, others);
+    }
   }
   if (stretches.empty()) {
     stretches = std::move(whole);
@@ -184,8 +191,6 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
   for (size_t t = 0; t < count; ++t) {
     separate.flows_of_part.push_back(reached(leaves, stretches[t]));
     separate.behind.push_back(stretches[t].behind);
-    for (size_t u = 0; u < count; ++u)
-      if (separate.part[u] == separate.part[t]) separate.behind[t][u] = false;
     for (size_t u = 0; u < count; ++u)
       if (separate.part[u] == separate.part[t] && own[u] >= 0) separate.part_frees[t] = true;
   }

@@ -53,7 +53,7 @@ def double(g): return g * 2
 STATEMENTS = [
     # Values
     "{a} = {b} * {c}", "{a} = {b} + {c}", "{a} = {b}.sin()", "{a} = {b} * W", "{a} = {b} * V", "{a} = L({b})", "{a} = {b} + B", "{a} = {b}.clone()",
-    "{a} = {b}[:1]", "{a} = {b}.expand(2, 3)", "{a} = {b}.view({b}.shape)", "{a} = {b}.sum()", "{a} = {b}.relu()", "{a} = {b}.softmax(-1)",
+    "{a} = {b}[:1]", "{a} = {b}.expand(2, 3)", "{a} = {b}.view({b}.shape)", "{a} = {b}.unsqueeze(0)", "{a} = {b}[..., 0]", "{a} = {b}[..., 1:]", "keep.extend({b}.unbind(-1))", "{a} = {b}.sum()", "{a} = {b}.relu()", "{a} = {b}.softmax(-1)",
     "{a} = torch.where({b} > 0, {b}, {c})", "{a} = torch.stack([{b}, {b}]).mean(0)", "{a} = torch.cat([{b}.flatten(), {c}.flatten()])[:3]",
     "{a} = {b} @ L.weight if {b}.shape[-1:] == (3,) else {b}", "{a} = x0 * 2", "{a} = x0", "{a} = {b}.masked_fill({b} > 1, 0.0)", "{a} = {b} * W.detach()",
     "{a} = Scaled.apply({b})", "{a} = Scaled.apply({b}, 3)", "{a} = Reversed.apply({b})",
@@ -122,7 +122,7 @@ def looks(value):
                 looks(value.grad) if value.is_leaf or value.retains_grad else None]
     if isinstance(value, (list, tuple)):
         return [looks(item) for item in value]
-    return repr(value)
+    return value if isinstance(value, float) else repr(value)
 
 
 def run(source, name, compile, seed):

@@ -479,3 +479,92 @@ def test_views_made_without_grad(compile):
             view = x.view(3)
         answers += [outcome(f, x, view)[:2], view.grad, g(x, view), view.is_leaf, view.requires_grad]
     return answers
+
+
+def views_of_one_base(x):
+    product = x * 2
+    q, k, v = product.chunk(3)
+    mixed = (q * k).sin() * v
+    return q, k, v, mixed, q[:1], mixed.view(-1)
+
+
+def a_view_of_a_view(x):
+    rows = x.view(2, 3)
+    row = rows[0]
+    return rows, row, row.sin() * rows, rows.t().exp()
+
+
+def an_expanded_view(x):
+    rows = x.expand(2, 6)
+    return rows, rows * rows.sin(), rows.sum(0)
+
+
+def a_complex_view(x):
+    pairs = torch.view_as_complex(x.view(3, 2))
+    return pairs, pairs.real * 2, (pairs * pairs).abs()
+
+
+def a_history_shared_with_one_of_two(x):
+    y = x[:3] @ first.weight
+    z = first(y)
+    y = torch.where(z > 0, z, y)
+    return y, z, y.relu()
+
+
+def a_written_view(x):
+    product = x * 2
+    part = product[:3]
+    part.add_(product[3:])
+    return part, product, part * part, product.view(2, 3)
+
+
+@pytest.mark.parametrize("hook", [None, lambda gradient: None if gradient is None else gradient * 2], ids=["no hook", "a hook"])
+@pytest.mark.parametrize("f", [views_of_one_base, a_view_of_a_view, an_expanded_view, a_complex_view, a_history_shared_with_one_of_two, a_written_view])
+@program(grad=True)
+def test_results_from_which_other_results_are_computed(compile, f, hook):
+    """Hooks that are registered outside see and change what other results send through a result, be it a view."""
+    compiled, answers = compile(f), []
+    for _ in range(2):
+        first.zero_grad()
+        x = torch.linspace(-1, 2, 6).requires_grad_()
+        results = compiled(x)
+        for result in results:
+            if hook:
+                result.register_hook(hook)
+            result.retain_grad()
+        for result in results:
+            result.abs().sum().backward(retain_graph=True)
+            answers += [x.grad.clone(), first.weight.grad is None or first.weight.grad.clone(), first.bias.grad is None or first.bias.grad.clone()]
+        answers.append([(result.grad, result.is_leaf, result.stride()) for result in results])
+    return answers
+
+
+@program(grad=True)
+def test_writes_to_results_that_are_computed_again(compile):
+    """What eager saves and a region computes anew from its inputs must not be written to either."""
+
+    def both_need(x):
+        y = x * first.weight
+        z = y * x
+        return y, z, (x * 2).exp()
+
+    def needs_itself(x):
+        return x.relu(), (x * 3).sigmoid()
+
+    def needs_another(x):
+        y = x.masked_fill(x > 1, 0.0)
+        return y, first(y), x.sin()
+
+    answers = []
+    for f in (both_need, needs_itself, needs_another):
+        compiled = compile(f)
+        for written in range(2):
+            for used in range(len(compiled(ones()))):
+                first.zero_grad()
+                x = torch.tensor([0.3, -0.2, 1.7], requires_grad=True)
+                results = compiled(x)
+                with torch.no_grad():
+                    results[written].add_(1)
+                how = outcome(lambda: results[used].sum().backward())
+                answers.append((written, used, how[:2], x.grad))
+    return answers
