@@ -181,9 +181,14 @@ struct Part {
   std::vector<size_t> gradients;  // of the joint graph's
 };
 
+// Outputs before this one have tangents.
+size_t with_tangents(const trace::Joint& joint) {
+  return joint.tangents - joint.joins;
+}
+
 // Outputs before this one have places in autograd's graph that are not those of views.
 size_t carriers(const trace::Joint& joint) {
-  return joint.tangents - joint.views;
+  return with_tangents(joint) - joint.views;
 }
 
 class DifferentiableGraph final : public CompiledGraph {
@@ -194,7 +199,7 @@ class DifferentiableGraph final : public CompiledGraph {
         parts_(std::move(parts)),
         joint_(std::move(joint)),
         outputs_(std::move(outputs)),
-        first_without_part_(parts_.size() > 1 ? joint_.tangents : carriers(joint_)) {}
+        first_without_part_(parts_.size() > 1 ? with_tangents(joint_) : carriers(joint_)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
@@ -202,9 +207,12 @@ class DifferentiableGraph final : public CompiledGraph {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
     }
+    for (size_t i = 0; i < carriers(joint_); ++i)
+      if (results[i].is_view()) results[i] = results[i].detach();
+    torch::autograd::edge_list joins(joint_.joins);
     for (const Part& part : parts_) {
       if (part.program)
-        add_history(part, results, inputs);
+        add_history(part, results, inputs, joins);
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
     }
@@ -220,21 +228,36 @@ class DifferentiableGraph final : public CompiledGraph {
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
 
  private:
+  torch::autograd::Edge end_of(const trace::Joint::Gradient& gradient, const std::vector<at::Tensor>& results,
+                               std::span<const at::Tensor> inputs,
+                               const torch::autograd::edge_list& joins) const {
+    if (gradient.result < 0)
+      return torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(gradient.input)]);
+    const auto place = static_cast<size_t>(gradient.result);
+    if (place >= with_tangents(joint_)) return joins[place - with_tangents(joint_)];
+    return torch::autograd::impl::gradient_edge(results[place]);
+  }
+
+  // Fills in those of `joins` that belong to the part.
   void add_history(const Part& part, const std::vector<at::Tensor>& results,
-                   std::span<const at::Tensor> inputs) const {
+                   std::span<const at::Tensor> inputs, torch::autograd::edge_list& joins) const {
     torch::autograd::edge_list edges;
     edges.reserve(part.gradients.size());
-    for (const size_t g : part.gradients) {
-      const trace::Joint::Gradient& gradient = joint_.gradients[g];
-      edges.push_back(torch::autograd::impl::gradient_edge(
-          gradient.result >= 0 ? results[static_cast<size_t>(gradient.result)]
-                               : inputs[static_cast<size_t>(gradient.input)]));
-    }
+    for (const size_t g : part.gradients)
+      edges.push_back(end_of(joint_.gradients[g], results, inputs, joins));
     auto node = c10::make_intrusive<runtime::BackwardNode>(part.program, std::move(edges));
-    if (part.tangents.size() == 1) {
+    if (part.tangents.size() == 1 && part.tangents[0] < carriers(joint_)) {
       torch::autograd::set_history(results[part.tangents[0]], node);
     } else {
-      for (const size_t t : part.tangents) node->add_input_metadata(results[t]);
+      for (size_t place = 0; place < part.tangents.size(); ++place) {
+        const size_t t = part.tangents[place];
+        if (t < with_tangents(joint_)) {
+          node->add_input_metadata(results[t]);
+        } else {
+          node->add_input_of(place);
+          joins[t - with_tangents(joint_)] = {node, static_cast<uint32_t>(place)};
+        }
+      }
       for (const size_t place : part.made) {
         torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(place))};
         torch::autograd::set_history(results[part.tangents[place]],
@@ -390,12 +413,13 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
   for (size_t g = 0; g < source.gradients.size(); ++g)
     if (source.gradients[g] >= 0) part.gradients.push_back(g);
   for (const size_t g : part.gradients)
-    if (joint.gradients[g].result >= 0) part.parent = joint.gradients[g].result;
+    if (joint.gradients[g].result < static_cast<int32_t>(with_tangents(joint)))
+      part.parent = std::max(part.parent, joint.gradients[g].result);
   for (const size_t number : source.saved) {
     Part::Saved& saved = part.saved.emplace_back();
     saved.value = halves.saved[number];
     const auto index = static_cast<size_t>(saved.value.index);
-    const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < joint.tangents;
+    const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < with_tangents(joint);
     saved.is_own = is_result && index < carriers(joint) &&
                    std::ranges::find(part.tangents, index) != part.tangents.end();
     saved.is_foreign = is_result && !saved.is_own;
@@ -490,7 +514,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   for (passes::BackwardPart& source : sources) {
     if (strict()) graph::verify(source.graph, true);
     Part& part = parts.emplace_back(part_of(source, halves, joint));
-    if (!is_whole && part.tangents[0] >= carriers(joint)) continue;
+    const size_t first = part.tangents[0];
+    if (!is_whole && first >= carriers(joint) && first < with_tangents(joint)) continue;
     std::vector<bool> released = released_inputs(source, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(

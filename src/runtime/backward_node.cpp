@@ -44,6 +44,14 @@ at::Tensor zero_tangent(const TensorMeta& wanted) {
   return empty_tangent(wanted).zero_();
 }
 
+void BackwardNode::add_input_of(size_t tangent) {
+  const TensorMeta& meta = program_->tangents[tangent];
+  const c10::ScalarType type = dtype_to_torch(meta.dtype);
+  const std::vector<int64_t> sizes = constants_of(meta.sizes);
+  add_input_metadata(at::TensorOptions(type).device(device_to_torch(meta.device)),
+                     c10::fromIntArrayRefSlow(sizes), false, false, type);
+}
+
 void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
   saved_.emplace_back(tensor, is_output);
 }

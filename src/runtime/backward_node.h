@@ -49,6 +49,9 @@ class BackwardNode final : public torch::autograd::Node {
   BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
       : Node(std::move(next)), program_(std::move(program)), spent_(program_->freed_with.size()) {}
 
+  // Adds an input of the node for a gradient that no tensor stands for: the tangent of that number.
+  void add_input_of(size_t tangent);
+
   // To be called for each saved tensor in order, after the outputs have got this node as their history. Runs
   // the saved-tensor hooks that the user has set.
   void save(const at::Tensor& tensor, bool is_output);

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/ones_like.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
@@ -13,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "runtime/convert.h"
 #include "trace/engine.h"
 #include "trace/separate_backward.h"
 #include "trace/session.h"
@@ -276,8 +278,8 @@ std::vector<at::Tensor> with_tangents(const Carriers& carriers) {
 
 bool are_parts_of_their_own(const Carriers& carriers, const SeparateBackward& separate) {
   const std::vector<int32_t>& part = separate.part;
-  for (size_t v = carriers.own.size(); v < part.size(); ++v)
-    if (std::ranges::count(part, part[v]) != 1) return false;
+  for (size_t v = 0; v < carriers.views.size(); ++v)
+    if (std::ranges::count(part, part[carriers.own.size() + v]) != 1) return false;
   return true;
 }
 
@@ -311,8 +313,19 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
   joint.forward_nodes = graph.nodes.size();
 }
 
-// One for each output that carries a tangent: inputs of the graph.
-std::vector<at::Tensor> add_tangents(Session& session, const Joint& joint) {
+TensorMeta meta_of(const Edge& place) {
+  const auto& wanted = place.function->input_metadata(place.input_nr);
+  TensorMeta meta;
+  meta.dtype = runtime::dtype_from_torch(c10::typeMetaToScalarType(wanted.dtype()));
+  meta.device = runtime::device_from_torch(wanted.device());
+  for (const c10::SymInt& size : wanted.shape_as_dim_vector()) meta.sizes.emplace_back(size.expect_int());
+  meta.strides = contiguous_strides(meta.sizes);
+  return meta;
+}
+
+// For each output that has a tangent, and for each join: inputs of the graph.
+std::vector<at::Tensor> add_tangents(Session& session, const torch::autograd::edge_list& joins,
+                                     Joint& joint) {
   graph::Graph& graph = session.recording.graph;
   std::vector<at::Tensor> tangents;
   for (size_t t = 0; t < joint.tangents; ++t) {
@@ -321,26 +334,41 @@ std::vector<at::Tensor> add_tangents(Session& session, const Joint& joint) {
     if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
     tangents.push_back(session.make_tensor(graph.add_input(std::move(meta)), false));
   }
+  for (const Edge& join : joins)
+    tangents.push_back(session.make_tensor(graph.add_input(meta_of(join)), false));
+  joint.joins = joins.size();
+  joint.tangents += joins.size();
   return tangents;
 }
 
-// What a backward pass through all results gives.
+// What a backward pass through all places with tangents gives.
 struct Gradients {
-  std::vector<at::Tensor> leaves;   // undefined where nothing flows
-  std::vector<at::Tensor> results;  // likewise; defined only for results behind results of other parts
+  std::vector<at::Tensor> leaves;  // undefined where nothing flows
+  std::vector<at::Tensor> places;  // likewise; defined only for places behind places of other parts
 };
 
-Gradients run_backward(const std::vector<at::Tensor>& results, const std::vector<at::Tensor>& tangents,
+// Notes what comes into an input of a node.
+class NotingHook final : public torch::autograd::FunctionPreHook {
+ public:
+  NotingHook(at::Tensor& total, uint32_t input) : total_(total), input_(input) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    total_ = gradients[input_];
+    return gradients;
+  }
+
+ private:
+  at::Tensor& total_;
+  uint32_t input_;
+};
+
+Gradients run_backward(const torch::autograd::edge_list& roots, const std::vector<at::Tensor>& tangents,
                        const torch::autograd::edge_list& leaves, const SeparateBackward& separate) {
-  const torch::autograd::edge_list roots = edges_of(results);
   Gradients gradients{std::vector<at::Tensor>(leaves.size()), std::vector<at::Tensor>(roots.size())};
   if (roots.empty() || leaves.empty()) return gradients;
   for (size_t u = 0; u < roots.size(); ++u)
     if (std::ranges::any_of(separate.behind, [&](const std::vector<bool>& behind) { return behind[u]; }))
-      results[u].register_hook([&total = gradients.results[u]](const at::Tensor& gradient) {
-        total = gradient;
-        return at::Tensor();
-      });
+      roots[u].function->add_tensor_pre_hook(
+          std::make_unique<NotingHook>(gradients.places[u], roots[u].input_nr));
   const WithoutAutocast without_autocast;
   gradients.leaves = run_engine(roots, tangents, leaves, {});
   return gradients;
@@ -367,11 +395,11 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
     add(values.leaves[leaf++], std::move(gradient));
   }
   for (size_t u = 0; u < joint.tangents; ++u) {
-    if (!values.results[u].defined()) continue;
+    if (!values.places[u].defined()) continue;
     Joint::Gradient gradient{.result = static_cast<int32_t>(u)};
     gradient.tangents.assign(joint.tangents, false);
     for (size_t t = 0; t < joint.tangents; ++t) gradient.tangents_of_part.push_back(separate.behind[t][u]);
-    add(values.results[u], std::move(gradient));
+    add(values.places[u], std::move(gradient));
   }
 }
 
@@ -400,12 +428,14 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     separate = separate_backward(edges_of(carriers.own), leaves);
   }
   add_outputs(session, outputs, carriers, joint);
-  const std::vector<at::Tensor> tangents = add_tangents(session, joint);
+  const std::vector<at::Tensor> tangents = add_tangents(session, separate.joins, joint);
   joint.freed_with = separate.freed_with;
   joint.part_of_tangent = separate.part;
   joint.part_frees = separate.part_frees;
   joint.made = separate.made;
-  const Gradients gradients = run_backward(with_tangents(carriers), tangents, leaves, separate);
+  torch::autograd::edge_list roots = edges_of(with_tangents(carriers));
+  roots.insert(roots.end(), separate.joins.begin(), separate.joins.end());
+  const Gradients gradients = run_backward(roots, tangents, leaves, separate);
   add_gradients(session, gradients, separate, joint);
   note_what_autograd_keeps(session.recording.graph, joint);
   session.recording.joint = std::move(joint);

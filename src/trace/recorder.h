@@ -35,11 +35,13 @@ struct Joint {
   std::vector<bool>
       is_no_grad_view;               // by forward output: a view of one that requires grad, made without grad
   std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
-  // The gradient of graph output t comes in as graph input forward_inputs + t, t < tangents.
+  // Tangent t comes in as graph input forward_inputs + t. The first are the gradients of as many outputs.
   size_t tangents = 0;
-  // Of these the last are views of inputs or of other outputs, from which further outputs are computed: parts
-  // of their own, whose backward pass is that of the view.
+  // Of the tangents with outputs the last are those of views of inputs or of other outputs that lie between
+  // results: parts of their own, whose backward pass is that of the view.
   size_t views = 0;
+  // The last tangents come into SeparateBackward::joins, which are no outputs.
+  size_t joins = 0;
   // By tangent; trace::SeparateBackward says what they mean.
   std::vector<int32_t> freed_with;
   std::vector<int32_t> part_of_tangent;
@@ -47,7 +49,7 @@ struct Joint {
   std::vector<size_t> made;  // the tangents in the order in which the program made their results
   struct Gradient {
     int32_t input = -1;   // a graph input that requires grad, or
-    int32_t result = -1;  // the number of a tangent: what comes to the result from other parts adds up to it
+    int32_t result = -1;  // the number of a tangent: what comes to its place from other parts adds up to it
     int32_t output = -1;  // the graph output that is its gradient; -1: it has none
     std::vector<bool> tangents;  // those that flow into it: where they are undefined, so is the gradient
     std::vector<bool> tangents_of_part;  // those that do if parts have backward passes of their own

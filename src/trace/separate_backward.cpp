@@ -5,8 +5,10 @@
 #include <torch/csrc/autograd/python_cpp_function.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <string_view>
 #include <unordered_map>
@@ -141,50 +143,140 @@ std::vector<int32_t> numbered(std::vector<int32_t> part, const std::vector<size_
   return part;
 }
 
+// Results that share their backward pass, one of which lies behind another one.
+std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<Stretch>& stretches) {
+  std::vector<bool> parts(part.size()), result(part.size());
+  for (size_t t = 0; t < part.size(); ++t)
+    for (size_t u = 0; u < part.size(); ++u)
+      if (stretches[t].behind[u] && part[t] == part[u]) parts[static_cast<size_t>(part[t])] = true;
+  for (size_t t = 0; t < part.size(); ++t) result[t] = parts[static_cast<size_t>(part[t])];
+  return result;
+}
+
+// The edges by which gradients come from nodes that some of the results share to nodes that more of them do,
+// down to the last that saves something. Empty if there is a hook at one: it is recorded where it is.
+edge_list joins_between(const std::vector<bool>& chosen, const edge_list& results,
+                        const std::vector<Stretch>& stretches) {
+  std::unordered_map<Node*, std::vector<size_t>> reached_by;
+  for (size_t t = 0; t < stretches.size(); ++t)
+    if (chosen[t])
+      for (Node* node : stretches[t].nodes) reached_by[node].push_back(t);
+  const auto is_end = [&](const Edge& edge) {
+    return !edge.is_valid() || !reached_by.contains(edge.function.get()) ||
+           std::ranges::find(results, edge) != results.end();
+  };
+  std::unordered_map<Node*, bool> leads_to_saved;
+  std::vector<Node*> stack;
+  for (const auto& [node, results_before] : reached_by) stack.push_back(node);
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    if (leads_to_saved.contains(node)) {
+      stack.pop_back();
+      continue;
+    }
+    bool leads = saves_tensors(*node), is_ready = true;
+    for (const Edge& next : node->next_edges()) {
+      if (is_end(next)) continue;
+      const auto known = leads_to_saved.find(next.function.get());
+      if (known == leads_to_saved.end()) {
+        stack.push_back(next.function.get());
+        is_ready = false;
+      } else {
+        leads = leads || known->second;
+      }
+    }
+    if (!is_ready) continue;
+    leads_to_saved.emplace(node, leads);
+    stack.pop_back();
+  }
+  edge_list joins;
+  for (const auto& [node, results_before] : reached_by)
+    for (const Edge& next : node->next_edges()) {
+      if (is_end(next) || !leads_to_saved.at(next.function.get())) continue;
+      if (reached_by.at(next.function.get()) == results_before) continue;
+      if (has_hooks(*next.function) || next.function->input_metadata(next.input_nr).was_default_constructed())
+        return {};
+      if (std::ranges::find(joins, next) == joins.end()) joins.push_back(next);
+    }
+  std::ranges::sort(joins, std::greater<>(),
+                    [](const Edge& join) { return std::pair(join.function->sequence_nr(), join.input_nr); });
+  return joins;
+}
+
+// Places in autograd's graph, and the parts that they belong to.
+struct Parts {
+  edge_list places;
+  std::vector<int32_t> number;     // by place
+  std::vector<Stretch> stretches;  // by place: up to other places
+  std::vector<bool> ends;          // by place: a gradient that comes from another part ends there
+};
+
+Parts parts_at(edge_list places, const edge_list& leaves, const std::vector<size_t>& made) {
+  Parts parts{.places = std::move(places)};
+  const size_t count = parts.places.size();
+  for (const Edge& place : parts.places) parts.ends.push_back(!has_hooks(*place.function));
+  for (size_t t = 0; t < count; ++t) parts.stretches.push_back(stretch_of(t, parts.places, parts.ends));
+  const std::vector<Stretch>& stretches = parts.stretches;
+  parts.number = sharing(stretches);
+  // What saves nothing and has nothing to do with other results shares a part with what flows into the same
+  // leaves: a leaf's hooks would be called for the others, too.
+  std::map<std::vector<bool>, int32_t> alone;
+  for (size_t t = 0; t < count; ++t) {
+    if (parts.number[t] >= 0) continue;
+    const auto own = static_cast<int32_t>(t);
+    const bool is_alone =
+        std::ranges::none_of(stretches[t].behind, [](bool is_behind) { return is_behind; }) &&
+        std::ranges::none_of(stretches, [&](const Stretch& other) { return other.behind[t]; });
+    parts.number[t] = is_alone ? alone.emplace(reached(leaves, stretches[t]), own).first->second : own;
+  }
+  unite_cycles(parts.number, stretches);
+  parts.number = numbered(std::move(parts.number), made);
+  return parts;
+}
+
+// None if there are too many.
+std::optional<Parts> parts_of(const edge_list& results, const edge_list& leaves) {
+  const auto are_too_many = [](const Parts& parts) {
+    return *std::ranges::max_element(parts.number) >= kMostParts;
+  };
+  if (results.size() < 2 || results.size() > kMostResults) return std::nullopt;
+  Parts parts = parts_at(results, leaves, in_order_made(results));
+  const std::vector<bool> chosen = entangled(parts.number, parts.stretches);
+  if (std::ranges::find(chosen, true) != chosen.end()) {
+    edge_list places = results;
+    for (const Edge& join : joins_between(chosen, results, parts.stretches)) places.push_back(join);
+    if (places.size() <= kMostResults) {
+      const std::vector<size_t> made = in_order_made(places);
+      Parts finer = parts_at(std::move(places), leaves, made);
+      if (!are_too_many(finer)) return finer;
+    }
+  }
+  if (are_too_many(parts)) return std::nullopt;
+  return parts;
+}
+
 }  // namespace
 
 SeparateBackward separate_backward(const edge_list& results, const edge_list& leaves) {
-  const size_t count = results.size();
   SeparateBackward separate;
-  separate.made = in_order_made(results);
+  const std::optional<Parts> parts = parts_of(results, leaves);
+  const edge_list& places = parts ? parts->places : results;
+  const size_t count = places.size();
+  separate.joins.assign(places.begin() + static_cast<std::ptrdiff_t>(results.size()), places.end());
+  separate.made = in_order_made(places);
   std::vector<Stretch> whole;
   for (size_t t = 0; t < count; ++t) {
-    whole.push_back(stretch_of(t, results, std::vector<bool>(count, false)));
+    whole.push_back(stretch_of(t, places, std::vector<bool>(count, false)));
     separate.flows.push_back(reached(leaves, whole[t]));
   }
   separate.freed_with = sharing(whole);
-
+  separate.part = parts ? parts->number : std::vector<int32_t>(count);
   std::vector<Stretch> stretches;
-  if (count > 1 && count <= kMostResults) {
-    std::vector<bool> ends;
-    for (const Edge& result : results) ends.push_back(!has_hooks(*result.function));
-    for (size_t t = 0; t < count; ++t) stretches.push_back(stretch_of(t, results, ends));
-    separate.part = sharing(stretches);
-    // What saves nothing and has nothing to do with other results shares a part with what flows into the same
-    // leaves: a leaf's hooks would be called for the others, too.
-    std::map<std::vector<bool>, int32_t> alone;
-    for (size_t t = 0; t < count; ++t) {
-      if (separate.part[t] >= 0) continue;
-      const auto own = static_cast<int32_t>(t);
-      const bool is_alone =
-          std::ranges::none_of(stretches[t].behind, [](bool is_behind) { return is_behind; }) &&
-          std::ranges::none_of(stretches, [&](const Stretch& other) { return other.behind[t]; });
-      separate.part[t] = is_alone ? alone.emplace(reached(leaves, stretches[t]), own).first->second : own;
-    }
-    unite_cycles(separate.part, stretches);
-    separate.part = numbered(std::move(separate.part), separate.made);
-    if (*std::ranges::max_element(separate.part) >= kMostParts) stretches.clear();
-    // Within a part a gradient goes on through its results.
-    for (size_t t = 0; t < stretches.size(); ++t) {
-      std::vector<bool> others = ends;
-      for (size_t u = 0; u < count; ++u)
-        if (separate.part[u] == separate.part[t]) others[u] = false;
-      stretches[t] = stretch_of(t, results, others);
-    }
-  }
-  if (stretches.empty()) {
-    stretches = std::move(whole);
-    separate.part.assign(count, 0);
+  for (size_t t = 0; t < count; ++t) {
+    // Within a part a gradient goes on through its places.
+    std::vector<bool> ends(count);
+    for (size_t u = 0; u < count; ++u) ends[u] = separate.part[u] != separate.part[t] && parts->ends[u];
+    stretches.push_back(stretch_of(t, places, ends));
   }
   const std::vector<int32_t> own = sharing(stretches);
   separate.part_frees.resize(count);

@@ -12,20 +12,24 @@
 
 namespace oxy::trace {
 
+// The vectors are by tangent: first those of the results, then those of the joins.
 struct SeparateBackward {
-  // By result, the number of one: a backward pass through results of one number frees what another one
+  // Where what comes from several results meets in front of what they share, if a hook of one result has to
+  // see what comes from another.
+  torch::autograd::edge_list joins;
+  // The number of one: a backward pass through results of one number frees what another one
   // needs. -1: it frees nothing.
   std::vector<int32_t> freed_with;
-  // By result, those of one part share their backward pass. Numbered in the order in which the program made
+  // Those of one part share their backward pass. Numbered in the order in which the program made
   // them; all of them 0 if there would be too many parts.
   std::vector<int32_t> part;
-  std::vector<bool> part_frees;  // by result: the backward pass of its part frees something
-  std::vector<size_t> made;      // the results in the order in which the program made them
-  // flows[t][i]: a gradient of result t flows into leaf i.
+  std::vector<bool> part_frees;  // the backward pass of its part frees something
+  std::vector<size_t> made;      // the tangents in the order in which the program made them
+  // flows[t][i]: tangent t flows into leaf i.
   std::vector<std::vector<bool>> flows;
   // Likewise, through no result of another part.
   std::vector<std::vector<bool>> flows_of_part;
-  // behind[t][u]: likewise, into result u, which is of another part.
+  // behind[t][u]: likewise, into the place of tangent u, which is of another part.
   std::vector<std::vector<bool>> behind;
 };
 
