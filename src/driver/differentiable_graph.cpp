@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <optional>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -99,10 +98,9 @@ class Backward final : public runtime::BackwardProgram {
       if (variants_.size() >= kMostVariants) absent.clear();
       if (const Variant* known = find(absent)) return *known;
     }
-    std::optional<graph::Graph> reduced = absent.empty() ? std::nullopt : without(absent);
     auto variant = std::make_unique<Variant>();
-    variant->reads_all_tangents = !reduced;
-    graph::Graph graph = reduced ? std::move(*reduced) : graph_;
+    variant->reads_all_tangents = absent.empty();
+    graph::Graph graph = absent.empty() ? graph_ : without(absent);
     variant->compiled = compile(graph);
     if (!variant->compiled) variant->graph = std::move(graph);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -114,21 +112,16 @@ class Backward final : public runtime::BackwardProgram {
     return it == variants_.end() ? nullptr : it->second.get();
   }
 
-  // None where an absent gradient has to come as zeros.
-  std::optional<graph::Graph> without(const std::vector<bool>& absent) const {
+  graph::Graph without(const std::vector<bool>& absent) const {
     const size_t saved = graph_.inputs.size() - absent.size();
     std::vector<bool> is_gradient(graph_.inputs.size()), is_absent(graph_.inputs.size());
     for (size_t t = 0; t < absent.size(); ++t) {
       is_gradient[saved + t] = true;
       is_absent[saved + t] = absent[t];
     }
-    try {
-      graph::Graph result = passes::without_gradients(graph_, is_gradient, is_absent);
-      if (strict()) graph::verify(result, true);
-      return result;
-    } catch (const Unsupported&) {
-      return std::nullopt;
-    }
+    graph::Graph result = passes::without_gradients(graph_, is_gradient, is_absent);
+    if (strict()) graph::verify(result, true);
+    return result;
   }
 
   std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const {
@@ -198,8 +191,7 @@ class DifferentiableGraph final : public CompiledGraph {
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
         joint_(std::move(joint)),
-        outputs_(std::move(outputs)),
-        first_without_part_(parts_.size() > 1 ? with_tangents(joint_) : carriers(joint_)) {}
+        outputs_(std::move(outputs)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
@@ -216,7 +208,7 @@ class DifferentiableGraph final : public CompiledGraph {
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
     }
-    for (size_t i = first_without_part_; i < joint_.forward_outputs; ++i)
+    for (size_t i = with_tangents(joint_); i < joint_.forward_outputs; ++i)
       results[i] = with_history(i, -1, results, inputs);
     std::vector<at::Tensor> outputs;
     outputs.reserve(joint_.outputs.size());
@@ -316,7 +308,6 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<Part> parts_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
-  size_t first_without_part_;
 };
 
 // Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
@@ -337,17 +328,11 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   }
 }
 
-// One part, which is the whole, if there cannot be several.
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
   const std::vector<int32_t>& numbers = roles.part_of_tangent;
   if (numbers.empty()) return {};
-  if (std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; })) {
-    try {
-      return passes::backward_parts(backward, roles);
-    } catch (const Unsupported&) {
-      // Zeros of some layout are needed where nothing flows: in the whole they come as tangents.
-    }
-  }
+  if (std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; }))
+    return passes::backward_parts(backward, roles);
   passes::BackwardPart whole{
       std::move(backward), std::vector<size_t>(roles.saved), std::vector<size_t>(numbers.size()), {}};
   std::iota(whole.saved.begin(), whole.saved.end(), 0);
@@ -515,7 +500,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     if (strict()) graph::verify(source.graph, true);
     Part& part = parts.emplace_back(part_of(source, halves, joint));
     const size_t first = part.tangents[0];
-    if (!is_whole && first >= carriers(joint) && first < with_tangents(joint)) continue;
+    if (first >= carriers(joint) && first < with_tangents(joint)) continue;
     std::vector<bool> released = released_inputs(source, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(

@@ -1,7 +1,8 @@
 #include "passes/absent_gradients.h"
 
+#include <algorithm>
+
 #include "aten/dtype.h"
-#include "base/error.h"
 #include "ops/composer.h"
 #include "passes/dead_code.h"
 #include "passes/rewrite.h"
@@ -39,7 +40,18 @@ Flow flow_of(const Graph& source, const std::vector<bool>& is_gradient, const st
   return flow;
 }
 
-// The other term of a sum, one of whose terms is zero.
+bool is_plain(const TensorMeta& meta) {
+  return meta.storage_offset == Expr(0) && meta.strides == contiguous_strides(meta.sizes);
+}
+
+Expr elements_of_storage(const TensorMeta& meta) {
+  if (std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end()) return Expr(0);
+  Expr last = meta.storage_offset;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) last = last + (meta.sizes[d] - Expr(1)) * meta.strides[d];
+  return last + Expr(1);
+}
+
+// The other term of a sum, one of whose terms is zero, if it has the sum's sizes and type.
 ValueId remaining_term(const Graph& source, const Node& node, const Flow& flow) {
   if (node.op->name != "aten::add.Tensor" || node.args.at(2) != Argument{Expr(1)}) return graph::kNoValue;
   const auto* left = std::get_if<ValueRef>(&node.args[0]);
@@ -47,7 +59,9 @@ ValueId remaining_term(const Graph& source, const Node& node, const Flow& flow) 
   if (left == nullptr || right == nullptr || flow.is_zero(left->id) == flow.is_zero(right->id))
     return graph::kNoValue;
   const ValueId other = flow.is_zero(left->id) ? right->id : left->id;
-  return source.meta(other) == source.meta(node.outputs[0]) ? other : graph::kNoValue;
+  const TensorMeta &term = source.meta(other), &sum = source.meta(node.outputs[0]);
+  const bool is_like = term == sum || (term.sizes == sum.sizes && term.dtype == sum.dtype && is_plain(sum));
+  return is_like ? other : graph::kNoValue;
 }
 
 }  // namespace
@@ -62,9 +76,13 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
     const TensorMeta& meta = source.meta(id);
     ops::Composer composer(rewriter.graph(), Node{});
     const Argument zero = is_floating(meta.dtype) ? Argument{0.0} : Argument{Expr(0)};
+    const auto full = [&](const std::vector<Expr>& sizes) {
+      return composer.call("aten::full", {sizes, zero, meta.dtype, Argument{}, meta.device});
+    };
     const ValueRef zeros =
-        composer.call("aten::full", {meta.sizes, zero, meta.dtype, Argument{}, meta.device});
-    if (rewriter.graph().meta(zeros.id) != meta) throw Unsupported("zeros of another layout");
+        is_plain(meta) ? full(meta.sizes)
+                       : composer.call("aten::as_strided", {full({elements_of_storage(meta)}), meta.sizes,
+                                                            meta.strides, meta.storage_offset});
     rewriter.set(id, zeros.id);
     is_made[static_cast<size_t>(id)] = true;
   };
@@ -73,7 +91,11 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
     for (const ValueId id : node.outputs) is_zero = is_zero && (id == graph::kNoValue || flow.is_zero(id));
     if (is_zero) continue;
     if (const ValueId other = remaining_term(source, node, flow); other != graph::kNoValue) {
-      rewriter.set(node.outputs[0], rewriter.map(other));
+      const ValueId sum = node.outputs[0], term = rewriter.map(other);
+      ops::Composer composer(rewriter.graph(), Node{});
+      rewriter.set(sum, source.meta(other) == source.meta(sum)
+                            ? term
+                            : composer.call("aten::clone", {ValueRef{term}, MemoryFormat::Contiguous}).id);
       continue;
     }
     graph::for_each_input(node, make_zeros);

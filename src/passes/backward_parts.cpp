@@ -106,12 +106,11 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number
   std::vector<size_t> inputs;
   result.graph = without_unread_inputs(own, is_own, inputs);
   for (const size_t input : inputs) {
+    check(input < roles.saved || is_own[input], "a part of a backward pass reads the tangent of another one");
     if (input < roles.saved)
       result.saved.push_back(input);
-    else if (is_own[input])
-      result.tangents.push_back(input - roles.saved);
     else
-      throw Unsupported("the gradient of another result is needed");
+      result.tangents.push_back(input - roles.saved);
   }
   return result;
 }

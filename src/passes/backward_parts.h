@@ -28,8 +28,7 @@ struct BackwardRoles {
   std::vector<Gradient> gradients;
 };
 
-// A part comes behind those that its gradients flow into, and else in the order of their numbers. Unsupported
-// as passes::without_gradients has it.
+// A part comes behind those that its gradients flow into, and else in the order of their numbers.
 std::vector<BackwardPart> backward_parts(const graph::Graph& whole, const BackwardRoles& roles);
 
 }  // namespace oxy::passes

@@ -143,12 +143,19 @@ std::vector<int32_t> numbered(std::vector<int32_t> part, const std::vector<size_
   return part;
 }
 
-// Results that share their backward pass, one of which lies behind another one.
-std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<Stretch>& stretches) {
+// Results that share their backward pass with others, where a hook could tell: one lies behind another one,
+// or a leaf behind some but not all of them.
+std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<Stretch>& stretches,
+                            const edge_list& leaves) {
   std::vector<bool> parts(part.size()), result(part.size());
-  for (size_t t = 0; t < part.size(); ++t)
+  std::map<int32_t, std::vector<bool>> leaves_of_part;
+  for (size_t t = 0; t < part.size(); ++t) {
+    std::vector<bool> own = reached(leaves, stretches[t]);
+    const auto [first, is_first] = leaves_of_part.try_emplace(part[t], own);
+    if (first->second != own) parts[static_cast<size_t>(part[t])] = true;
     for (size_t u = 0; u < part.size(); ++u)
       if (stretches[t].behind[u] && part[t] == part[u]) parts[static_cast<size_t>(part[t])] = true;
+  }
   for (size_t t = 0; t < part.size(); ++t) result[t] = parts[static_cast<size_t>(part[t])];
   return result;
 }
@@ -241,7 +248,7 @@ std::optional<Parts> parts_of(const edge_list& results, const edge_list& leaves)
   };
   if (results.size() < 2 || results.size() > kMostResults) return std::nullopt;
   Parts parts = parts_at(results, leaves, in_order_made(results));
-  const std::vector<bool> chosen = entangled(parts.number, parts.stretches);
+  const std::vector<bool> chosen = entangled(parts.number, parts.stretches, leaves);
   if (std::ranges::find(chosen, true) != chosen.end()) {
     edge_list places = results;
     for (const Edge& join : joins_between(chosen, results, parts.stretches)) places.push_back(join);

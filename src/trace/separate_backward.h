@@ -15,7 +15,7 @@ namespace oxy::trace {
 // The vectors are by tangent: first those of the results, then those of the joins.
 struct SeparateBackward {
   // Where what comes from several results meets in front of what they share, if a hook of one result has to
-  // see what comes from another.
+  // see what comes from another, or one of a leaf what comes from some of them.
   torch::autograd::edge_list joins;
   // The number of one: a backward pass through results of one number frees what another one
   // needs. -1: it frees nothing.
