@@ -114,6 +114,7 @@ Flow Evaluator::step_call(Frame& frame, const Instruction& in) {
     }
     case Op::SetFunctionAttribute: {
       Ref function = pop(frame), value = pop(frame);
+      if (!fresh_functions_.contains(function.get())) stop("completes a function that was made before");
       auto* object = reinterpret_cast<PyFunctionObject*>(function.get());
       PyObject** field = in.arg == 8   ? &object->func_closure
                          : in.arg == 4 ? &object->func_annotations

@@ -94,7 +94,11 @@ def a_generator(x, k):
     return list(made()), list(made())
 
 
-@pytest.mark.parametrize("f", [a_default, a_default_with_a_tensor, a_keyword_default, a_closure, a_lambda, an_object, a_method, a_generator], ids=lambda f: f.__name__)
+def beside_a_text_that_varies(x, k):
+    return str(k), (lambda a, b=passed_on(x), *, c=k: (a, b, c))(passed_on(k))
+
+
+@pytest.mark.parametrize("f", [a_default, a_default_with_a_tensor, a_keyword_default, a_closure, a_lambda, an_object, a_method, a_generator, beside_a_text_that_varies], ids=lambda f: f.__name__)
 @program(whole=False)
 def test_between_the_defaults_of_a_function(compile, f):
     compiled = compile(f)
