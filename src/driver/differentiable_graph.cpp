@@ -199,6 +199,7 @@ class DifferentiableGraph final : public CompiledGraph {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
     }
+    // An interpreted forward pass gives views that were made without grad, which may not be written to.
     for (size_t i = 0; i < carriers(joint_); ++i)
       if (results[i].is_view()) results[i] = results[i].detach();
     torch::autograd::edge_list joins(joint_.joins);

@@ -419,13 +419,14 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   Joint joint;
   Carriers carriers = carriers_of(session, outputs);
   const torch::autograd::edge_list leaves = leaves_of(session);
-  check_nothing_else_is_noticed(edges_of(carriers.own), leaves);
-  check_views_are_plain(outputs, edges_of(carriers.own), leaves);
+  const torch::autograd::edge_list own = edges_of(carriers.own);
+  check_nothing_else_is_noticed(own, leaves);
+  check_views_are_plain(outputs, own, leaves);
   carriers.views = views_between(outputs, carriers);
   SeparateBackward separate = separate_backward(edges_of(with_tangents(carriers)), leaves);
   if (!are_parts_of_their_own(carriers, separate)) {
     carriers.views.clear();
-    separate = separate_backward(edges_of(carriers.own), leaves);
+    separate = separate_backward(own, leaves);
   }
   add_outputs(session, outputs, carriers, joint);
   const std::vector<at::Tensor> tangents = add_tangents(session, separate.joins, joint);

@@ -17,6 +17,7 @@ import warnings
 import torch
 
 import oxyfuel
+import seeds
 
 GLOBALS = ("COUNT", "LOG", "TABLE", "STATE", "SEEN", "RECENT", "GROUPS", "ORDER", "COUNTS", "stored_error")
 ADDRESS = re.compile(r"0x[0-9a-f]*")
@@ -187,6 +188,11 @@ def eager_elsewhere(program, filename):
     for count in (1, 5, 11, 17):
         kept += [(object(), torch.zeros(1)) for _ in range(count)]
         yield run(program, lambda target: target, filename)
+
+
+def differing(generator, first, count):
+    """Of `count` seeds those whose programs differ, with what differs."""
+    return seeds.differing(lambda seed: check(generator.generate(seed)).difference, first, count)
 
 
 def check(program, backend=None, seconds=20, on_compiled=lambda: None):

@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 
 import library_generator  # noqa: E402
 import program_runner  # noqa: E402
-import seeds  # noqa: E402
 import torch_call_generator  # noqa: E402
 
 CHUNK = 100
@@ -24,7 +23,7 @@ CHUNK = 100
 @pytest.mark.parametrize("generator", [library_generator, torch_call_generator], ids=lambda module: module.__name__)
 @pytest.mark.filterwarnings("ignore")
 def test_same_as_eager(generator, first):
-    different = seeds.differing(lambda seed: program_runner.check(generator.generate(seed)).difference, first, CHUNK)
+    different = program_runner.differing(generator, first, CHUNK)
     assert not different, f"see one with: tests/fuzz/python_programs.py --kind KIND --seeds N:N+1 --show --shrink; {different}"
 
 

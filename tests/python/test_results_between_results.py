@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-import oxyfuel
 from eager_comparison import outcome, program
 
 first = torch.nn.Linear(3, 3)
-pause = oxyfuel.disable(lambda: None)
+with torch.no_grad():
+    first.weight.copy_(torch.tensor([[2.0, 0, 1], [0.5, 1, 0], [0, 1, 2]])), first.bias.fill_(0.5)
 
 
 def views_of_one_base(x):
