@@ -7,6 +7,7 @@ size is "base" (the published configuration; Llama reduced to 16 layers of width
 from dataclasses import dataclass
 from typing import Callable
 
+import accuracy
 import torch
 
 import torchvision_operators  # noqa: F401  isort: skip (before timm and transformers)
@@ -26,10 +27,13 @@ class Language:
     encoder_decoder: bool = False
     causal: bool = False
 
-    def build(self, size):
+    def build(self, size, keeps_states=False):
+        """`keeps_states`: the model's results hold the hidden states and attention weights of all layers."""
         import transformers
 
         arguments = dict(self.sizes[size])
+        if keeps_states:
+            arguments.update(output_hidden_states=True, output_attentions=True, attn_implementation="eager")
         if size == "small":
             arguments["vocab_size"] = VOCABULARY
         if self.causal or self.encoder_decoder:
@@ -63,9 +67,11 @@ class Image:
     pixels: dict
     input_name: str = "x"
 
-    def build(self, size):
+    def build(self, size, keeps_states=False):
         import timm
 
+        if keeps_states:
+            raise ValueError(f"{self.name} returns no states of its layers")
         arguments = {"num_classes": CLASSES, **self.small} if size == "small" else {}
         return timm.create_model(self.name, pretrained=False, **arguments)
 
@@ -142,6 +148,10 @@ NAMES = tuple(_MODELS)
 LANGUAGE_NAMES = tuple(name for name, spec in _MODELS.items() if isinstance(spec, Language))
 
 
+# A loss over the result; over all of the results, hidden states and attention weights among them; a step of AdamW too.
+TRAINING_MODES = ("training", "distillation", "whole_step")
+
+
 @dataclass(frozen=True)
 class Case:
     """One measurement: a model at a size, batch and mode."""
@@ -150,11 +160,11 @@ class Case:
     size: str = "base"
     batch: int = 1
     labels: bool = False
-    mode: str = "no_grad"  # or "inference_mode", "training", "whole_step"
+    mode: str = "no_grad"  # or "inference_mode", or of TRAINING_MODES
 
     @property
     def trains(self):
-        return self.mode in ("training", "whole_step")
+        return self.mode in TRAINING_MODES
 
     @property
     def title(self):
@@ -162,7 +172,7 @@ class Case:
 
     def build(self) -> torch.nn.Module:
         torch.manual_seed(0)
-        model = _MODELS[self.model].build(self.size).train(self.trains)
+        model = _MODELS[self.model].build(self.size, keeps_states=self.mode == "distillation").train(self.trains)
         settle_statistics(model)
         return model
 
@@ -174,6 +184,8 @@ class Case:
         return modes.get(self.mode, torch.enable_grad)()
 
     def loss(self, output):
+        if self.mode == "distillation":  # as if a teacher's were all zero
+            return sum(tensor.square().mean() for _, tensor in accuracy.tensors_of(output))
         return output.loss if self.labels else output.square().mean()
 
     def program(self, model):
@@ -224,7 +236,9 @@ def suite(name, mode="no_grad"):
     sizes = {"small": "small"}.get(name, "base")
     if name not in ("inference", "full", "small"):
         raise ValueError(f"unknown suite {name!r}: expected inference, full or small")
-    if mode in ("training", "whole_step"):  # with labels where there are some: they make the loss
+    if mode == "distillation":
+        return [Case(model, sizes, 2, mode=mode) for model in LANGUAGE_NAMES]
+    if mode in TRAINING_MODES:  # with labels where there are some: they make the loss
         return [Case(model, sizes, 2, model in LANGUAGE_NAMES, mode) for model in NAMES]
     if name != "full":
         return [Case(model, sizes, mode=mode) for model in NAMES]

@@ -88,8 +88,9 @@ def parse_arguments():
     parser.add_argument(
         "--modes",
         default="inference",
-        choices=["inference", "no_grad", "training", "whole_step"],
-        help="inference: under inference_mode; training: forward and backward pass, batch 2; whole_step: AdamW's too, compiled",
+        choices=["inference", "no_grad", "training", "distillation", "whole_step"],
+        help="inference: under inference_mode; training: forward and backward pass, batch 2; distillation: of a loss over"
+        " all hidden states and attention weights too; whole_step: AdamW's too, compiled",
     )
     parser.add_argument("--models", default="", help=f"comma-separated, of {', '.join(models.NAMES)}; all if empty")
     parser.add_argument("--backends", help=f"{','.join(BACKENDS)} if not given")

@@ -88,6 +88,21 @@ def test_gradients(name, autocast):
     check_gradients(case_of(name), autocast)
 
 
+@pytest.mark.parametrize("name", models.LANGUAGE_NAMES)
+def test_gradients_of_a_loss_over_the_states_of_all_layers(name):
+    case = models.Case(name, "small", 2, mode="distillation")
+    model, inputs = case.build(), case.inputs()
+    set_dropout(model, False)
+    exact = copy.deepcopy(model).double()
+    reference = case.step(exact, exact, inputs)
+    expected = case.step(model, model, inputs)
+    compiled = oxyfuel.compile(model, fullgraph=True)
+    for _ in range(2):
+        verdict = accuracy.compare(case.step(model, compiled, inputs), expected, reference)
+        assert verdict.ok, verdict.problems[:5]
+    assert oxyfuel.metrics()["graphs"] == 1
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name in models.LANGUAGE_NAMES])
 def test_gradients_of_longer_texts(name, monkeypatch):
     """Other kernels than those of a handful of tokens: rows of whole vectors, loops over threads."""
