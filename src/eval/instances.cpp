@@ -14,6 +14,7 @@ namespace oxy::eval {
 Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   if (arguments.positional.empty() || !PyType_Check(arguments.positional[0].get()))
     return call_real(bound, arguments);
+  if (is_enum_class(arguments.positional[0].get())) stop("makes an object of an enum class");
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
     auto* const type = reinterpret_cast<PyTypeObject*>(arguments.positional[0].get());

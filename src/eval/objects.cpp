@@ -42,8 +42,20 @@ PyObject* well_known(const char* module, const char* name) {
 
 bool is_enum_member(PyObject* object) {
   PyObject* enum_type = well_known("enum", "EnumMeta");
-  return enum_type && PyObject_TypeCheck(reinterpret_cast<PyObject*>(Py_TYPE(object)),
-                                         reinterpret_cast<PyTypeObject*>(enum_type));
+  PyTypeObject* type = Py_TYPE(object);
+  if (!enum_type ||
+      !PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), reinterpret_cast<PyTypeObject*>(enum_type)))
+    return false;
+  // By identity: no code of the user's runs. The second map has the combinations of flags, too.
+  const auto holds = [&](const char* map_name) {
+    PyObject* members = _PyType_Lookup(type, interned(map_name).get());
+    if (!members || !PyDict_Check(members)) return false;
+    PyObject *key = nullptr, *member = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(members, &at, &key, &member);)
+      if (member == object) return true;
+    return false;
+  };
+  return holds("_member_map_") || holds("_value2member_map_");
 }
 
 bool is_value_object(PyObject* object) {

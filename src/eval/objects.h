@@ -21,8 +21,8 @@ bool is_logger(PyObject* object);  // logging.Logger
 // ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
 bool is_value_object(PyObject* object);
 bool is_match(PyObject* object);
-bool is_enum_member(PyObject* object);
-bool is_type_alias(PyObject* object);  // list[int] or int | str
+bool is_enum_member(PyObject* object);  // that its class knows as one: not while the class is being made
+bool is_type_alias(PyObject* object);   // list[int] or int | str
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.

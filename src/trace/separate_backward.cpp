@@ -160,32 +160,25 @@ std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<
   return result;
 }
 
-// The edges by which gradients come from nodes that some of the results share to nodes that more of them do,
-// down to the last that saves something. Empty if there is a hook at one: it is recorded where it is.
-edge_list joins_between(const std::vector<bool>& chosen, const edge_list& results,
-                        const std::vector<Stretch>& stretches) {
-  std::unordered_map<Node*, std::vector<size_t>> reached_by;
-  for (size_t t = 0; t < stretches.size(); ++t)
-    if (chosen[t])
-      for (Node* node : stretches[t].nodes) reached_by[node].push_back(t);
-  const auto is_end = [&](const Edge& edge) {
-    return !edge.is_valid() || !reached_by.contains(edge.function.get()) ||
-           std::ranges::find(results, edge) != results.end();
-  };
-  std::unordered_map<Node*, bool> leads_to_saved;
+using ResultsByNode = std::unordered_map<Node*, std::vector<size_t>>;
+
+// Whether a node, or one behind it, saves tensors; by node, `is_end` says which edges are not followed.
+template <typename IsEnd>
+std::unordered_map<Node*, bool> leads_to_saved(const ResultsByNode& nodes, const IsEnd& is_end) {
+  std::unordered_map<Node*, bool> leads_by_node;
   std::vector<Node*> stack;
-  for (const auto& [node, results_before] : reached_by) stack.push_back(node);
+  for (const auto& [node, results] : nodes) stack.push_back(node);
   while (!stack.empty()) {
     Node* node = stack.back();
-    if (leads_to_saved.contains(node)) {
+    if (leads_by_node.contains(node)) {
       stack.pop_back();
       continue;
     }
     bool leads = saves_tensors(*node), is_ready = true;
     for (const Edge& next : node->next_edges()) {
       if (is_end(next)) continue;
-      const auto known = leads_to_saved.find(next.function.get());
-      if (known == leads_to_saved.end()) {
+      const auto known = leads_by_node.find(next.function.get());
+      if (known == leads_by_node.end()) {
         stack.push_back(next.function.get());
         is_ready = false;
       } else {
@@ -193,13 +186,29 @@ edge_list joins_between(const std::vector<bool>& chosen, const edge_list& result
       }
     }
     if (!is_ready) continue;
-    leads_to_saved.emplace(node, leads);
+    leads_by_node.emplace(node, leads);
     stack.pop_back();
   }
+  return leads_by_node;
+}
+
+// The edges by which gradients come from nodes that some of the results share to nodes that more of them do,
+// down to the last that saves something. Empty if there is a hook at one: it is recorded where it is.
+edge_list joins_between(const std::vector<bool>& chosen, const edge_list& results,
+                        const std::vector<Stretch>& stretches) {
+  ResultsByNode reached_by;
+  for (size_t t = 0; t < stretches.size(); ++t)
+    if (chosen[t])
+      for (Node* node : stretches[t].nodes) reached_by[node].push_back(t);
+  const auto is_end = [&](const Edge& edge) {
+    return !edge.is_valid() || !reached_by.contains(edge.function.get()) ||
+           std::ranges::find(results, edge) != results.end();
+  };
+  const std::unordered_map<Node*, bool> leads = leads_to_saved(reached_by, is_end);
   edge_list joins;
   for (const auto& [node, results_before] : reached_by)
     for (const Edge& next : node->next_edges()) {
-      if (is_end(next) || !leads_to_saved.at(next.function.get())) continue;
+      if (is_end(next) || !leads.at(next.function.get())) continue;
       if (reached_by.at(next.function.get()) == results_before) continue;
       if (has_hooks(*next.function) || next.function->input_metadata(next.input_nr).was_default_constructed())
         return {};
