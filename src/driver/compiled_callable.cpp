@@ -87,12 +87,15 @@ void CompiledCallable::reset() {
 
 void reset_all() {
   for (CompiledCallable* callable : live_callables()) callable->reset();
-  reset_segments();
+  reset_segment_tables();
 }
 
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
   Py_VISIT(options_->custom_backend.callable.get());
+  // Not if generators that calls gave hold it as well.
+  if (options_.use_count() == 1 && options_->segments.use_count() == 1)
+    if (const int stopped = options_->segments->traverse(visit, arg)) return stopped;
   for (const WholeEntry& whole : entries_) {
     Py_VISIT(whole.kwnames.get());
     // What a call is inside of is not this object's alone.

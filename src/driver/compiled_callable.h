@@ -12,6 +12,7 @@
 
 #include "cpy/ref.h"
 #include "driver/entry.h"
+#include "driver/segment_table.h"
 #include "driver/varying_places.h"
 
 namespace oxy::eval {
@@ -29,6 +30,7 @@ struct CallableOptions {
   // Elements of tensors that something under this callable looked at were others at a later call: nothing
   // relies on such elements from then on (trace/known_values.h).
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();
 };
 
 class CompiledCallable {
@@ -76,7 +78,7 @@ class CompiledCallable {
   VaryingPlaces varying_;
 };
 
-// Forgets every compiled segment of the process; callables compile anew at their next call.
+// Forgets what is compiled in this process; callables compile anew at their next call.
 void reset_all();
 
 // The exception class raised by fullgraph=True and in strict mode (borrowed); set once by the Python package.

@@ -20,8 +20,8 @@
 #include "driver/entry.h"
 #include "driver/metrics.h"
 #include "driver/regions.h"
+#include "driver/segment_table.h"
 #include "driver/stance.h"
-#include "driver/varying_places.h"
 #include "eval/evaluator.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
@@ -32,29 +32,7 @@ namespace {
 
 using cpy::Ref;
 
-struct Segment {
-  std::vector<std::shared_ptr<Entry>> entries;  // shared: a call may be inside one when it is dropped
-  std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
-  bool breaks_at_once = false;                  // its first instruction cannot be captured
-  bool hand_over = false;
-  std::optional<BreakRecord> reason;  // for either of these
-  bool missed_answer = false;         // it has ended where a cached function had no answer
-  bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
-  int compiles = 0;
-  std::map<std::string, int> changes;  // places that recompiled it because they held another constant
-  std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
-  VaryingPlaces varying_numbers;       // those of numbers: they vary (eval/varying_number.h) from then on
-};
-
 constexpr int kChangesOfVarying = 2;
-
-struct CodeData {
-  Ref code;  // keeps the key alive
-  bool wanted = true;
-  std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
-  bool has_graph = false;
-  int calls_without_graph = 0;
-};
 
 // After so many calls of what was compiled without finding a tensor operator, a function is left to the
 // interpreter: to check guards would cost more than what they are for.
@@ -99,14 +77,13 @@ thread_local const CallableOptions* current_options = nullptr;
 class Runner : public hook::SegmentRunner {
  public:
   bool wants(PyCodeObject* code, PyObject*) override {
-    auto [it, inserted] = codes_.try_emplace(code);
-    if (inserted) it->second = std::make_shared<CodeData>();
-    CodeData& data = *it->second;
-    if (inserted) {
-      data.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
-      data.wanted = is_user_code(code);
+    if (!current_options) return false;
+    std::shared_ptr<CodeData> data = current_options->segments->find(code);
+    if (!data) {
+      current_options->segments->add(code).wanted = is_user_code(code);
+      data = current_options->segments->find(code);
     }
-    return data.wanted &&
+    return data->wanted &&
            !eval::is_treated_as(reinterpret_cast<PyObject*>(code), eval::TreatmentKind::Skipped);
   }
 
@@ -115,10 +92,11 @@ class Runner : public hook::SegmentRunner {
   }
 
   hook::SegmentEnd run(hook::FrameState& state) override {
-    auto known = codes_.find(state.code);
-    if (known == codes_.end()) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
-    const std::shared_ptr<CodeData> hold = known->second;  // a reset may come while Python code runs
-    CodeData& data = *hold;
+    // A reset may come while Python code runs.
+    const std::shared_ptr<CodeData> known =
+        current_options ? current_options->segments->find(state.code) : nullptr;
+    if (!known) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
+    CodeData& data = *known;
     if (!data.wanted) return {hook::EndKind::HandOver, state.offset};
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
     if (segment.hand_over || stance() == Stance::ForceEager) {
@@ -159,11 +137,6 @@ class Runner : public hook::SegmentRunner {
     const hook::SegmentEnd end = compile(data, segment, state, roots, global_state);
     if (segment.breaks_at_once || segment.hand_over || segment.is_full) watch_uncaptured(segment, state);
     return end;
-  }
-
-  void reset() {
-    // Dropping entries may run Python code, which may come back here.
-    auto forgotten = std::exchange(codes_, {});
   }
 
  private:
@@ -351,8 +324,6 @@ class Runner : public hook::SegmentRunner {
     segment.hand_over = true;
     return hand_over;
   }
-
-  std::unordered_map<PyCodeObject*, std::shared_ptr<CodeData>> codes_;
 };
 
 // Never destroyed: it holds Python objects, and the interpreter is gone when statics die.
@@ -379,10 +350,6 @@ PyObject* run_in_segments(PyObject* result, const std::shared_ptr<const Callable
   hook::set_runner(&runner());
   hook::adopt(result, options);
   return result;
-}
-
-void reset_segments() {
-  runner().reset();
 }
 
 }  // namespace oxy::driver

@@ -16,6 +16,5 @@ PyObject* call_in_segments(PyObject* callable, PyObject* const* args, size_t nar
 // A generator, coroutine or asynchronous generator that a compiled callable gives to its caller is captured
 // between its yields from now on. Returns what it is given.
 PyObject* run_in_segments(PyObject* result, const std::shared_ptr<const CallableOptions>& options);
-void reset_segments();
 
 }  // namespace oxy::driver

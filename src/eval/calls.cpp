@@ -10,6 +10,7 @@
 #include "eval/generator.h"
 #include "eval/objects.h"
 #include "eval/operator_calls.h"
+#include "eval/partial.h"
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
 #include "eval/traceback.h"
@@ -322,29 +323,9 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
     return call_c_method(callable, self.get(), PyUnicode_AsUTF8(name.get()), std::move(arguments));
   }
-  if (reinterpret_cast<PyObject*>(type) == well_known("functools", "partial")) {
-    auto member = [&](const char* name) {
-      Ref key = interned(name);
-      return bind_descriptor(_PyType_Lookup(type, key.get()), callable, type);
-    };
-    Ref function = member("func"), positional = member("args"), keywords = member("keywords");
-    if (!function || !positional || !keywords) return {};
-    Ref items = drain(positional.get());
-    Ref dict = materialize(keywords.get());
-    Arguments all;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
-      all.positional.push_back(Ref::borrow(PyList_GET_ITEM(items.get(), i)));
-    for (Ref& value : arguments.positional) all.positional.push_back(std::move(value));
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(dict.get(), &position, &key, &value)) {
-      const bool given =
-          std::any_of(arguments.keywords.begin(), arguments.keywords.end(),
-                      [&](const auto& k) { return PyUnicode_Compare(k.first.get(), key) == 0; });
-      if (!given) all.keywords.emplace_back(Ref::borrow(key), Ref::borrow(value));
-    }
-    for (auto& keyword : arguments.keywords) all.keywords.push_back(std::move(keyword));
-    return call(function.get(), std::move(all));
+  if (is_partial(callable)) {
+    std::optional<OpenedPartial> opened = opened_partial(*this, callable, std::move(arguments));
+    return opened ? call(opened->function.get(), std::move(opened->arguments)) : Ref();
   }
   if (is_reducible(callable) && arguments.positional.size() == 1 && arguments.keywords.empty() &&
       callable->ob_type != reinterpret_cast<PyTypeObject*>(well_known("operator", "methodcaller")))

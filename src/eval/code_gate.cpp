@@ -33,10 +33,19 @@ const std::vector<std::string>& library_folders() {
   return folders;
 }
 
-// Code that has no file is made by a library: the methods of dataclasses and named tuples are.
+// The methods of dataclasses and named tuples, which have no file, as what a program gives to exec() has
+// none.
+bool is_generated(PyCodeObject* code) {
+  if (text_of(code->co_qualname).starts_with("__create_fn__.")) return true;
+  const Ref names = Ref::steal(PyCode_GetVarnames(code));
+  return text_of(code->co_qualname) == "<lambda>" && names && PyTuple_GET_SIZE(names.get()) > 0 &&
+         text_of(PyTuple_GET_ITEM(names.get(), 0)) == "_cls";
+}
+
 bool is_library_code(PyCodeObject* code) {
   const std::string_view file = text_of(code->co_filename);
-  if (file.starts_with('<')) return true;
+  if (file.starts_with("<frozen ")) return true;
+  if (file == "<string>" && is_generated(code)) return true;
   for (const std::string& folder : library_folders())
     if (file.starts_with(folder) && file.find("-packages/", folder.size()) == std::string_view::npos)
       return true;
@@ -45,12 +54,13 @@ bool is_library_code(PyCodeObject* code) {
 
 // Those are called by the interpreter at any time, or like any function.
 constexpr std::array<std::string_view, 2> kNeverRefused = {"__del__", "__call__"};
-// What C code looks for in mappings.
-constexpr std::array<std::string_view, 2> kOfMappings = {"keys", "items"};
+// What C code looks for in mappings, and the library in classes of enumerations.
+constexpr std::array<std::string_view, 4> kLookedFor = {"keys", "items", "_missing_",
+                                                        "_generate_next_value_"};
 
 bool is_special(std::string_view name) {
   const auto is_name = [&](std::string_view other) { return name == other; };
-  if (std::ranges::any_of(kOfMappings, is_name)) return true;
+  if (std::ranges::any_of(kLookedFor, is_name)) return true;
   return name.starts_with("__") && name.ends_with("__") && std::ranges::none_of(kNeverRefused, is_name);
 }
 

@@ -186,6 +186,22 @@ bool waits_for_another(const GeneratorData& data) {
          frame.code->instructions[frame.current - 1].op == bytecode::Op::Send;
 }
 
+namespace {
+
+// The value of the StopIteration that is raised, which is cleared. Null if another error is raised.
+Ref taken_stop_value() {
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
+  Ref value;
+  {
+    const PendingError pending;
+    value = Ref::borrow(reinterpret_cast<PyStopIterationObject*>(pending.value())->value);
+  }
+  PyErr_Clear();
+  return value;
+}
+
+}  // namespace
+
 void Evaluator::close_abandoned() {
   Ref type, value, traceback;
   PyErr_Fetch(type.out(), value.out(), traceback.out());
@@ -322,9 +338,8 @@ Ref Evaluator::run_generator(PyObject* generator, PyObject* sent, bool* error) {
   if (*error && PyErr_ExceptionMatches(PyExc_StopIteration)) {
     if (is_prelude_code(frame.pycode())) {
       // An iterator of C's ends with the StopIteration of the function that it calls.
-      PyErr_Clear();
+      data.returned = taken_stop_value();
       *error = false;
-      data.returned = Ref::borrow(Py_None);
     } else {
       raise_runtime_error(fmt::format("{} raised StopIteration", name_of(class_of(data))));
     }
@@ -384,10 +399,17 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
       if (is_generator(receiver) || is_coroutine(receiver)) {
         value = run_generator(receiver, sent.get(), &error);
         if (!value && !error) returned = generator_data(receiver).returned;
-      } else if (sent == Py_None) {
-        value = iterate(receiver, &error);
-      } else {
+      } else if (sent != Py_None) {
         stop("sends a value into an iterator");
+      } else if (has_python_special(receiver, "__next__")) {
+        const Ref method = special_method(receiver, "__next__");
+        value = method ? call_positional(method.get(), {}) : Ref();
+        if (!value) {
+          returned = taken_stop_value();
+          error = !returned;
+        }
+      } else {
+        value = iterate(receiver, &error);
       }
       if (error) return Flow::Raised;
       if (value) {

@@ -44,7 +44,9 @@ Ref Evaluator::call_generator_method(PyObject* generator, std::string_view name,
       PyErr_Format(PyExc_ValueError, "%s already executing", class_of(data)->tp_name);
       return {};
     }
-    return close_generator(generator) ? Ref::borrow(Py_None) : Ref();
+    data.returned = Ref::borrow(Py_None);
+    if (!close_generator(generator)) return {};
+    return PY_VERSION_HEX >= 0x030D0000 ? data.returned : Ref::borrow(Py_None);
   }
   PyObject* sent = name == "send" ? given[0].get() : Py_None;
   if (name == "throw") {

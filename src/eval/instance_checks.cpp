@@ -101,7 +101,7 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     stop("isinstance() of what is no class");
   }
   // An abstract class keeps a yes for ever, a no until a class is registered.
-  if (own && can_change && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
+  if (own && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
   return result;
 }
 
@@ -119,7 +119,7 @@ int Evaluator::subclass_of(PyObject* type, PyObject* classes) {
   if (own && (is_of_the_program(own.get()) || (can_change && module_of(own.get()) == "typing")))
     stop("issubclass() of a class with its own check");
   const int result = PyObject_IsSubclass(type, classes);
-  if (own && can_change && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
+  if (own && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/objects.h"
+#include "eval/partial.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
@@ -37,7 +38,18 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
     }
     return call_real(bound, arguments);
   }
-  if (c_class_name(base) == "functools.partial") return call_real(bound, arguments);
+  if (c_class_name(base) == "functools.partial") {
+    // It takes apart a partial that it is given.
+    while (arguments.positional.size() > 1 && is_partial(arguments.positional[1].get())) {
+      const Ref class_object = arguments.positional[0], partial = arguments.positional[1];
+      arguments.positional.erase(arguments.positional.begin(), arguments.positional.begin() + 2);
+      std::optional<OpenedPartial> opened = opened_partial(*this, partial.get(), std::move(arguments));
+      if (!opened) return {};
+      arguments = std::move(opened->arguments);
+      arguments.positional.insert(arguments.positional.begin(), {class_object, opened->function});
+    }
+    return call_real(bound, arguments);
+  }
   if (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
       PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return call_real(bound, arguments);
@@ -63,9 +75,12 @@ bool Evaluator::object_takes(PyTypeObject* type, bool makes, bool has_arguments)
 
 Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
   auto* class_object = reinterpret_cast<PyObject*>(type);
-  if (is_enum_class(class_object)) return call_real_plain(class_object, arguments);
   if (Py_TYPE(type) != &PyType_Type) {
     Ref meta_call = type_lookup(Py_TYPE(type), interned("__call__").get());
+    if (is_enum_class(class_object) &&
+        meta_call == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(well_known("enum", "EnumMeta")),
+                                    interned("__call__").get()))
+      return call_real_plain(class_object, arguments);
     if (meta_call && PyFunction_Check(meta_call.get())) {
       pin(meta_call.get());
       arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));

@@ -87,8 +87,7 @@ bool is_identity_object(PyObject* object) {
   return is_match(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
          type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
          type == &PyClassMethod_Type || type == &PyStaticMethod_Type || type == &PyFrozenSet_Type ||
-         type == &_PyWeakref_RefType || is_enum_member(object) ||
-         c_class_name(type) == "functools._lru_cache_wrapper" ||
+         is_enum_member(object) || c_class_name(type) == "functools._lru_cache_wrapper" ||
          c_class_name(type) == "oxyfuel.CompiledFunction" || c_class_name(type) == "nanobind.nb_func" ||
          c_class_name(type) == "torch._C._TensorMeta" || c_class_name(type).starts_with("typing.") ||
          is_type_alias(object);

@@ -197,9 +197,77 @@ void check_indices(const ShapeContext& context) {
   if (d > self.sizes.size()) not_covered(context, "more indices than dimensions");
 }
 
+namespace {
+
+// Which dimensions integer indices pick elements of, and where the picked ones lie in the result.
+struct Picked {
+  std::vector<graph::ValueId> ids;         // by dimension of the indexed tensor
+  std::vector<const TensorMeta*> indices;  // those there are
+  std::vector<Expr> shape;                 // of the indices, broadcast
+  size_t before = 0;                       // how many other dimensions come before these in the result
+  bool adjacent = true;
+};
+
+Picked picked_by(const ShapeContext& context, const TensorMeta& self) {
+  Picked picked{.ids = tensors(context, 1)};
+  if (picked.ids.size() > self.sizes.size()) not_covered(context, "more indices than dimensions");
+  picked.ids.resize(self.sizes.size(), graph::kNoValue);
+  for (graph::ValueId id : picked.ids) {
+    if (id == graph::kNoValue) continue;
+    picked.indices.push_back(&context.meta_of(id));
+    const DType dtype = picked.indices.back()->dtype;
+    if (dtype == DType::Bool || dtype == DType::UInt8)
+      not_covered(context, "a mask as index: the size of the result depends on data");
+    if (dtype != DType::Int64 && dtype != DType::Int32) refused_by_eager(context, "indices of this type");
+  }
+  if (picked.indices.empty()) not_covered(context, "no index");
+  picked.shape = broadcast(context, picked.indices);
+  const auto is_indexed = [&](size_t d) { return picked.ids[d] != graph::kNoValue; };
+  while (!is_indexed(picked.before)) ++picked.before;
+  size_t end = picked.before;
+  while (end < picked.ids.size() && is_indexed(end)) ++end;
+  picked.adjacent = end - picked.before == picked.indices.size();
+  if (!picked.adjacent) picked.before = 0;  // indexed dimensions that are apart come first in the result
+  return picked;
+}
+
+std::vector<Expr> picked_sizes(const TensorMeta& self, const Picked& picked) {
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (picked.ids[d] == graph::kNoValue) sizes.push_back(self.sizes[d]);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(picked.before), picked.shape.begin(),
+               picked.shape.end());
+  return sizes;
+}
+
+void need_expandable(const ShapeContext& context, const std::vector<Expr>& from,
+                     const std::vector<Expr>& to) {
+  if (from.size() > to.size()) refused_by_eager(context, "values of more dimensions than the indices pick");
+  for (size_t d = 0; d < from.size(); ++d) {
+    const Expr& wanted = to[to.size() - from.size() + d];
+    if (sym::known_equal(from[d], wanted) || sym::known_equal(from[d], 1)) continue;
+    if (sym::known_less(from[d], wanted) || sym::known_less(wanted, from[d]))
+      refused_by_eager(context, "values of another shape than the indices pick");
+    not_covered(context, "values of unknown shape");
+  }
+}
+
+}  // namespace
+
 Metas index_put(const ShapeContext& context) {
   check_indices(context);
-  if (context.tensor(2).dtype != context.tensor(0).dtype) not_covered(context, "values of another type");
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& values = context.tensor(2);
+  const bool has_mask = std::ranges::any_of(tensors(context, 1), [&](graph::ValueId id) {
+    if (id == graph::kNoValue) return false;
+    const DType dtype = context.meta_of(id).dtype;
+    return dtype == DType::Bool || dtype == DType::UInt8;
+  });
+  if (values.dtype != self.dtype) {
+    if (!has_mask) refused_by_eager(context, "values of another type");
+    not_covered(context, "values of another type");  // which may be what one mask fills
+  }
+  if (!has_mask) need_expandable(context, values.sizes, picked_sizes(self, picked_by(context, self)));
   return dense_like_first(context);
 }
 
@@ -230,29 +298,9 @@ Metas strided_like_first(const ShapeContext& context) {
 }
 
 Metas index(const ShapeContext& context) {
-  TensorMeta self = context.tensor(0);
-  std::vector<graph::ValueId> ids = tensors(context, 1);
-  if (ids.size() > self.sizes.size()) not_covered(context, "more indices than dimensions");
-  ids.resize(self.sizes.size(), graph::kNoValue);
-  std::vector<const TensorMeta*> indices;
-  for (graph::ValueId id : ids) {
-    if (id == graph::kNoValue) continue;
-    indices.push_back(&context.meta_of(id));
-    const DType dtype = indices.back()->dtype;
-    if (dtype == DType::Bool || dtype == DType::UInt8)
-      not_covered(context, "a mask as index: the size of the result depends on data");
-    if (dtype != DType::Int64 && dtype != DType::Int32) refused_by_eager(context, "indices of this type");
-  }
-  if (indices.empty()) not_covered(context, "no index");
-  const std::vector<Expr> shape = broadcast(context, indices);
-
-  const auto is_indexed = [&](size_t d) { return ids[d] != graph::kNoValue; };
-  size_t before = 0;
-  while (!is_indexed(before)) ++before;
-  size_t end = before;
-  while (end < ids.size() && is_indexed(end)) ++end;
-  const bool adjacent = end - before == indices.size();
-  if (!adjacent) before = 0;  // indexed dimensions that are apart come first in the result
+  const TensorMeta& self = context.tensor(0);
+  const auto [ids, indices, shape, before, adjacent] = picked_by(context, self);
+  const auto is_indexed = [&ids](size_t d) { return ids[d] != graph::kNoValue; };
 
   // The operands as the element-wise machinery sees them: the tensor with stride 0 along the indices, then
   // each index with the tensor's other dimensions around it as size 1.

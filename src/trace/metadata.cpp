@@ -332,6 +332,9 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
     if (call[i].isTensor()) add(call[i].toTensor());
     if (call[i].isTensorList())
       for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
+    if (call[i].isOptionalTensorList())
+      for (const std::optional<at::Tensor>& tensor : call[i].toOptionalTensorVector())
+        add(tensor.value_or(at::Tensor()));
     if (!call[i].isScalar()) continue;
     const uint64_t too_short = types_too_short(call[i].toScalar());
     fits_all = fits_all && too_short == 0;

@@ -1,0 +1,76 @@
+#include "driver/segment_table.h"
+
+#include "cpy/code_extra.h"
+
+namespace oxy::driver {
+namespace {
+
+std::set<SegmentTable*>& live_tables() {
+  static auto& tables = *new std::set<SegmentTable*>;
+  return tables;
+}
+
+struct CodeEnd {
+  PyCodeObject* code;
+};
+
+void code_ends(void* value) {
+  if (!value) return;
+  const std::unique_ptr<CodeEnd> end(static_cast<CodeEnd*>(value));
+  const std::set<SegmentTable*> tables = live_tables();
+  for (SegmentTable* table : tables)
+    if (live_tables().contains(table)) table->forget(end->code);
+}
+
+void watch_end(PyCodeObject* code) {
+  static const cpy::CodeExtra extra(&code_ends);
+  if (!extra.get(code)) extra.set(code, new CodeEnd{code});
+}
+
+}  // namespace
+
+SegmentTable::SegmentTable() {
+  live_tables().insert(this);
+}
+
+SegmentTable::~SegmentTable() {
+  live_tables().erase(this);
+}
+
+std::shared_ptr<CodeData> SegmentTable::find(PyCodeObject* code) const {
+  const auto found = codes_.find(code);
+  return found == codes_.end() ? nullptr : found->second;
+}
+
+CodeData& SegmentTable::add(PyCodeObject* code) {
+  watch_end(code);
+  return *codes_.emplace(code, std::make_shared<CodeData>()).first->second;
+}
+
+void SegmentTable::forget(PyCodeObject* code) {
+  const auto forgotten = codes_.extract(code);
+}
+
+void SegmentTable::reset() {
+  const auto forgotten = std::exchange(codes_, {});
+}
+
+int SegmentTable::traverse(visitproc visit, void* arg) const {
+  for (const auto& [code, data] : codes_) {
+    if (data.use_count() > 1) continue;  // a call is inside
+    for (const auto& [place, segment] : data->segments)
+      for (const std::shared_ptr<Entry>& entry : segment.entries) {
+        if (entry.use_count() > 1) continue;
+        if (const int stopped = entry->capture().traverse(visit, arg)) return stopped;
+      }
+  }
+  return 0;
+}
+
+void reset_segment_tables() {
+  const std::set<SegmentTable*> tables = live_tables();
+  for (SegmentTable* table : tables)
+    if (live_tables().contains(table)) table->reset();
+}
+
+}  // namespace oxy::driver

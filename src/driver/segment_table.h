@@ -1,0 +1,65 @@
+// What is compiled of the frames under one compiled callable, segment by segment.
+#pragma once
+
+#include <Python.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "driver/entry.h"
+#include "driver/varying_places.h"
+
+namespace oxy::driver {
+
+struct Segment {
+  std::vector<std::shared_ptr<Entry>> entries;  // shared: a call may be inside one when it is dropped
+  std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
+  bool breaks_at_once = false;                  // its first instruction cannot be captured
+  bool hand_over = false;
+  std::optional<BreakRecord> reason;  // for either of these
+  bool missed_answer = false;         // it has ended where a cached function had no answer
+  bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
+  int compiles = 0;
+  std::map<std::string, int> changes;  // places that recompiled it because they held another constant
+  std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
+  VaryingPlaces varying_numbers;       // those of numbers: they vary (eval/varying_number.h) from then on
+};
+
+struct CodeData {
+  bool wanted = true;
+  std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
+  bool has_graph = false;
+  int calls_without_graph = 0;
+};
+
+// All functions with the GIL held. Dropping what was compiled may run Python code, which may come back here.
+class SegmentTable {
+ public:
+  SegmentTable();
+  ~SegmentTable();
+  SegmentTable(const SegmentTable&) = delete;
+  SegmentTable& operator=(const SegmentTable&) = delete;
+
+  // Null if there is nothing.
+  std::shared_ptr<CodeData> find(PyCodeObject* code) const;
+  // Adds it. It is forgotten when the code ends, which it does not keep alive. Runs no Python code.
+  CodeData& add(PyCodeObject* code);
+  void forget(PyCodeObject* code);
+  void reset();
+  // For the garbage collector: what it alone holds.
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  std::unordered_map<PyCodeObject*, std::shared_ptr<CodeData>> codes_;
+};
+
+// Forgets what all of them hold.
+void reset_segment_tables();
+
+}  // namespace oxy::driver
