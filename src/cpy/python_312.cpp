@@ -133,7 +133,10 @@ bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
 }
 
 bool is_traced(PyThreadState* thread) {
+  // A tool may listen to single code objects only, any of which may run inside of what is asked for.
   return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr ||
+         std::ranges::any_of(thread->interp->monitoring_tool_names,
+                             [](PyObject* name) { return name != nullptr; }) ||
          listens(thread->interp->monitors.tools);
 }
 

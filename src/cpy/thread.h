@@ -7,7 +7,7 @@
 
 namespace oxy::cpy {
 
-// True if sys.settrace, sys.setprofile or (3.12+) any sys.monitoring tool listens: frames then belong to
+// True if sys.settrace, sys.setprofile or (3.12+) any tool uses sys.monitoring: frames then belong to
 // CPython.
 bool is_traced(PyThreadState* thread);
 

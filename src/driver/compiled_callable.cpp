@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
+#include "cpy/thread.h"
 #include "driver/capture_gate.h"
 #include "driver/metrics.h"
 #include "driver/segments.h"
@@ -33,12 +34,6 @@ std::set<CompiledCallable*>& live_callables() {
 PyObject*& unsupported_class() {
   static PyObject* unsupported = nullptr;
   return unsupported;
-}
-
-// A profiler, a debugger or coverage wants to see the user's frames.
-bool is_traced() {
-  PyThreadState* thread = PyThreadState_Get();
-  return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr;
 }
 
 std::string callable_name(PyObject* target) {
@@ -118,7 +113,7 @@ bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
 }
 
 PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (gave_up_ || compiling_ || is_traced() || stance() == Stance::ForceEager)
+  if (gave_up_ || compiling_ || cpy::is_traced(PyThreadState_Get()) || stance() == Stance::ForceEager)
     return call_eager(args, nargsf, kwnames);
   if (has_breaks_) return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));

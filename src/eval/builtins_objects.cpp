@@ -205,12 +205,46 @@ Ref deep_copy(Evaluator& e, Arguments& a) {
   return e.deep_copy(arg(a, 0), memo);
 }
 
-// Looks at a function's parameters only.
+// The attribute stays the object that it is, and so does what it holds if it is a dict. None: there is none.
+Ref attribute_that_stays(Evaluator& e, PyObject* object, const char* name) {
+  Ref value = e.get_attribute(object, interned(name).get());
+  if (!value) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
+    PyErr_Clear();
+    return Ref::borrow(Py_None);
+  }
+  const auto stays = [&e](PyObject* part) {
+    if (e.is_external(part)) e.require_identity(part);
+  };
+  stays(value.get());
+  if (!PyDict_Check(value.get())) return value;
+  const Ref items = e.materialize(value.get());
+  PyObject *key = nullptr, *item = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(items.get(), &at, &key, &item);) stays(item);
+  return value;
+}
+
+// What the parameters of a function are read from. False: a Python error is set.
+bool require_parameters(Evaluator& e, PyObject* function) {
+  constexpr int kDeepest = 20;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    if (!PyFunction_Check(function)) e.stop("asks for the signature of an object");
+    if (e.is_known_by_code(function)) e.require_identity(function);
+    for (const char* name : {"__code__", "__defaults__", "__kwdefaults__", "__annotations__"})
+      if (!attribute_that_stays(e, function, name)) return false;
+    if (attribute_that_stays(e, function, "__signature__") != Py_None)
+      e.stop("asks for the signature of a function that has another one");
+    const Ref wrapped = attribute_that_stays(e, function, "__wrapped__");
+    if (!wrapped || wrapped == Py_None) return static_cast<bool>(wrapped);
+    function = wrapped.get();
+  }
+  e.stop("asks for the signature of a function that wraps itself");
+}
+
 Ref signature(Evaluator& e, Arguments& a) {
   expect(e, a, "inspect.signature", 1, 1);
   PyObject* function = PyMethod_Check(arg(a, 0)) ? PyMethod_GET_FUNCTION(arg(a, 0)) : arg(a, 0);
-  if (e.is_known_by_code(function)) e.require_identity(function);
-  if (!PyFunction_Check(function) && !PyType_Check(function)) e.stop("asks for the signature of an object");
+  if (!require_parameters(e, function)) return {};
   return e.call_real(well_known("inspect", "signature"), a);
 }
 

@@ -36,8 +36,8 @@ def run_map(function, iterators):
             items.append(item)
         try:
             value = function(*items)
-        except StopIteration:
-            return
+        except StopIteration as stop:
+            return stop.value
         yield value
 
 def filter_(function, iterable, /):

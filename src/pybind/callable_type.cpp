@@ -67,11 +67,35 @@ PyMemberDef kMembers[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallableObject, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
+// Borrowed. Null with an error set while the object is being deleted.
+PyObject* target_of(PyObject* self) {
+  if (cast(self)->callable) return cast(self)->callable->target();
+  PyErr_SetString(PyExc_AttributeError, "the compiled function is being deleted");
+  return nullptr;
+}
+
 PyObject* get_wrapped(PyObject* self, void*) {
-  return Py_NewRef(cast(self)->callable->target());
+  return Py_XNewRef(target_of(self));
+}
+
+// What programs look at in functions.
+PyObject* get_of_wrapped(PyObject* self, void* name) {
+  PyObject* target = target_of(self);
+  return target ? PyObject_GetAttrString(target, static_cast<const char*>(name)) : nullptr;
+}
+
+template <size_t size>
+constexpr PyGetSetDef of_wrapped(const char (&name)[size]) {
+  return {name, &get_of_wrapped, nullptr, "As the function that is compiled has it.",
+          const_cast<char*>(name)};
 }
 
 PyGetSetDef kGetSet[] = {{"__wrapped__", &get_wrapped, nullptr, "The function that is compiled.", nullptr},
+                         of_wrapped("__code__"),
+                         of_wrapped("__defaults__"),
+                         of_wrapped("__kwdefaults__"),
+                         of_wrapped("__closure__"),
+                         of_wrapped("__globals__"),
                          {"__dict__", &PyObject_GenericGetDict, &PyObject_GenericSetDict, nullptr, nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -129,6 +129,59 @@ def change(): TENSOR['__lt__'] = lambda s, o: s - 77
 def f(x): return x + 1, isinstance(x, torch.FloatTensor), isinstance(x, (int, torch.IntTensor))
 def change(): pass
 """,
+    "a registration of a type of C": """
+import abc, numbers
+class A(abc.ABC): pass
+def f(x): return x + (2 if isinstance(1, A) else 3), isinstance(x, A), issubclass(float, A), isinstance([], (A, str))
+def change(): A.register(int); A.register(float); A.register(list)
+""",
+    "a registration of tensors": """
+import abc
+class A(abc.ABC): pass
+def f(x): return x + isinstance(x, A)
+def change(): A.register(torch.Tensor)
+""",
+    "keywords of a partial in a partial": """
+def g(a, b, s=1): return a * s + b
+p = functools.partial(g, s=3)
+def f(x): return functools.partial(p, x)(1), functools.partial(functools.partial(p, s=7), x).keywords
+def change(): p.keywords['s'] = 9
+""",
+    "what a partial in a partial calls": """
+def g(a, b, s=1): return a * s + b
+def h(a, b, s=1): return a - b - s
+p = functools.partial(g, s=3)
+def f(x): q = functools.partial(p, x); return q(1), q.args, q.func is g
+def change(): p.__setstate__((h, (), {'s': 2}, None))
+""",
+    "the defaults that a signature shows": """
+import inspect
+def g(a, b=1): return a
+def f(x): return x + 1, str(inspect.signature(g)), list(inspect.signature(g).parameters)
+def change(): g.__defaults__ = (5,)
+""",
+    "the annotations that a signature shows": """
+import inspect
+def g(a, *, b=1): return a
+def f(x): return x + 1, str(inspect.signature(g))
+def change(): g.__annotations__['a'] = int; g.__kwdefaults__['b'] = 7
+""",
+    "the signature that a function is given": """
+import inspect
+def g(a, b=1): return a
+@functools.wraps(g)
+def h(*a): return g(*a)
+def f(x): return x + 1, str(inspect.signature(h))
+def change(): g.__signature__ = inspect.signature(f)
+""",
+    "what a wrapper wraps": """
+import inspect
+def g(a, b=1): return a
+@functools.wraps(g)
+def h(*a): return g(*a)
+def f(x): return x + 1, str(inspect.signature(h))
+def change(): h.__wrapped__ = f
+""",
     "another device": """
 def f(x): return x + 1, torch.ones(2, device='meta').device.type
 def change(): pass

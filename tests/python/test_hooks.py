@@ -1,5 +1,7 @@
 """Hooks of autograd: on arguments, results, tensors made inside, what is saved, and modules."""
 
+import traceback
+
 import pytest
 import torch
 import torch.nn as nn
@@ -154,3 +156,39 @@ def test_hooks_of_modules():
         results.append((seen, x.grad, [p.grad for p in model.parameters()]))
     torch.testing.assert_close(*results)
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("backend", ["native", "eager"])
+@pytest.mark.parametrize("is_global", [False, True])
+def test_hooks_that_are_always_called(backend, is_global):
+    class Refuses(nn.Module):
+        def forward(self, x):
+            if x.sum() > 100:
+                raise ValueError("large")
+            return x.sin()
+
+    module = Refuses()
+    called = []
+
+    def run(function):
+        for factor in (1, 1000, 1000, 1):
+            try:
+                called.append(function(X * 0 + factor))
+            except ValueError as error:
+                called.append((str(error), [frame.lineno for frame in traceback.extract_tb(error.__traceback__)][1:]))
+        found = called[:]
+        called.clear()
+        return found
+
+    def called_module(x):
+        return module(x) + 1
+
+    register = nn.modules.module.register_module_forward_hook if is_global else module.register_forward_hook
+    handle = register(lambda module, inputs, output: called.append("called"), always_call=True)
+    try:
+        expected = run(called_module)
+        found = run(oxyfuel.compile(called_module, backend=backend))
+    finally:
+        handle.remove()
+    assert [type(item) for item in found] == [type(item) for item in expected]
+    assert [item for item in found if not torch.is_tensor(item)] == [item for item in expected if not torch.is_tensor(item)]

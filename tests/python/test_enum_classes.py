@@ -1,4 +1,4 @@
-"""Members of enum classes while the class is made: no constants yet, and objects of their own, each."""
+"""Enum classes: members while the class is made, each an object of its own, and the program's code that classes run."""
 
 import collections
 import dataclasses
@@ -9,6 +9,7 @@ import torch
 
 from eager_comparison import outcome, program
 
+compile_source = compile
 X = torch.arange(6.0).reshape(2, 3)
 Point = collections.namedtuple("Point", "x y")
 
@@ -152,3 +153,98 @@ def test_compiled_methods_that_meet_members_in_the_making(compile, base):
 
     later = [greet(member, 3, X) for member in Made]
     return sums, later, [member.name for member in met], [[a is b for b in met] for a in met]
+
+
+@pytest.mark.parametrize("base", BASES)
+@program()
+def test_a_search_of_its_own_for_members(compile, base):
+    """What ``_missing_`` finds is not known by the value alone, and each call runs it, once."""
+    found, default = [], ["A"]
+
+    class Made(BASES[base]):
+        A = 1
+        B = 2
+
+        @classmethod
+        def _missing_(cls, value):
+            found.append(value)
+            return cls[default[0]] if value != 99 else None
+
+    @compile
+    def f(x, value):
+        member = Made(value)
+        print("behind")
+        return x * member.value, member.name
+
+    g = compile(lambda x, value: x * Made(value).value)
+    results = []
+    for name, value in (("A", 7), ("A", 7), ("B", 7), ("B", 1), ("A", 1), ("A", 99), ("A", 8)):
+        default[0] = name
+        results.append([outcome(lambda: h(X, value))[:2] for h in (f, g)])
+    return results, found
+
+
+@program()
+def test_calls_that_the_metaclass_answers(compile):
+    calls = []
+
+    class Meta(enum.EnumMeta):
+        def __call__(cls, *arguments, **keywords):
+            calls.append(arguments)
+            return super().__call__(*arguments, **keywords)
+
+    class Made(enum.Enum, metaclass=Meta):
+        A = 1
+        B = 2
+
+    f = compile(lambda x, value: x * Made(value).value)
+    results = [f(X, value) for value in (1, 1, 2, 1)]
+    return results, calls
+
+
+SOURCE = """
+import enum
+
+VALUE = [1]
+LOG = []
+
+
+class Made(enum.Enum):
+    A = 1
+    B = 2
+
+    def __str__(self):
+        LOG.append("str")
+        return f"{self.name}{VALUE[0]}"
+
+    def __hash__(self):
+        LOG.append("hash")
+        return VALUE[0]
+
+    def __eq__(self, other):
+        return self is other or VALUE[0] == 3
+
+
+class Generic:
+    def __class_getitem__(cls, item):
+        LOG.append(item)
+        return VALUE[0]
+
+
+def f(x):
+    return x * Generic[3], str(Made.A), f"{Made.B}", "%s" % Made.A, len({Made.A, Made.B})
+"""
+
+
+@pytest.mark.parametrize("file", ["module.py", "<string>", "<stdin>", "<ipython-input-1>", "<any name>"])
+@program()
+def test_special_methods_of_code_without_a_file(compile, file):
+    names = {"__name__": "made"}
+    exec(compile_source(SOURCE, file, "exec"), names)
+    f = compile(names["f"])
+    results = []
+    for value in (1, 1, 2, 3, 1):
+        names["VALUE"][0] = value
+        results.append((f(X), list(names["LOG"])))
+        names["LOG"].clear()
+    return results
