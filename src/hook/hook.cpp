@@ -179,7 +179,10 @@ void adopt(PyObject* generator, std::shared_ptr<const void> context) {
       cpy::is_running(generator) || adopted().contains(generator))
     return;
   const cpy::Frame frame = cpy::generator_frame(generator);
-  if (!state.runner->wants(frame.code(), frame.globals())) return;
+  const void* outer = state.runner->enter(context.get());
+  const bool wanted = state.runner->wants(frame.code(), frame.globals());
+  state.runner->enter(outer);
+  if (!wanted) return;
   static PyMethodDef method = {"forget", forget_dead, METH_O, nullptr};
   const cpy::Ref address = cpy::Ref::steal(PyLong_FromVoidPtr(generator));
   const cpy::Ref callback = cpy::Ref::steal(address ? PyCFunction_New(&method, address.get()) : nullptr);

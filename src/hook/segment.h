@@ -47,7 +47,8 @@ class SegmentRunner {
   virtual ~SegmentRunner() = default;
 
   // Whether frames of this code are to be run in segments. Asked for every plain call that starts on an
-  // active thread: it must be quick, must not run Python code and must not raise.
+  // active thread, in the context that it was entered in: it must be quick, must not run Python code and must
+  // not raise.
   virtual bool wants(PyCodeObject* code, PyObject* globals) = 0;
 
   // What the runner needs to know of the call that this thread is in; adopted generators are resumed in the
