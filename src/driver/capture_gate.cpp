@@ -1,5 +1,8 @@
 #include "driver/capture_gate.h"
 
+#include "eval/library_code.h"
+#include "trace/set_aside.h"
+
 namespace oxy::driver {
 
 bool CaptureGate::admits(cpy::Frame frame) {
@@ -13,6 +16,15 @@ bool CaptureGate::admits(cpy::Frame frame) {
                                                                               : nullptr;
   }
   return gate_.admits(frame.function(), first);
+}
+
+bool CaptureGate::is_apart(cpy::Frame frame) {
+  return !eval::is_library_code(frame.code());
+}
+
+PyObject* CaptureGate::run_apart(const std::function<PyObject*()>& run) {
+  const trace::SetAside set_aside;
+  return run();
 }
 
 }  // namespace oxy::driver

@@ -10,6 +10,9 @@ namespace oxy::driver {
 class CaptureGate final : public hook::FrameGate {
  public:
   bool admits(cpy::Frame frame) override;
+  // Code of the program's own that runs all the same: finalizers, callbacks, signal handlers.
+  bool is_apart(cpy::Frame frame) override;
+  PyObject* run_apart(const std::function<PyObject*()>& run) override;
   eval::CodeGate* for_evaluator() { return &gate_; }
 
  private:

@@ -81,7 +81,10 @@ void CompiledCallable::reset() {
 }
 
 void reset_all() {
-  for (CompiledCallable* callable : live_callables()) callable->reset();
+  // What is forgotten may hold the last reference to a callable.
+  const std::set<CompiledCallable*> callables = live_callables();
+  for (CompiledCallable* callable : callables)
+    if (live_callables().contains(callable)) callable->reset();
   reset_segment_tables();
 }
 

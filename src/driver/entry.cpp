@@ -38,11 +38,17 @@ at::Tensor input_tensor(PyObject* value) {
   return runtime::tensor_of(value);
 }
 
-// The same for tensors that may share memory: storages that copy on write share what they have not copied
-// yet.
-const void* memory_of(const at::Tensor& tensor) {
-  const at::DataPtr& data = tensor.storage().data_ptr();
-  return c10::impl::cow::is_cow_data_ptr(data) ? data.get_context() : tensor.storage().unsafeGetStorageImpl();
+// The bytes of a tensor's storage: those of storages over one buffer overlap, and so do those of storages that copy
+// on write and have not copied yet.
+struct MemoryRange {
+  const char* begin = nullptr;
+  const char* end = nullptr;
+  bool is_written = false;
+};
+
+MemoryRange memory_of(const at::Tensor& tensor) {
+  const auto* begin = static_cast<const char*>(tensor.storage().data());
+  return {begin, begin + tensor.storage().nbytes(), false};
 }
 
 // The graph inputs that matches() found, for the time of a call: the Python objects are kept alive and the
@@ -174,17 +180,24 @@ bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) 
 
 bool Entry::writes_shared_memory() const {
   if (written_.empty()) return false;
-  std::vector<std::pair<const void*, bool>> memory;  // and whether it is written
+  std::vector<MemoryRange> memory;
+  std::vector<at::Tensor> made;  // over the memory of what is no tensor
   memory.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    memory.emplace_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : nullptr, false);
+    if (!runtime::is_tensor(value)) made.push_back(input_tensor(value));
+    memory.push_back(memory_of(runtime::is_tensor(value) ? runtime::tensor_of(value) : made.back()));
   }
-  for (int32_t w : written_) memory[static_cast<size_t>(w)].second = true;
-  std::sort(memory.begin(), memory.end());
-  return std::adjacent_find(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
-           return a.first != nullptr && a.first == b.first && (a.second || b.second);
-         }) != memory.end();
+  for (int32_t w : written_) memory[static_cast<size_t>(w)].is_written = true;
+  std::ranges::sort(memory, {}, &MemoryRange::begin);
+  const char *end = nullptr, *end_of_written = nullptr;  // the last, of those before
+  for (const MemoryRange& range : memory) {
+    if (range.begin == range.end) continue;
+    if (range.begin < end_of_written || (range.is_written && range.begin < end)) return true;
+    end = std::max(end, range.end);
+    if (range.is_written) end_of_written = std::max(end_of_written, range.end);
+  }
+  return false;
 }
 
 bool Entry::valid() {

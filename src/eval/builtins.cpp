@@ -64,11 +64,18 @@ Ref foreign_graph_break(Evaluator&, Arguments&) {
   return Ref::borrow(Py_None);
 }
 
-// Which distributions are installed does not change while a program runs.
+// Which distributions are installed in the folders of sys.path does not change while a program runs.
 Ref installed_version(Evaluator& e, Arguments& a) {
   expect(e, a, "importlib.metadata.version", 1, 1);
   if (!PyUnicode_CheckExact(arg(a, 0))) e.stop("calls importlib.metadata.version()");
-  return e.call_real(well_known("importlib.metadata", "version"), a);
+  const Ref folders = e.get_attribute(e.pin(PyImport_AddModule("sys")).get(), interned("path").get());
+  if (!folders || !e.drain(folders.get())) return {};
+  Ref version = e.call_real(well_known("importlib.metadata", "version"), a);
+  if (!version) {
+    PyErr_Clear();
+    e.stop("asks for the version of what is not installed");
+  }
+  return version;
 }
 
 // Modules are looked up where the program has loaded them, never imported, and what is found is only compared

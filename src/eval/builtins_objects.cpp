@@ -140,6 +140,15 @@ Ref make_bool(Evaluator& e, Arguments& a) {
   return error ? Ref() : boolean(value);
 }
 
+// From so many digits on sys.set_int_max_str_digits() may refuse them.
+constexpr Py_ssize_t kSurelyConverted = 640;
+
+void refuse_long_number(Evaluator& e, PyObject* value, const char* name) {
+  if ((PyUnicode_Check(value) && PyUnicode_GET_LENGTH(value) > kSurelyConverted) ||
+      (PyBytes_Check(value) && PyBytes_GET_SIZE(value) > kSurelyConverted))
+    e.stop(fmt::format("{}() of a long text", name));
+}
+
 Ref number(Evaluator& e, const Arguments& a, const char* name, const char* special, PyTypeObject* type) {
   expect(e, a, name, 0, 2, true);
   const bool alone = a.positional.size() == 1 && a.keywords.empty();
@@ -147,6 +156,7 @@ Ref number(Evaluator& e, const Arguments& a, const char* name, const char* speci
   for (const auto& [keyword, value] : a.keywords) e.refuse_own_code(value.get(), name);
   if (!a.positional.empty()) {
     PyObject* value = arg(a, 0);
+    refuse_long_number(e, value, name);
     if (e.has_python_special(value, special)) return e.call_special(value, special, type);
     if (trace::is_trace_tensor(value))
       return torch_result(e, [&] { return e.call_real(reinterpret_cast<PyObject*>(type), a); });
@@ -213,11 +223,21 @@ Ref attribute_that_stays(Evaluator& e, PyObject* object, const char* name) {
     PyErr_Clear();
     return Ref::borrow(Py_None);
   }
+  // Others could be changed by who finds them in the signature.
   const auto stays = [&e](PyObject* part) {
+    if (guards::is_constant(part)) return;
+    if (!is_identity_object(part) && !is_type_alias(part)) e.stop("asks for a signature that holds objects");
     if (e.is_external(part)) e.require_identity(part);
   };
-  stays(value.get());
-  if (!PyDict_Check(value.get())) return value;
+  if (PyTuple_Check(value.get())) {
+    const Ref items = e.drain(value.get());
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) stays(PyList_GET_ITEM(items.get(), i));
+    return value;
+  }
+  if (!PyDict_Check(value.get())) {
+    if (e.is_external(value.get())) e.require_identity(value.get());
+    return value;
+  }
   const Ref items = e.materialize(value.get());
   PyObject *key = nullptr, *item = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(items.get(), &at, &key, &item);) stays(item);

@@ -84,6 +84,28 @@ bool has_plain_fields(PyObject* text) {
   return true;
 }
 
+// Whether the fields of a text are "{}", as many as there are arguments.
+bool takes_in_order(PyObject* text, size_t arguments) {
+  const std::string_view utf8 = PyUnicode_AsUTF8(text);
+  size_t fields = 0;
+  for (size_t at = utf8.find('{'); at != utf8.npos; at = utf8.find('{', at + 2), ++fields)
+    if (!utf8.substr(at).starts_with("{}")) return false;
+  return fields == arguments;
+}
+
+// Codecs and their ways with errors that nobody can replace.
+bool is_built_in_coding(const Arguments& arguments) {
+  static constexpr std::array<std::string_view, 12> kKnown = {
+      "utf-8",  "utf8",   "UTF-8",  "ascii",  "latin-1", "latin1",
+      "utf-16", "utf-32", "strict", "ignore", "replace", "backslashreplace"};
+  const auto is_known = [](PyObject* value) {
+    const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+    return text && std::ranges::find(kKnown, text) != kKnown.end();
+  };
+  return std::ranges::all_of(arguments.positional, [&](const Ref& value) { return is_known(value.get()); }) &&
+         std::ranges::all_of(arguments.keywords, [&](const auto& k) { return is_known(k.second.get()); });
+}
+
 // Methods of sequences whose first argument C code takes for a number.
 constexpr std::array<std::string_view, 9> kTakesIndex = {"insert",      "pop",      "rotate",
                                                          "__getitem__", "__mul__",  "__rmul__",
@@ -194,6 +216,8 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
 Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_view name,
                                  const Arguments& arguments) {
   if (PySlice_Check(self)) refuse_own_code(self, name);
+  if ((name == "encode" || name == "decode") && !is_built_in_coding(arguments))
+    stop(fmt::format("calls {}() with a codec that may be the program's", name));
   Arguments shown;
   for (const Ref& value : arguments.positional) {
     if (name == "join") {
@@ -202,6 +226,8 @@ Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_vi
       shown.positional.push_back(plain(parts.get(), "join()"));
     } else if (name == "format" && !guards::is_constant(value.get())) {
       if (!has_plain_fields(self)) stop("formats an object in another way than as text");
+      if (has_own_code(value.get()) && !takes_in_order(self, arguments.positional.size()))
+        stop("formats objects in another order than they are given in");
       shown.positional.push_back(format(value.get(), 0, nullptr));
       if (!shown.positional.back()) return {};
     } else {

@@ -144,6 +144,7 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   if (!place) stop("calls a cached function whose cache is not found");
   // What only tells something, such as warning_once() of transformers, tells it at the capture.
   const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
+  if (!place->entry() && only_tells && has_written()) stop("tells something, once, behind writes");
   if (!place->entry() && !only_tells) {
     constexpr const char* kReason = "calls a cached function that has no answer yet";
     bool is_asked_again = keeps_answers(callable);

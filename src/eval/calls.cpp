@@ -13,6 +13,7 @@
 #include "eval/partial.h"
 #include "eval/prelude.h"
 #include "eval/torch_call.h"
+#include "eval/torch_definitions.h"
 #include "eval/traceback.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
@@ -217,9 +218,13 @@ std::optional<Ref> Evaluator::log_nothing(PyObject* function, const Arguments& a
   for (const char* asked : {"isEnabledFor", known->first}) {
     PyObject* const own = well_known("logging", "Logger");
     const Ref name = interned(asked);
-    if (type_lookup(Py_TYPE(logger), name.get()) !=
-        _PyType_Lookup(reinterpret_cast<PyTypeObject*>(own), name.get()))
+    PyObject* const usual = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(own), name.get());
+    if (type_lookup(Py_TYPE(logger), name.get()) != usual) return std::nullopt;
+    const Ref bound = get_attribute(logger, name.get());
+    if (!bound || !PyMethod_Check(bound.get()) || PyMethod_GET_FUNCTION(bound.get()) != usual) {
+      PyErr_Clear();
       return std::nullopt;
+    }
   }
   const Ref level = Ref::steal(PyLong_FromLong(known->second));
   // Fills what it remembers.
@@ -234,6 +239,21 @@ std::optional<Ref> Evaluator::log_nothing(PyObject* function, const Arguments& a
   if (disabled == Py_False && !get_item(remembered.get(), level.get())) return Ref();
   return Ref::borrow(Py_None);
 }
+
+namespace {
+
+// Python functions of torch's run as they are: what they call of the program's own would run with them.
+void refuse_callbacks(PyObject* callable, const Arguments& arguments) {
+  const auto refuse = [&](PyObject* value) {
+    const bool is_own = (PyFunction_Check(value) && !is_torch_function(value)) || PyMethod_Check(value) ||
+                        (is_python_class(Py_TYPE(value)) && PyCallable_Check(value));
+    if (is_own) throw Break{fmt::format("gives a function to {}", describe_callable(callable)), "", {}};
+  };
+  for (const Ref& value : arguments.positional) refuse(value.get());
+  for (const auto& [keyword, value] : arguments.keywords) refuse(value.get());
+}
+
+}  // namespace
 
 Ref Evaluator::call(PyObject* callable, Arguments arguments) {
   Ref hold = Ref::borrow(callable);
@@ -274,7 +294,13 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (is_method_wrapper(callable)) stop("calls a bound special method made before the call");
   }
   if (PyFunction_Check(callable)) {
-    if (is_torch_function(callable)) return call_torch(callable, arguments);
+    if (is_torch_function(callable)) {
+      if (PyFunction_Check(callable)) {
+        refuse_callbacks(callable, arguments);
+        rely_on_definitions(*this, callable);
+      }
+      return call_torch(callable, arguments);
+    }
     if (!arguments.positional.empty() && is_logger(arguments.positional[0].get()))
       if (std::optional<Ref> result = log_nothing(callable, arguments)) return *result;
     return call_python_function(callable, std::move(arguments));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "trace/trace_error.h"
 
@@ -40,16 +41,6 @@ bool is_generated(PyCodeObject* code) {
   const Ref names = Ref::steal(PyCode_GetVarnames(code));
   return text_of(code->co_qualname) == "<lambda>" && names && PyTuple_GET_SIZE(names.get()) > 0 &&
          text_of(PyTuple_GET_ITEM(names.get(), 0)) == "_cls";
-}
-
-bool is_library_code(PyCodeObject* code) {
-  const std::string_view file = text_of(code->co_filename);
-  if (file.starts_with("<frozen ")) return true;
-  if (file == "<string>" && is_generated(code)) return true;
-  for (const std::string& folder : library_folders())
-    if (file.starts_with(folder) && file.find("-packages/", folder.size()) == std::string_view::npos)
-      return true;
-  return false;
 }
 
 // Those are called by the interpreter at any time, or like any function.
@@ -92,6 +83,16 @@ bool is_special_of(PyTypeObject* type, PyObject* function) {
 }
 
 }  // namespace
+
+bool is_library_code(PyCodeObject* code) {
+  const std::string_view file = text_of(code->co_filename);
+  if (file.starts_with("<frozen ")) return true;
+  if (file == "<string>" && is_generated(code)) return true;
+  for (const std::string& folder : library_folders())
+    if (file.starts_with(folder) && file.find("-packages/", folder.size()) == std::string_view::npos)
+      return true;
+  return false;
+}
 
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
 

@@ -86,6 +86,7 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
   if (depth > kDeepest) stop("deep copies objects nested too deeply");
   if (auto it = memo.find(object); it != memo.end()) return it->second;
   if (trace::is_trace_tensor(object)) stop("deep copies a tensor");
+  if (PyModule_Check(object)) stop("deep copies a module");
   if (!PySlice_Check(object) &&
       (is_value_object(object) || (is_identity_object(object) && !PyFrozenSet_Check(object))))
     return Ref::borrow(object);
@@ -146,6 +147,13 @@ Ref Evaluator::deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& m
     stop(fmt::format("deep copies an object of type {}{}", type->tp_name, why));
   };
   if (!has_usual_metaclass(*this, type)) refuse(" with a metaclass of its own");
+  for (PyObject* registry :
+       {well_known("copyreg", "dispatch_table"), well_known("copy", "_deepcopy_dispatch")}) {
+    if (!registry || !PyDict_Check(registry)) refuse("");
+    auto* const key = reinterpret_cast<PyObject*>(type);
+    if (PyDict_Contains(registry, key)) refuse(" with a registered way to copy it");
+    guards().require(guards().pinned(registry), guards::CheckKind::Absent, key);
+  }
   for (const char* name : kCopyNames)
     if (has_python_special(object, name)) refuse(fmt::format(" with its own {}", name));
   const bool answers_itself = answers_lookups_itself(*this, object);

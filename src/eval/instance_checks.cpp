@@ -27,6 +27,12 @@ bool is_of_the_program(PyObject* check) {
   return name != "abc" && name != "typing" && name != "torch" && !name.starts_with("torch.");
 }
 
+// Whether classes can be registered with `classes`: an abstract class, a protocol, or a union of some.
+bool may_be_registered_with(const Ref& own_check, PyObject* classes) {
+  if (!own_check) return !PyType_Check(classes);
+  return module_of(own_check.get()) == "abc" || module_of(own_check.get()) == "typing";
+}
+
 }  // namespace
 
 void Evaluator::require_no_new_registrations() {
@@ -101,7 +107,7 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
     stop("isinstance() of what is no class");
   }
   // An abstract class keeps a yes for ever, a no until a class is registered.
-  if (own && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
+  if (result == 0 && may_be_registered_with(own, classes)) require_no_new_registrations();
   return result;
 }
 
@@ -119,7 +125,7 @@ int Evaluator::subclass_of(PyObject* type, PyObject* classes) {
   if (own && (is_of_the_program(own.get()) || (can_change && module_of(own.get()) == "typing")))
     stop("issubclass() of a class with its own check");
   const int result = PyObject_IsSubclass(type, classes);
-  if (own && result == 0 && module_of(own.get()) == "abc") require_no_new_registrations();
+  if (result == 0 && may_be_registered_with(own, classes)) require_no_new_registrations();
   return result;
 }
 

@@ -79,8 +79,15 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
     Ref meta_call = type_lookup(Py_TYPE(type), interned("__call__").get());
     if (is_enum_class(class_object) &&
         meta_call == _PyType_Lookup(reinterpret_cast<PyTypeObject*>(well_known("enum", "EnumMeta")),
-                                    interned("__call__").get()))
-      return call_real_plain(class_object, arguments);
+                                    interned("__call__").get())) {
+      if (arguments.positional.size() != 1 || !arguments.keywords.empty()) stop("makes an enum class");
+      const Ref member = call_real_plain(class_object, arguments);
+      if (!member) {
+        PyErr_Clear();
+        stop("asks an enum class for a member that it lacks");
+      }
+      return member;
+    }
     if (meta_call && PyFunction_Check(meta_call.get())) {
       pin(meta_call.get());
       arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));
@@ -102,6 +109,8 @@ Ref Evaluator::make_instance(PyTypeObject* type, Arguments arguments) {
     return {};
   }
   if (is_pure_type(type)) {
+    if (type == &PyBytes_Type && (arguments.positional.size() > 1 || !arguments.keywords.empty()))
+      stop("makes bytes of a text with a codec that may be the program's");
     for (const Ref& value : arguments.positional) {
       refuse_own_code(value.get(), type->tp_name);
       const bool keeps = type == &PySlice_Type && !guards::is_constant(value.get());

@@ -24,12 +24,14 @@ Ref Evaluator::module_attribute(PyObject* object, PyObject* name) {
   }
   if (PyObject* value = PyDict_GetItemWithError(dict, name))
     return admit(value, guards().dict_item(source, name));
+  const Ref asked = interned("__getattr__");
+  // It may have effects, and is asked again if it keeps nothing.
+  if (!_PyType_Lookup(type, name) && PyDict_GetItemWithError(dict, asked.get()))
+    stop("asks a module's __getattr__()");
   Ref value = Ref::steal(PyObject_GetAttr(object, name));
   // A module that makes its attributes when they are asked for may keep them.
   if (PyObject* kept = value ? PyDict_GetItemWithError(dict, name) : nullptr)
     return admit(kept, guards().dict_item(source, name));
-  const Ref asked = interned("__getattr__");
-  if (PyDict_GetItemWithError(dict, asked.get())) stop("asks a module's __getattr__()");
   guards().require(source, CheckKind::Absent, name);
   guards().require(source, CheckKind::Absent, asked.get());
   return value ? pin(value.get()) : Ref();

@@ -68,6 +68,13 @@ std::optional<Ref> Evaluator::with_scalars(std::span<PyObject* const> operands,
 
 std::optional<Ref> Evaluator::call_on_scalars(PyObject* callable, const Arguments& arguments) {
   if (c_class_name(Py_TYPE(callable)) != "numpy.ufunc" || !arguments.keywords.empty()) return std::nullopt;
+  // Those that are made of Python functions are none of NumPy's.
+  const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text || well_known("numpy", text) != callable) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
   for (const Ref& value : arguments.positional) {
     if (!is_numpy_scalar(value.get()) && !guards::is_constant(value.get())) return std::nullopt;
     if (is_numpy_scalar(value.get())) known_scalar(value.get());

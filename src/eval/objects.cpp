@@ -298,7 +298,7 @@ std::string_view text(PyObject* string) {
 }
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
-constexpr std::array<std::string_view, 43> kQueries = {"is_grad_enabled",
+constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
                                                        "is_inference_mode_enabled",
@@ -338,7 +338,7 @@ constexpr std::array<std::string_view, 43> kQueries = {"is_grad_enabled",
                                                        "_is_autocast_available",
                                                        "_get_accelerator",
                                                        "_log_api_usage_once",
-                                                       "_get_float32_matmul_precision",
+
                                                        "_is_flash_attention_available",
                                                        "_get_privateuse1_backend_name"};
 
@@ -375,8 +375,10 @@ bool is_torch_function(PyObject* callable) {
     return PyType_IsSubtype(runtime::tensor_class(), PyDescr_TYPE(callable)) &&
            PyDescr_TYPE(callable) != &PyBaseObject_Type;
   if (PyFunction_Check(callable)) {
-    const std::string_view module = text(reinterpret_cast<PyFunctionObject*>(callable)->func_module);
-    return among(kRealModules, module);
+    // functools.wraps() gives the name of the wrapped function's module to functions of other modules.
+    PyObject* own_module = PyDict_GetItemString(PyFunction_GET_GLOBALS(callable), "__name__");
+    return among(kRealModules, text(reinterpret_cast<PyFunctionObject*>(callable)->func_module)) &&
+           own_module && among(kRealModules, text(own_module));
   }
   return false;
 }

@@ -215,6 +215,22 @@ Ref Evaluator::unary(bytecode::Op op, PyObject* operand) {
   return Ref::steal(run(operand));
 }
 
+namespace {
+
+// The names that are part of the text of classes and functions. False: a Python error is set.
+bool rely_on_names(Evaluator& e, PyObject* value) {
+  if (PyModule_Check(value)) e.stop("the text of a module");
+  const bool is_python_class =
+      PyType_Check(value) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(value), Py_TPFLAGS_HEAPTYPE);
+  if (!is_python_class && !PyFunction_Check(value)) return true;
+  const std::string_view names[] = {"__qualname__", "__name__", "__module__"};
+  return std::ranges::all_of(names, [&](std::string_view name) {
+    return static_cast<bool>(e.get_attribute(value, interned(name.data()).get()));
+  });
+}
+
+}  // namespace
+
 Ref Evaluator::to_text(PyObject* value, bool repr) {
   if (is_varying_number(value)) return to_text(constant_of(value).get(), repr);
   const bool exception = PyExceptionInstance_Check(value) && !is_external(value) &&
@@ -223,6 +239,9 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
     // The text of its arguments is part of it.
     plain(exception_arguments(value).get(), "the text of an exception");
   }
+  if (is_enum_member(value) && has_python_special(value, repr ? "__repr__" : "__str__"))
+    return call_special(value, repr ? "__repr__" : "__str__", &PyUnicode_Type);
+  if (!rely_on_names(*this, exception ? reinterpret_cast<PyObject*>(Py_TYPE(value)) : value)) return {};
   if (exception || guards::is_constant(value) || is_value_object(value) || is_identity_object(value))
     return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value)); });
   if (trace::is_trace_tensor(value)) stop("prints a tensor", "the text depends on data");
@@ -265,7 +284,7 @@ bool formats_as_text(Evaluator& e, PyTypeObject* type) {
 Ref Evaluator::format(PyObject* value, int conversion, PyObject* spec) {
   Ref converted = convert(constant_of(value).get(), conversion);
   if (!converted) return {};
-  if (!guards::is_constant(converted.get()) && !is_enum_member(converted.get())) {
+  if (!guards::is_constant(converted.get())) {
     if (has_python_special(converted.get(), "__format__")) {
       Ref method = special_method(converted.get(), "__format__");
       Ref text =

@@ -174,7 +174,10 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
       }
       Ref module = Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals.get(), nullptr,
                                                                from_list.get(), static_cast<int>(depth)));
-      if (!module) return Flow::Raised;
+      if (!module) {
+        PyErr_Clear();
+        stop(fmt::format("imports module {}", PyUnicode_AsUTF8(full.get())));
+      }
       const guards::SourceId modules = guards().pinned(PyImport_GetModuleDict());
       admit(loaded.get(), guards().dict_item(modules, full.get()));
       if (module != loaded)  // a.b.c without a list of names: what it binds is a
@@ -184,6 +187,10 @@ Flow Evaluator::step_names(Frame& frame, const Instruction& in) {
     }
     case Op::ImportFrom: {
       Ref value = get_attribute(stack.back().get(), name_at(frame, in.arg));
+      if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {  // a submodule may be meant
+        PyErr_Clear();
+        stop(fmt::format("imports {}, which the module lacks", PyUnicode_AsUTF8(name_at(frame, in.arg))));
+      }
       return push(std::move(value));
     }
     case Op::LoadAssertionError:

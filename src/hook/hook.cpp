@@ -146,6 +146,11 @@ PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) 
   if (gate_on_thread != nullptr && throw_flag == 0 && cpy::Frame(raw).is_at_start() &&
       !gate_on_thread->admits(cpy::Frame(raw)))
     return pass_on(thread, raw, 1);
+  if (gate_on_thread != nullptr && gate_on_thread->is_apart(cpy::Frame(raw))) {
+    FrameGate* const gate = gate_on_thread;
+    const Gated none(nullptr);
+    return gate->run_apart([&] { return pass_on(thread, raw, throw_flag); });
+  }
   if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
     Suspension suspension;
     return pass_on(thread, raw, throw_flag);

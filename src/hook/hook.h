@@ -10,6 +10,7 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "cpy/frame.h"
@@ -47,8 +48,13 @@ class FrameGate {
   FrameGate(const FrameGate&) = delete;
   FrameGate& operator=(const FrameGate&) = delete;
   virtual ~FrameGate() = default;
-  // Whether the frame may run. False, with an error set: it raises that instead.
+  // Whether the frame, which is at its start, may run. False, with an error set: it raises that instead.
   virtual bool admits(cpy::Frame frame) = 0;
+  // Whether the frame has nothing to do with what the gate is there for: run_apart() runs it then, and no gate
+  // is asked meanwhile.
+  virtual bool is_apart(cpy::Frame frame) = 0;
+  // Returns what `run` gives.
+  virtual PyObject* run_apart(const std::function<PyObject*()>& run) = 0;
 };
 
 // While one lives, the gate is asked on this thread, by frames within a HookPause too; null: none is.

@@ -32,6 +32,9 @@ bool is_number_in_disguise(const at::Tensor& tensor) {
 Session* current_session() {
   return paused ? nullptr : current;
 }
+Session* recording_session() {
+  return current;
+}
 void set_current_session(Session* session) {
   current = session;
   pause_session(false);

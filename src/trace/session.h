@@ -53,6 +53,7 @@ struct Session {
 
 // The recording that is under way on this thread and not paused, or nullptr.
 Session* current_session();
+Session* recording_session();  // also while it is paused
 // Starts recording into `session` on this thread, or stops (nullptr): factory functions follow.
 void set_current_session(Session* session);
 bool session_paused();
