@@ -38,8 +38,8 @@ at::Tensor input_tensor(PyObject* value) {
   return runtime::tensor_of(value);
 }
 
-// The bytes of a tensor's storage: those of storages over one buffer overlap, and so do those of storages that copy
-// on write and have not copied yet.
+// The bytes of a tensor's storage: those of storages over one buffer overlap, and so do those of storages
+// that copy on write and have not copied yet.
 struct MemoryRange {
   const char* begin = nullptr;
   const char* end = nullptr;

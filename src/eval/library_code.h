@@ -5,7 +5,8 @@
 
 namespace oxy::eval {
 
-// Code of Python's own modules, PyTorch, NumPy or Oxyfuel, and what they generate (the methods of dataclasses).
+// Code of Python's own modules, PyTorch, NumPy or Oxyfuel, and what they generate (the methods of
+// dataclasses).
 bool is_library_code(PyCodeObject* code);
 
 }  // namespace oxy::eval

@@ -50,8 +50,8 @@ class FrameGate {
   virtual ~FrameGate() = default;
   // Whether the frame, which is at its start, may run. False, with an error set: it raises that instead.
   virtual bool admits(cpy::Frame frame) = 0;
-  // Whether the frame has nothing to do with what the gate is there for: run_apart() runs it then, and no gate
-  // is asked meanwhile.
+  // Whether the frame has nothing to do with what the gate is there for: run_apart() runs it then, and no
+  // gate is asked meanwhile.
   virtual bool is_apart(cpy::Frame frame) = 0;
   // Returns what `run` gives.
   virtual PyObject* run_apart(const std::function<PyObject*()>& run) = 0;

@@ -112,7 +112,7 @@ Family indexing_operators() {
        .lower = lowerings::flip},
       {.name = "aten::select_scatter",
        .schema = "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-       .shape = shapes::strided_like_first,
+       .shape = shapes::select_scatter,
        .lower = lowerings::select_scatter},
       {.name = "aten::slice_scatter",
        .schema = "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "
@@ -126,7 +126,7 @@ Family indexing_operators() {
       {.name = "aten::as_strided_scatter",
        .schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
                  "storage_offset=None) -> Tensor",
-       .shape = shapes::strided_like_first,
+       .shape = shapes::as_strided_scatter,
        .lower = lowerings::as_strided_scatter},
       {.name = "aten::_index_put_impl",
        .schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool "

@@ -297,6 +297,26 @@ Metas strided_like_first(const ShapeContext& context) {
   return {strided_like(context, context.tensor(0))};
 }
 
+Metas select_scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() == 0) refused_by_eager(context, "a tensor without dimensions");
+  const auto dim = static_cast<size_t>(dim_argument(context, 2, self.rank()));
+  const Expr& index = expression(context, 3);
+  if (sym::known_less_equal(self.sizes[dim], index) || sym::known_less(index + self.sizes[dim], 0))
+    refused_by_eager(context, "an index out of range");
+  std::vector<Expr> selected = self.sizes;
+  selected.erase(selected.begin() + static_cast<std::ptrdiff_t>(dim));
+  if (context.tensor(1).sizes != selected) refused_by_eager(context, "a source of another shape");
+  return strided_like_first(context);
+}
+
+Metas as_strided_scatter(const ShapeContext& context) {
+  const std::vector<Expr>& sizes = list(context, 2);
+  if (context.tensor(1).sizes != sizes || list(context, 3).size() != sizes.size())
+    refused_by_eager(context, "a source of another shape");
+  return strided_like_first(context);
+}
+
 Metas index(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const auto [ids, indices, shape, before, adjacent] = picked_by(context, self);

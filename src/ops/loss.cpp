@@ -34,7 +34,7 @@ Family loss_operators() {
        .lower = lowerings::mse_loss},
       {.name = "aten::smooth_l1_loss",
        .schema = "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-       .shape = shapes::element_loss,
+       .shape = shapes::smooth_l1_loss,
        .decompose = composed(decompositions::smooth_l1_loss)},
       {.name = "aten::huber_loss",
        .schema = "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",

@@ -13,6 +13,16 @@ TensorMeta scalar_of(const TensorMeta& like) {
 
 }  // namespace
 
+namespace {
+
+void need_weight_per_class(const ShapeContext& context, const Expr& classes) {
+  const TensorMeta* weight = optional_tensor(context, 2);
+  if (weight != nullptr && (weight->rank() != 1 || !sym::known_equal(weight->sizes[0], classes)))
+    refused_by_eager(context, "a weight that is not one for each class");
+}
+
+}  // namespace
+
 Metas nll_loss(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& target = context.tensor(1);
@@ -20,6 +30,7 @@ Metas nll_loss(const ShapeContext& context) {
   const bool batched = self.rank() == 2;
   if (batched ? target.rank() != 1 || !sym::known_equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
     not_covered(context, "a target of another shape");
+  need_weight_per_class(context, self.sizes.back());
   TensorMeta loss = scalar_of(self);
   if (integer(context, 3) == kNoReduction && batched)
     loss = contiguous_meta(self.dtype, self.device, {self.sizes[0]});
@@ -30,6 +41,7 @@ Metas nll_loss_2d(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& target = context.tensor(1);
   if (self.rank() != 4 || target.rank() != 3) not_covered(context, "operands of another rank");
+  need_weight_per_class(context, self.sizes[1]);
   TensorMeta loss = scalar_of(self);
   if (integer(context, 3) == kNoReduction)
     loss = contiguous_meta(self.dtype, self.device, {self.sizes[0], self.sizes[2], self.sizes[3]});
@@ -45,6 +57,11 @@ Metas element_loss(const ShapeContext& context) {
   TensorMeta out = element_wise(context, {0, 1}, ResultType::Promoted);
   if (integer(context, 2) == kNoReduction) return {out};
   return {scalar_of(out)};
+}
+
+Metas smooth_l1_loss(const ShapeContext& context) {
+  if (real(context, 3).value_or(1) < 0) refused_by_eager(context, "a negative beta");
+  return element_loss(context);
 }
 
 Metas huber_loss(const ShapeContext& context) {
@@ -83,10 +100,14 @@ Metas logits_loss(const ShapeContext& context) {
   const TensorMeta& target = context.tensor(1);
   if (self.sizes != target.sizes || self.dtype != target.dtype)
     not_covered(context, "a target of another shape or type");
-  for (size_t i : {2, 3})
-    if (const TensorMeta* weight = optional_tensor(context, i);
-        weight != nullptr && weight->dtype != self.dtype)
-      not_covered(context, "a weight of another type");
+  for (size_t i : {2, 3}) {
+    const TensorMeta* weight = optional_tensor(context, i);
+    if (weight == nullptr) continue;
+    if (weight->dtype != self.dtype) not_covered(context, "a weight of another type");
+    const TensorMeta* const operands[] = {&self, weight};
+    if (broadcast(context, operands) != self.sizes)
+      refused_by_eager(context, "a weight larger than the input");
+  }
   if (integer(context, 4) != kNoReduction) return {scalar_of(self)};
   return {dense_like(context, target, self.dtype)};
 }

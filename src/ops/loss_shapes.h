@@ -9,6 +9,7 @@ Metas nll_loss(const ShapeContext& context);  // (self, target, weight, reductio
 Metas nll_loss_2d(const ShapeContext& context);
 Metas nll_loss_backward(const ShapeContext& context);  // (grad_output, self, ...)
 Metas element_loss(const ShapeContext& context);       // (self, target, reduction, ...): mse, smooth_l1
+Metas smooth_l1_loss(const ShapeContext& context);
 Metas huber_loss(const ShapeContext& context);
 Metas soft_margin_loss(const ShapeContext& context);
 Metas weighted_element_loss(

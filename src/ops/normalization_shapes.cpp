@@ -161,6 +161,12 @@ Metas group_norm(const ShapeContext& context) {
     if (const TensorMeta* parameter = optional_tensor(context, i);
         parameter != nullptr && !is_contiguous(*parameter))
       not_covered(context, "parameters that are not contiguous");
+  const bool is_narrow = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
+  for (size_t i : {1, 2})
+    if (const TensorMeta* parameter = optional_tensor(context, i);
+        parameter != nullptr && parameter->dtype != input.dtype &&
+        !(is_narrow && parameter->dtype == DType::Float32))
+      refused_by_eager(context, "parameters of another type");
   const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
   TensorMeta statistics =
       contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});

@@ -56,6 +56,28 @@ DType promoted(LoweringContext& context, const Node& node, std::initializer_list
   return compute_dtype(promotion.result());
 }
 
+// A number is compared as one of the tensor's type: one that half precision does not have is left to eager.
+void need_exact_numbers(LoweringContext& context, const Node& node) {
+  for (size_t i : {0, 1}) {
+    const auto* number = std::get_if<double>(&node.args[i]);
+    const auto* other = std::get_if<graph::ValueRef>(&node.args[1 - i]);
+    if (number == nullptr || other == nullptr) continue;
+    const DType type = context.meta(other->id).dtype;
+    if (type != DType::Float16 && type != DType::BFloat16) continue;
+    constexpr int kHalfBits = 11, kBFloat16Bits = 8;
+    constexpr double kLeastHalf = 6.103515625e-05, kGreatestHalf = 65504;  // normal ones
+    int exponent = 0;
+    const double mantissa = std::frexp(*number, &exponent);
+    const double scaled = std::ldexp(mantissa, type == DType::Float16 ? kHalfBits : kBFloat16Bits);
+    const bool is_in_range = type == DType::BFloat16
+                                 ? std::isnormal(static_cast<float>(*number))
+                                 : std::abs(*number) >= kLeastHalf && std::abs(*number) <= kGreatestHalf;
+    const bool is_special = *number == 0 || !std::isfinite(*number);
+    if (!is_special && !(is_in_range && scaled == std::floor(scaled)))
+      not_lowered(node, "a number that the tensor's type does not have");
+  }
+}
+
 // Integer division by zero raises in eager, which a kernel cannot.
 void require_nonzero_divisor(LoweringContext& context, const Node& node) {
   if (is_floating(context.output_meta(node).dtype)) return;
@@ -114,6 +136,7 @@ Lowering binary(Op op, int work) {
 
 Lowering comparison(Op op) {
   return [op](LoweringContext& context, const Node& node) {
+    need_exact_numbers(context, node);
     constexpr size_t kOperands[] = {0, 1};
     elementwise(
         context, node, kOperands, promoted(context, node, {0, 1}),

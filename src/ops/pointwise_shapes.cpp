@@ -165,7 +165,11 @@ Metas add_or_sub(const ShapeContext& context) {
 }
 
 Metas rounded_division(const ShapeContext& context) {
-  return context.is_none(2) ? binary_to_float(context) : binary_number(context);
+  if (context.is_none(2)) return binary_to_float(context);
+  const auto* mode = std::get_if<std::string>(&context.arg(2));
+  if (mode == nullptr || (*mode != "floor" && *mode != "trunc"))
+    refused_by_eager(context, "an unknown rounding mode");
+  return binary_number(context);
 }
 
 Metas power(const ShapeContext& context) {

@@ -117,6 +117,9 @@ Metas upsample(const ShapeContext& context) {
   if (self.sizes.size() != spatial + 2) not_covered(context, "an input of another rank");
   std::vector<Expr> sizes = self.sizes;
   for (size_t d = 0; d < spatial; ++d) sizes[d + 2] = item(context, list(context, 1), d, spatial);
+  for (size_t d = 1; d < sizes.size(); ++d)
+    if (!sym::known_less(0, sizes[d]) || !sym::known_less(0, self.sizes[d]))
+      refused_by_eager(context, "an image without elements");
   return {in_format_of(context, self, std::move(sizes))};
 }
 

@@ -1,5 +1,6 @@
 #include "ops/reduction_lowerings.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/lowering_arguments.h"
@@ -215,6 +216,10 @@ void vector_norm(LoweringContext& context, const Node& node) {
     return context.reduce(kind, x, reduced, keepdim, type,
                           [&](Value v) { return fn(v.builder->cast(v, type)); })[0];
   };
+  const auto is_single = [&x](int64_t d) { return x.sizes[static_cast<size_t>(d)] == Expr(1); };
+  // Eager takes what stands alone as it is.
+  if (order != 0 && !reduced.empty() && std::ranges::all_of(reduced, is_single))
+    return finish(context, node, 0, over(ReductionKind::Sum, [](Value v) { return abs(v); }));
   if (std::isinf(order))
     return finish(context, node, 0,
                   over(order > 0 ? ReductionKind::Max : ReductionKind::Min, [](Value v) { return abs(v); }));

@@ -97,18 +97,20 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
   }
 }
 
-// A size or an index. What lies beyond every size (PyTorch's "to the end", the greatest int64) is cut to the
-// range of symbolic integers.
-Expr static_int(int64_t value) {
-  return std::clamp(value, sym::kMinInt, sym::kMaxInt);
-}
-
-Expr static_int(const c10::IValue& value) {
-  if (value.isInt()) return static_int(value.toInt());
+int64_t static_int(const c10::IValue& value) {
+  if (value.isInt()) return value.toInt();
   const c10::SymInt size = value.toSymInt();
   const std::optional<int64_t> known = size.maybe_as_int();
   if (!known) throw Unsupported("a symbolic size as an argument");
-  return static_int(*known);
+  return *known;
+}
+
+// The end of a slice may lie beyond every size (PyTorch's "to the end" is the greatest int64): it is cut to
+// the range of symbolic integers.
+Expr int_argument(const c10::IValue& value, const ArgumentInfo& info) {
+  const int64_t number = static_int(value);
+  const bool is_bound = info.name == "start" || info.name == "end";
+  return is_bound ? Expr(std::clamp(number, sym::kMinInt, sym::kMaxInt)) : integer(number);
 }
 
 std::vector<Expr> int_list(const c10::IValue& value) {
@@ -116,10 +118,10 @@ std::vector<Expr> int_list(const c10::IValue& value) {
   if (value.isIntList()) {
     const c10::List<int64_t> list = value.toIntList();
     result.reserve(list.size());
-    for (const int64_t item : list) result.push_back(static_int(item));
+    for (const int64_t item : list) result.push_back(integer(item));
     return result;
   }
-  for (const c10::IValue& item : value.toListRef()) result.push_back(static_int(item));
+  for (const c10::IValue& item : value.toListRef()) result.push_back(integer(static_int(item)));
   return result;
 }
 
@@ -309,7 +311,7 @@ graph::Argument argument_from_ivalue(const c10::IValue& value, const ArgumentInf
       return number(value.toScalar());
     case ArgumentKind::Int:
       if (!value.isInt() && !value.isSymInt()) refuse(value, info);
-      return static_int(value);
+      return int_argument(value, info);
     case ArgumentKind::IntList:
       return int_list(value);
     case ArgumentKind::Float:

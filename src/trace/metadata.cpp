@@ -18,6 +18,7 @@
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
+#include "trace/unheard.h"
 
 namespace oxy::trace {
 
@@ -264,17 +265,6 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
   }
 }
 
-// Warnings about stand-ins concern nobody, and those that come once have yet to come.
-class Unheard {
-  class Handler : public c10::WarningHandler {
-   public:
-    void process(const c10::Warning&) override {}
-  };
-  Handler handler_;
-  c10::WarningUtils::WarningHandlerGuard guard_{&handler_};
-  c10::WarningUtils::WarnAlways always_{true};
-};
-
 template <class To>
 bool is_too_short(const c10::Scalar& number) {
   if (number.isFloatingPoint()) return c10::overflows<To, double>(number.toDouble());
@@ -340,6 +330,11 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
     fits_all = fits_all && too_short == 0;
     key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
     key = hash_combine(key, too_short);
+    // What unsigned types refuse, and the numbers that stand for types.
+    const c10::Scalar number = call[i].toScalar();
+    if (!number.isComplex()) key = hash_combine(key, number.toDouble() < 0 ? 1 : 0);
+    if (info.schema->arguments[i].kind == ArgumentKind::DType)
+      key = hash_combine(key, static_cast<uint64_t>(number.toLong()));
   }
   // Without tensors it is only numbers that can be refused, and only a type can refuse them.
   if (!info.has_tensor_argument) {

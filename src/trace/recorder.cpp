@@ -16,6 +16,7 @@
 #include "trace/record_backward.h"
 #include "trace/session.h"
 #include "trace/trace_tensor.h"
+#include "trace/unread_results.h"
 
 namespace oxy::trace {
 
@@ -262,6 +263,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   note_what_is_detached(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
+  check_unread_results(result.graph, result.graph.nodes.size());
   return result;
 }
 
@@ -274,6 +276,7 @@ Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) 
   note_what_is_detached(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
+  check_unread_results(result.graph, result.joint->forward_nodes);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Code that runs in the middle of a recording and has nothing to do with it: finalizers, callbacks of the garbage
-// collector, signal handlers.
+// Code that runs in the middle of a recording and has nothing to do with it: finalizers, callbacks of the
+// garbage collector, signal handlers.
 #pragma once
 
 #include "trace/session.h"

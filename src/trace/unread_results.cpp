@@ -1,0 +1,57 @@
+#include "trace/unread_results.h"
+
+#include <ATen/ops/empty_strided.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/convert.h"
+#include "runtime/interpreter.h"
+#include "trace/unheard.h"
+
+namespace oxy::trace {
+namespace {
+
+std::vector<bool> read_values(const graph::Graph& graph) {
+  std::vector<bool> read(graph.values.size());
+  const auto mark = [&](graph::ValueId id) { read[static_cast<size_t>(id)] = true; };
+  for (const graph::Node& node : graph.nodes) graph::for_each_input(node, mark);
+  for (const graph::Output& output : graph.outputs) mark(output.value);
+  for (const graph::Mutation& mutation : graph.mutations) mark(mutation.value);
+  return read;
+}
+
+at::Tensor zeros_like(const TensorMeta& meta) {
+  std::vector<int64_t> sizes, strides;
+  for (const Expr& size : meta.sizes) sizes.push_back(size.constant());
+  for (const Expr& stride : meta.strides) strides.push_back(stride.constant());
+  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
+}
+
+bool is_plain(const OperatorSchema& op) {
+  return !op.is_random && !op.is_view() && !op.is_mutating();
+}
+
+}  // namespace
+
+void check_unread_results(const graph::Graph& graph, size_t nodes) {
+  const std::vector<bool> read = read_values(graph);
+  for (size_t i = 0; i < nodes; ++i) {
+    const graph::Node& node = graph.nodes[i];
+    const auto is_read = [&](graph::ValueId id) {
+      return id != graph::kNoValue && read[static_cast<size_t>(id)];
+    };
+    if (!is_plain(*node.op) || std::ranges::any_of(node.outputs, is_read)) continue;
+    try {
+      const Unheard unheard;
+      runtime::run_node(node, [&](graph::ValueId id) { return zeros_like(graph.meta(id)); });
+    } catch (const std::exception& error) {
+      const std::string_view text = error.what();
+      throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
+                                    text.substr(0, text.find('\n'))));
+    }
+  }
+}
+
+}  // namespace oxy::trace
