@@ -1,5 +1,6 @@
 """Results and arguments that share memory: views that are written, offsets, other types, elements that overlap."""
 
+import numpy
 import pytest
 import torch
 
@@ -169,3 +170,55 @@ def test_where_results_lie_in_their_storage(compile):
 
     results = [f(torch.arange(4.0)), g(torch.arange(4.0))]
     return [(y, y.storage_offset(), y.untyped_storage().nbytes(), y.as_strided((1,), (1,), 0)) for y in results]
+
+
+def over_one_array(kind):
+    """Two tensors over one buffer, and a part of it."""
+    array = numpy.arange(1, 7, dtype=numpy.float32)
+    if kind == "from_numpy":
+        return torch.from_numpy(array), torch.from_numpy(array)
+    if kind == "as_tensor":
+        return torch.as_tensor(array), torch.as_tensor(array)
+    if kind == "slices":
+        return torch.from_numpy(array[:4]), torch.from_numpy(array[2:])
+    if kind == "apart":
+        return torch.from_numpy(array[:3]), torch.from_numpy(array[3:])
+    tensor = torch.from_numpy(array)
+    return tensor, torch.from_dlpack(tensor) if kind == "dlpack" else torch.from_numpy(tensor.numpy())
+
+
+@pytest.mark.parametrize("kind", ["from_numpy", "as_tensor", "slices", "apart", "dlpack", "numpy"])
+@program()
+def test_tensors_over_one_buffer(compile, kind):
+    @compile
+    def first_writes(x, y):
+        x.add_(1)
+        return y * 2
+
+    @compile
+    def both_write(x, y):
+        x.mul_(2)
+        y.add_(1)
+        x.mul_(3)
+        return y + 0, x.sum()
+
+    results = []
+    for f in (first_writes, both_write, first_writes):
+        pair = over_one_array(kind)
+        apart = torch.ones(4), torch.ones(4)
+        results.append((f(*apart), f(*pair), f(*apart), [tensor.clone() for tensor in pair]))
+    return results
+
+
+@program()
+def test_one_array_twice(compile):
+    @compile
+    def f(array):
+        first = torch.as_tensor(array)
+        first.add_(1)
+        second = torch.as_tensor(array)
+        second.mul_(2)
+        return first + 0, second + 0
+
+    arrays = [numpy.ones(2, dtype=numpy.float32) for _ in range(2)]
+    return [f(array) for array in arrays], arrays
