@@ -14,6 +14,7 @@
 #include "eval/prelude.h"
 #include "eval/prelude_iterators.h"
 #include "eval/template_order.h"
+#include "eval/torch_warnings.h"
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
@@ -308,7 +309,11 @@ Template TemplateBuilder::reduced(PyObject* object) {
   if (is_container_iterator(object)) return container_iterator(object);
   if (c_class_name(Py_TYPE(object)) == "odict_iterator")
     evaluator_.stop("an iterator over an ordered dict outlives the captured region");
-  Ref parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  Ref parts;
+  {
+    const CollectedWarnings unheard;  // Python 3.12 and later warn of the __reduce__ of itertools
+    parts = Ref::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  }
   if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 ||
       PyTuple_GET_SIZE(parts.get()) > 3) {
     PyErr_Clear();

@@ -1,5 +1,6 @@
 """Warnings of torch functions: as often as in eager, of the same class and text, from the same line."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import oxyfuel
+from eager_comparison import program
 
 ones = torch.ones
 
@@ -117,3 +119,18 @@ def test_once(action, tmp_path):
         return done.stdout
 
     assert run("compiled") == run("eager")
+
+
+@program(False)
+def test_no_warning_of_iterators_that_outlive_a_region(compile):
+    def f(x):
+        for i in itertools.count(1):
+            if x.sum() > 5:
+                return x, i
+            x = x + 1
+
+    g = compile(f)
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        found = [g(torch.zeros(2)) for _ in range(3)]
+    return found, [str(warning.message) for warning in record]
