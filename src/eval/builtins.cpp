@@ -70,12 +70,7 @@ Ref installed_version(Evaluator& e, Arguments& a) {
   if (!PyUnicode_CheckExact(arg(a, 0))) e.stop("calls importlib.metadata.version()");
   const Ref folders = e.get_attribute(e.pin(PyImport_AddModule("sys")).get(), interned("path").get());
   if (!folders || !e.drain(folders.get())) return {};
-  Ref version = e.call_real(well_known("importlib.metadata", "version"), a);
-  if (!version) {
-    PyErr_Clear();
-    e.stop("asks for the version of what is not installed");
-  }
-  return version;
+  return e.call_real(well_known("importlib.metadata", "version"), a);
 }
 
 // Modules are looked up where the program has loaded them, never imported, and what is found is only compared

@@ -95,9 +95,12 @@ bool takes_in_order(PyObject* text, size_t arguments) {
 
 // Codecs and their ways with errors that nobody can replace.
 bool is_built_in_coding(const Arguments& arguments) {
-  static constexpr std::array<std::string_view, 12> kKnown = {
-      "utf-8",  "utf8",   "UTF-8",  "ascii",  "latin-1", "latin1",
-      "utf-16", "utf-32", "strict", "ignore", "replace", "backslashreplace"};
+  static constexpr std::array<std::string_view, 15> kKnown = {
+      "utf-8",           "utf8",          "UTF-8",
+      "ascii",           "latin-1",       "latin1",
+      "utf-16",          "utf-32",        "strict",
+      "ignore",          "replace",       "backslashreplace",
+      "surrogateescape", "surrogatepass", "xmlcharrefreplace"};
   const auto is_known = [](PyObject* value) {
     const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
     return text && std::ranges::find(kKnown, text) != kKnown.end();

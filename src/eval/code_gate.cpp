@@ -94,6 +94,24 @@ bool is_library_code(PyCodeObject* code) {
   return false;
 }
 
+namespace {
+
+thread_local int parts_of_capture = 0;
+
+}  // namespace
+
+PartOfCapture::PartOfCapture() {
+  ++parts_of_capture;
+}
+
+PartOfCapture::~PartOfCapture() {
+  --parts_of_capture;
+}
+
+bool PartOfCapture::is_under_way() {
+  return parts_of_capture > 0;
+}
+
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
 
 // What the program's own code calls, that is a finalizer or callback, is not called by C code for us. A

@@ -223,9 +223,9 @@ bool rely_on_names(Evaluator& e, PyObject* value) {
   const bool is_python_class =
       PyType_Check(value) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(value), Py_TPFLAGS_HEAPTYPE);
   if (!is_python_class && !PyFunction_Check(value)) return true;
-  const std::string_view names[] = {"__qualname__", "__name__", "__module__"};
-  return std::ranges::all_of(names, [&](std::string_view name) {
-    return static_cast<bool>(e.get_attribute(value, interned(name.data()).get()));
+  constexpr std::array<const char*, 3> kNames = {"__qualname__", "__name__", "__module__"};
+  return std::ranges::all_of(kNames, [&](const char* name) {
+    return static_cast<bool>(e.get_attribute(value, interned(name).get()));
   });
 }
 

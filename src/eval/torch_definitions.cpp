@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
+#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "runtime/tensor_object.h"
 
@@ -12,16 +11,9 @@ using cpy::Ref;
 
 namespace {
 
-bool is_of_torch(PyObject* function) {
-  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
-  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  const std::string_view name = text ? text : "";
-  return name == "torch" || name.starts_with("torch.");
-}
-
 void look_at(Evaluator& e, PyObject* found, PyObject* name) {
   if (!PyFunction_Check(found)) return;
-  if (!is_of_torch(found))
+  if (!is_library_code(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(found))))
     throw Break{
         fmt::format("calls a function of torch's under which {} is another one's", PyUnicode_AsUTF8(name)),
         "",

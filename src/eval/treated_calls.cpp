@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
+#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
@@ -76,7 +77,11 @@ Ref Evaluator::call_treated(const Treatment& treatment, PyObject* callable, cons
 
 Ref Evaluator::call_in_graph(PyObject* callable, const Arguments& arguments) {
   pin(callable);
-  Ref result = call_real_plain(callable, arguments);
+  Ref result;
+  {
+    const PartOfCapture part;
+    result = call_real_plain(callable, arguments);
+  }
   if (!result) stop_on_error(*this, callable);
   return own(*this, callable, result.get());
 }

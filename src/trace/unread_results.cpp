@@ -29,8 +29,9 @@ at::Tensor zeros_like(const TensorMeta& meta) {
   return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
 }
 
+// Operators of the program's own are called all the same (passes/dead_code.cpp), and once a call.
 bool is_plain(const OperatorSchema& op) {
-  return !op.is_random && !op.is_view() && !op.is_mutating();
+  return op.name.starts_with("aten::") && !op.is_random && !op.is_view() && !op.is_mutating();
 }
 
 }  // namespace
