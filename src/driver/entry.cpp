@@ -181,12 +181,11 @@ bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) 
 bool Entry::writes_shared_memory() const {
   if (written_.empty()) return false;
   std::vector<MemoryRange> memory;
-  std::vector<at::Tensor> made;  // over the memory of what is no tensor
   memory.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    if (!runtime::is_tensor(value)) made.push_back(input_tensor(value));
-    memory.push_back(memory_of(runtime::is_tensor(value) ? runtime::tensor_of(value) : made.back()));
+    // Numbers have none.
+    memory.push_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : MemoryRange());
   }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].is_written = true;
   std::ranges::sort(memory, {}, &MemoryRange::begin);

@@ -10,21 +10,22 @@ std::set<SegmentTable*>& live_tables() {
   return tables;
 }
 
-struct CodeEnd {
-  PyCodeObject* code;
-};
-
-void code_ends(void* value) {
-  if (!value) return;
-  const std::unique_ptr<CodeEnd> end(static_cast<CodeEnd*>(value));
+// Those that are alive when their turn comes: what a table drops may end others.
+template <typename Function>
+void for_each_table(const Function& function) {
   const std::set<SegmentTable*> tables = live_tables();
   for (SegmentTable* table : tables)
-    if (live_tables().contains(table)) table->forget(end->code);
+    if (live_tables().contains(table)) function(*table);
+}
+
+// `code` is the address that watch_end() kept with the code object.
+void code_ends(void* code) {
+  if (code) for_each_table([&](SegmentTable& table) { table.forget(static_cast<PyCodeObject*>(code)); });
 }
 
 void watch_end(PyCodeObject* code) {
   static const cpy::CodeExtra extra(&code_ends);
-  if (!extra.get(code)) extra.set(code, new CodeEnd{code});
+  if (!extra.get(code)) extra.set(code, code);
 }
 
 }  // namespace
@@ -37,9 +38,10 @@ SegmentTable::~SegmentTable() {
   live_tables().erase(this);
 }
 
-std::shared_ptr<CodeData> SegmentTable::find(PyCodeObject* code) const {
+const std::shared_ptr<CodeData>& SegmentTable::find(PyCodeObject* code) const {
+  static const std::shared_ptr<CodeData> none;
   const auto found = codes_.find(code);
-  return found == codes_.end() ? nullptr : found->second;
+  return found == codes_.end() ? none : found->second;
 }
 
 CodeData& SegmentTable::add(PyCodeObject* code) {
@@ -68,9 +70,7 @@ int SegmentTable::traverse(visitproc visit, void* arg) const {
 }
 
 void reset_segment_tables() {
-  const std::set<SegmentTable*> tables = live_tables();
-  for (SegmentTable* table : tables)
-    if (live_tables().contains(table)) table->reset();
+  for_each_table([](SegmentTable& table) { table.reset(); });
 }
 
 }  // namespace oxy::driver

@@ -46,8 +46,8 @@ class SegmentTable {
   SegmentTable(const SegmentTable&) = delete;
   SegmentTable& operator=(const SegmentTable&) = delete;
 
-  // Null if there is nothing.
-  std::shared_ptr<CodeData> find(PyCodeObject* code) const;
+  // Null if there is nothing. To be held where Python code may run.
+  const std::shared_ptr<CodeData>& find(PyCodeObject* code) const;
   // Adds it. It is forgotten when the code ends, which it does not keep alive. Runs no Python code.
   CodeData& add(PyCodeObject* code);
   void forget(PyCodeObject* code);

@@ -78,10 +78,12 @@ class Runner : public hook::SegmentRunner {
  public:
   bool wants(PyCodeObject* code, PyObject*) override {
     if (!current_options) return false;
-    std::shared_ptr<CodeData> data = current_options->segments->find(code);
+    SegmentTable& table = *current_options->segments;
+    const CodeData* data = table.find(code).get();
     if (!data) {
-      current_options->segments->add(code).wanted = is_user_code(code);
-      data = current_options->segments->find(code);
+      CodeData& added = table.add(code);
+      added.wanted = is_user_code(code);
+      data = &added;
     }
     return data->wanted &&
            !eval::is_treated_as(reinterpret_cast<PyObject*>(code), eval::TreatmentKind::Skipped);

@@ -15,34 +15,6 @@ using cpy::Ref;
 
 namespace {
 
-std::string_view text_of(PyObject* str) {
-  Py_ssize_t size = 0;
-  const char* utf8 = str && PyUnicode_Check(str) ? PyUnicode_AsUTF8AndSize(str, &size) : nullptr;
-  if (!utf8) PyErr_Clear();
-  return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
-}
-
-// The folders of Python's own modules, PyTorch and NumPy, which end with a separator.
-const std::vector<std::string>& library_folders() {
-  static const auto& folders = *new std::vector<std::string>([] {
-    std::vector<std::string> found;
-    for (const char* module : {"os", "torch", "numpy", "oxyfuel"})
-      if (const std::string_view file = text_of(well_known(module, "__file__")); !file.empty())
-        found.push_back(std::filesystem::path(file).parent_path().string() + "/");
-    return found;
-  }());
-  return folders;
-}
-
-// The methods of dataclasses and named tuples, which have no file, as what a program gives to exec() has
-// none.
-bool is_generated(PyCodeObject* code) {
-  if (text_of(code->co_qualname).starts_with("__create_fn__.")) return true;
-  const Ref names = Ref::steal(PyCode_GetVarnames(code));
-  return text_of(code->co_qualname) == "<lambda>" && names && PyTuple_GET_SIZE(names.get()) > 0 &&
-         text_of(PyTuple_GET_ITEM(names.get(), 0)) == "_cls";
-}
-
 // Those are called by the interpreter at any time, or like any function.
 constexpr std::array<std::string_view, 2> kNeverRefused = {"__del__", "__call__"};
 // What C code looks for in mappings, and the library in classes of enumerations.
@@ -76,41 +48,14 @@ bool is_special_of(PyTypeObject* type, PyObject* function) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
     while (PyDict_Next(base->tp_dict, &position, &key, &value))
-      if ((Py_TYPE(value) == &PyProperty_Type || is_special(text_of(key))) && is_function_of(value, function))
+      if ((Py_TYPE(value) == &PyProperty_Type || is_special(text_of_str(key))) &&
+          is_function_of(value, function))
         return true;
   }
   return false;
 }
 
 }  // namespace
-
-bool is_library_code(PyCodeObject* code) {
-  const std::string_view file = text_of(code->co_filename);
-  if (file.starts_with("<frozen ")) return true;
-  if (file == "<string>" && is_generated(code)) return true;
-  for (const std::string& folder : library_folders())
-    if (file.starts_with(folder) && file.find("-packages/", folder.size()) == std::string_view::npos)
-      return true;
-  return false;
-}
-
-namespace {
-
-thread_local int parts_of_capture = 0;
-
-}  // namespace
-
-PartOfCapture::PartOfCapture() {
-  ++parts_of_capture;
-}
-
-PartOfCapture::~PartOfCapture() {
-  --parts_of_capture;
-}
-
-bool PartOfCapture::is_under_way() {
-  return parts_of_capture > 0;
-}
 
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
 
@@ -122,7 +67,7 @@ bool CodeGate::is_called_by_library() const {
     auto* const own = reinterpret_cast<PyFrameObject*>(frame.get());
     const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(own)));
     auto* const known = reinterpret_cast<PyCodeObject*>(code.get());
-    if (!is_library_code(known) || text_of(known->co_name) == "<module>") return false;
+    if (!is_library_code(known) || text_of_str(known->co_name) == "<module>") return false;
     frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(own)));
   }
   return true;
@@ -136,7 +81,7 @@ bool CodeGate::admits(PyObject* function, PyObject* first) {
       is_special_of(Py_TYPE(first), function) ||
       (PyType_Check(first) && is_special_of(reinterpret_cast<PyTypeObject*>(first), function));
   if (!is_refused) return true;
-  refused_ = text_of(code->co_qualname);
+  refused_ = text_of_str(code->co_qualname);
   PyErr_Format(trace::trace_error(), "C code calls %s", refused_.c_str());
   return false;
 }

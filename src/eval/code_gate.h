@@ -24,11 +24,16 @@ class CodeGate {
   const std::string& refused() const { return refused_; }  // the name; empty: nothing since clear()
   void clear() { refused_.clear(); }
 
+  // While the program's own code runs as part of what is captured: what allow_in_graph() marks.
+  void include_own_code(bool included) { includes_own_code_ = included; }
+  bool includes_own_code() const { return includes_own_code_; }
+
  private:
   bool is_called_by_library() const;
 
   cpy::Ref base_;
   bool armed_ = false;
+  bool includes_own_code_ = false;
   std::string refused_;
 };
 

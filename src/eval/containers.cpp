@@ -389,18 +389,19 @@ Ref Evaluator::get_iterator(PyObject* object) {
   return Ref::steal(PyObject_GetIter(copy.get()));
 }
 
-Ref Evaluator::iterate(PyObject* iterator, bool* error) {
+Ref Evaluator::iterate(PyObject* iterator, bool* error, Ref* value_of_end) {
   Ref hold = Ref::borrow(iterator);
+  const auto end = [&](const Ref& value) {
+    *error = !value;
+    if (value && value_of_end) *value_of_end = value;
+  };
   if (is_generator(iterator)) return run_generator(iterator, Py_None, error);
   if (is_coroutine(iterator)) stop("iterates over a coroutine");
   if (has_python_special(iterator, "__next__")) {
     Ref method = special_method(iterator, "__next__");
     Ref value = method ? call_positional(method.get(), {}) : Ref();
     if (value) return value;
-    if (PyErr_ExceptionMatches(PyExc_StopIteration))
-      PyErr_Clear();
-    else
-      *error = true;
+    end(taken_stop_value());
     return {};
   }
   if (is_external(iterator)) stop("advances an iterator made before the captured region");
@@ -412,12 +413,7 @@ Ref Evaluator::iterate(PyObject* iterator, bool* error) {
     return {};
   }
   Ref value = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
-  if (!value && PyErr_Occurred()) {
-    if (PyErr_ExceptionMatches(PyExc_StopIteration))
-      PyErr_Clear();
-    else
-      *error = true;
-  }
+  if (!value && PyErr_Occurred()) end(taken_stop_value());
   return value;
 }
 

@@ -165,7 +165,9 @@ class Evaluator {
   bool delete_item(PyObject* object, PyObject* key);
   int contains(PyObject* container, PyObject* item);  // -1: error set
   Ref get_iterator(PyObject* object);
-  Ref iterate(PyObject* iterator, bool* error);  // null without error: exhausted
+  // Null without error: exhausted; `value_of_end` gets the value of a StopIteration then, if it raised one.
+  // Generators do not: generator_data() has theirs.
+  Ref iterate(PyObject* iterator, bool* error, Ref* value_of_end = nullptr);
   Ref deep_copy(PyObject* object, std::unordered_map<PyObject*, Ref>& memo, int depth = 0);  // copies.cpp
   Ref length_of(PyObject* object);  // what the object's `__len__` gives, evaluated
   // What CPython asks of what it makes a list or tuple of. False: exception set.

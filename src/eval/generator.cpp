@@ -186,9 +186,6 @@ bool waits_for_another(const GeneratorData& data) {
          frame.code->instructions[frame.current - 1].op == bytecode::Op::Send;
 }
 
-namespace {
-
-// The value of the StopIteration that is raised, which is cleared. Null if another error is raised.
 Ref taken_stop_value() {
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
   Ref value;
@@ -199,8 +196,6 @@ Ref taken_stop_value() {
   PyErr_Clear();
   return value;
 }
-
-}  // namespace
 
 void Evaluator::close_abandoned() {
   Ref type, value, traceback;
@@ -401,15 +396,8 @@ Flow Evaluator::step_generator(Frame& frame, const bytecode::Instruction& in) {
         if (!value && !error) returned = generator_data(receiver).returned;
       } else if (sent != Py_None) {
         stop("sends a value into an iterator");
-      } else if (has_python_special(receiver, "__next__")) {
-        const Ref method = special_method(receiver, "__next__");
-        value = method ? call_positional(method.get(), {}) : Ref();
-        if (!value) {
-          returned = taken_stop_value();
-          error = !returned;
-        }
       } else {
-        value = iterate(receiver, &error);
+        value = iterate(receiver, &error, &returned);
       }
       if (error) return Flow::Raised;
       if (value) {

@@ -36,6 +36,8 @@ PyTypeObject* class_of_code(PyCodeObject* code);  // what calling a function of 
 GeneratorData& generator_data(PyObject* object);
 // The error by which a generator says that it has returned a value.
 void set_stop_iteration(const Ref& returned);
+// The value of the StopIteration that is raised, which is cleared. Null if another error is raised.
+Ref taken_stop_value();
 // Whether it is suspended in a `yield from`; what it waits for is the topmost entry of its stack.
 bool waits_for_another(const GeneratorData& data);
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "eval/evaluator.h"
-#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
 #include "guards/constants.h"
@@ -59,6 +58,22 @@ bool holds_tensor(PyObject* object) {
   return any_tensor(object, [](PyObject*) { return true; });
 }
 
+// May be given null: what captures without a gate.
+class IncludedCode {
+ public:
+  explicit IncludedCode(CodeGate* gate) : gate_(gate) {
+    if (gate_) gate_->include_own_code(true);
+  }
+  ~IncludedCode() {
+    if (gate_) gate_->include_own_code(false);
+  }
+  IncludedCode(const IncludedCode&) = delete;
+  IncludedCode& operator=(const IncludedCode&) = delete;
+
+ private:
+  CodeGate* gate_;
+};
+
 }  // namespace
 
 Ref Evaluator::call_treated(const Treatment& treatment, PyObject* callable, const Arguments& arguments) {
@@ -79,7 +94,7 @@ Ref Evaluator::call_in_graph(PyObject* callable, const Arguments& arguments) {
   pin(callable);
   Ref result;
   {
-    const PartOfCapture part;
+    const IncludedCode included(options_.gate);
     result = call_real_plain(callable, arguments);
   }
   if (!result) stop_on_error(*this, callable);
