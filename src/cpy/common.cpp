@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cpy/code_extra.h"
 #include "cpy/dict.h"
+#include "cpy/digits.h"
 #include "cpy/object_dict.h"
 #include "cpy/ref.h"
 #include "cpy/shared.h"
@@ -145,6 +146,15 @@ CodeExtra::CodeExtra(void (*free)(void*)) : index_(request_code_extra(free)) {
 
 PyObject* viewed_dict(PyObject* view) {
   return reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(view)->dv_dict);
+}
+
+int most_digits() {
+  const PyInterpreterState* const interpreter = PyInterpreterState_Get();
+#if PY_VERSION_HEX >= 0x030C0000
+  return interpreter->long_state.max_str_digits;
+#else
+  return interpreter->int_max_str_digits;
+#endif
 }
 
 }  // namespace oxy::cpy

@@ -14,6 +14,8 @@
 #include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
+#include "cpy/digits.h"
+
 namespace oxy::driver {
 
 GlobalState GlobalState::current() {
@@ -46,6 +48,7 @@ GlobalState GlobalState::current() {
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
   state.threads = at::get_num_threads();
+  state.digits = cpy::most_digits();
   state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
   state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
@@ -80,6 +83,7 @@ std::string GlobalState::difference(const GlobalState& other) const {
     return "the autocast dtype";
   if (product_precision != other.product_precision) return "the precision of float32 matrix products";
   if (threads != other.threads) return "the number of threads";
+  if (digits != other.digits) return "sys.get_int_max_str_digits()";
   if (!(*this == other)) return "the stack of torch modes";
   return "";
 }

@@ -14,6 +14,7 @@ struct GlobalState {
   int32_t cuda_autocast_dtype = 0;  // what programs ask for without naming a device
   int32_t product_precision = 0;    // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
+  int32_t digits = 0;  // sys.get_int_max_str_digits()
   int32_t torch_function_modes = 0;
   int32_t dispatch_modes = 0;
   int32_t functorch_level = 0;

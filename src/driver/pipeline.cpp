@@ -25,6 +25,7 @@
 #include "runtime/interpreter.h"
 #include "sched/schedule.h"
 #include "trace/functionalise.h"
+#include "trace/metadata.h"
 
 namespace oxy::driver {
 namespace {
@@ -179,7 +180,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
       std::any_of(nodes.begin(), nodes.end(),
                   [](const graph::Node& node) { return node.op->is_mutating(); })) {
     Span span("functionalise");
-    recording.graph = trace::functionalise(recording.graph);
+    recording.graph = trace::functionalise(recording.graph, trace::default_dtype());
     if (strict()) graph::verify(recording.graph, true);
   }
   std::vector<size_t> detached;

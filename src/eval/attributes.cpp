@@ -191,7 +191,8 @@ Ref Evaluator::bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObj
     const auto* const field =
         kind == &PyMemberDescr_Type ? reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member : nullptr;
     const SourceId source = source_of(object);
-    if (source == kNoSource || is_identity_object(object))
+    const bool is_written_at_will = field && !(field->flags & READONLY);  // `__doc__` of properties
+    if (source == kNoSource || (is_identity_object(object) && !is_written_at_will))
       return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
     if (!field || (field->type != T_OBJECT && field->type != T_OBJECT_EX))
       stop(fmt::format("reads a computed attribute of an object of type {}", type->tp_name));

@@ -4,6 +4,7 @@
 #include <torch/csrc/Dtype.h>
 
 #include "eval/builtin_families.h"
+#include "eval/objects.h"
 
 namespace oxy::eval {
 namespace {
@@ -60,7 +61,18 @@ Ref is_cache_enabled(Evaluator& e, Arguments& a) {
   return boolean(e.autocast_cache().enabled);
 }
 
+// What is guarded are the types of the CPU and of CUDA.
+Ref get_dtype(Evaluator& e, Arguments& a) {
+  expect(e, a, "get_autocast_dtype", 1, 1);
+  PyObject* device = arg(a, 0);
+  const bool is_guarded = PyUnicode_Check(device) && (PyUnicode_CompareWithASCIIString(device, "cpu") == 0 ||
+                                                      PyUnicode_CompareWithASCIIString(device, "cuda") == 0);
+  if (!is_guarded) e.stop("calls get_autocast_dtype() for another device");
+  return e.call_real(well_known("torch", "get_autocast_dtype"), a);
+}
+
 constexpr BuiltinEntry kTable[] = {
+    {"torch", "get_autocast_dtype", &get_dtype},
     {"torch", "set_autocast_enabled", &set_enabled},
     {"torch", "set_autocast_dtype", &set_dtype},
     {"torch", "autocast_increment_nesting", &increment_nesting},

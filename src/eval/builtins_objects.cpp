@@ -140,15 +140,6 @@ Ref make_bool(Evaluator& e, Arguments& a) {
   return error ? Ref() : boolean(value);
 }
 
-// From so many digits on sys.set_int_max_str_digits() may refuse them.
-constexpr Py_ssize_t kSurelyConverted = 640;
-
-void refuse_long_number(Evaluator& e, PyObject* value, const char* name) {
-  if ((PyUnicode_Check(value) && PyUnicode_GET_LENGTH(value) > kSurelyConverted) ||
-      (PyBytes_Check(value) && PyBytes_GET_SIZE(value) > kSurelyConverted))
-    e.stop(fmt::format("{}() of a long text", name));
-}
-
 Ref number(Evaluator& e, const Arguments& a, const char* name, const char* special, PyTypeObject* type) {
   expect(e, a, name, 0, 2, true);
   const bool alone = a.positional.size() == 1 && a.keywords.empty();
@@ -156,7 +147,6 @@ Ref number(Evaluator& e, const Arguments& a, const char* name, const char* speci
   for (const auto& [keyword, value] : a.keywords) e.refuse_own_code(value.get(), name);
   if (!a.positional.empty()) {
     PyObject* value = arg(a, 0);
-    refuse_long_number(e, value, name);
     if (e.has_python_special(value, special)) return e.call_special(value, special, type);
     if (trace::is_trace_tensor(value))
       return torch_result(e, [&] { return e.call_real(reinterpret_cast<PyObject*>(type), a); });

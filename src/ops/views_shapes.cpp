@@ -58,6 +58,7 @@ std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<
       if (hole) not_covered(context, "two sizes to infer");
       hole = d;
     } else {
+      if (sizes[d].is_constant() && sizes[d].constant() < 0) not_covered(context, "a negative size");
       rest = rest * sizes[d];
     }
   }

@@ -51,7 +51,8 @@ bool is_number(const Argument& argument) {
 
 class Functionaliser {
  public:
-  explicit Functionaliser(const Graph& recorded) : in_(recorded), entries_(recorded.values.size()) {}
+  Functionaliser(const Graph& recorded, DType default_dtype)
+      : in_(recorded), default_dtype_(default_dtype), entries_(recorded.values.size()) {}
 
   Graph run() {
     out_.locations = in_.locations;
@@ -176,9 +177,30 @@ class Functionaliser {
 
   // --- nodes that write nothing
 
+  // Eager compares whole numbers with a float as numbers of the default type, of which later stages do not
+  // know.
+  void convert_compared(const OperatorSchema& op, std::vector<Argument>& args) {
+    constexpr std::array<std::string_view, 6> kNames = {"aten::eq.Scalar", "aten::ne.Scalar",
+                                                        "aten::lt.Scalar", "aten::le.Scalar",
+                                                        "aten::gt.Scalar", "aten::ge.Scalar"};
+    if (default_dtype_ == DType::Float32 || std::ranges::find(kNames, op.name) == kNames.end() ||
+        !std::holds_alternative<double>(args.at(1)))
+      return;
+    const ValueId compared = std::get<ValueRef>(args[0]).id;
+    TensorMeta meta = out_.meta(compared);
+    if (is_floating(meta.dtype) || is_complex(meta.dtype)) return;
+    meta.dtype = default_dtype_;
+    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    args[0] = ValueRef{emit(kToCopy,
+                            {ValueRef{compared}, default_dtype_, graph::None{}, graph::None{}, graph::None{},
+                             false, graph::None{}},
+                            fresh(meta))};
+  }
+
   void copy_node(const Node& node) {
     Node copy{.op = node.op, .args = {}, .outputs = {}, .location = location_};
     for (const Argument& argument : node.args) copy.args.push_back(read_argument(argument));
+    convert_compared(*copy.op, copy.args);
     for (const ValueId id : node.outputs) {
       copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
       if (id == kNoValue) continue;
@@ -337,10 +359,11 @@ class Functionaliser {
   }
 
   static bool moves_elements(const OperatorSchema& op) {
-    constexpr std::array<std::string_view, 9> kNames = {
-        "aten::index_",          "aten::scatter",  "aten::put_",
-        "aten::masked_scatter_", "aten::addmm_",   "aten::addmv_",
-        "aten::addbmm_",         "aten::baddbmm_", "aten::addr_"};
+    constexpr std::array<std::string_view, 15> kNames = {
+        "aten::index_", "aten::scatter", "aten::put_",   "aten::masked_scatter_",
+        "aten::addmm",  "aten::addmv",   "aten::addbmm", "aten::baddbmm",
+        "aten::addr",   "aten::mm.",     "aten::mv.",    "aten::bmm.",
+        "aten::dot.",   "aten::gather.", "aten::take."};
     return std::ranges::any_of(kNames, [&](std::string_view name) { return op.name.starts_with(name); });
   }
 
@@ -420,7 +443,7 @@ class Functionaliser {
       return out_.meta(id);
     };
     try {
-      return rule->shape(ops::ShapeContext(op, args, meta_of, DType::Float32));
+      return rule->shape(ops::ShapeContext(op, args, meta_of, default_dtype_));
     } catch (const Unsupported&) {
       return std::nullopt;
     }
@@ -463,6 +486,7 @@ class Functionaliser {
         written.push_back(std::get<ValueRef>(node.args[i]).id);
       if (!is_out_argument(info)) args.push_back(read_argument(node.args[i]));
     }
+    convert_compared(*functional, args);
     // In the order of the functional operator's results: the recorded value that each one is for.
     std::vector<ValueId> targets;
     std::vector<bool> is_write;
@@ -578,6 +602,7 @@ class Functionaliser {
   }
 
   const Graph& in_;
+  DType default_dtype_;
   Graph out_;
   std::vector<Entry> entries_;
   int32_t location_ = -1;
@@ -585,8 +610,8 @@ class Functionaliser {
 
 }  // namespace
 
-Graph functionalise(const Graph& recorded) {
-  return Functionaliser(recorded).run();
+Graph functionalise(const Graph& recorded, DType default_dtype) {
+  return Functionaliser(recorded, default_dtype).run();
 }
 
 }  // namespace oxy::trace

@@ -8,7 +8,7 @@ namespace oxy::trace {
 // are recomputed from their base, inputs that were written appear in `mutations`, outputs that share storage
 // with an input or an earlier output get their OutputKind. Throws Unsupported for writes that it cannot
 // express (set_, resize_, writes through overlapping views). The result passes verify(graph, functional =
-// true).
-graph::Graph functionalise(const graph::Graph& recorded);
+// true). `default_dtype` is torch's default type of floats when the graph was recorded.
+graph::Graph functionalise(const graph::Graph& recorded, DType default_dtype = DType::Float32);
 
 }  // namespace oxy::trace

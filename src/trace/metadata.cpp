@@ -22,11 +22,11 @@
 
 namespace oxy::trace {
 
-namespace {
-
 DType default_dtype() {
-  return runtime::dtype_from_torch(c10::typeMetaToScalarType(c10::get_default_dtype()));
+  return runtime::dtype_from_torch(c10::get_default_dtype_as_scalartype());
 }
+
+namespace {
 
 // Tensors that take the place of trace tensors in a call that finds out metadata.
 enum class StandIn : uint8_t {

@@ -19,6 +19,9 @@ struct ResultMetadata {
   std::vector<c10::IValue> others;  // one a return, set where it is no tensor and no list of tensors
 };
 
+// torch.get_default_dtype() of now.
+DType default_dtype();
+
 // `args` are the arguments as the graph holds them, `call` as the dispatcher does. Shapes that the operator
 // rejects raise what its meta kernel raises, which is eager's own message.
 ResultMetadata result_metadata(Session& session, const OperatorInfo& info,

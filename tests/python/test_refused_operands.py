@@ -78,6 +78,21 @@ CALLS = {
         lambda x, number: (x == number, x >= number, x < number, x != number),
         [(torch.tensor([0.1, 1.1, 2.0]).to(t), n) for t in (torch.half, torch.bfloat16) for n in (0.1, 1.1, 2.0, 1e-7, 70000.0, 1)],
     ),
+    "results in place of operands": (
+        lambda x, operator, *operands: operator(x, *operands, out=x),
+        [
+            (torch.arange(3.0), torch.gather, 0, torch.tensor([2, 1, 0])),
+            (torch.arange(3.0), torch.take, torch.tensor([2, 1, 0])),
+            (torch.arange(3.0), torch.index_select, 0, torch.tensor([2, 1, 0])),
+            (torch.arange(3.0), torch.add, 1),
+            (torch.arange(3.0), torch.cumsum, 0),
+            (torch.ones(2, 2), torch.mm, torch.ones(2, 2)),
+        ],
+    ),
+    "negative sizes": (
+        lambda x, *sizes: (x.view(sizes), x.reshape(sizes)),
+        [(torch.ones(n), *sizes) for n, *sizes in ((0, 0, -5), (0, 0, 5), (0, -5, 0), (6, -2, -3), (6, 2, -3, -1), (0, -1, 0), (6, -1, 3))],
+    ),
     "kthvalue": (lambda x, k: torch.kthvalue(x, k), [(torch.arange(3.0), k) for k in (1, 9, 3)]),
     "convolution": (lambda x, groups: F.conv2d(x, torch.ones(3, 1, 2, 2), groups=groups), [(IMAGE, 2), (IMAGE, 1)]),
     "unfold": (lambda x, size: F.unfold(x, size), [(IMAGE, 2), (IMAGE, 9)]),

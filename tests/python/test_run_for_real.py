@@ -134,6 +134,36 @@ def f(x):
 def change(i): sys.set_int_max_str_digits(0 if i < 2 else 4300)
 def undo(): sys.set_int_max_str_digits(4300)
 """,
+    "digits of numbers that become text": """
+def f(x, n=10 ** 5000):
+    try: return x + len(str(n)) + len('%d' % n) + len(f'{n}') + len(repr([n]))
+    except ValueError: return x - 1
+def change(i): sys.set_int_max_str_digits(0 if i < 2 else 4300)
+def undo(): sys.set_int_max_str_digits(4300)
+""",
+    "whole numbers under another default dtype": """
+w = torch.tensor([0, 1, 2**24, 2**24 + 1])
+def f(x): return w == 2.0**24 + 1, w > 0.1, w <= 70000.0, w * 2.5, torch.where(w > 1, w, 0.5)
+def change(i): torch.set_default_dtype([torch.float, torch.half, torch.double, torch.bfloat16][i])
+def undo(): torch.set_default_dtype(torch.float)
+""",
+    "results given under another default dtype": """
+def f(x): return torch.mul(torch.tensor([0, 1, 2**24 + 1]), 0.1, out=torch.empty(3, dtype=torch.double))
+def change(i): torch.set_default_dtype([torch.float, torch.double][i % 2])
+def undo(): torch.set_default_dtype(torch.float)
+""",
+    "the docstring of a property": """
+class A:
+    @property
+    def p(self): 'one'
+def f(x): return x + len(A.p.__doc__)
+def change(i): A.p.__doc__ = 'x' * i
+""",
+    "the autocast dtype of other devices": """
+def f(x): return x + (torch.get_autocast_dtype('xpu') == torch.float16) + 2 * torch.is_autocast_enabled('xpu')
+def change(i): torch.set_autocast_dtype('xpu', [torch.bfloat16, torch.float16][i % 2]); torch.set_autocast_enabled('xpu', i > 1)
+def undo(): torch.set_autocast_dtype('xpu', torch.float16); torch.set_autocast_enabled('xpu', False)
+""",
     "a module's __getattr__": """
 m = types.ModuleType('mm'); m.__getattr__ = lambda name: LOG.append(name) or 2.0
 def f(x): return x * m.scale
