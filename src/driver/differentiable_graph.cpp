@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
+#include "driver/forward_replay.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
 #include "passes/absent_gradients.h"
@@ -36,20 +37,45 @@ using passes::SavedValue;
 // So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
 constexpr size_t kMostVariants = 4;
 
+// How gradients are made that can be differentiated again.
+struct Replay {
+  std::shared_ptr<const ForwardReplay> forward;
+  ForwardReplay::Slice slice;
+  // By input of the slice, then result: its place among what the backward pass saves anyway; nothing if the
+  // node is to keep it besides.
+  std::vector<std::optional<size_t>> saved;
+};
+
 // The backward half, or a part of it. It is compiled when a gradient is asked for the first time: many calls
 // never do, or always for the same of several outputs.
 class Backward final : public runtime::BackwardProgram {
  public:
   // Gradient i is output gradients[i] of the graph.
   Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<size_t> gradients,
-           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage)
+           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage,
+           Replay replay)
       : graph_(std::move(graph)),
         constants_(std::move(constants)),
         gradients_(std::move(gradients)),
         ownership_{runtime::kAllOutputs, std::move(released_inputs)},
         options_(options),
         dump_(std::move(dump)),
-        stage_(std::move(stage)) {}
+        stage_(std::move(stage)),
+        replay_(std::move(replay)) {
+    why_not_again = replay_.slice.why_not;
+  }
+
+  std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved, std::span<const at::Tensor> kept,
+                                    std::span<const at::Tensor> tangents,
+                                    const std::vector<bool>& wanted) override {
+    std::vector<at::Tensor> tensors;
+    size_t next = 0;
+    for (const std::optional<size_t>& place : replay_.saved)
+      tensors.push_back(place ? saved[*place] : kept[next++]);
+    return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted);
+  }
+
+  const Replay& replay() const { return replay_; }
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent) override {
@@ -154,6 +180,7 @@ class Backward final : public runtime::BackwardProgram {
   CompileOptions options_;
   Dump dump_;
   std::string stage_;
+  Replay replay_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
 };
@@ -272,6 +299,12 @@ class DifferentiableGraph final : public CompiledGraph {
       }
     }
     for (const size_t output : part.watched) node->watch(results[output]);
+    const auto& [forward, slice, saved_places] = part.program->replay();
+    for (size_t i = 0; i < saved_places.size(); ++i) {
+      if (saved_places[i]) continue;
+      const bool is_input = i < slice.inputs.size();
+      node->keep(is_input ? inputs[slice.inputs[i]] : results[slice.results[i - slice.inputs.size()]]);
+    }
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
@@ -327,6 +360,19 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
         static_cast<size_t>(output.alias) >= carriers(joint))
       throw Unsupported("a result shares memory with one that does not require grad");
   }
+}
+
+bool has_parts(const trace::Joint& joint) {
+  const std::vector<int32_t>& numbers = joint.part_of_tangent;
+  return std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; });
+}
+
+graph::Graph with_totals_apart(const graph::Graph& graph, const trace::Joint& joint) {
+  std::vector<passes::Total> totals;
+  for (const auto& gradient : joint.gradients)
+    if (gradient.result >= 0 && gradient.output >= 0)
+      totals.push_back({static_cast<size_t>(gradient.output), static_cast<size_t>(gradient.result)});
+  return passes::hold_totals_apart(graph, totals);
 }
 
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
@@ -464,6 +510,22 @@ std::vector<size_t> outputs_of_gradients(const passes::BackwardPart& source, con
   return outputs;
 }
 
+Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part, const trace::Joint& joint) {
+  Replay replay{std::move(forward), {}, {}};
+  replay.slice = replay.forward->slice(part.tangents, part.gradients, joint);
+  if (!replay.slice.why_not.empty()) return replay;
+  for (const size_t input : replay.slice.inputs) {
+    const auto place = std::ranges::find_if(part.saved, [&](const Part::Saved& saved) {
+      return saved.value.kind == SavedValue::Kind::Input && static_cast<size_t>(saved.value.index) == input;
+    });
+    replay.saved.push_back(place == part.saved.end()
+                               ? std::nullopt
+                               : std::optional(static_cast<size_t>(place - part.saved.begin())));
+  }
+  replay.saved.resize(replay.slice.inputs.size() + replay.slice.results.size());
+  return replay;
+}
+
 // What flows where, and what is freed together: of the part alone, unless it is the whole.
 void add_flows(runtime::BackwardProgram& program, const Part& part, bool is_whole,
                const trace::Joint& joint) {
@@ -479,13 +541,14 @@ void add_flows(runtime::BackwardProgram& program, const Part& part, bool is_whol
 
 }  // namespace
 
-std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
+std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, graph::Graph recorded,
                                                       const CompileOptions& options, const Dump& dump) {
   trace::Joint& joint = *recording.joint;
   check_histories(recording.graph, joint);
   Cut pieces;
   {
     Span span("partition");
+    if (has_parts(joint)) recording.graph = with_totals_apart(recording.graph, joint);
     if (options.backend == Backend::Native)
       recording.graph = passes::run_passes(std::move(recording.graph), plain_options());
     pieces = cut(recording.graph, joint, options.activation_memory_budget);
@@ -496,6 +559,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   std::vector<graph::Output> outputs(halves.forward.outputs.begin(), forward_end);
   const std::vector<int> readers = readers_of(halves, sources);
   const bool is_whole = sources.size() == 1;
+  const auto replay = std::make_shared<ForwardReplay>(std::move(recorded), std::move(recording.histories),
+                                                      recording.constants, joint);
   std::vector<Part> parts;
   for (passes::BackwardPart& source : sources) {
     if (strict()) graph::verify(source.graph, true);
@@ -506,7 +571,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(
         std::move(source.graph), recording.constants, outputs_of_gradients(source, part), std::move(released),
-        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", parts.size()));
+        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", parts.size()),
+        replay_of(replay, part, joint));
     part.program->tangents = std::move(tangents);
     add_flows(*part.program, part, is_whole, joint);
   }

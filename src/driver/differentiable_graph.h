@@ -8,9 +8,9 @@
 
 namespace oxy::driver {
 
-// `recording` is functional and has a joint. The graph's results take part in autograd as eager's do. Throws
-// Unsupported with a reason for the user.
-std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording,
+// `recording` is functional and has a joint, `recorded` is its graph as it was before. The graph's results
+// take part in autograd as eager's do. Throws Unsupported with a reason for the user.
+std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, graph::Graph recorded,
                                                       const CompileOptions& options, const Dump& dump);
 
 }  // namespace oxy::driver

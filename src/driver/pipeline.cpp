@@ -174,13 +174,15 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   const Dump dump(name);
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
 
+  graph::Graph recorded;
   // Eager needs it only to put writes last: a run that fails has changed nothing.
   const auto& nodes = recording.graph.nodes;
   if (options.backend == Backend::Native || recording.joint ||
       std::any_of(nodes.begin(), nodes.end(),
                   [](const graph::Node& node) { return node.op->is_mutating(); })) {
     Span span("functionalise");
-    recording.graph = trace::functionalise(recording.graph, trace::default_dtype());
+    recorded = std::move(recording.graph);
+    recording.graph = trace::functionalise(recorded, trace::default_dtype());
     if (strict()) graph::verify(recording.graph, true);
   }
   std::vector<size_t> detached;
@@ -191,7 +193,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     if (recording.is_detached[i] && may_share_memory) detached.push_back(i);
   }
   std::unique_ptr<CompiledGraph> compiled =
-      recording.joint ? compile_differentiable(std::move(recording), options, dump)
+      recording.joint ? compile_differentiable(std::move(recording), std::move(recorded), options, dump)
                       : compile_functional(std::move(recording.graph), std::move(recording.constants),
                                            weights, options, dump, "");
   if (detached.empty()) return compiled;

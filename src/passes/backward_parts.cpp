@@ -60,27 +60,29 @@ bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradi
   return false;
 }
 
-// Where what has come to a result in all goes on, puts a new input instead: a gradient that does not come in.
-void cut(Graph& graph, ValueId total) {
-  const ValueId end = graph.add_input(graph.meta(total));
-  for (Node& node : graph.nodes)
-    graph::for_each_input(node, [&](ValueId& id) {
-      if (id == total) id = end;
-    });
-  for (Output& output : graph.outputs)
-    if (output.value == total) output = {end};
+constexpr std::string_view kTotal = "oxyfuel::total(Tensor self, int tangent) -> Tensor";
+
+// Where what has come to a result of another part in all goes on, puts a new input instead: a gradient that
+// does not come in.
+Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, int32_t number) {
+  const OperatorSchema* const total = intern_schema(kTotal);
+  Rewriter rewriter(whole);
+  for (const Node& node : whole.nodes) {
+    const Node renamed = rewriter.renamed(node);
+    if (node.op != total) {
+      rewriter.keep(renamed);
+      continue;
+    }
+    const auto tangent = static_cast<size_t>(*integer_argument(node, 1));
+    const ValueId value = node.outputs[0];
+    rewriter.set(value, is_of(roles, tangent, number) ? tensor_argument(renamed, 0)
+                                                      : rewriter.graph().add_input(whole.meta(value)));
+  }
+  return rewriter.finish();
 }
 
 BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number) {
-  Graph own = whole;
-  for (const BackwardRoles::Gradient& gradient : roles.gradients) {
-    if (gradient.result < 0 || is_of(roles, static_cast<size_t>(gradient.result), number)) continue;
-    const Output total = whole.outputs.at(static_cast<size_t>(gradient.output));
-    // It is an input if nothing is added to what comes from outside.
-    if (total.kind == OutputKind::InputAlias) continue;
-    cut(own, total.value);
-    own.outputs[static_cast<size_t>(gradient.output)] = total;
-  }
+  Graph own = cut_at_totals(whole, roles, number);
   BackwardPart result;
   std::vector<Output> wanted;
   std::map<int32_t, int32_t> place;
@@ -116,6 +118,32 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number
 }
 
 }  // namespace
+
+Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
+  const OperatorSchema* const total = intern_schema(kTotal);
+  std::map<ValueId, size_t> tangent_of;
+  for (const auto& [output, tangent] : totals) tangent_of.emplace(joint.outputs.at(output).value, tangent);
+  Rewriter rewriter(joint);
+  std::map<ValueId, ValueId> itself;
+  for (const Node& node : joint.nodes) {
+    rewriter.keep(rewriter.renamed(node));
+    for (const ValueId id : node.outputs) {
+      const auto found = tangent_of.find(id);
+      if (found == tangent_of.end()) continue;
+      const ValueId value = rewriter.map(id);
+      itself.emplace(id, value);
+      const int32_t held =
+          rewriter.graph().add_node(total, {ValueRef{value}, Expr(static_cast<int64_t>(found->second))},
+                                    {joint.meta(id)}, node.location);
+      rewriter.set(id, rewriter.graph().nodes[static_cast<size_t>(held)].outputs[0]);
+    }
+  }
+  Graph result = rewriter.finish();
+  for (const auto& [output, tangent] : totals)
+    if (const auto value = itself.find(joint.outputs[output].value); value != itself.end())
+      result.outputs[output] = {value->second};
+  return result;
+}
 
 std::vector<BackwardPart> backward_parts(const Graph& whole, const BackwardRoles& roles) {
   std::vector<BackwardPart> parts;

@@ -8,6 +8,16 @@
 
 namespace oxy::passes {
 
+// What has come to the place of a tangent in all, as an output of the graph of the whole.
+struct Total {
+  size_t output = 0;
+  size_t tangent = 0;
+};
+
+// The graph with what goes on from totals held apart from the totals themselves, so that no pass that follows
+// calculates it from what a total was calculated from, or the other way round: backward_parts() cuts there.
+graph::Graph hold_totals_apart(const graph::Graph& joint, const std::vector<Total>& totals);
+
 struct BackwardPart {
   graph::Graph graph;              // inputs: `saved`, then `tangents`; outputs: gradients
   std::vector<size_t> saved;       // numbers of the whole's saved inputs
@@ -28,7 +38,8 @@ struct BackwardRoles {
   std::vector<Gradient> gradients;
 };
 
-// A part comes behind those that its gradients flow into, and else in the order of their numbers.
+// `whole` is what passes have made of a graph with its totals held apart. A part comes behind those that its
+// gradients flow into, and else in the order of their numbers.
 std::vector<BackwardPart> backward_parts(const graph::Graph& whole, const BackwardRoles& roles);
 
 }  // namespace oxy::passes

@@ -2,11 +2,13 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/convert.h"
 
@@ -38,6 +40,38 @@ at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
   return empty_tangent(wanted).copy_(gradient);
 }
 
+uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+// How far two ways to compute gradients in this precision may be apart, beside the length of all of them.
+double tolerance_of(c10::ScalarType type) {
+  const c10::ScalarType real = c10::toRealValueType(type);
+  if (real == c10::kDouble) return 1e-5;
+  return real == c10::kFloat ? 1e-2 : 0.2;
+}
+
+// A wrong history would not be noticed otherwise.
+void check_alike(const std::vector<at::Tensor>& again, const std::vector<at::Tensor>& computed) {
+  double difference = 0, length = 0, tolerance = 0;
+  for (size_t i = 0; i < computed.size(); ++i) {
+    if (!computed[i].defined() && !again[i].defined()) continue;
+    const at::Tensor& known = computed[i].defined() ? computed[i] : again[i];
+    const auto square = [](const at::Tensor& t) { return at::abs(t).to(at::kDouble).square().sum(); };
+    length += square(known).item<double>();
+    difference += computed[i].defined() && again[i].defined()
+                      ? square(again[i].detach() - computed[i]).item<double>()
+                      : square(known).item<double>();
+    tolerance = std::max(tolerance, tolerance_of(known.scalar_type()));
+  }
+  const bool is_alike = !std::isfinite(difference) || !std::isfinite(length) ||
+                        std::sqrt(difference) <= tolerance * std::sqrt(length);
+  TORCH_CHECK(is_alike,
+              "oxyfuel: internal error, the gradients of a compiled region are others when they are to be "
+              "differentiated again (create_graph=True); please report it, and run the forward pass in eager "
+              "for now: oxyfuel.disable");
+}
+
 }  // namespace
 
 at::Tensor zero_tangent(const TensorMeta& wanted) {
@@ -62,6 +96,10 @@ void BackwardNode::watch(const at::Tensor& tensor) {
   watched_.emplace_back(empty, false);
 }
 
+void BackwardNode::keep(const at::Tensor& tensor) {
+  kept_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), version_of(tensor)});
+}
+
 bool BackwardNode::is_spent() const {
   return std::ranges::all_of(program_->freed_with, [&](int32_t number) {
     return number >= 0 && spent_[static_cast<size_t>(number)];
@@ -71,6 +109,7 @@ bool BackwardNode::is_spent() const {
 void BackwardNode::forget() {
   for (auto& saved : saved_) saved.reset_data();
   for (auto& watched : watched_) watched.reset_data();
+  kept_.clear();
 }
 
 void BackwardNode::will_release_variables() {
@@ -83,40 +122,68 @@ void BackwardNode::release_variables() {
   if (is_spent()) forget();
 }
 
+std::vector<at::Tensor> BackwardNode::kept_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const Kept& kept : kept_) {
+    at::Tensor& tensor = tensors.emplace_back(kept.tensor.lock());
+    TORCH_CHECK(tensor.defined(),
+                "oxyfuel: the gradients of a compiled region cannot be differentiated again "
+                "(create_graph=True): what was given to the region is gone; hold it until then, or run the "
+                "forward pass in eager: oxyfuel.disable, or a call of the function that was compiled");
+    TORCH_CHECK(version_of(tensor) == kept.version,
+                "oxyfuel: the gradients of a compiled region cannot be differentiated again "
+                "(create_graph=True): a tensor that was given to the region has been modified by an inplace "
+                "operation since");
+  }
+  return tensors;
+}
+
+BackwardNode::Inputs BackwardNode::take_inputs(const torch::autograd::variable_list& gradients,
+                                               bool runs_again) {
+  Inputs inputs;
+  inputs.saved.reserve(saved_.size());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::vector<int32_t>& numbers = program_->freed_with;
+  std::vector<bool> now(spent_.size());
+  for (size_t t = 0; t < gradients.size(); ++t)
+    if (gradients[t].defined() && numbers[t] >= 0) now[static_cast<size_t>(numbers[t])] = true;
+  for (size_t i = 0; i < now.size(); ++i)
+    TORCH_CHECK(!now[i] || !spent_[i], torch::autograd::ERR_BACKWARD_TWICE);
+  for (auto& variable : saved_) inputs.saved.push_back(variable.unpack(getptr()));
+  for (auto& variable : watched_) variable.unpack(getptr());
+  if (runs_again) inputs.kept = kept_tensors();
+  if (will_release_) {
+    for (size_t i = 0; i < now.size(); ++i) spent_[i] = spent_[i] || now[i];
+    // The engine is about to release them anyway: what is read for the last time is freed on the way.
+    if (is_spent()) forget();
+  }
+  will_release_ = false;
+  return inputs;
+}
+
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
-  TORCH_CHECK(
-      !at::GradMode::is_enabled(),
-      "oxyfuel: the gradients of a compiled region cannot be differentiated again (create_graph=True); run "
-      "the forward pass in eager for that: oxyfuel.disable, or a call of the function that was compiled");
+  const bool runs_again = at::GradMode::is_enabled();
+  TORCH_CHECK(!runs_again || program_->why_not_again.empty(),
+              "oxyfuel: the gradients of a compiled region cannot be differentiated again "
+              "(create_graph=True), since ",
+              program_->why_not_again,
+              "; run the forward pass in eager for that: oxyfuel.disable, or a call of the function that was "
+              "compiled");
   const size_t results = num_outputs();
   if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }))
     return torch::autograd::variable_list(results);
-  std::vector<at::Tensor> saved;
-  saved.reserve(saved_.size());
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const std::vector<int32_t>& numbers = program_->freed_with;
-    std::vector<bool> now(spent_.size());
-    for (size_t t = 0; t < gradients.size(); ++t)
-      if (gradients[t].defined() && numbers[t] >= 0) now[static_cast<size_t>(numbers[t])] = true;
-    for (size_t i = 0; i < now.size(); ++i)
-      TORCH_CHECK(!now[i] || !spent_[i], torch::autograd::ERR_BACKWARD_TWICE);
-    for (auto& variable : saved_) saved.push_back(variable.unpack(getptr()));
-    for (auto& variable : watched_) variable.unpack(getptr());
-    if (will_release_) {
-      for (size_t i = 0; i < now.size(); ++i) spent_[i] = spent_[i] || now[i];
-      // The engine is about to release them anyway: what is read for the last time is freed on the way.
-      if (is_spent()) forget();
-    }
-    will_release_ = false;
-  }
-  const at::AutoDispatchBelowADInplaceOrView below;
+  Inputs inputs = take_inputs(gradients, runs_again);
   std::vector<bool> wanted(results);
   for (size_t i = 0; i < results; ++i) {
     const std::vector<bool>& flows = program_->flows[i];
     for (size_t t = 0; t < flows.size(); ++t) wanted[i] = wanted[i] || (flows[t] && gradients[t].defined());
     wanted[i] = wanted[i] && task_should_compute_output(i);
   }
+  std::vector<at::Tensor> again;
+  if (runs_again) again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted);
+
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tangents;
   tangents.reserve(gradients.size());
   std::vector<bool> absent;
@@ -128,10 +195,13 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     tangents.push_back(gradients[i].defined() ? fitting(gradients[i], program_->tangents[i]) : at::Tensor());
     gradients[i].reset();
   }
-  std::vector<at::Tensor> computed = program_->run(std::move(saved), std::move(tangents), std::move(absent));
+  std::vector<at::Tensor> computed =
+      program_->run(std::move(inputs.saved), std::move(tangents), std::move(absent));
   for (size_t i = 0; i < results; ++i)
     if (!wanted[i]) computed[i].reset();
-  return computed;
+  if (!runs_again) return computed;
+  check_alike(again, computed);
+  return again;
 }
 
 }  // namespace oxy::runtime

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "aten/tensor_meta.h"
@@ -21,6 +23,14 @@ struct BackwardProgram {
   // come in and are undefined; empty: none.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                                       std::vector<bool> absent) = 0;
+  // The same with a history of their own, so that they can be differentiated: `saved` and `kept` are the
+  // tensors that the node was given to save and to keep, tangents that do not flow are undefined, and so may
+  // be gradients that are not wanted. Called with grad mode on. Only if why_not_again is empty.
+  virtual std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved,
+                                            std::span<const at::Tensor> kept,
+                                            std::span<const at::Tensor> tangents,
+                                            const std::vector<bool>& wanted) = 0;
+  std::string why_not_again;
   // What `run` expects of tangents: constant sizes and strides.
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
@@ -57,22 +67,36 @@ class BackwardNode final : public torch::autograd::Node {
   void save(const at::Tensor& tensor, bool is_output);
   // A write to the tensor is an error as if it were saved: eager saves it, `run` does without it.
   void watch(const at::Tensor& tensor);
+  // For run_again(), in order. Keeps no tensor alive.
+  void keep(const at::Tensor& tensor);
 
   std::string name() const override { return "OxyfuelBackward"; }
   void release_variables() override;
   void will_release_variables() override;
   // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for
-  // create_graph=True.
+  // create_graph=True where the program cannot run again.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
  private:
+  struct Kept {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    uint32_t version;
+  };
+  struct Inputs {
+    std::vector<at::Tensor> saved, kept;
+  };
+
   bool is_spent() const;  // no gradient can be asked for any more
   void forget();          // frees what is saved
+  // For one backward pass, after which they may be spent. `kept` is empty unless it `runs_again`.
+  Inputs take_inputs(const torch::autograd::variable_list& gradients, bool runs_again);
+  std::vector<at::Tensor> kept_tensors() const;
 
   std::shared_ptr<BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;
   std::vector<torch::autograd::SavedVariable> watched_;  // without their memory
-  std::vector<bool> spent_;                              // by number of freed_with
+  std::vector<Kept> kept_;
+  std::vector<bool> spent_;  // by number of freed_with
   bool will_release_ = false;
 };
 

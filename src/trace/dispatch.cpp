@@ -81,9 +81,17 @@ void run_in_eager(Session* session, const OperatorInfo& info, c10::DispatchKeySe
                                       });
 }
 
+// `history` is that of the node to be.
 std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInfo& info,
-                                             std::span<const c10::IValue> call) {
-  const auto value_of = [&](const at::Tensor& tensor) { return session.value_of(tensor); };
+                                             std::span<const c10::IValue> call, NodeHistory& history) {
+  const bool may_be_recorded = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
+  const auto value_of = [&](const at::Tensor& tensor) {
+    if (may_be_recorded) {
+      history.requires_grad.push_back(tensor.requires_grad());
+      history.is_recorded |= tensor.requires_grad();
+    }
+    return session.value_of(tensor);
+  };
   std::vector<graph::Argument> args;
   args.reserve(call.size());
   for (size_t i = 0; i < call.size(); ++i)
@@ -154,7 +162,8 @@ void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& a
 void record(Session& session, const OperatorInfo& info, Stack* stack) {
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   if (info.schema->is_mutating()) check_written_arguments(info, call);
-  std::vector<graph::Argument> args = graph_arguments(session, info, call);
+  NodeHistory history;
+  std::vector<graph::Argument> args = graph_arguments(session, info, call, history);
   ResultMetadata metadata = result_metadata(session, info, args, call);
   const size_t returns = info.schema->returns.size();
   if (!info.has_tensor_argument) fix_default_dtype(info, args, metadata);
@@ -172,6 +181,8 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
     metadata.tensors = std::move(kept);
   }
   const int32_t node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
+  session.recording.histories.resize(session.recording.graph.nodes.size());
+  if (history.is_recorded) session.recording.histories.back() = std::move(history);
   const std::vector<graph::ValueId> outputs =
       session.recording.graph.nodes[static_cast<size_t>(node)].outputs;
 

@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "graph/storage.h"
 #include "runtime/convert.h"
 #include "trace/engine.h"
 #include "trace/separate_backward.h"
@@ -46,23 +47,6 @@ bool is_one_of_many(const at::Tensor& tensor) {
   return is_view_made(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE, tensor);
 }
 
-// For each recorded value, the first value of its storage.
-std::vector<ValueId> storage_roots(const graph::Graph& graph) {
-  std::vector<ValueId> root(graph.values.size());
-  for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ValueId>(v);
-  for (const graph::Node& node : graph.nodes) {
-    for (size_t r = 0; r < node.outputs.size(); ++r) {
-      const auto& returned = node.op->returns[std::min(r, node.op->returns.size() - 1)];
-      if (returned.alias_set < 0 || node.outputs[r] == graph::kNoValue) continue;
-      for (size_t a = 0; a < node.args.size(); ++a)
-        if (node.op->arguments[a].alias_set == returned.alias_set)
-          if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a]))
-            root[static_cast<size_t>(node.outputs[r])] = root[static_cast<size_t>(ref->id)];
-    }
-  }
-  return root;
-}
-
 // By node from joint.forward_nodes on, the parts whose backward pass goes through it.
 std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const Joint& joint) {
   std::vector<std::set<int32_t>> parts_of_value(graph.values.size());
@@ -90,7 +74,7 @@ std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const J
 }
 
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
-  const std::vector<ValueId> root = storage_roots(graph);
+  const std::vector<ValueId> root = graph::storage_roots(graph);
   const std::vector<std::set<int32_t>> parts = parts_of_nodes(graph, joint);
   std::unordered_map<ValueId, std::set<int32_t>> readers;
   for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n)
@@ -403,6 +387,18 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
   }
 }
 
+// Nodes that run the program's own code are not made anew by running its operators.
+std::string why_not_again(const torch::autograd::edge_list& roots) {
+  for (const Edge& root : roots)
+    for (torch::autograd::Node* node : reached_from(root)) {
+      if (dynamic_cast<ProgramNode*>(node) != nullptr) return "it calls a torch.autograd.Function";
+      const bool is_end = dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr ||
+                          dynamic_cast<torch::autograd::Error*>(node) != nullptr;
+      if (!is_end && has_hooks(*node)) return "it has hooks of gradients";
+    }
+  return "";
+}
+
 }  // namespace
 
 void check_inputs_keep_history(const Session& session) {
@@ -436,6 +432,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   joint.made = separate.made;
   torch::autograd::edge_list roots = edges_of(with_tangents(carriers));
   roots.insert(roots.end(), separate.joins.begin(), separate.joins.end());
+  joint.why_not_again = why_not_again(own);
   const Gradients gradients = run_backward(roots, tangents, leaves, separate);
   add_gradients(session, gradients, separate, joint);
   note_what_autograd_keeps(session.recording.graph, joint);

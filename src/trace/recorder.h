@@ -64,6 +64,17 @@ struct Joint {
   std::vector<bool> keeps_input;
   std::vector<bool> keeps_output;
   std::map<int32_t, std::vector<bool>> part_keeps_output;  // likewise, by number in part_of_tangent
+  // Why running the recorded operators again under autograd would not give the results their histories; empty
+  // if it would.
+  std::string why_not_again;
+};
+
+// What autograd was to know of a recorded call.
+struct NodeHistory {
+  bool is_recorded = false;  // not under no_grad, and something that requires grad came in
+  // Then: by tensor that the node reads, in the order of graph::for_each_input, whether it requires grad.
+  // `x.detach()` stands for the same value as x.
+  std::vector<bool> requires_grad;
 };
 
 struct Recording {
@@ -74,7 +85,8 @@ struct Recording {
   std::vector<int32_t> foreign_constants;
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
-  std::optional<Joint> joint;  // if the outputs' gradients were recorded too
+  std::vector<NodeHistory> histories;  // by node
+  std::optional<Joint> joint;          // if the outputs' gradients were recorded too
   // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
   // x.detach() is none of x.
   std::vector<bool> is_detached;

@@ -5,15 +5,23 @@
 
 #include "ops/registry.h"
 #include "passes/backward_parts.h"
+#include "passes/pipeline.h"
 
 using namespace oxy;
 using namespace oxy::passes;
 
 namespace {
 
-std::vector<BackwardPart> parts_of(std::string_view text, const BackwardRoles& roles) {
+std::vector<BackwardPart> parts_of(std::string_view text, const BackwardRoles& roles,
+                                   bool simplified = false) {
   ops::intern_schemas();
-  const graph::Graph whole = graph::parse(text);
+  graph::Graph whole = graph::parse(text);
+  std::vector<Total> totals;
+  for (const auto& gradient : roles.gradients)
+    if (gradient.result >= 0)
+      totals.push_back({static_cast<size_t>(gradient.output), static_cast<size_t>(gradient.result)});
+  whole = hold_totals_apart(whole, totals);
+  if (simplified) whole = run_passes(std::move(whole), {});
   graph::verify(whole, true);
   std::vector<BackwardPart> parts = backward_parts(whole, roles);
   for (const BackwardPart& part : parts) {
@@ -87,6 +95,28 @@ TEST_CASE("a part comes behind those that it sends gradients to, whatever its nu
   CHECK(parts[0].graph.nodes.empty());
   CHECK(parts[1].tangents == Numbers{1});
   CHECK(operators(parts[1].graph) == "neg");
+}
+
+TEST_CASE("what goes on from a total is cut, however the graph was simplified") {
+  // The second part's gradient of the first input of all is what came to the result, as it is.
+  for (const bool simplified : {false, true}) {
+    const auto parts = parts_of(
+        R"(graph(%0 : float32[2, 3], %1 : float32[2, 3], %2 : float32[2, 3]) {
+  %3 : float32[2, 3] = aten::mul.Tensor(%2, %0)
+  %4 : float32[2, 3] = aten::add.Tensor(%1, %3, alpha=1)
+  %5 : float32[2, 3] = aten::mul.Tensor(%4, 1)
+  %6 : float32[2, 3] = aten::mul.Tensor(%4, %0)
+  %7 : float32[2, 3] = aten::add.Tensor(%2, %6, alpha=1)
+  return %5, %7, %4
+})",
+        {1, {0, 1}, {{0, -1, {true, false}}, {1, -1, {true, true}}, {2, 0, {false, true}}}}, simplified);
+    REQUIRE(parts.size() == 2);
+    CHECK(parts[0].tangents == Numbers{0});
+    CHECK(operators(parts[0].graph) == (simplified ? "mul.Tensor" : "mul.Tensor mul.Tensor"));
+    CHECK(parts[1].tangents == Numbers{1});
+    CHECK(operators(parts[1].graph) == "mul.Tensor");
+    CHECK(parts[1].gradients == std::vector<int32_t>{-1, 0, 1});
+  }
 }
 
 TEST_CASE("results of one part stay together") {

@@ -368,15 +368,6 @@ def test_gradients_of_two_inputs_share_no_memory():
     check(lambda a, b: (a.view(-1) + b.view(-1)).view(2, 12), X, Y, run=run)
 
 
-def test_create_graph_is_a_clear_error():
-    compiled = oxyfuel.compile(lambda a: a.sin() * a)
-    a = tensor(3)
-    (gradient,) = torch.autograd.grad(compiled(a).sum(), a, create_graph=False)
-    assert gradient.shape == (3,)
-    with pytest.raises(RuntimeError, match=r"cannot be differentiated again \(create_graph=True\)"):
-        torch.autograd.grad(compiled(a).sum(), a, create_graph=True)
-
-
 def test_anomaly_mode():
     def run(function, inputs):
         with pytest.warns(UserWarning), torch.autograd.detect_anomaly():

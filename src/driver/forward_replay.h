@@ -1,0 +1,57 @@
+// Gradients of gradients: the operators of a region's forward pass run again, under autograd, and PyTorch's
+// own engine makes the gradients, which have a history then.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/recorder.h"
+
+namespace oxy::driver {
+
+class ForwardReplay {
+ public:
+  // `recorded` is the recording's graph before it was made functional, `joint` its joint.
+  ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHistory> histories,
+                std::vector<at::Tensor> constants, const trace::Joint& joint);
+
+  // What lies between some of the region's results and what their gradients flow into.
+  struct Slice {
+    std::string why_not;         // not empty: it cannot be run again, and the rest does not count
+    std::vector<size_t> nodes;   // in their order
+    std::vector<size_t> inputs;  // numbers of the region's inputs that are read
+    std::vector<size_t>
+        results;  // numbers of other results that are read, or flowed into: they have histories
+    // By gradient: where among `inputs`, then `results`, its tensor is; nothing if it is not read.
+    std::vector<std::optional<size_t>> ends;
+    std::vector<size_t> roots;  // numbers of the results that have tangents
+  };
+
+  // Of the tangents with these numbers and the gradients with these numbers of the joint.
+  Slice slice(const std::vector<size_t>& tangents, const std::vector<size_t>& gradients,
+              const trace::Joint& joint) const;
+
+  // The slice's gradients, undefined where none flows or none is wanted. `kept` are the tensors of `inputs`,
+  // then `results`; undefined tangents do not flow. Called without the GIL, by one thread or several at once.
+  // Throws what the operators throw.
+  std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,
+                                    std::span<const at::Tensor> tangents,
+                                    const std::vector<bool>& wanted) const;
+
+ private:
+  at::Tensor starting_value(const at::Tensor& kept) const;
+
+  graph::Graph graph_;  // the forward pass alone
+  std::vector<trace::NodeHistory> histories_;
+  std::vector<at::Tensor> constants_;
+  std::vector<graph::ValueId> storage_;  // by value
+  bool writes_ = false;                  // a node writes to what another one has made
+  size_t inputs_ = 0;
+};
+
+}  // namespace oxy::driver
