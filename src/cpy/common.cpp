@@ -55,12 +55,25 @@ bool is_native_stack_deep() {
   return bounds.size != 0 && here - bounds.low < bounds.size / 2;
 }
 
-bool serve_requests(PyThreadState* thread) {
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+
+bool serve_exceptions(PyThreadState* thread) {
   if (PyErr_CheckSignals() < 0) return false;
   if (Ref exception = take_async_exception(thread)) {
     PyErr_SetNone(exception.get());
     return false;
   }
+  return true;
+}
+
+bool serve_requests(PyThreadState* thread) {
+  if (!serve_exceptions(thread)) return false;
   if (!has_requests(thread)) return true;
   return bool(Ref::steal(visit()));
 }

@@ -15,6 +15,13 @@ bool is_traced(PyThreadState* thread);
 // thread.
 bool has_requests(PyThreadState* thread);
 
+// Runs handlers of signals, and raises what another thread has asked this one to raise. False with an error
+// set if there is an exception.
+bool serve_exceptions(PyThreadState* thread);
+
+// True once the interpreter is ending: modules may be gone.
+bool is_finalizing();
+
 // Serves those requests as the eval loop does at a back edge. False with an error set if one of them raised.
 bool serve_requests(PyThreadState* thread);
 

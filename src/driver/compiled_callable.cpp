@@ -174,7 +174,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                                              size_t nargsf, PyObject* kwnames) {
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const GlobalState state = GlobalState::current();
-  if (stance() == Stance::EagerOnRecompile) return call_eager(args, nargsf, kwnames);
+  if (stance() == Stance::EagerOnRecompile || cpy::is_finalizing()) return call_eager(args, nargsf, kwnames);
   std::string reason = "it was not compiled before";
   if (!entries_.empty())
     reason = entries_.front().takes(positional, kwnames)

@@ -15,6 +15,7 @@
 #include "base/timing.h"
 #include "cpy/frame.h"
 #include "cpy/gil.h"
+#include "cpy/thread.h"
 #include "driver/capture_gate.h"
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
@@ -77,7 +78,7 @@ thread_local const CallableOptions* current_options = nullptr;
 class Runner : public hook::SegmentRunner {
  public:
   bool wants(PyCodeObject* code, PyObject*) override {
-    if (!current_options) return false;
+    if (!current_options || cpy::is_finalizing()) return false;
     SegmentTable& table = *current_options->segments;
     const CodeData* data = table.find(code).get();
     if (!data) {
@@ -266,7 +267,7 @@ class Runner : public hook::SegmentRunner {
           }
           count_break(stop.reason, stop.hint, evaluator.stack_lines());
           segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, evaluator.stack_lines()};
-          if (attempt == 1) break;
+          if (attempt == 1 || (stop.is_too_long && evaluator.stack_lines().size() == 1)) break;
           missing = stop.missing;
           stop_at = evaluator.executed_instructions() - 1;
           if (stop_at > 0) continue;

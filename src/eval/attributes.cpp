@@ -115,10 +115,14 @@ bool Evaluator::has_python_special(PyObject* object, const char* name) {
   // Each operation has an error of its own for it. A class that is not hashed has no __hash__ as any other.
   if (found.get() == Py_None && std::string_view(name) != "__hash__")
     stop(fmt::format("asks an object whose class has {} = None", name));
-  return found &&
-         (PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
-          Py_TYPE(found.get()) == &PyStaticMethod_Type ||
-          (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found.get())->tp_call));
+  if (!found || is_of_c(found.get())) return false;
+  const bool is_called = PyFunction_Check(found.get()) || Py_TYPE(found.get()) == &PyClassMethod_Type ||
+                         Py_TYPE(found.get()) == &PyStaticMethod_Type ||
+                         (PyType_HasFeature(Py_TYPE(found.get()), Py_TPFLAGS_HEAPTYPE) &&
+                          Py_TYPE(found.get())->tp_call && !PyType_Check(found.get()));
+  if (!is_called)
+    stop(fmt::format("asks an object whose {} is of type {}", name, Py_TYPE(found.get())->tp_name));
+  return true;
 }
 
 bool Evaluator::takes_writes(PyObject* found) {
@@ -259,9 +263,14 @@ Ref Evaluator::generic_get_attribute(PyObject* object, PyObject* name) {
     return pin(reinterpret_cast<PyObject*>(class_seen(object)));
   const SourceId source = source_of(object);
   if (name_is(name, "__dict__")) {
+    if (const Ref own = type_lookup(type, name); own && Py_TYPE(own.get()) != &PyGetSetDescr_Type)
+      return bind_descriptor(own.get(), object, type);
     PyObject* dict = cpy::materialized_dict(object);
     if (!dict) return attribute_error(object, name);
-    if (source != kNoSource) instance_dict_source(object);
+    if (source != kNoSource)
+      instance_dict_source(object);
+    else
+      fresh_dicts_.push_back(dict);
     keep_alive_.push_back(Ref::borrow(dict));
     return Ref::borrow(dict);
   }
@@ -529,6 +538,9 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       if (value) args.push_back(Ref::borrow(value));
       return static_cast<bool>(call_positional(set.get(), std::move(args)));
     }
+    if (name_is(name, "__dict__")) stop("replaces the __dict__ of an object");
+    if (!is_of_c(descriptor.get()))
+      stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
     return PyObject_GenericSetAttr(object, name, value) == 0;
   }
   if (!is_external(object)) return PyObject_GenericSetAttr(object, name, value) == 0;
@@ -538,6 +550,7 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
     check(PyObject_GenericSetAttr(object, name, value) < 0, "an object without a dict takes an attribute");
     return false;
   }
+  if (!PyDict_CheckExact(dict)) stop("sets an attribute of an object whose __dict__ is of another class");
   instance_dict_source(object);
   if (!value && !has_entry(dict, name)) {
     attribute_error(object, name);
@@ -615,6 +628,9 @@ bool Evaluator::set_attribute(PyObject* object, PyObject* name, PyObject* value)
     if (value) args.push_back(Ref::borrow(value));
     return static_cast<bool>(call_positional(setter.get(), std::move(args)));
   }
+  if (setter && !is_of_c(setter.get()))
+    stop(fmt::format("sets an attribute of an object whose setter is of type {}",
+                     Py_TYPE(setter.get())->tp_name));
   if (PyFunction_Check(object) && is_external(object)) stop("sets an attribute of a function");
   return generic_set_attribute(object, name, value);
 }

@@ -46,6 +46,12 @@ inline void expect(Evaluator& e, const Arguments& a, const char* name, size_t lo
     e.stop(fmt::format("calls {}() with unusual arguments", name));
 }
 
+// The frame that calls a function which looks at it.
+inline Frame& calling_frame(Evaluator& e, const char* name) {
+  if (!e.frame()) e.stop(fmt::format("calls {}() outside of a frame", name));
+  return *e.frame();
+}
+
 inline Ref keyword(const Arguments& a, const char* name) {
   for (const auto& [key, value] : a.keywords)
     if (PyUnicode_CompareWithASCIIString(key.get(), name) == 0) return value;

@@ -23,7 +23,7 @@ bool is_call_of_module(const Frame& frame) {
 }
 
 Ref compiling(Evaluator& e, Arguments&) {
-  if (is_call_of_module(*e.frame())) return boolean(false);
+  if (is_call_of_module(calling_frame(e, "is_compiling"))) return boolean(false);
   e.tell_that_it_compiles();
   return boolean(true);
 }

@@ -113,7 +113,7 @@ Ref make_super(Evaluator& e, Arguments& a) {
     self = a.positional[1];
   } else {
     expect(e, a, "super", 0, 0);
-    Frame& frame = *e.frame();
+    Frame& frame = calling_frame(e, "super");
     if (frame.pycode()->co_argcount == 0) e.stop("super() without a first argument");
     PyObject* names = frame.pycode()->co_localsplusnames;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
@@ -192,7 +192,7 @@ Ref vars_of(Evaluator& e, Arguments& a) {
 
 Ref globals_of(Evaluator& e, Arguments& a) {
   expect(e, a, "globals", 0, 0);
-  return e.pin(e.frame()->globals.get());
+  return e.pin(calling_frame(e, "globals").globals.get());
 }
 
 Ref identity_of(Evaluator& e, Arguments&) {

@@ -214,6 +214,11 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
                                                                    : builder.build(result.value.get()));
   if (handled_after_) capture_->handled = builder.build(handled_after_.get());
   build_effects(builder);
+  for (PyObject* dict : fresh_dicts_)
+    if (builder.makes(dict)) stop("the __dict__ of an object made in the captured region outlives it");
+  for (const auto& [life, generator] : generators_)
+    if (!life.expired() && !builder.makes(generator) && has_cleanup(generator_data(generator)))
+      stop("a generator with something left to do is held by what the captured region lets go of");
   if (const auto problem = problem_of_order(capture_->objects)) stop(*problem);
   effects_closed_by_ = "a backward pass";
   for (const Ref& context : function_contexts_)

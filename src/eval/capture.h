@@ -84,6 +84,7 @@ struct Capture {
 
 struct CaptureOptions {
   int64_t max_instructions = 5'000'000;
+  size_t max_nodes = 100'000;
   int max_depth = 950;
   bool torch_program = false;
   bool knows_elements = false;  // of small integer tensors: those that the program looks at are guarded

@@ -33,7 +33,10 @@ Ref Evaluator::class_attribute(PyObject* object, PyObject* name) {
   if (!is_enum_class(object)) {
     const auto is_python_code = [&](PyTypeObject* of, const char* method) {
       Ref function = type_lookup(of, interned(method).get());
-      return function && PyFunction_Check(function.get());
+      if (!function || is_of_c(function.get())) return false;
+      if (!PyFunction_Check(function.get()))
+        stop(fmt::format("asks an object whose {} is of type {}", method, Py_TYPE(function.get())->tp_name));
+      return true;
     };
     if (is_python_code(metaclass, "__getattribute__"))
       stop("reads an attribute of a class whose metaclass has a __getattribute__");

@@ -54,7 +54,8 @@ struct MissingAnswer {
 struct Break {
   std::string reason;
   std::string hint;
-  MissingAnswer missing;  // why it cannot now, but may at a later call
+  MissingAnswer missing;     // why it cannot now, but may at a later call
+  bool is_too_long = false;  // the frame is not to be tried again
   // C code was given a varying number (varying_number.h), which it can do nothing with.
   bool is_of_varying_number() const { return reason.find("VaryingNumber") != std::string::npos; }
 };
@@ -534,6 +535,9 @@ class Evaluator {
   std::unordered_map<PyObject*, UnreadItem> unread_items_;        // by the placeholder in a copy
   std::unordered_map<PyObject*, Ref> immutable_copies_;           // of external tuples and frozensets
   std::map<std::pair<std::string, int32_t>, int32_t> locations_;  // by text and checkpoint
+  // The generators that were made, while they live.
+  std::vector<std::pair<std::weak_ptr<void>, PyObject*>> generators_;
+  std::vector<PyObject*> fresh_dicts_;  // that the program has looked at, of objects it made; kept alive
   std::shared_ptr<AbandonedGenerators> abandoned_;
 };
 

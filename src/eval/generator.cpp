@@ -38,28 +38,6 @@ void end_frame(Frame& frame) {
   frame.stack.clear();
 }
 
-// Whether closing the generator would run code of its own. From Python 3.12 on there are handlers of the
-// interpreter's: one around the whole body that turns StopIteration into an error, and one around each wait
-// for another generator that takes its result.
-bool has_cleanup(const GeneratorData& data) {
-  // A coroutine that was never awaited warns.
-  if (data.state == GeneratorState::Created) return class_of(data) == &PyCoro_Type;
-  if (data.state != GeneratorState::Suspended) return false;
-  const bytecode::Code& code = *data.frame.code;
-  int32_t at = data.frame.instruction().at;
-  for (;;) {
-    const auto covers = [&](const bytecode::ExceptionEntry& entry) {
-      return at >= entry.begin && at < entry.end;
-    };
-    const auto entry = std::find_if(code.exception_table.begin(), code.exception_table.end(), covers);
-    if (entry == code.exception_table.end()) return false;
-    const bytecode::Op handler = code.at(entry->target).op;
-    if (handler == bytecode::Op::StopIterationError) return false;
-    if (handler != bytecode::Op::CleanupThrow) return true;
-    at = entry->target;
-  }
-}
-
 const char* name_of(PyTypeObject* type) {
   if (type == &PyCoro_Type) return "coroutine";
   return type == &PyAsyncGen_Type ? "async generator" : "generator";
@@ -195,6 +173,28 @@ Ref taken_stop_value() {
   }
   PyErr_Clear();
   return value;
+}
+
+// Whether closing the generator would run code of its own. From Python 3.12 on there are handlers of the
+// interpreter's: one around the whole body that turns StopIteration into an error, and one around each wait
+// for another generator that takes its result.
+bool has_cleanup(const GeneratorData& data) {
+  // A coroutine that was never awaited warns.
+  if (data.state == GeneratorState::Created) return class_of(data) == &PyCoro_Type;
+  if (data.state != GeneratorState::Suspended) return false;
+  const bytecode::Code& code = *data.frame.code;
+  int32_t at = data.frame.instruction().at;
+  for (;;) {
+    const auto covers = [&](const bytecode::ExceptionEntry& entry) {
+      return at >= entry.begin && at < entry.end;
+    };
+    const auto entry = std::find_if(code.exception_table.begin(), code.exception_table.end(), covers);
+    if (entry == code.exception_table.end()) return false;
+    const bytecode::Op handler = code.at(entry->target).op;
+    if (handler == bytecode::Op::StopIterationError) return false;
+    if (handler != bytecode::Op::CleanupThrow) return true;
+    at = entry->target;
+  }
 }
 
 void Evaluator::close_abandoned() {

@@ -18,6 +18,7 @@ struct GeneratorData {
   Ref handled;   // the exception that it is handling while it is suspended, or null
   // Where it goes if it dies suspended inside a try or with block, for the evaluator to close it.
   std::weak_ptr<AbandonedGenerators> abandoned;
+  std::shared_ptr<void> life = std::make_shared<char>();
 };
 
 // A new generator object over a frame that has run up to its ReturnGenerator.
@@ -38,6 +39,8 @@ GeneratorData& generator_data(PyObject* object);
 void set_stop_iteration(const Ref& returned);
 // The value of the StopIteration that is raised, which is cleared. Null if another error is raised.
 Ref taken_stop_value();
+// Whether it is suspended inside a try or with block.
+bool has_cleanup(const GeneratorData& data);
 // Whether it is suspended in a `yield from`; what it waits for is the topmost entry of its stack.
 bool waits_for_another(const GeneratorData& data);
 

@@ -188,7 +188,10 @@ Ref Evaluator::call_python_function(PyObject* function, Arguments arguments) {
     data->abandoned = abandoned_;
     if (!bind_arguments(function, std::move(arguments), data->frame)) return {};
     if (run(data->frame) != Flow::Yielded) return {};
-    return make_generator(std::move(data));
+    const std::weak_ptr<void> life = data->life;
+    Ref generator = make_generator(std::move(data));
+    generators_.emplace_back(life, generator.get());
+    return generator;
   }
   Frame frame;
   if (!bind_arguments(function, std::move(arguments), frame)) return {};

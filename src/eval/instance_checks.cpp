@@ -1,4 +1,6 @@
 // isinstance(), as a builtin and as what class patterns do, and issubclass().
+#include <fmt/format.h>
+
 #include "eval/evaluator.h"
 #include "eval/generator.h"
 #include "eval/objects.h"
@@ -18,7 +20,10 @@ std::string_view module_of(PyObject* function) {
 // What the class of a class has for isinstance() or issubclass(), if that is Python code.
 Ref own_check(Evaluator& evaluator, PyObject* class_object, const char* name) {
   Ref check = evaluator.type_lookup(Py_TYPE(class_object), interned(name).get());
-  return check && PyFunction_Check(check.get()) ? check : Ref();
+  if (!check || is_of_c(check.get())) return {};
+  if (!PyFunction_Check(check.get()))
+    evaluator.stop(fmt::format("asks a class whose {} is of type {}", name, Py_TYPE(check.get())->tp_name));
+  return check;
 }
 
 // Of the program's own metaclasses: those of libraries answer by the class alone.

@@ -86,6 +86,13 @@ Ref Evaluator::call_type(PyTypeObject* type, Arguments arguments) {
         PyErr_Clear();
         stop("asks an enum class for a member that it lacks");
       }
+      const Ref members = type_lookup(type, interned("_value2member_map_").get());
+      PyObject* const value = arguments.positional[0].get();
+      if (members && PyDict_CheckExact(members.get()) && guards::is_constant(value)) {
+        if (PyObject* found = PyDict_GetItemWithError(members.get(), value))
+          guards().require(guards().dict_item(guards().pinned(members.get()), value),
+                           guards::CheckKind::Identity, found);
+      }
       return member;
     }
     if (meta_call && PyFunction_Check(meta_call.get())) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "cpy/thread.h"
 #include "eval/code_gate.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
@@ -19,7 +20,7 @@ namespace oxy::eval {
 
 namespace {
 
-constexpr int64_t kInstructionsBetweenSignals = 1024;
+constexpr int64_t kInstructionsBetweenRequests = 1024;
 
 // What the text of an error names when C code is called as the evaluator does it, and not as the interpreter
 // does: the class that stands for generators; the object's class where a method of a base refuses its number
@@ -115,9 +116,15 @@ Flow Evaluator::run(Frame& frame) {
       if (executed_ == stop_at_) return Flow::Yielded;
       ++executed_;
     }
-    if (total_executed_ % kInstructionsBetweenSignals == 0 && PyErr_CheckSignals() < 0) throw Interrupted{};
-    if (++total_executed_ > options_.max_instructions)
-      stop("the capture is too long", "a loop over data runs too often to be unrolled");
+    if (total_executed_ % kInstructionsBetweenRequests == 0) {
+      if (!cpy::serve_exceptions(PyThreadState_Get())) throw Interrupted{};
+      if (total_executed_ > options_.max_instructions || recorder().node_count() > options_.max_nodes)
+        throw Break{.reason = "the capture is too long",
+                    .hint = "a loop over data runs too often to be unrolled",
+                    .missing = {},
+                    .is_too_long = true};
+    }
+    ++total_executed_;
     frame.next = frame.current + 1;
     if (outermost) {
       if (move_unread(frame, instruction)) continue;

@@ -278,6 +278,13 @@ std::string describe_callable(PyObject* callable) {
   return text.empty() ? otherwise : with_module(module.get(), text);
 }
 
+bool is_of_c(PyObject* found) {
+  constexpr std::array kKinds = {&PyWrapperDescr_Type,  &PyMethodDescr_Type, &PyClassMethodDescr_Type,
+                                 &PyCFunction_Type,     &PyGetSetDescr_Type, &PyMemberDescr_Type,
+                                 &PyInstanceMethod_Type};
+  return found == Py_None || std::ranges::find(kKinds, Py_TYPE(found)) != kKinds.end();
+}
+
 bool is_pybind_function(PyObject* function) {
   PyObject* self = PyCFunction_GET_SELF(function);
   return self && c_class_name(Py_TYPE(self)).starts_with("pybind11_");

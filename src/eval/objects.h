@@ -66,6 +66,10 @@ inline bool is_python_function(PyObject* object) {
   return PyFunction_Check(object);
 }
 
+// Of what is found in a class under the name of a special method: C code has put it there. It runs no code of
+// the program's but what it is given.
+bool is_of_c(PyObject* found);
+
 // torch: builtin functions and methods that are operators or pure queries, and Python functions of
 // torch.nn.functional and its kin, which run for real on trace tensors.
 bool is_torch_function(PyObject* callable);

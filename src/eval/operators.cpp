@@ -241,6 +241,8 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
   }
   if (is_enum_member(value) && has_python_special(value, repr ? "__repr__" : "__str__"))
     return call_special(value, repr ? "__repr__" : "__str__", &PyUnicode_Type);
+  if (PyType_Check(value) && has_python_special(value, repr ? "__repr__" : "__str__"))
+    return call_special(value, repr ? "__repr__" : "__str__", &PyUnicode_Type);
   if (!rely_on_names(*this, exception ? reinterpret_cast<PyObject*>(Py_TYPE(value)) : value)) return {};
   if (exception || guards::is_constant(value) || is_value_object(value) || is_identity_object(value))
     return torch_result(*this, [&] { return Ref::steal(repr ? PyObject_Repr(value) : PyObject_Str(value)); });

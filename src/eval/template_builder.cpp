@@ -419,6 +419,8 @@ Template TemplateBuilder::instance(PyObject* object) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
     while (PyDict_Next(dict, &position, &key, &value)) {
+      if (!PyUnicode_Check(key))
+        evaluator_.stop("an object whose __dict__ has a key that is no str outlives the captured region");
       items.push_back(build(key));
       items.push_back(build(value));
     }

@@ -18,6 +18,8 @@ class TemplateBuilder {
   const std::vector<PyObject*>& outputs() const { return outputs_; }
   // Whether a value of the dict is an object that will be made again, and could be changed before.
   bool shares_objects(PyObject* dict) const;
+  // Whether the object will be made again.
+  bool makes(PyObject* object) const { return objects_.contains(object); }
 
  private:
   Template constant(PyObject* object);

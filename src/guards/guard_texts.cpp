@@ -62,7 +62,7 @@ std::string name_of(PyObject* function) {
 // The repr() of what has one that runs no code of the program's, the class of what else there is.
 cpy::Ref safe_repr(PyObject* object) {
   if (PyType_Check(object)) return cpy::Ref::steal(PyType_Type.tp_repr(object));
-  if (is_constant(object) || PyFunction_Check(object) || PyCFunction_CheckExact(object) ||
+  if (is_constant(object) || is_value(object) || PyFunction_Check(object) || PyCFunction_CheckExact(object) ||
       PyCode_Check(object))
     return cpy::Ref::steal(PyObject_Repr(object));
   return cpy::Ref::steal(PyUnicode_FromFormat("<%s object>", Py_TYPE(object)->tp_name));
@@ -185,6 +185,14 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
         return fmt::format("the keys of {} changed", where);
       case CheckKind::Absent:
         return fmt::format("{} now has {}", where, show(check.object.get()));
+      case CheckKind::Present:
+        return fmt::format("{}: was there, is missing", where);
+      case CheckKind::Unbound:
+        return fmt::format("{}: was missing, is {}", where, show(value));
+      case CheckKind::Identity:
+        // Two objects of one class may look alike.
+        return fmt::format("{}: was {}, is {}{}", where, show(check.object.get()), show(value),
+                           value && show(value) == show(check.object.get()) ? ", another one" : "");
       case CheckKind::Elements:
         return fmt::format("the elements of {}, which decide what is done, changed", where);
       case CheckKind::NoGradientHooks:
@@ -224,8 +232,8 @@ std::vector<std::string> GuardSet::describe_all() const {
                                     describe(static_cast<SourceId>(check.number))));
         break;
       default:
-        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
-                                    check.object ? show(check.object.get()) : ""));
+        lines.push_back(fmt::format("{} {}{}", where, relation(check.kind),
+                                    check.object ? " " + show(check.object.get()) : ""));
     }
   }
   for (const DistinctGroup& group : distinct_)

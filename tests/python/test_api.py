@@ -1,6 +1,7 @@
 """The public functions, compiled modules as objects, and what wrong arguments get."""
 
 import copy
+import functools
 import gc
 import inspect
 import io
@@ -593,3 +594,15 @@ def test_functions_without_tensors():
     assert oxyfuel.compile(lambda *a: a)() == ()
     sentinel = object()
     assert oxyfuel.compile(lambda a: a)(sentinel) is sentinel
+
+
+def calls_of(function):
+    return [type(call()).__name__ for call in (oxyfuel.compile(function), functools.partial(oxyfuel.compile(functools.partial(function))))]
+
+
+def test_functions_that_look_at_the_frame_that_calls_them():
+    """There is none that was compiled."""
+    assert calls_of(globals) == ["dict", "dict"]
+    assert calls_of(oxyfuel.is_compiling) == calls_of(torch.compiler.is_compiling) == ["bool", "bool"]
+    with pytest.raises(RuntimeError, match="super|__class__"):
+        oxyfuel.compile(super)()

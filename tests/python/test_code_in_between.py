@@ -1,9 +1,11 @@
 """The program's code that runs while something is captured: finalizers, callbacks of the collector, signal handlers."""
 
+import ctypes
 import gc
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -77,6 +79,56 @@ def test_callbacks_of_the_collector():
     assert torch.equal(found, long_function(torch.ones(2)))
     assert kept and all(a.tolist() == [2, 2] and b.item() == 6 for a, b in kept)
     assert draws_nothing(compiled)
+
+
+def test_exceptions_from_other_threads():
+    """They come during a capture as well, which a loop that polls could prolong for ever."""
+    compiled, ends = oxyfuel.compile(endless), []
+
+    def run():
+        try:
+            compiled(torch.ones(2), lambda: True)
+        except KeyboardInterrupt:
+            ends.append(time.monotonic())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.3)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
+    thread.join(timeout=30)
+    assert ends
+
+
+def endless(x, goes_on):
+    while goes_on():
+        x = x + 1
+    return x
+
+
+def test_loops_that_poll():
+    """What is too long to be captured is left to the interpreter, also at the next call."""
+    flag = {"goes on": True}
+    compiled = oxyfuel.compile(lambda x: endless(x, lambda: flag["goes on"]))
+    taken = []
+    for _ in range(3):
+        flag["goes on"] = True
+        threading.Timer(0.2, flag.update, [{"goes on": False}]).start()
+        start = time.monotonic()
+        compiled(torch.ones(2))
+        taken.append(time.monotonic() - start)
+    assert max(taken) < 20
+
+
+def test_first_call_at_exit():
+    script = """
+import oxyfuel, torch
+class Last:
+    def __init__(self, *functions): self.functions, self.x = functions, torch.ones(2)
+    def __del__(self): print([f(self.x).tolist() for f in self.functions])
+last = Last(oxyfuel.compile(lambda x: x + 1), oxyfuel.compile(torch.nn.ReLU()))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "[[2.0, 2.0], [1.0, 1.0]]\n"), done.stderr
 
 
 @pytest.mark.parametrize("compiles", [False, True])

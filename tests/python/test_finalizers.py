@@ -4,6 +4,7 @@ import contextlib
 import gc
 import weakref
 
+import pytest
 import torch
 
 from eager_comparison import program
@@ -42,6 +43,35 @@ def test_a_generator_that_a_loop_leaves_behind_a_break(compile):
         return x * 2, log
 
     return f(x23()), f(x23())
+
+
+def through_a_context(log, name):
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.append, f"{name} left")
+        yield name
+
+
+@pytest.mark.parametrize("make", [logging, through_a_context])
+@program()
+def test_a_generator_that_a_closure_holds(compile, make):
+    """It ends with the frame, whose functions nobody else holds."""
+
+    @compile
+    def f(x, log, returns):
+        given = make(log, "cell")
+
+        def first():
+            return next(given)
+
+        unused = lambda: given  # noqa: E731
+        text = first()
+        return x + len(text), given if returns else unused.__name__
+
+    results = []
+    for returns in (False, False, True, False):
+        log = []
+        results.append((f(x23(), log, returns)[0], list(log)))
+    return results
 
 
 @program()
