@@ -50,6 +50,16 @@ void for_each_written(const Node& node, const Function& fn) {
       if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[i])) fn(ref->id);
 }
 
+// Joins are no results: nobody has their tensors.
+bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>& gradients,
+                 const trace::Joint& joint) {
+  const auto is_join = [&](size_t place) { return place >= joint.tangents - joint.joins; };
+  return std::ranges::any_of(tangents, is_join) || std::ranges::any_of(gradients, [&](size_t g) {
+           const int32_t result = joint.gradients[g].result;
+           return result >= 0 && is_join(static_cast<size_t>(result));
+         });
+}
+
 // What a slice is found with, backwards from its results.
 class Search {
  public:
@@ -65,11 +75,11 @@ class Search {
     if (!is_end_[at(id)]) is_storage_read_[at(storage_[at(id)])] = true;
   }
 
-  bool is_read(ValueId id) const { return is_read_[at(id)]; }
+  const std::vector<bool>& is_read() const { return is_read_; }  // by value
 
   bool needs(const Node& node) const {
     bool needed = std::ranges::any_of(
-        node.outputs, [&](ValueId id) { return id != kNoValue && is_read(id) && !is_end_[at(id)]; });
+        node.outputs, [&](ValueId id) { return id != kNoValue && is_read_[at(id)] && !is_end_[at(id)]; });
     if (node.op->is_mutating())
       for_each_written(node, [&](ValueId id) { needed |= is_storage_read_[at(storage_[at(id)])]; });
     return needed;
@@ -105,6 +115,25 @@ ForwardReplay::ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHisto
   writes_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return node.op->is_mutating(); });
 }
 
+std::string ForwardReplay::problem_of_writes(const std::vector<bool>& is_read,
+                                             const std::vector<size_t>& others) const {
+  std::vector<bool> is_input(graph_.values.size()), is_other(graph_.values.size());  // by storage
+  for (size_t i = 0; i < inputs_; ++i) is_input[at(graph_.inputs[i])] = true;
+  for (const size_t t : others) is_other[at(storage_[at(graph_.outputs[t].value)])] = true;
+  for (const Node& node : graph_.nodes) {
+    if (!node.op->is_mutating()) continue;
+    bool writes_argument = false, writes_result = false;
+    for_each_written(node, [&](ValueId id) {
+      const size_t root = at(storage_[at(id)]);
+      writes_argument |= is_input[root] && is_read[root];
+      writes_result |= is_other[root];
+    });
+    if (writes_argument) return fmt::format("{} writes to an argument", node.op->name);
+    if (writes_result) return fmt::format("{} writes to one of several results", node.op->name);
+  }
+  return "";
+}
+
 ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
                                           const std::vector<size_t>& gradients,
                                           const trace::Joint& joint) const {
@@ -115,28 +144,19 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   };
   if (!joint.why_not_again.empty()) return refuse(joint.why_not_again);
   const size_t results = joint.tangents - joint.joins;
-  const auto is_join = [&](size_t place) { return place >= results; };
-  bool has_joins = std::ranges::any_of(tangents, is_join);
-  for (const size_t g : gradients)
-    has_joins |= joint.gradients[g].result >= 0 && is_join(static_cast<size_t>(joint.gradients[g].result));
-  if (has_joins) return refuse("its results share a part of their history");
+  if (meets_joins(tangents, gradients, joint)) return refuse("its results share a part of their history");
 
-  std::vector<bool> is_end(graph_.values.size()), is_input(graph_.values.size());
-  for (size_t i = 0; i < inputs_; ++i) is_end[at(graph_.inputs[i])] = is_input[at(graph_.inputs[i])] = true;
+  std::vector<bool> is_end(graph_.values.size());
+  for (size_t i = 0; i < inputs_; ++i) is_end[at(graph_.inputs[i])] = true;
   std::vector<size_t> others;
-  for (size_t t = 0; t < results; ++t)
-    if (std::ranges::find(tangents, t) == tangents.end()) others.push_back(t);
-  std::vector<bool> is_of_others(graph_.values.size());  // by first value of a storage
-  for (const size_t t : others) {
-    const ValueId id = graph_.outputs[t].value;
-    is_end[at(id)] = is_of_others[at(storage_[at(id)])] = true;
+  for (size_t t = 0; t < results; ++t) {
+    if (std::ranges::find(tangents, t) != tangents.end()) continue;
+    others.push_back(t);
+    is_end[at(graph_.outputs[t].value)] = true;
   }
 
   Search search(graph_, storage_, is_end);
-  for (const size_t t : tangents) {
-    slice.roots.push_back(t);
-    search.read(graph_.outputs[t].value);
-  }
+  for (const size_t t : tangents) search.read(graph_.outputs[t].value);
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!search.needs(node)) continue;
@@ -145,30 +165,18 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
     search.take(node);
   }
   std::ranges::reverse(slice.nodes);
-  for (const Node& node : graph_.nodes) {
-    if (!node.op->is_mutating()) continue;
-    bool writes_argument = false, writes_result = false;
-    for_each_written(node, [&](ValueId id) {
-      const ValueId root = storage_[at(id)];
-      writes_argument |= is_input[at(root)] && search.is_read(root);
-      writes_result |= is_of_others[at(root)];
-    });
-    if (writes_argument) return refuse(fmt::format("{} writes to an argument", node.op->name));
-    if (writes_result) return refuse(fmt::format("{} writes to one of several results", node.op->name));
-  }
+  slice.roots = tangents;
+  if (std::string problem = problem_of_writes(search.is_read(), others); !problem.empty())
+    return refuse(std::move(problem));
 
   std::vector<std::optional<size_t>> place_of(graph_.values.size());
-  for (size_t i = 0; i < inputs_; ++i) {
-    if (!search.is_read(graph_.inputs[i])) continue;
-    place_of[at(graph_.inputs[i])] = slice.inputs.size();
-    slice.inputs.push_back(i);
-  }
-  for (const size_t t : others) {
-    const ValueId id = graph_.outputs[t].value;
-    if (!search.is_read(id)) continue;
+  const auto keep = [&](ValueId id, size_t number, std::vector<size_t>& kept) {
+    if (!search.is_read()[at(id)]) return;
     place_of[at(id)] = slice.inputs.size() + slice.results.size();
-    slice.results.push_back(t);
-  }
+    kept.push_back(number);
+  };
+  for (size_t i = 0; i < inputs_; ++i) keep(graph_.inputs[i], i, slice.inputs);
+  for (const size_t t : others) keep(graph_.outputs[t].value, t, slice.results);
   for (const size_t g : gradients) {
     const trace::Joint::Gradient& gradient = joint.gradients[g];
     const ValueId id = gradient.result < 0 ? graph_.inputs[static_cast<size_t>(gradient.input)]
@@ -178,20 +186,18 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   return slice;
 }
 
-std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<const at::Tensor> kept,
-                                                 std::span<const at::Tensor> tangents,
-                                                 const std::vector<bool>& wanted) const {
+ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept) const {
   // The casts of autocast are nodes of the graph.
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
-  std::vector<at::Tensor> values(graph_.values.size());
-  std::vector<at::Tensor> ends;
-  // A place of its own for what comes in: gradients go no further than that.
+  Values made;
+  std::vector<at::Tensor>& values = made.by_id;
+  values.resize(graph_.values.size());
   for (size_t k = 0; k < kept.size(); ++k) {
     const ValueId id = k < slice.inputs.size() ? graph_.inputs[slice.inputs[k]]
                                                : graph_.outputs[slice.results[k - slice.inputs.size()]].value;
     const at::AutoGradMode mode(true);
-    ends.push_back(kept[k].requires_grad() ? at::alias(kept[k]) : kept[k]);
-    values[at(id)] = ends.back();
+    made.ends.push_back(kept[k].requires_grad() ? at::alias(kept[k]) : kept[k]);
+    values[at(id)] = made.ends.back();
   }
   for (const graph::Constant& constant : graph_.constants) {
     const at::Tensor& data = constants_[static_cast<size_t>(constant.handle)];
@@ -201,12 +207,11 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
     const Node& node = graph_.nodes[n];
     const trace::NodeHistory& history = histories_[n];
     const at::AutoGradMode mode(history.is_recorded);
-    const bool trains = trains_statistics(node);
     size_t read = 0;
     const std::vector<at::Tensor> results = runtime::run_node(node, [&](ValueId id) {
       const at::Tensor& value = values[at(id)];
       const bool requires_grad = history.is_recorded && history.requires_grad.at(read++);
-      if (trains && !value.defined()) return statistics_like(graph_.meta(id));
+      if (!value.defined() && trains_statistics(node)) return statistics_like(graph_.meta(id));
       return value.requires_grad() && !requires_grad ? value.detach() : value;
     });
     check(results.size() == node.outputs.size(), "an operator has another number of results than recorded");
@@ -214,11 +219,17 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
       if (const ValueId id = node.outputs[i]; id != kNoValue && !values[at(id)].defined())
         values[at(id)] = results[i];
   }
+  return made;
+}
 
+std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<const at::Tensor> kept,
+                                                 std::span<const at::Tensor> tangents,
+                                                 const std::vector<bool>& wanted) const {
+  const Values values = run(slice, kept);
   std::vector<at::Tensor> roots, flowing, targets;
   for (size_t t = 0; t < tangents.size(); ++t) {
     if (!tangents[t].defined()) continue;
-    const at::Tensor& root = values[at(graph_.outputs[slice.roots[t]].value)];
+    const at::Tensor& root = values.by_id[at(graph_.outputs[slice.roots[t]].value)];
     check(root.requires_grad(), "a result that is computed again has no history");
     roots.push_back(root);
     flowing.push_back(tangents[t]);
@@ -227,7 +238,7 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
   for (size_t g = 0; g < slice.ends.size(); ++g) {
     if (!wanted[g] || !slice.ends[g]) continue;
     places.push_back(g);
-    targets.push_back(ends[*slice.ends[g]]);
+    targets.push_back(values.ends[*slice.ends[g]]);
   }
   std::vector<at::Tensor> gradients(slice.ends.size());
   if (roots.empty() || targets.empty()) return gradients;

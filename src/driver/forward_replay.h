@@ -44,7 +44,16 @@ class ForwardReplay {
                                     const std::vector<bool>& wanted) const;
 
  private:
-  at::Tensor starting_value(const at::Tensor& kept) const;
+  struct Values {
+    std::vector<at::Tensor> by_id;
+    // Those of what is kept: aliases, so that gradients go no further than these.
+    std::vector<at::Tensor> ends;
+  };
+
+  // Why writes make it impossible to run the slice of a search again; empty if they do not. `is_read`: by
+  // value; `others`: results that the slice takes as they are.
+  std::string problem_of_writes(const std::vector<bool>& is_read, const std::vector<size_t>& others) const;
+  Values run(const Slice& slice, std::span<const at::Tensor> kept) const;
 
   graph::Graph graph_;  // the forward pass alone
   std::vector<trace::NodeHistory> histories_;
