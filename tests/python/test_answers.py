@@ -241,6 +241,41 @@ def test_masks_of_tensors_in_another_order(compile):
     return f(x), f(x.t()), g(x), g(x.t()), f(torch.ones(2, 3, 4).permute(2, 0, 1)), torch.rand(2)
 
 
+DRAWS = {
+    "normal_": lambda x: x.normal_(1, 2),
+    "out=": lambda x: torch.normal(0.0, torch.ones(x.shape), out=x),
+    "out= of means": lambda x: torch.normal(torch.ones(x.shape), 2.0, out=x),
+    "bernoulli_": lambda x: x.bernoulli_(0.3),
+    "uniform_": lambda x: x.uniform_(),
+    "exponential_": lambda x: x.exponential_(),
+}
+PARTS = {
+    "whole": lambda x: x,
+    "rows": lambda x: x[::2],
+    "columns": lambda x: x[:, 4:8],
+    "column": lambda x: x[:, 1],
+    "row": lambda x: x[3],
+    "diagonal": lambda x: x.diagonal(),
+    "transposed": lambda x: x.t(),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@program()
+def test_draws_into_parts(compile, draw, part):
+    """Eager draws otherwise into what is not contiguous, and leaves the generator in another state."""
+
+    @compile
+    def f(x):
+        y = torch.zeros(20, 24)
+        draw(part(x)), draw(part(y))
+        return y, torch.rand(2)
+
+    x = torch.zeros(24, 20)
+    return f(x), x, torch.rand(2)
+
+
 @program()
 def test_the_precision_of_products_is_guarded(compile):
     f = compile(lambda x: (x + 1, torch.get_float32_matmul_precision()))
