@@ -27,6 +27,7 @@
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 #include "runtime/tensors.h"
+#include "trace/view_inverse.h"
 
 namespace oxy::driver {
 namespace {
@@ -344,6 +345,12 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<graph::Output> outputs_;
 };
 
+// A view is made anew by where its elements lie, which of such a base does not say whose gradient is whose.
+void check_base_of_view(const TensorMeta& base) {
+  if (trace::may_overlap(base))
+    throw Unsupported("a result is a view of a tensor whose elements share memory");
+}
+
 // Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
 void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   for (size_t i = 0; i < joint.forward_outputs; ++i) {
@@ -359,6 +366,11 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
     if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&
         static_cast<size_t>(output.alias) >= carriers(joint))
       throw Unsupported("a result shares memory with one that does not require grad");
+    if (joint.requires_grad[i] && output.kind != OutputKind::Value) {
+      const auto alias = static_cast<size_t>(output.alias);
+      check_base_of_view(graph.meta(output.kind == OutputKind::InputAlias ? graph.inputs[alias]
+                                                                          : graph.outputs[alias].value));
+    }
   }
 }
 
@@ -566,7 +578,12 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     if (strict()) graph::verify(source.graph, true);
     Part& part = parts.emplace_back(part_of(source, halves, joint));
     const size_t first = part.tangents[0];
-    if (first >= carriers(joint) && first < with_tangents(joint)) continue;
+    if (first >= carriers(joint) && first < with_tangents(joint)) {
+      if (part.parent >= 0)
+        check_base_of_view(
+            halves.forward.meta(halves.forward.outputs[static_cast<size_t>(part.parent)].value));
+      continue;
+    }
     std::vector<bool> released = released_inputs(source, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(source);
     part.program = std::make_shared<Backward>(

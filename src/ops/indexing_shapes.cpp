@@ -485,10 +485,12 @@ Metas pixel_unshuffle(const ShapeContext& context) {
   if (self.rank() < 3) not_covered(context, "fewer than three dimensions");
   std::vector<Expr> sizes = self.sizes;
   const size_t rank = sizes.size();
+  const bool is_empty = std::ranges::find(sizes, Expr(0)) != sizes.end();
   for (size_t d : {rank - 2, rank - 1}) {
     if (!sym::known_divisible(sizes[d], factor)) not_covered(context, "sizes that do not fit");
     sizes[d] = sym::floordiv(sizes[d], factor);
   }
+  if (is_empty) return {dense_like(context, self, self.dtype)};  // eager copies it as it is
   sizes[rank - 3] = sizes[rank - 3] * factor * factor;
   TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
   return {with_format(context, out, out.dtype, suggested_format(self))};

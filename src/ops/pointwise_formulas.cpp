@@ -72,7 +72,7 @@ Value hardshrink(Values v) {
 }
 
 Value softshrink(Values v) {
-  return where(v[0] > v[1], v[0] - v[1], where(v[0] < -v[1], v[0] + v[1], v[0] * 0));
+  return where(v[0] > v[1], v[0] - v[1], where(v[0] < -v[1], v[0] + v[1], abs(v[0] * 0)));
 }
 
 Value selu(Values v) {
@@ -150,11 +150,6 @@ Value logaddexp(Values v) {
   return where(equal_infinities, v[0], top + unary(Op::Log1p, exp(-abs(v[0] - v[1]))));
 }
 
-Value xlogy(Values v) {
-  Value product = v[0] * log(v[1]);
-  return where(is_nan(v[1]), v[1], where(v[0] == zero(v[0]), zero(v[0]), product));
-}
-
 Value hypot(Values v) {
   Value a = abs(v[0]);
   Value b = abs(v[1]);
@@ -183,14 +178,14 @@ Value threshold_backward(Values v) {
   return where(v[1] <= v[2], zero(v[0]), v[0]);
 }
 Value hardtanh_backward(Values v) {
-  return where((v[1] <= v[2]) | (v[1] >= v[3]), zero(v[0]), v[0]);
+  return where((v[1] > v[2]) & (v[1] < v[3]), v[0], zero(v[0]));
 }
 Value hardsigmoid_backward(Values v) {
   return where((v[1] > -3) & (v[1] < 3), v[0] / 6, zero(v[0]));
 }
 
 Value hardswish_backward(Values v) {
-  return where(v[1] <= -3, zero(v[0]), where(v[1] < 3, v[0] * (v[1] / 3 + 0.5), v[0]));
+  return where(v[1] <= -3, zero(v[0]), where(v[1] >= 3, v[0], v[0] * (v[1] / 3 + 0.5)));
 }
 
 Value leaky_relu_backward(Values v) {

@@ -14,35 +14,64 @@ using Values = std::span<const Value>;
 
 namespace {
 
-// Sets the node's only output to fn over the operands, each in the compute type `type`.
+// Which operands of another type eager reads in the precision of its calculation, where a result of half
+// precision is made of them. It converts the others to the type of the result first.
+enum class Exact : uint8_t {
+  None,
+  SecondScalar,  // the second operand, if it is a number or a tensor without dimensions
+  Numbers,
+};
+
+bool is_exact(LoweringContext& context, const Node& node, size_t argument, size_t place, Exact exact) {
+  const auto* ref = std::get_if<graph::ValueRef>(&node.args.at(argument));
+  if (exact == Exact::Numbers) return ref == nullptr;
+  return exact == Exact::SecondScalar && place == 1 &&
+         (ref == nullptr || context.meta(ref->id).sizes.empty());
+}
+
+// Sets the node's only output to fn over the operands, each converted to `type` and in the type that one
+// computes in.
 void elementwise(LoweringContext& context, const Node& node, std::span<const size_t> operands, DType type,
-                 std::function<Value(Values)> fn, int work) {
+                 Exact exact, std::function<Value(Values)> fn, int work) {
+  enum class Given : uint8_t { Missing, AsItIs, Rounded };
   const TensorMeta& out = context.output_meta(node);
   std::vector<Tensor> inputs;
-  std::vector<bool> present;
-  for (size_t i : operands) {
-    present.push_back(!is_none(node, i));
-    if (present.back()) inputs.push_back(context.operand(node, i));
+  std::vector<Given> given;
+  for (size_t place = 0; place < operands.size(); ++place) {
+    const size_t i = operands[place];
+    given.push_back(Given::Missing);
+    if (is_none(node, i)) continue;
+    inputs.push_back(context.operand(node, i));
+    const bool stays = inputs.back().dtype == type || is_exact(context, node, i, place, exact);
+    given.back() = stays ? Given::AsItIs : Given::Rounded;
   }
-  bool complete = inputs.size() == operands.size();
-  context.set(
-      node.outputs[0],
-      context.pointwise(
-          std::move(inputs), out.sizes, out.dtype,
-          [fn = std::move(fn), present = std::move(present), type, complete](BodyBuilder& b, Values v) {
-            std::vector<Value> converted;
-            converted.reserve(present.size());
-            for (size_t k = 0, next = 0; k < present.size(); ++k)
-              converted.push_back(complete || present[k] ? b.cast(v[next++], type) : Value{});
-            return fn(converted);
-          },
-          work));
+  context.set(node.outputs[0],
+              context.pointwise(
+                  std::move(inputs), out.sizes, out.dtype,
+                  [fn = std::move(fn), given = std::move(given), type](BodyBuilder& b, Values v) {
+                    std::vector<Value> converted;
+                    converted.reserve(given.size());
+                    size_t next = 0;
+                    for (const Given how : given) {
+                      Value& value = converted.emplace_back();
+                      if (how == Given::Missing) continue;
+                      value = b.cast(v[next++], compute_dtype(type));
+                      if (how == Given::Rounded) value = b.round_to(value, type);
+                    }
+                    return fn(converted);
+                  },
+                  work));
+}
+
+void elementwise(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands,
+                 Exact exact, std::function<Value(Values)> fn, int work = 1) {
+  elementwise(context, node, std::span(operands.begin(), operands.size()), context.output_meta(node).dtype,
+              exact, std::move(fn), work);
 }
 
 void elementwise(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands,
                  std::function<Value(Values)> fn, int work = 1) {
-  elementwise(context, node, std::span(operands.begin(), operands.size()),
-              compute_dtype(context.output_meta(node).dtype), std::move(fn), work);
+  elementwise(context, node, operands, Exact::None, std::move(fn), work);
 }
 
 DType promoted(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands) {
@@ -53,29 +82,7 @@ DType promoted(LoweringContext& context, const Node& node, std::initializer_list
     else
       promotion.add_number(node.args[i]);
   }
-  return compute_dtype(promotion.result());
-}
-
-// A number is compared as one of the tensor's type: one that half precision does not have is left to eager.
-void need_exact_numbers(LoweringContext& context, const Node& node) {
-  for (size_t i : {0, 1}) {
-    const auto* number = std::get_if<double>(&node.args[i]);
-    const auto* other = std::get_if<graph::ValueRef>(&node.args[1 - i]);
-    if (number == nullptr || other == nullptr) continue;
-    const DType type = context.meta(other->id).dtype;
-    if (type != DType::Float16 && type != DType::BFloat16) continue;
-    constexpr int kHalfBits = 11, kBFloat16Bits = 8;
-    constexpr double kLeastHalf = 6.103515625e-05, kGreatestHalf = 65504;  // normal ones
-    int exponent = 0;
-    const double mantissa = std::frexp(*number, &exponent);
-    const double scaled = std::ldexp(mantissa, type == DType::Float16 ? kHalfBits : kBFloat16Bits);
-    const bool is_in_range = type == DType::BFloat16
-                                 ? std::isnormal(static_cast<float>(*number))
-                                 : std::abs(*number) >= kLeastHalf && std::abs(*number) <= kGreatestHalf;
-    const bool is_special = *number == 0 || !std::isfinite(*number);
-    if (!is_special && !(is_in_range && scaled == std::floor(scaled)))
-      not_lowered(node, "a number that the tensor's type does not have");
-  }
+  return promotion.result();
 }
 
 // Integer division by zero raises in eager, which a kernel cannot.
@@ -90,8 +97,8 @@ Value scaled(Value x, Value alpha) {
   return x * alpha;
 }
 
-// x to the power of a constant; nothing if it has no shorter form.
-std::optional<Value> constant_power(Value x, double exponent) {
+// x to the power of a constant; nothing if it has no shorter form in this type.
+std::optional<Value> constant_power(Value x, double exponent, DType type) {
   BodyBuilder& b = *x.builder;
   if (exponent == 0) return b.constant(1.0, x.dtype);
   if (exponent == 1) return x;
@@ -99,8 +106,10 @@ std::optional<Value> constant_power(Value x, double exponent) {
   if (exponent == 3) return x * x * x;
   if (exponent == 4) return (x * x) * (x * x);
   if (!is_floating(x.dtype)) return std::nullopt;
-  if (exponent == 0.5) return sqrt(x);
-  if (exponent == -0.5) return b.unary(Op::Rsqrt, x);
+  // Roots of -inf and -0 are other than their powers, which eager takes in float16.
+  const bool takes_roots = type != DType::Float16;
+  if (takes_roots && exponent == 0.5) return sqrt(x);
+  if (takes_roots && exponent == -0.5) return b.unary(Op::Rsqrt, x);
   if (exponent == -1) return b.unary(Op::Reciprocal, x);
   if (exponent == -2) return b.unary(Op::Reciprocal, x * x);
   return std::nullopt;
@@ -108,9 +117,11 @@ std::optional<Value> constant_power(Value x, double exponent) {
 
 }  // namespace
 
-Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work) {
-  return [positions = std::vector<size_t>(operands), fn, work](LoweringContext& context, const Node& node) {
-    elementwise(context, node, positions, compute_dtype(context.output_meta(node).dtype), fn, work);
+Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Numbers numbers) {
+  const Exact exact = numbers == Numbers::Rounded ? Exact::None : Exact::Numbers;
+  return [positions = std::vector<size_t>(operands), fn, work, exact](LoweringContext& context,
+                                                                      const Node& node) {
+    elementwise(context, node, positions, context.output_meta(node).dtype, exact, fn, work);
   };
 }
 
@@ -136,10 +147,9 @@ Lowering binary(Op op, int work) {
 
 Lowering comparison(Op op) {
   return [op](LoweringContext& context, const Node& node) {
-    need_exact_numbers(context, node);
     constexpr size_t kOperands[] = {0, 1};
     elementwise(
-        context, node, kOperands, promoted(context, node, {0, 1}),
+        context, node, kOperands, promoted(context, node, {0, 1}), Exact::None,
         [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 1);
   };
 }
@@ -148,7 +158,7 @@ Lowering test(Op op) {
   return [op](LoweringContext& context, const Node& node) {
     constexpr size_t kOperands[] = {0};
     elementwise(
-        context, node, kOperands, compute_dtype(context.operand(node, 0).dtype),
+        context, node, kOperands, context.operand(node, 0).dtype, Exact::None,
         [op](Values v) {
           if (!is_floating(v[0].dtype)) return v[0].builder->constant(loop::Scalar{false}, DType::Bool);
           return v[0].builder->unary(op, v[0]);
@@ -160,7 +170,7 @@ Lowering test(Op op) {
 Lowering logical(Formula fn, size_t operands) {
   return [fn, operands](LoweringContext& context, const Node& node) {
     constexpr size_t kOperands[] = {0, 1};
-    elementwise(context, node, std::span(kOperands, operands), DType::Bool, fn, 1);
+    elementwise(context, node, std::span(kOperands, operands), DType::Bool, Exact::None, fn, 1);
   };
 }
 
@@ -180,21 +190,29 @@ void rsub(LoweringContext& context, const Node& node) {
 
 void mul(LoweringContext& context, const Node& node) {
   bool is_bool = context.output_meta(node).dtype == DType::Bool;
-  elementwise(context, node, {0, 1}, [is_bool](Values v) { return is_bool ? v[0] & v[1] : v[0] * v[1]; });
+  elementwise(context, node, {0, 1}, Exact::SecondScalar,
+              [is_bool](Values v) { return is_bool ? v[0] & v[1] : v[0] * v[1]; });
+}
+
+void div(LoweringContext& context, const Node& node) {
+  elementwise(context, node, {0, 1}, Exact::SecondScalar, [](Values v) { return v[0] / v[1]; });
 }
 
 void div_mode(LoweringContext& context, const Node& node) {
   std::string mode = text(node, 2);
-  if (mode.empty()) return elementwise(context, node, {0, 1}, [](Values v) { return v[0] / v[1]; });
+  if (mode.empty()) return div(context, node);
   require_nonzero_divisor(context, node);
   Op op = mode == "floor" ? Op::FloorDiv : Op::TruncDiv;
-  elementwise(context, node, {0, 1}, [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 2);
+  elementwise(
+      context, node, {0, 1}, Exact::SecondScalar,
+      [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 2);
 }
 
 void floor_divide(LoweringContext& context, const Node& node) {
   require_nonzero_divisor(context, node);
   elementwise(
-      context, node, {0, 1}, [](Values v) { return v[0].builder->binary(Op::FloorDiv, v[0], v[1]); }, 2);
+      context, node, {0, 1}, Exact::SecondScalar,
+      [](Values v) { return v[0].builder->binary(Op::FloorDiv, v[0], v[1]); }, 2);
 }
 
 void remainder(LoweringContext& context, const Node& node) {
@@ -216,12 +234,25 @@ void pow(LoweringContext& context, const Node& node) {
     not_lowered(node, "integers to a power that may be negative");
   elementwise(
       context, node, {0, 1},
-      [exponent](Values v) {
+      [exponent, dtype](Values v) {
         if (exponent)
-          if (auto short_form = constant_power(v[0], *exponent)) return *short_form;
+          if (auto short_form = constant_power(v[0], *exponent, dtype)) return *short_form;
         return v[0].builder->binary(Op::Pow, v[0], v[1]);
       },
       exponent && std::abs(*exponent) <= 4 ? 2 : 10);
+}
+
+void xlogy(LoweringContext& context, const Node& node) {
+  const DType dtype = context.output_meta(node).dtype;
+  elementwise(
+      context, node, {0, 1},
+      [dtype](Values v) {
+        BodyBuilder& b = *v[0].builder;
+        const Value zero = b.constant(0.0, v[0].dtype);
+        const Value product = v[0] * b.round_to(log(v[1]), dtype);
+        return loop::where(b.unary(Op::IsNan, v[1]), v[1], loop::where(v[0] == zero, zero, product));
+      },
+      8);
 }
 
 namespace {
@@ -271,13 +302,18 @@ namespace {
 // Of the node's arguments with these positions.
 void choice(LoweringContext& context, const Node& node, size_t condition, size_t yes, size_t no) {
   const TensorMeta& out = context.output_meta(node);
-  DType type = compute_dtype(out.dtype);
-  context.set(node.outputs[0],
-              context.pointwise(
-                  {context.operand(node, condition), context.operand(node, yes), context.operand(node, no)},
-                  out.sizes, out.dtype, [type](BodyBuilder& b, Values v) {
-                    return b.where(as_bool(v[0]), b.cast(v[1], type), b.cast(v[2], type));
-                  }));
+  const std::vector<Tensor> operands = {context.operand(node, condition), context.operand(node, yes),
+                                        context.operand(node, no)};
+  const auto in_type = [out = out.dtype](BodyBuilder& b, Value value, DType given) {
+    const Value cast = b.cast(value, compute_dtype(out));
+    return given == out ? cast : b.round_to(cast, out);
+  };
+  context.set(
+      node.outputs[0],
+      context.pointwise(operands, out.sizes, out.dtype,
+                        [in_type, yes = operands[1].dtype, no = operands[2].dtype](BodyBuilder& b, Values v) {
+                          return b.where(as_bool(v[0]), in_type(b, v[1], yes), in_type(b, v[2], no));
+                        }));
 }
 
 }  // namespace

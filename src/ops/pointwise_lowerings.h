@@ -1,5 +1,6 @@
 // Lowerings of element-wise operators. A formula computes one element in the compute type of the result;
-// operands (tensors and plain numbers alike) are converted to it first.
+// operands (tensors and plain numbers alike) are converted to it first. What a result of half precision is
+// made of has that precision, too, but for numbers that eager's kernels read as they are.
 #pragma once
 
 #include <initializer_list>
@@ -12,9 +13,12 @@ namespace oxy::ops::lowerings {
 
 using Formula = loop::Value (*)(std::span<const loop::Value>);
 
+enum class Numbers : uint8_t { AsTheyAre, Rounded };
+
 // The operands at these argument positions in the result's type through `formula`; None becomes a missing
-// Value (builder == nullptr). `work`: the formula's instructions, about.
-Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1);
+// Value (builder == nullptr). `work`: the formula's instructions, about. `numbers`: in half precision.
+Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
+                 Numbers numbers = Numbers::AsTheyAre);
 Lowering unary(loop::Op op, int work = 1);
 Lowering binary(loop::Op op, int work = 1);
 Lowering comparison(loop::Op op);                        // operands promoted among themselves
@@ -26,11 +30,13 @@ void add(LoweringContext& context, const graph::Node& node);
 void sub(LoweringContext& context, const graph::Node& node);
 void rsub(LoweringContext& context, const graph::Node& node);
 void mul(LoweringContext& context, const graph::Node& node);
+void div(LoweringContext& context, const graph::Node& node);
 void div_mode(LoweringContext& context, const graph::Node& node);
 void floor_divide(LoweringContext& context, const graph::Node& node);
 void remainder(LoweringContext& context, const graph::Node& node);
 void fmod(LoweringContext& context, const graph::Node& node);
 void pow(LoweringContext& context, const graph::Node& node);  // both operands tensors or numbers
+void xlogy(LoweringContext& context, const graph::Node& node);
 void gelu(LoweringContext& context, const graph::Node& node);
 void gelu_backward(LoweringContext& context, const graph::Node& node);
 void round_decimals(LoweringContext& context, const graph::Node& node);
@@ -78,7 +84,6 @@ Value fmin(Values v);
 Value square(Values v);
 Value nan_to_num(Values v);  // x, nan, +inf, -inf
 Value logaddexp(Values v);
-Value xlogy(Values v);
 Value hypot(Values v);
 // Gradients: grad first unless told.
 Value sigmoid_backward(Values v);      // grad, output

@@ -74,9 +74,16 @@ Family random_operators() {
       {.name = "aten::poisson",
        .schema = "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
        .shape = shapes::bernoulli},
+      {.name = "aten::_standard_gamma",
+       .schema = "aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+       .shape = shapes::bernoulli},
       {.name = "aten::normal.float_Tensor",
        .schema = "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
        .shape = shapes::normal},
+      {.name = "aten::normal.Tensor_float",
+       .schema =
+           "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+       .shape = shapes::bernoulli},
       {.name = "aten::normal.Tensor_Tensor",
        .schema =
            "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",

@@ -403,11 +403,6 @@ class Functionaliser {
         check_overlap(ref->id, node);
       }
     }
-    // The form without writes draws in another order.
-    if (node.op->name.starts_with("aten::bernoulli_"))
-      if (const auto* self = std::get_if<ValueRef>(&node.args.at(0));
-          self && !is_contiguous(in_.meta(self->id)))
-        throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", node.op->name));
     if (!overwrite(node)) call_functional_form(node);
     alias_written_results(node);
   }
@@ -475,6 +470,14 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
   }
 
+  // Eager draws in another way into a tensor that is not contiguous.
+  static void check_drawn_layout(const Node& node, const TensorMeta& drawn, const TensorMeta& wanted) {
+    const std::string& name = node.op->name;
+    const bool goes_by_layout = name.starts_with("aten::bernoulli") || name.starts_with("aten::normal");
+    if (goes_by_layout && is_contiguous(drawn) != is_contiguous(wanted))
+      throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", name));
+  }
+
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
@@ -508,7 +511,10 @@ class Functionaliser {
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
     for (size_t i = 0; i < targets.size(); ++i)
-      if (is_write[i]) check_written_type(node, out_.meta(values[i]).dtype, in_.meta(targets[i]).dtype);
+      if (is_write[i]) {
+        check_written_type(node, out_.meta(values[i]).dtype, in_.meta(targets[i]).dtype);
+        check_drawn_layout(node, out_.meta(values[i]), in_.meta(targets[i]));
+      }
     for (size_t i = 0; i < targets.size(); ++i) {
       if (is_write[i])
         write(targets[i], values[i]);

@@ -70,6 +70,17 @@ std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const J
       parts_of_value[static_cast<size_t>(id)] = total == goes_on_in.end() ? parts : std::set{total->second};
     }
   }
+  // What is computed of saved values alone belongs to those that read it.
+  std::unordered_map<ValueId, std::set<int32_t>> readers;
+  for (size_t n = graph.nodes.size(); n-- > joint.forward_nodes;) {
+    std::set<int32_t>& parts = result[n - joint.forward_nodes];
+    if (parts.empty())
+      for (const ValueId id : graph.nodes[n].outputs)
+        if (const auto read = readers.find(id); read != readers.end())
+          parts.insert(read->second.begin(), read->second.end());
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[id].insert(parts.begin(), parts.end()); });
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "trace/recorder.h"
 
 #include <ATen/autocast_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
@@ -32,6 +33,8 @@ void check_plain(const at::Tensor& tensor) {
           c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
                                c10::DispatchKey::Functionalize})))
     throw Unsupported("a tensor of a functorch transform");
+  if (tensor.is_inference() && tensor.requires_grad() && !c10::InferenceMode::is_enabled())
+    throw Unsupported("a tensor that requires grad was made under inference mode");
 }
 
 // Gives the Python object of a trace tensor the class and the attributes of the real tensor's.

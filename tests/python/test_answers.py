@@ -209,6 +209,12 @@ def test_signs_of_zeros(name, size):
     assert torch.equal(torch.signbit(expected), torch.signbit(actual)), (expected, actual)
 
 
+def test_the_sign_of_what_shrinks_to_nothing():
+    for x in (torch.full((64,), -0.0), torch.full((64,), -0.25), torch.full((64,), float("nan"))):
+        expected, actual = F.softshrink(x), oxyfuel.compile(lambda x: F.softshrink(x))(x)
+        assert torch.equal(expected.isnan(), actual.isnan()) and torch.equal(expected.signbit(), actual.signbit())
+
+
 @program()
 def test_turning_a_number_around(compile):
     f = compile(lambda x, dim: x.flip(dim))
@@ -239,6 +245,99 @@ def test_masks_of_tensors_in_another_order(compile):
     x = torch.ones(4, 3)
     f, g = compile(lambda x: F.dropout(x, 0.5)), compile(lambda x: torch.empty_like(x).bernoulli_(0.3))
     return f(x), f(x.t()), g(x), g(x.t()), f(torch.ones(2, 3, 4).permute(2, 0, 1)), torch.rand(2)
+
+
+DRAWS = {
+    "normal_": lambda x: x.normal_(1, 2),
+    "out=": lambda x: torch.normal(0.0, torch.ones(x.shape), out=x),
+    "out= of means": lambda x: torch.normal(torch.ones(x.shape), 2.0, out=x),
+    "bernoulli_": lambda x: x.bernoulli_(0.3),
+    "uniform_": lambda x: x.uniform_(),
+    "exponential_": lambda x: x.exponential_(),
+}
+PARTS = {
+    "whole": lambda x: x,
+    "rows": lambda x: x[::2],
+    "columns": lambda x: x[:, 4:8],
+    "column": lambda x: x[:, 1],
+    "row": lambda x: x[3],
+    "diagonal": lambda x: x.diagonal(),
+    "transposed": lambda x: x.t(),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@program()
+def test_draws_into_parts(compile, draw, part):
+    """Eager draws otherwise into what is not contiguous, and leaves the generator in another state."""
+
+    @compile
+    def f(x):
+        y = torch.zeros(20, 24)
+        draw(part(x)), draw(part(y))
+        return y, torch.rand(2)
+
+    x = torch.zeros(24, 20)
+    return f(x), x, torch.rand(2)
+
+
+@program()
+def test_strides_of_draws(compile):
+    f, g = compile(lambda x: torch._standard_gamma(x)), compile(lambda x: torch.distributions.Gamma(x, x).rsample())
+    x = torch.ones(4, 3)
+    return f(x), f(x.t()), f(x[:, ::2]), g(x.t()), torch.rand(2)
+
+
+@program()
+def test_pixels_of_nothing(compile):
+    f = compile(lambda x: (F.pixel_unshuffle(x, 2), F.pixel_shuffle(x, 2)))
+    shapes = ((0, 4, 4, 6), (2, 0, 4, 4), (0, 2, 4, 4, 6), (1, 4, 0, 2))
+    return [f(torch.zeros(shape)) for shape in shapes], f(torch.zeros(0, 4, 4, 6).contiguous(memory_format=torch.channels_last))
+
+
+NUMBERS_IN_HALF_PRECISION = {
+    "add": lambda x, y: (x + 0.1, 0.7 + x, x.clone().add_(-0.1), torch.tensor(0.1) + x, x + torch.tensor(0.1, dtype=torch.float64)),
+    "sub": lambda x, y: (x - 0.1, 0.3 - x, torch.rsub(x, 0.7), torch.tensor(0.1) - x),
+    "mul": lambda x, y: (x * 0.1, 0.1 * x, x * torch.tensor(0.1), torch.tensor(0.1) * x),
+    "div": lambda x, y: (x / 0.7, x / torch.tensor(0.7), torch.tensor(0.7) / x),
+    "rounded quotients": lambda x, y: (x // 0.7, 0.3 // x, torch.div(x, 0.3, rounding_mode="trunc"), x // torch.tensor(0.1)),
+    "remainders": lambda x, y: (x % 0.7, 0.7 % x, torch.fmod(x, 0.3), torch.tensor(0.1) % x),
+    "powers": lambda x, y: (x.abs() ** 0.7, 0.3**x),
+    "roots": lambda x, y: (x**0.5, x**-0.5, x**-1, x**2),
+    "comparisons": lambda x, y: (x < 0.1, x <= 0.7, x > 0.3, x >= 0.1, x == 0.7, x != 0.3, x <= 2**31, x == 1e10, x > torch.tensor(0.1)),
+    "xlogy": lambda x, y: (torch.xlogy(x, 0.3), torch.xlogy(0.3, x.abs()), torch.xlogy(x, y.abs())),
+    "thresholds": lambda x, y: (F.hardshrink(x, 0.3), F.softshrink(x, 0.3), F.threshold(x, 0.1, 0.3), F.hardtanh(x, -0.1, 0.7), x.clamp(0.1, 0.7)),
+    "slopes": lambda x, y: (F.leaky_relu(x, 0.1), F.elu(x, 0.3), F.celu(x, 0.3), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.3)),
+    "choices": lambda x, y: (torch.where(x > 0, x, 0.1).float() * 3, x.masked_fill(y > 0, 0.1).float() * 3),
+    "integers": lambda x, y: (x + 2049, x.float().long() + x, x * torch.arange(2049, 2049 + len(x)), x - torch.tensor(2049)),
+    "others": lambda x, y: (torch.atan2(x, torch.tensor(0.1)), torch.hypot(x, torch.tensor(0.7)), torch.maximum(x, torch.tensor(0.1))),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("f", NUMBERS_IN_HALF_PRECISION.values(), ids=NUMBERS_IN_HALF_PRECISION)
+def test_numbers_in_half_precision(f, dtype):
+    """Eager's kernels convert some numbers to the type of the tensor, and read others as they are."""
+    limits = [0.1, -0.1, 0.3, 0.7, -0.7, 1.0, 2.0, 100.0, 0.0, -0.0, float("inf"), -float("inf"), float("nan"), 65504.0]
+    x = torch.cat([torch.linspace(-3, 3, 242), torch.tensor(limits)]).to(dtype)
+    y = torch.linspace(2, -1, len(x)).to(dtype)
+    for number, (expected, actual) in enumerate(zip(f(x, y), oxyfuel.compile(f)(x, y), strict=True)):
+        assert expected.dtype == actual.dtype
+        differ = (expected != actual) & ~(expected.isnan() & actual.isnan())
+        assert not differ.any(), (number, x[differ], expected[differ], actual[differ])
+        zeros = (expected == 0) & (actual == 0)
+        assert torch.equal(expected.signbit()[zeros], actual.signbit()[zeros]), number
+
+
+@pytest.mark.parametrize("f", [F.relu6, F.hardtanh, F.hardswish, F.hardsigmoid, F.softshrink, F.hardshrink, F.relu, F.elu], ids=lambda f: f.__name__)
+@program(grad=True)
+def test_gradients_at_nan(compile, f):
+    """As the vectorised kernels have them."""
+    x = torch.full((64,), float("nan"), requires_grad=True)
+    y = compile(lambda x: f(x))(x)
+    y.sum().backward()
+    return y, x.grad
 
 
 @program()

@@ -44,6 +44,19 @@ def test_inference_tensors_into_no_grad():
         torch.testing.assert_close(y, x23() + 1)
 
 
+@program(grad=True)
+def test_parameters_made_under_inference_mode(compile):
+    with torch.inference_mode():
+        model = torch.nn.Linear(3, 2)
+    x, results = x23(), []
+    compiled = compile(model)
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with mode():
+            y = compiled(x)
+            results.append((y.requires_grad, y.is_inference(), y.shape))
+    return results, outcome(compiled, x23().requires_grad_())[0]
+
+
 @program()
 def test_default_dtype(compile):
     f = compile(lambda x: (torch.ones(2), torch.tensor(1.5), x.long() / 2, torch.arange(0.0, 1.0, 0.5), x * 2))

@@ -68,6 +68,43 @@ def test_results_from_which_other_results_are_computed(compile, f, hook):
     return answers
 
 
+@pytest.mark.parametrize("f", [lambda x: x[1], lambda x: (x.t(), x.split(2)), lambda x: (x[None] * 2, x[1:, :2])], ids=["row", "all", "part"])
+@pytest.mark.parametrize("made", [lambda x: x.expand(4, 6), lambda x: x.unfold(0, 3, 1), lambda x: x[:4, None].expand(4, 6)], ids=["rows", "windows", "columns"])
+@program(grad=True)
+def test_views_of_arguments_whose_elements_share_memory(compile, made, f):
+    """Each element has a gradient of its own, wherever it lies."""
+    compiled, answers = compile(f), []
+    leaf = torch.linspace(-1, 2, 6).requires_grad_()
+    for x in (made(leaf), made(leaf.detach()).requires_grad_()):
+        x.retain_grad()
+        results = compiled(x)
+        results = torch.utils._pytree.tree_leaves(results)
+        sum((result * torch.arange(1, result.numel() + 1).view(result.shape)).sum() for result in results).backward()
+        answers.append(x.grad)
+    return answers, leaf.grad
+
+
+@program(grad=True)
+def test_views_of_results_whose_elements_share_memory(compile):
+    def rows(x):
+        y = x.expand(2, 6)
+        return y, y[0], (y * y).sin(), y[0].exp()
+
+    def windows(x):
+        y = (x * 2).unfold(0, 3, 1)
+        return y, y[1], y[0] * y[1]
+
+    answers = []
+    for f in (rows, windows):
+        x = torch.linspace(-1, 2, 6).requires_grad_()
+        results = compile(f)(x)
+        for result in results:
+            result.retain_grad()
+        sum((result * torch.arange(1, result.numel() + 1).view(result.shape)).sum() for result in results).backward()
+        answers.append((x.grad, [result.grad for result in results]))
+    return answers
+
+
 @program(grad=True)
 def test_writes_to_results_that_are_computed_again(compile):
     """What eager saves and a region computes anew from its inputs must not be written to either."""
@@ -84,8 +121,12 @@ def test_writes_to_results_that_are_computed_again(compile):
         y = x.masked_fill(x > 1, 0.0)
         return y, first(y), x.sin()
 
+    def needs_what_it_calculates_of_another(x):
+        y = x.exp() * 2
+        return y, y.sin(), (y**3).sum()
+
     answers = []
-    for f in (both_need, needs_itself, needs_another):
+    for f in (both_need, needs_itself, needs_another, needs_what_it_calculates_of_another):
         compiled = compile(f)
         for written in range(2):
             for used in range(len(compiled(torch.ones(3, requires_grad=True)))):
