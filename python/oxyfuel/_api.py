@@ -2,6 +2,7 @@
 
 import copyreg
 import functools
+import math
 import sys
 import types
 
@@ -23,6 +24,7 @@ _OPTIONS = {
     "activation_memory_budget": (float, 1.0),
     "rng": (str, "eager"),
 }
+_MOST = {"recompile_limit": 2**31 - 1, "packing_budget": 1e6}  # as good as no limit
 
 
 class Unsupported(RuntimeError):
@@ -52,9 +54,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         TypeError, ValueError: for arguments of another type or value.
     """
     check_backend(backend)
-    if mode is not None and mode not in _MODES:
+    if mode is not None and not (isinstance(mode, str) and mode in _MODES):
         raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
-    if dynamic not in (None, True, False):
+    if dynamic is not None and not isinstance(dynamic, bool):
         raise TypeError(f"dynamic must be None, True or False, not {dynamic!r}")
     for name, value in (("fullgraph", fullgraph), ("disable", disable)):
         if not isinstance(value, bool):
@@ -63,10 +65,15 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
     settings.update(backend=backend, fullgraph=fullgraph)
     if model is None:
         return lambda target: compile(
-            target, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+            _checked("compile", target),
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
         )
-    if not callable(model):
-        raise TypeError(f"oxyfuel.compile() takes a callable or a torch.nn.Module, not {type(model).__name__}")
+    _checked("compile", model)
     if disable:
         return model
     if isinstance(model, torch.nn.Module):
@@ -74,10 +81,18 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
     return _compile_callable(model, settings)
 
 
+def _checked(name, model):
+    if not callable(model):
+        raise TypeError(f"oxyfuel.{name}() takes a callable or a torch.nn.Module, not {type(model).__name__}")
+    return model
+
+
 def _compile_callable(target, settings):
     compiled = compile_target(target, settings)
     if isinstance(target, (types.FunctionType, types.MethodType)):
-        compiled.__dict__.update(target.__dict__)
+        attributes = getattr(target, "__dict__", None)  # a method has those of what it binds: of anything
+        if isinstance(attributes, dict):
+            compiled.__dict__.update(attributes)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(target, name):
             setattr(compiled, name, getattr(target, name))
@@ -109,17 +124,26 @@ def _settings(options):
             raise ValueError(f"unknown option {name!r}; the options are {', '.join(map(repr, _OPTIONS))}")
         expected = _OPTIONS[name][0]
         if expected is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            value = _as_float(value)
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
         if name == "recompile_limit" and value < 1:
             raise ValueError(f"option 'recompile_limit' must be at least 1, not {value}")
+        if name == "packing_budget" and not value >= 0:
+            raise ValueError(f"option 'packing_budget' must be at least 0, not {value}")
         if name == "activation_memory_budget" and not 0 <= value <= 1:
             raise ValueError(f"option 'activation_memory_budget' must lie between 0 and 1, not {value}")
         if name == "rng" and value != "eager":
             raise ValueError(f"option 'rng' must be 'eager', not {value!r}")
-        settings[name] = value
+        settings[name] = min(value, _MOST.get(name, value))
     return settings
+
+
+def _as_float(number):
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, 1 if number > 0 else -1)
 
 
 def reset():
@@ -151,6 +175,7 @@ def explain(fn):
     """``explain(f)(*args)`` calls ``f`` compiled and returns an :class:`Explanation` of the regions that the call went
     through. What is compiled already is explained as it is, with its own options; anything else is compiled anew, after a
     ``reset()``."""
+    _checked("explain", fn)
 
     def run(*args, **kwargs):
         compiled = fn

@@ -54,6 +54,11 @@ def list_backends():
     return sorted((*_BUILT_IN, *_registered))
 
 
+def printable(text):
+    """As C++ takes it: without surrogates that stand for nothing."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def check_backend(backend):
     if isinstance(backend, str):
         if backend not in _BUILT_IN and backend not in _registered:
@@ -72,4 +77,4 @@ def compile_target(target, settings):
         name, function = backend, _registered[backend]
     else:
         name, function = getattr(backend, "__name__", type(backend).__name__), backend
-    return _core.compile(target, custom_backend=function, **{**settings, "backend": name})
+    return _core.compile(target, custom_backend=function, **{**settings, "backend": printable(str(name))})

@@ -7,11 +7,12 @@ import types
 import torch
 
 from oxyfuel import _core
+from oxyfuel._backends import printable
 from oxyfuel._module import wrap_module
 
 
 def _check_callable(name, fn):
-    if not callable(fn):
+    if not callable(fn) and not isinstance(fn, classmethod):
         raise TypeError(f"oxyfuel.{name}() takes a callable, not {type(fn).__name__}")
 
 
@@ -39,20 +40,33 @@ def disable(fn=None, *, recursive=True, reason=None):
         raise TypeError(f"recursive must be a bool, not {type(recursive).__name__}")
     _check_reason(reason)
     if fn is None:
-        return lambda target: disable(target, recursive=recursive, reason=reason)
+        return lambda target: _disable(target, recursive, reason)
+    return _disable(fn, recursive, reason)
+
+
+def _disable(fn, recursive, reason):
     _check_callable("disable", fn)
     if not recursive:
         function = _function_of(fn)
         if not isinstance(function, types.FunctionType):
             raise TypeError(f"disable(recursive=False) takes a Python function or method, not {type(fn).__name__}")
-        _core.mark(function.__code__, "skipped", reason or "")
+        _core.mark(function.__code__, "skipped", printable(reason or ""))
         return fn
     if isinstance(fn, type):
-        fn.__call__ = disable(fn.__call__, reason=reason)
+        fn.__call__ = _disable(_call_of_instances(fn), recursive, reason)
         return fn
+    if isinstance(fn, (staticmethod, classmethod)):
+        return type(fn)(_disable(fn.__func__, recursive, reason))
     if isinstance(fn, torch.nn.Module):
         return _disable_module(fn, reason)
     return _disable_callable(fn, reason)
+
+
+def _call_of_instances(cls):
+    call = next((vars(base)["__call__"] for base in cls.__mro__ if "__call__" in vars(base)), None)
+    if call is None:
+        raise TypeError(f"oxyfuel.disable() takes a class of callables, and objects of {cls.__name__} cannot be called")
+    return call if isinstance(call, (staticmethod, classmethod)) else cls.__call__
 
 
 def _disable_callable(fn, reason):
@@ -60,7 +74,7 @@ def _disable_callable(fn, reason):
     def disabled(*args, **kwargs):
         return _core.call_disabled(fn, *args, **kwargs)
 
-    _core.mark(disabled, "disabled", reason or "")
+    _core.mark(disabled, "disabled", printable(reason or ""))
     return disabled
 
 
@@ -94,6 +108,15 @@ def assume_constant_result(fn):
     return fn
 
 
+def _runs_after_its_call(fn):
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return any(
+        inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code)
+        for code in (fn, type(fn).__call__)
+    )
+
+
 class set_stance:
     """Set whether calls of compiled functions may compile, in the whole process.
 
@@ -107,7 +130,7 @@ class set_stance:
     def __init__(self, stance="default"):
         if not isinstance(stance, str):
             raise TypeError(f"stance must be a str, not {type(stance).__name__}")
-        self._before = _core.set_stance(stance)
+        self._before = _core.set_stance(printable(stance))
         self.stance = stance
 
     def __enter__(self):
@@ -120,7 +143,9 @@ class set_stance:
     def __call__(self, fn):
         _core.set_stance(self._before)
         _check_callable("set_stance", fn)
-        if isinstance(fn, type) or inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
+        if isinstance(fn, (staticmethod, classmethod)):
+            return type(fn)(self(fn.__func__))
+        if isinstance(fn, type) or _runs_after_its_call(fn):
             raise TypeError("as a decorator, set_stance() takes a plain function; use it in a with statement instead")
 
         @functools.wraps(fn)

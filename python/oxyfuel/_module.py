@@ -186,6 +186,10 @@ def _forward(name, slot):
     )
 
 
+def _has_slots(cls):
+    return any(isinstance(member, types.MemberDescriptorType) for base in cls.__mro__ for member in vars(base).values())
+
+
 def _runs_code_when_derived(cls):
     own = any("__init_subclass__" in vars(base) for base in cls.__mro__ if base is not object)
     return own or type(cls) not in (type, abc.ABCMeta)
@@ -212,8 +216,11 @@ def _wrapped_class(cls):
     members = {}
     for base in reversed(cls.__mro__):
         members.update(vars(base))
-    slots = {name: member for name, member in members.items() if isinstance(member, types.MemberDescriptorType)}
-    own_slots = {name: _forward(name, member) for name, member in slots.items() if name not in _SLOTS}
+    slots = {
+        name: _forward(name, member)
+        for name, member in members.items()
+        if isinstance(member, types.MemberDescriptorType) and name not in _SLOTS
+    }
     class_methods = {
         name: _ClassMethod(cls, name)
         for name, member in members.items()
@@ -222,7 +229,7 @@ def _wrapped_class(cls):
     if issubclass(cls, _Called):
         bases = (cls,)
     else:
-        bases = (_Called if own_slots else _Wrapped, cls)
+        bases = (_Called if _has_slots(cls) else _Wrapped, cls)
     namespace = {
         "__slots__": _SLOTS if bases[0] is _Called else (),
         "__module__": cls.__module__,
@@ -233,7 +240,7 @@ def _wrapped_class(cls):
     }
     if issubclass(cls, LazyModuleMixin):
         namespace["__call__"] = _call_and_settle
-    derived = _derive(cls, bases, namespace | own_slots | class_methods)
+    derived = _derive(cls, bases, namespace | slots | class_methods)
     for method in class_methods.values():
         method.derived = derived
     return derived

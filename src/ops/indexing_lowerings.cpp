@@ -359,7 +359,7 @@ void constant_pad(LoweringContext& context, const Node& node) {
                                      if (!mask) return element(b, x, source);
                                      return b.masked(
                                          *mask, [&] { return element(b, x, source); },
-                                         element_as(b, fill, {}, x.dtype));
+                                         b.round_to(element_as(b, fill, {}, x.dtype), x.dtype));
                                    },
                                    4));
 }

@@ -103,7 +103,10 @@ std::optional<Value> constant_power(Value x, double exponent, DType type) {
   if (exponent == 0) return b.constant(1.0, x.dtype);
   if (exponent == 1) return x;
   if (exponent == 2) return x * x;
-  if (exponent == 3) return x * x * x;
+  const auto product = [&](Value a, Value c) {  // eager rounds each one in bfloat16
+    return type == DType::BFloat16 ? b.round_to(a * c, type) : a * c;
+  };
+  if (exponent == 3) return product(x, x) * x;
   if (exponent == 4) return (x * x) * (x * x);
   if (!is_floating(x.dtype)) return std::nullopt;
   // Roots of -inf and -0 are other than their powers, which eager takes in float16.
@@ -111,14 +114,16 @@ std::optional<Value> constant_power(Value x, double exponent, DType type) {
   if (takes_roots && exponent == 0.5) return sqrt(x);
   if (takes_roots && exponent == -0.5) return b.unary(Op::Rsqrt, x);
   if (exponent == -1) return b.unary(Op::Reciprocal, x);
-  if (exponent == -2) return b.unary(Op::Reciprocal, x * x);
+  if (exponent == -2) return b.unary(Op::Reciprocal, product(x, x));
   return std::nullopt;
 }
 
 }  // namespace
 
 Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Numbers numbers) {
-  const Exact exact = numbers == Numbers::Rounded ? Exact::None : Exact::Numbers;
+  const Exact exact = numbers == Numbers::Rounded         ? Exact::None
+                      : numbers == Numbers::SecondRounded ? Exact::SecondScalar
+                                                          : Exact::Numbers;
   return [positions = std::vector<size_t>(operands), fn, work, exact](LoweringContext& context,
                                                                       const Node& node) {
     elementwise(context, node, positions, context.output_meta(node).dtype, exact, fn, work);

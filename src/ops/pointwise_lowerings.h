@@ -13,10 +13,11 @@ namespace oxy::ops::lowerings {
 
 using Formula = loop::Value (*)(std::span<const loop::Value>);
 
-enum class Numbers : uint8_t { AsTheyAre, Rounded };
+// In half precision, which numbers are rounded.
+enum class Numbers : uint8_t { AsTheyAre, SecondRounded, Rounded };
 
 // The operands at these argument positions in the result's type through `formula`; None becomes a missing
-// Value (builder == nullptr). `work`: the formula's instructions, about. `numbers`: in half precision.
+// Value (builder == nullptr). `work`: the formula's instructions, about.
 Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
                  Numbers numbers = Numbers::AsTheyAre);
 Lowering unary(loop::Op op, int work = 1);

@@ -7,9 +7,11 @@ import inspect
 import io
 import pickle
 import time
+import types
 import warnings
 import weakref
 
+import numpy as np
 import pytest
 import torch
 import torch.nn as nn
@@ -70,6 +72,15 @@ def no_grad():
         ({"options": {"recompile_limit": True}}, TypeError, ["'recompile_limit'", "int", "bool"]),
         ({"options": {"recompile_limit": 0}}, ValueError, ["'recompile_limit'", "0"]),
         ({"options": {"recompile_limit": -3}}, ValueError, ["'recompile_limit'", "-3"]),
+        ({"options": {"packing_budget": float("nan")}}, ValueError, ["'packing_budget'", "nan"]),
+        ({"options": {"packing_budget": -1}}, ValueError, ["'packing_budget'", "-1"]),
+        ({"options": {"packing_budget": -(10**400)}}, ValueError, ["'packing_budget'", "-inf"]),
+        ({"options": {"activation_memory_budget": 10**400}}, ValueError, ["'activation_memory_budget'", "inf"]),
+        ({"mode": torch.ones(2)}, ValueError, ["mode", "tensor"]),
+        ({"mode": np.array(["default", "fast"])}, ValueError, ["mode", "array"]),
+        ({"dynamic": 1}, TypeError, ["dynamic", "not 1"]),
+        ({"dynamic": 0.0}, TypeError, ["dynamic", "0.0"]),
+        ({"dynamic": torch.ones(2)}, TypeError, ["dynamic", "tensor"]),
     ],
 )
 def test_wrong_arguments(arguments, error, words):
@@ -80,10 +91,24 @@ def test_wrong_arguments(arguments, error, words):
             assert word in str(caught.value)
 
 
+@pytest.mark.parametrize("options", [{"recompile_limit": 10**30}, {"packing_budget": 10**400}, {"packing_budget": float("inf")}])
+def test_options_without_a_limit(options):
+    with torch.no_grad():
+        net = nn.Linear(64, 64)
+        torch.testing.assert_close(oxyfuel.compile(net, options=options)(torch.ones(2, 64)), net(torch.ones(2, 64)))
+
+
 @pytest.mark.parametrize("model", [3, "f", [1], torch.ones(1)])
 def test_what_cannot_be_called(model):
     with pytest.raises(TypeError, match=type(model).__name__):
         oxyfuel.compile(model)
+
+
+@pytest.mark.parametrize("taken", [3, None, classmethod(abs)])
+def test_what_cannot_be_called_is_refused_at_once(taken):
+    for call in (oxyfuel.explain, oxyfuel.compile(), oxyfuel.compile(disable=True)):
+        with pytest.raises(TypeError, match=f"takes a callable or a torch.nn.Module, not {type(taken).__name__}"):
+            call(taken)
 
 
 def test_unknown_keyword_is_a_type_error():
@@ -204,6 +229,28 @@ def test_wrong_call_arguments_raise_as_eager(net):
         oxyfuel.compile(net)()
     assert str(actual.value) == str(expected.value)
     torch.testing.assert_close(compiled(x23(), 2), x23() * 2)
+
+
+def test_a_keyword_named_as_the_module_is():
+    class Named(nn.Module):
+        def forward(this, x, **options):
+            return options
+
+    class Called(nn.Module):
+        def __call__(this, x, **options):
+            return options
+
+    for make in (Named, Called):
+        for how in (oxyfuel.compile, oxyfuel.disable):
+            module = make()
+            results = []
+            for call in (module, how(module)):
+                for name in ("self", "this"):
+                    try:
+                        results.append(call(x23(), **{name: 1}))
+                    except TypeError as error:
+                        results.append(str(error))
+            assert results[:2] == results[2:]
 
 
 # --- fullgraph
@@ -525,6 +572,19 @@ def test_moves(net):
     moved = compiled.double()
     assert moved is compiled and net.linear.weight.dtype == torch.float64
     torch.testing.assert_close(compiled(x23().double()), net(x23().double()))
+
+
+def test_methods_of_what_is_no_function():
+    class Slotted:
+        __slots__ = ()
+
+        def __call__(self, x, y):
+            return x + y
+
+    for callee in (torch.add, Slotted(), functools.partial(torch.add)):
+        torch.testing.assert_close(oxyfuel.compile(types.MethodType(callee, x23()))(1), x23() + 1)
+    made = oxyfuel.compile(types.MethodType(torch.Size, [1]))
+    assert made() == (1,) and "numel" not in vars(made)
 
 
 def test_compile_of_a_compiled_module(net):

@@ -533,6 +533,13 @@ def test_registered_backends():
     assert len(keeper.modules) == 3
 
 
+@pytest.mark.parametrize("name", ["\ud800", 3])
+def test_names_of_any_text(name):
+    keeper = Keeper()
+    keeper.__name__ = name
+    assert oxyfuel.compile(lambda x: x + 1, backend=keeper)(x23()).equal(x23() + 1) and len(keeper.modules) == 1
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -143,6 +143,20 @@ def test_slots_are_those_of_the_module():
                 getattr(module, name)
 
 
+def test_slots_behind_another_attribute():
+    class Slotted(nn.Module):
+        __slots__ = ("factor",)
+
+    class Hiding(Slotted):
+        factor = 3
+
+        def forward(self, x):
+            return x * self.factor
+
+    compiled = oxyfuel.compile(Hiding())
+    assert compiled(X).equal(X * 3) and compiled.factor == 3 and "factor" not in vars(type(compiled))
+
+
 def test_slots_and_code_that_runs_when_derived():
     class Slotted(nn.Module):
         __slots__ = ("extra",)

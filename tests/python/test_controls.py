@@ -174,6 +174,114 @@ def test_disable_of_a_class():
     assert "disable()" in reasons()
 
 
+def test_disable_of_a_class_whose_call_is_no_method():
+    @oxyfuel.disable
+    class Static:
+        @staticmethod
+        def __call__(x):
+            return x + 1
+
+    @oxyfuel.disable
+    class OfClass:
+        amount = 2
+
+        @classmethod
+        def __call__(cls, x):
+            return x + cls.amount
+
+    static, of_class = Static(), OfClass()
+    torch.testing.assert_close(oxyfuel.compile(lambda x: of_class(static(x)) * 2)(x23()), (x23() + 3) * 2)
+    assert static(1) == 2 and of_class(1) == 3
+
+
+def test_controls_of_static_and_class_methods():
+    seen = []
+
+    class Model:
+        scale = 2.0
+
+        @oxyfuel.disable
+        @staticmethod
+        def disabled_static(x):
+            seen.append(oxyfuel.is_compiling())
+            return x + 1
+
+        @oxyfuel.disable(reason="of the class")
+        @classmethod
+        def disabled(cls, x):
+            seen.append(oxyfuel.is_compiling())
+            return x * cls.scale
+
+        @oxyfuel.disable(recursive=False)
+        @classmethod
+        def skipped(cls, x):
+            seen.append(oxyfuel.is_compiling())
+            return x * cls.scale
+
+        @oxyfuel.allow_in_graph
+        @classmethod
+        def in_graph(cls, x):
+            seen.append("in graph")
+            return x * cls.scale
+
+        @oxyfuel.assume_constant_result
+        @classmethod
+        def constant(cls):
+            seen.append("constant")
+            return cls.scale
+
+        @oxyfuel.set_stance("force_eager")
+        @classmethod
+        def eagerly(cls, x):
+            return compiled(x)
+
+        @oxyfuel.set_stance("force_eager")
+        @staticmethod
+        def eagerly_static(x):
+            return compiled(x)
+
+    compiled = oxyfuel.compile(lambda x: oxyfuel.is_compiling())
+    model = Model()
+    for holder in (model, Model):
+        for name, expected in (("disabled_static", x23() + 1), ("disabled", x23() * 2), ("skipped", x23() * 2)):
+            assert getattr(holder, name)(x23()).equal(expected)
+            assert oxyfuel.compile(lambda x: getattr(holder, name)(x))(x23()).equal(expected)
+        assert holder.eagerly(x23()) is False and holder.eagerly_static(x23()) is False
+    assert compiled(x23()) is True
+    assert seen == [False] * 12 and "of the class" in reasons()
+    seen.clear()
+    both = oxyfuel.compile(lambda x: model.in_graph(x) + Model.constant(), fullgraph=True)
+    for _ in range(2):
+        assert both(x23()).equal(x23() * 2 + 2)
+    assert seen == ["in graph", "constant"]
+
+
+def test_a_reason_of_any_text():
+    disabled = oxyfuel.disable(lambda x: x + 1, reason="\ud800 odd")
+    assert oxyfuel.compile(lambda x: disabled(x) * 2)(x23()).equal((x23() + 1) * 2)
+    assert "\\ud800 odd" in reasons()
+
+
+def generator():
+    yield 1
+
+
+async def async_generator():
+    yield 1
+
+
+class Generates:
+    def __call__(self):
+        yield 1
+
+
+class Plain: ...
+
+
+class Uncallable(Net):
+    __call__ = None
+
+
 @pytest.mark.parametrize(
     ("call", "error", "word"),
     [
@@ -190,6 +298,17 @@ def test_disable_of_a_class():
         (lambda: oxyfuel.set_stance(3), TypeError, "int"),
         (lambda: oxyfuel.set_stance("force_eager")(3), TypeError, "int"),
         (lambda: oxyfuel.set_stance("force_eager")(Net), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(generator), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(functools.partial(generator)), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(staticmethod(generator)), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(async_generator), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(functools.partial(async_generator)), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(Generates()), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("force_eager")(functools.partial(Generates())), TypeError, "plain function"),
+        (lambda: oxyfuel.set_stance("\ud800"), ValueError, "ud800"),
+        (lambda: oxyfuel.disable()(None), TypeError, "NoneType"),
+        (lambda: oxyfuel.disable(Plain), TypeError, "objects of Plain cannot be called"),
+        (lambda: oxyfuel.disable(Uncallable), TypeError, "objects of Uncallable cannot be called"),
     ],
 )
 def test_wrong_arguments(call, error, word):
