@@ -84,6 +84,7 @@ struct Frame {
   size_t next = 0;  // index of the next instruction
   size_t current = 0;
   Frame* back = nullptr;
+  std::vector<PyObject*> caught;  // exceptions that its handlers were given; kept alive
 
   PyCodeObject* pycode() const { return reinterpret_cast<PyCodeObject*>(code_object.get()); }
   const bytecode::Instruction& instruction() const { return code->instructions[current]; }
@@ -422,6 +423,7 @@ class Evaluator {
   Ref throw_into_receiver(GeneratorData& data, Ref* returned);
   // Runs the handlers of generators that died, as CPython closes them. Keeps the pending exception.
   void close_abandoned();
+  void refuse_what_tracebacks_hold(const Frame& frame) const;
   Ref read_attribute(PyObject* object, PyObject* name);
   // The exception to raise for what a program gives: an instance, or one made of a class. False: an error is
   // set.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cpy/generator.h"
+#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "eval/pending_error.h"
 #include "eval/prelude.h"
@@ -195,6 +196,21 @@ bool has_cleanup(const GeneratorData& data) {
     if (handler != bytecode::Op::CleanupThrow) return true;
     at = entry->target;
   }
+}
+
+// In the interpreter the traceback of an exception that a local holds holds the frame, and so all that is in
+// it. (What contextlib catches and keeps in a local it gives another traceback.)
+void Evaluator::refuse_what_tracebacks_hold(const Frame& frame) const {
+  if (frame.caught.empty() || is_library_code(frame.pycode())) return;
+  const bool holds_one = std::ranges::any_of(frame.locals, [&](const Ref& local) {
+    PyObject* const value = local && PyCell_Check(local.get()) ? PyCell_GET(local.get()) : local.get();
+    return std::ranges::find(frame.caught, value) != frame.caught.end();
+  });
+  const auto has_work = [](const auto& made) {
+    return !made.first.expired() && has_cleanup(generator_data(made.second));
+  };
+  if (holds_one && std::ranges::any_of(generators_, has_work))
+    stop("a frame ends whose exceptions hold it, and with it a generator with something left to do");
 }
 
 void Evaluator::close_abandoned() {

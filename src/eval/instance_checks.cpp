@@ -82,8 +82,7 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
   guard_resolution_order(type);
   const Ref own = own_check(*this, classes, "__instancecheck__");
   const bool can_change = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !trace::is_trace_tensor(object);
-  if (can_change && !stands_for_another && overrides_class(object))
-    stop("asks an object that names its own class");
+  const bool names_its_class = can_change && !stands_for_another && overrides_class(object);
   const bool is_derived =
       PyType_Check(classes) && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(classes));
   if (can_change && !stands_for_another && !is_derived && has_python_special(object, "__getattribute__"))
@@ -105,9 +104,21 @@ int Evaluator::instance_of(PyObject* object, PyObject* classes) {
       if (!get_attribute(object, interned(mark).get())) PyErr_Clear();
     }
   }
-  const int result = stands_for_another ? PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), classes)
-                                        : PyObject_IsInstance(object, classes);
-  if (stands_for_another && result < 0) {  // in words about issubclass()
+  const bool by_class = stands_for_another || names_its_class;
+  // Without a check of its own a class is not asked for its subclasses either.
+  const auto is_below = [&](PyObject* asked) {
+    return own || !PyType_Check(classes) ? PyObject_IsSubclass(asked, classes)
+                                         : PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(asked),
+                                                            reinterpret_cast<PyTypeObject*>(classes));
+  };
+  int result = by_class ? is_below(reinterpret_cast<PyObject*>(type)) : PyObject_IsInstance(object, classes);
+  if (names_its_class && result == 0) {
+    const Ref named = get_attribute(object, interned("__class__").get());
+    PyErr_Clear();
+    if (!named || !PyType_Check(named.get())) stop("asks an object that names its own class");
+    result = is_below(named.get());
+  }
+  if (by_class && result < 0) {  // in words about issubclass()
     PyErr_Clear();
     stop("isinstance() of what is no class");
   }

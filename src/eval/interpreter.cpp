@@ -159,6 +159,8 @@ Flow Evaluator::run(Frame& frame) {
         if (!unwind(frame)) return Flow::Raised;
         break;
       case Flow::Returned:
+        refuse_what_tracebacks_hold(frame);
+        return flow;
       case Flow::Yielded:
         return flow;
     }

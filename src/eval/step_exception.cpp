@@ -24,6 +24,7 @@ bool Evaluator::unwind(Frame& frame) {
     Py_XDECREF(type);
     Py_XDECREF(traceback);
     if (value && raised_.insert(value).second) keep_alive_.push_back(Ref::borrow(value));
+    frame.caught.push_back(value);
     frame.stack.push_back(Ref::steal(value));
     frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(entry.target)]);
     return true;

@@ -23,6 +23,21 @@ std::vector<ValueId> memory_owners(const Graph& graph) {
   return owner;
 }
 
+// A copy of what `value` is a part of, and the same part of that: with the strides and the place in its
+// storage that it had.
+ValueId append_part_of_copy(Graph& graph, ValueId whole, ValueId value) {
+  const TensorMeta part = graph.meta(value), base = graph.meta(whole);
+  const ValueId copy = graph::append_copy(graph, whole);
+  TensorMeta meta = part;
+  meta.storage_offset = graph::offset_between(base, part);
+  const OperatorSchema* as_strided = intern_schema(
+      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+      "Tensor(a)");
+  const int32_t node = graph.add_node(
+      as_strided, {ValueRef{copy}, meta.sizes, meta.strides, Argument{meta.storage_offset}}, {meta});
+  return graph.nodes[static_cast<size_t>(node)].outputs[0];
+}
+
 }  // namespace
 
 std::vector<bool> outputs_with_own_memory(const Graph& graph) {
@@ -56,7 +71,12 @@ Graph separate_results(const Graph& source, const std::vector<bool>& had_own_mem
       if (!is_taken && !is_part) continue;
       if (is_taken && shared && base != output.value)
         throw Unsupported("results that share memory are parts of what other results are");
-      output.value = graph::append_copy(out, output.value);
+      const bool was_part = i < had_own_memory.size() && !had_own_memory[i] &&
+                            source.meta(base).dtype == source.meta(output.value).dtype &&
+                            element_count(source.meta(base)) != element_count(source.meta(output.value)) &&
+                            is_non_overlapping_and_dense(source.meta(base));
+      output.value =
+          was_part ? append_part_of_copy(out, base, output.value) : graph::append_copy(out, output.value);
     }
 
   // What an input held before it holds afterwards.

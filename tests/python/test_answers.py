@@ -162,6 +162,19 @@ def test_strides_of_results(compile):
 
 
 @program(whole=True)
+def test_strides_of_parts_of_what_is_an_argument_unchanged(compile):
+    views = (lambda y: y[:, 1:3], lambda y: y[::2], lambda y: y.diagonal(), lambda y: y[1:, 2], lambda y: y.t()[1:4], lambda y: y.view(2, 12)[:, 3:5])
+    same = (lambda x: x * 1, lambda x: x + 0, lambda x: x.double().to(x.dtype), lambda x: x.clone())
+    x, results = torch.arange(24.0, dtype=torch.float64).view(4, 6), []
+    for of in views:
+        for keep in same:
+            y = compile(lambda x: of(keep(x)))(x)
+            results.append((y, y.stride(), y.storage_offset()))
+    y, z = compile(lambda x: ((x * 1)[:, 1:3], (x * 1)[:2]))(x)
+    return results, y.stride(), z.stride()
+
+
+@program(whole=True)
 def test_empty_tensors(compile):
     empty = torch.zeros(0, 3)
     return [compile(f)(empty) for f in (lambda x: x.repeat(2, 2), lambda x: x.tile(2), lambda x: x.roll(1, 0), lambda x: x.sum(0), lambda x: x.t() @ x, lambda x: torch.cat([x, x]))]

@@ -194,3 +194,17 @@ def test_static_methods():
 
     torch.testing.assert_close(Holder().add(X), X + 7)
     torch.testing.assert_close(Holder.add(X), X + 7)
+
+
+@pytest.mark.parametrize("kind", [Doubles, nn.Linear, (nn.Linear, nn.Module), abc.ABC])
+def test_isinstance_of_a_compiled_part(kind):
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = oxyfuel.compile(Doubles())
+
+        def forward(self, x):
+            return x + 1 if isinstance(self.part, kind) else x - 1
+
+    net = Outer()
+    torch.testing.assert_close(oxyfuel.compile(net, fullgraph=True)(X), net(X))

@@ -225,6 +225,32 @@ def test_an_exception_keeps_the_frames_it_left(compile):
     return f(x23()), f(x23()), log
 
 
+@pytest.mark.parametrize("in_cell", [False, True])
+@program()
+def test_an_exception_keeps_the_frame_that_keeps_it(compile, in_cell):
+    def run(x, log, fails):
+        context = managed(log)
+        context.__enter__()
+        try:
+            fails[0]
+        except LookupError as error:
+            stored = error
+        if in_cell:
+            log.append((lambda: type(stored).__name__)())
+        return x + 1
+
+    f, logs = compile(run), []
+    gc.disable()
+    try:
+        for _ in range(3):
+            log = []
+            f(x23(), log, [])
+            logs.append(list(log))
+    finally:
+        gc.enable()
+    return logs
+
+
 @program()
 def test_a_generator_dropped_while_it_handles_an_exception(compile):
     log = []
