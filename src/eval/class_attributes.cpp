@@ -3,14 +3,11 @@
 
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
+#include "eval/generic_access.h"
 #include "eval/objects.h"
 
 namespace oxy::eval {
 namespace {
-
-bool name_is(PyObject* name, const char* text) {
-  return PyUnicode_CompareWithASCIIString(name, text) == 0;
-}
 
 // What a class keeps outside its __dict__ and a program can replace.
 bool is_field_of_classes(PyObject* name) {

@@ -211,7 +211,7 @@ class Evaluator {
   Ref format(PyObject* value, int conversion, PyObject* spec);
   Ref to_text(PyObject* value, bool repr);
 
-  // --- attributes.cpp
+  // --- attributes.cpp, attribute_writes.cpp
   Ref get_attribute(PyObject* object, PyObject* name);
   Ref generic_get_attribute(PyObject* object, PyObject* name);            // object.__getattribute__
   bool set_attribute(PyObject* object, PyObject* name, PyObject* value);  // value null: delete

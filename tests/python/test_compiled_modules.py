@@ -196,7 +196,11 @@ def test_static_methods():
     torch.testing.assert_close(Holder.add(X), X + 7)
 
 
-@pytest.mark.parametrize("kind", [Doubles, nn.Linear, (nn.Linear, nn.Module), abc.ABC])
+class Registry(abc.ABC):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Doubles, nn.Linear, (nn.Linear, nn.Module), Registry])
 def test_isinstance_of_a_compiled_part(kind):
     class Outer(nn.Module):
         def __init__(self):
