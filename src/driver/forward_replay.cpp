@@ -63,12 +63,9 @@ bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>&
 // What a slice is found with, backwards from its results.
 class Search {
  public:
-  Search(const graph::Graph& graph, const std::vector<ValueId>& storage, const std::vector<bool>& is_end)
-      : graph_(graph),
-        storage_(storage),
-        is_end_(is_end),
-        is_read_(graph.values.size()),
-        is_storage_read_(graph.values.size()) {}
+  // Both by value; what is an end is not made again.
+  Search(const std::vector<ValueId>& storage, const std::vector<bool>& is_end)
+      : storage_(storage), is_end_(is_end), is_read_(storage.size()), is_storage_read_(storage.size()) {}
 
   void read(ValueId id) {
     is_read_[at(id)] = true;
@@ -97,9 +94,8 @@ class Search {
   }
 
  private:
-  const graph::Graph& graph_;
   const std::vector<ValueId>& storage_;
-  const std::vector<bool>& is_end_;  // by value: it is not made again
+  const std::vector<bool>& is_end_;
   std::vector<bool> is_read_, is_storage_read_;
 };
 
@@ -155,7 +151,7 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
     is_end[at(graph_.outputs[t].value)] = true;
   }
 
-  Search search(graph_, storage_, is_end);
+  Search search(storage_, is_end);
   for (const size_t t : tangents) search.read(graph_.outputs[t].value);
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];

@@ -22,11 +22,10 @@ class ForwardReplay {
 
   // What lies between some of the region's results and what their gradients flow into.
   struct Slice {
-    std::string why_not;         // not empty: it cannot be run again, and the rest does not count
-    std::vector<size_t> nodes;   // in their order
-    std::vector<size_t> inputs;  // numbers of the region's inputs that are read
-    std::vector<size_t>
-        results;  // numbers of other results that are read, or flowed into: they have histories
+    std::string why_not;          // not empty: it cannot be run again, and the rest does not count
+    std::vector<size_t> nodes;    // in their order
+    std::vector<size_t> inputs;   // numbers of the region's inputs that are read
+    std::vector<size_t> results;  // numbers of other results that are read, or flowed into
     // By gradient: where among `inputs`, then `results`, its tensor is; nothing if it is not read.
     std::vector<std::optional<size_t>> ends;
     std::vector<size_t> roots;  // numbers of the results that have tangents
