@@ -202,11 +202,11 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
   for (const size_t n : slice.nodes) {
     const Node& node = graph_.nodes[n];
     const trace::NodeHistory& history = histories_[n];
-    const at::AutoGradMode mode(history.is_recorded);
+    const at::AutoGradMode mode(history.grad_mode);
     size_t read = 0;
     const std::vector<at::Tensor> results = runtime::run_node(node, [&](ValueId id) {
       const at::Tensor& value = values[at(id)];
-      const bool requires_grad = history.is_recorded && history.requires_grad.at(read++);
+      const bool requires_grad = !history.requires_grad.empty() && history.requires_grad.at(read++);
       if (!value.defined() && trains_statistics(node)) return statistics_like(graph_.meta(id));
       return value.requires_grad() && !requires_grad ? value.detach() : value;
     });

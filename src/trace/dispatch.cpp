@@ -84,12 +84,9 @@ void run_in_eager(Session* session, const OperatorInfo& info, c10::DispatchKeySe
 // `history` is that of the node to be.
 std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInfo& info,
                                              std::span<const c10::IValue> call, NodeHistory& history) {
-  const bool may_be_recorded = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
+  history.grad_mode = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
   const auto value_of = [&](const at::Tensor& tensor) {
-    if (may_be_recorded) {
-      history.requires_grad.push_back(tensor.requires_grad());
-      history.is_recorded |= tensor.requires_grad();
-    }
+    if (history.grad_mode) history.requires_grad.push_back(tensor.requires_grad());
     return session.value_of(tensor);
   };
   std::vector<graph::Argument> args;
@@ -182,7 +179,9 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
   }
   const int32_t node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
   session.recording.histories.resize(session.recording.graph.nodes.size());
-  if (history.is_recorded) session.recording.histories.back() = std::move(history);
+  if (std::ranges::find(history.requires_grad, true) == history.requires_grad.end())
+    history.requires_grad.clear();
+  session.recording.histories.back() = std::move(history);
   const std::vector<graph::ValueId> outputs =
       session.recording.graph.nodes[static_cast<size_t>(node)].outputs;
 

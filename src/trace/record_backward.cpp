@@ -278,6 +278,13 @@ bool are_parts_of_their_own(const Carriers& carriers, const SeparateBackward& se
   return true;
 }
 
+// What flows into others (a tensor computed from a view that was made without grad) is not recorded.
+void check_results_come_from_leaves(const SeparateBackward& separate, size_t results) {
+  for (size_t t = 0; t < results; ++t)
+    if (std::ranges::find(separate.flows[t], true) == separate.flows[t].end())
+      throw Unsupported("a result requires grad, and no argument that does is behind it");
+}
+
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
 void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const Carriers& carriers,
                  Joint& joint) {
@@ -435,6 +442,7 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     carriers.views.clear();
     separate = separate_backward(own, leaves);
   }
+  check_results_come_from_leaves(separate, carriers.own.size());
   add_outputs(session, outputs, carriers, joint);
   const std::vector<at::Tensor> tangents = add_tangents(session, separate.joins, joint);
   joint.freed_with = separate.freed_with;

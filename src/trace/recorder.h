@@ -71,9 +71,9 @@ struct Joint {
 
 // What autograd was to know of a recorded call.
 struct NodeHistory {
-  bool is_recorded = false;  // not under no_grad, and something that requires grad came in
-  // Then: by tensor that the node reads, in the order of graph::for_each_input, whether it requires grad.
-  // `x.detach()` stands for the same value as x.
+  bool grad_mode = false;
+  // By tensor that the node reads, in the order of graph::for_each_input, whether it requires grad; empty if
+  // none does. `x.detach()` stands for the same value as x.
   std::vector<bool> requires_grad;
 };
 

@@ -24,6 +24,14 @@ def written_to(x, w):
     return y.sin()
 
 
+def written_to_what_had_no_gradient(x, w):
+    with torch.no_grad():
+        base = x[:] * 1
+    y = base + 1
+    y[0] = w[1] * w[1]
+    return y * x
+
+
 def part_without_grad(x, w):
     with torch.no_grad():
         scale = (x * w).sum()
@@ -79,6 +87,7 @@ FORMULAS = {
     "several results": lambda x, w: (x * w, (x * w).sin() * x),
     "results of results": lambda x, w: (lambda y: (y, (y.exp() * w), y.sum()))(x * w),
     "a write": written_to,
+    "a write to what had no gradient": written_to_what_had_no_gradient,
     "a part without grad": part_without_grad,
     "writes to detached memory": through_detached_memory,
     "a gradient": inner_gradient,

@@ -220,3 +220,17 @@ def test_gradients_that_do_not_come_in_may_be_views(compile):
             result.sum().backward(retain_graph=True)
             answers += [x.grad.clone(), y.grad.clone(), None if first.weight.grad is None else first.weight.grad.clone()]
     return answers
+
+
+@program(grad=True)
+def test_results_of_views_made_without_grad(compile):
+    def f(x, w):
+        with torch.no_grad():
+            view = w.view(3)
+        y = view.sin()
+        return y - x, y
+
+    x, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+    first, second = compile(f)(x, w)
+    (first.sin() + (second * 3).sin()).sum().backward(inputs=[x, w, second])
+    return x.grad, w.grad, second.grad
