@@ -40,7 +40,7 @@ constexpr size_t kMostVariants = 4;
 
 // How gradients are made that can be differentiated again.
 struct Replay {
-  std::shared_ptr<const ForwardReplay> forward;
+  std::shared_ptr<const ForwardReplay> forward;  // null if the slice cannot be run again
   ForwardReplay::Slice slice;
   // By input of the slice, then result: its place among what the backward pass saves anyway; nothing if the
   // node is to keep it besides.
@@ -300,9 +300,10 @@ class DifferentiableGraph final : public CompiledGraph {
       }
     }
     for (const size_t output : part.watched) node->watch(results[output]);
-    const auto& [forward, slice, saved_places] = part.program->replay();
-    for (size_t i = 0; i < saved_places.size(); ++i) {
-      if (saved_places[i]) continue;
+    const Replay& replay = part.program->replay();
+    const ForwardReplay::Slice& slice = replay.slice;
+    for (size_t i = 0; i < replay.saved.size(); ++i) {
+      if (replay.saved[i]) continue;
       const bool is_input = i < slice.inputs.size();
       node->keep(is_input ? inputs[slice.inputs[i]] : results[slice.results[i - slice.inputs.size()]]);
     }
@@ -374,8 +375,7 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   }
 }
 
-bool has_parts(const trace::Joint& joint) {
-  const std::vector<int32_t>& numbers = joint.part_of_tangent;
+bool has_parts(const std::vector<int32_t>& numbers) {
   return std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; });
 }
 
@@ -390,8 +390,7 @@ graph::Graph with_totals_apart(const graph::Graph& graph, const trace::Joint& jo
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
   const std::vector<int32_t>& numbers = roles.part_of_tangent;
   if (numbers.empty()) return {};
-  if (std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; }))
-    return passes::backward_parts(backward, roles);
+  if (has_parts(numbers)) return passes::backward_parts(backward, roles);
   passes::BackwardPart whole{
       std::move(backward), std::vector<size_t>(roles.saved), std::vector<size_t>(numbers.size()), {}};
   std::iota(whole.saved.begin(), whole.saved.end(), 0);
@@ -525,7 +524,10 @@ std::vector<size_t> outputs_of_gradients(const passes::BackwardPart& source, con
 Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part, const trace::Joint& joint) {
   Replay replay{std::move(forward), {}, {}};
   replay.slice = replay.forward->slice(part.tangents, part.gradients, joint);
-  if (!replay.slice.why_not.empty()) return replay;
+  if (!replay.slice.why_not.empty()) {
+    replay.forward.reset();  // with the recorded graph, if no other part can be run again
+    return replay;
+  }
   for (const size_t input : replay.slice.inputs) {
     const auto place = std::ranges::find_if(part.saved, [&](const Part::Saved& saved) {
       return saved.value.kind == SavedValue::Kind::Input && static_cast<size_t>(saved.value.index) == input;
@@ -560,7 +562,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
   Cut pieces;
   {
     Span span("partition");
-    if (has_parts(joint)) recording.graph = with_totals_apart(recording.graph, joint);
+    if (has_parts(joint.part_of_tangent)) recording.graph = with_totals_apart(recording.graph, joint);
     if (options.backend == Backend::Native)
       recording.graph = passes::run_passes(std::move(recording.graph), plain_options());
     pieces = cut(recording.graph, joint, options.activation_memory_budget);

@@ -14,6 +14,7 @@
 #include "graph/storage.h"
 #include "runtime/convert.h"
 #include "runtime/interpreter.h"
+#include "runtime/tensors.h"
 
 namespace oxy::driver {
 namespace {
@@ -37,9 +38,7 @@ bool trains_statistics(const Node& node) {
 }
 
 at::Tensor statistics_like(const TensorMeta& meta) {
-  std::vector<int64_t> sizes;
-  for (const Expr& size : meta.sizes) sizes.push_back(size.constant());
-  return at::zeros(sizes, runtime::dtype_to_torch(meta.dtype));
+  return at::zeros(runtime::constants_of(meta.sizes), runtime::dtype_to_torch(meta.dtype));
 }
 
 // Calls fn(value) for each tensor that the node writes to.

@@ -49,8 +49,6 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       return true;
     }
     Ref set = type_lookup(kind, interned(value ? "__set__" : "__delete__").get());
-    if (is_external(object) && !(set && PyFunction_Check(set.get())))
-      stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
     if (set && PyFunction_Check(set.get())) {
       std::vector<Ref> args;
       args.push_back(pin(descriptor.get()));
@@ -59,7 +57,7 @@ bool Evaluator::generic_set_attribute(PyObject* object, PyObject* name, PyObject
       return static_cast<bool>(call_positional(set.get(), std::move(args)));
     }
     if (name_is(name, "__dict__")) stop("replaces the __dict__ of an object");
-    if (!is_of_c(descriptor.get()))
+    if (is_external(object) || !is_of_c(descriptor.get()))
       stop(fmt::format("sets attribute {} through a descriptor", PyUnicode_AsUTF8(name)));
     return PyObject_GenericSetAttr(object, name, value) == 0;
   }

@@ -34,13 +34,6 @@ bool is_generated(PyCodeObject* code) {
 
 }  // namespace
 
-std::string_view text_of_str(PyObject* str) {
-  Py_ssize_t size = 0;
-  const char* utf8 = str && PyUnicode_Check(str) ? PyUnicode_AsUTF8AndSize(str, &size) : nullptr;
-  if (!utf8) PyErr_Clear();
-  return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
-}
-
 bool is_library_code(PyCodeObject* code) {
   const std::string_view file = text_of_str(code->co_filename);
   if (file.starts_with("<frozen ")) return true;

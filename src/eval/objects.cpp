@@ -296,13 +296,14 @@ bool is_torch_tensor_type(PyTypeObject* type) {
          object == well_known("torch.nn", "Buffer");
 }
 
-namespace {
-
-std::string_view text(PyObject* string) {
+std::string_view text_of_str(PyObject* str) {
   Py_ssize_t size = 0;
-  const char* utf8 = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8AndSize(string, &size) : nullptr;
+  const char* utf8 = str && PyUnicode_Check(str) ? PyUnicode_AsUTF8AndSize(str, &size) : nullptr;
+  if (!utf8) PyErr_Clear();
   return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
 }
+
+namespace {
 
 // Functions of torch._C itself that answer a question, or set thread state that the evaluator follows.
 constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
@@ -373,7 +374,7 @@ bool is_torch_function(PyObject* callable) {
     if (self && PyType_Check(self))
       return std::string_view(reinterpret_cast<PyTypeObject*>(self)->tp_name).find("_VariableFunctions") !=
              std::string_view::npos;
-    const std::string_view module = text(function->m_module);
+    const std::string_view module = text_of_str(function->m_module);
     if (among(kOperatorModules, module)) return true;
     return (module == "torch._C" || module == "torch") &&
            among(kQueries, std::string_view(function->m_ml->ml_name));
@@ -384,8 +385,8 @@ bool is_torch_function(PyObject* callable) {
   if (PyFunction_Check(callable)) {
     // functools.wraps() gives the name of the wrapped function's module to functions of other modules.
     PyObject* own_module = PyDict_GetItemString(PyFunction_GET_GLOBALS(callable), "__name__");
-    return among(kRealModules, text(reinterpret_cast<PyFunctionObject*>(callable)->func_module)) &&
-           own_module && among(kRealModules, text(own_module));
+    return among(kRealModules, text_of_str(reinterpret_cast<PyFunctionObject*>(callable)->func_module)) &&
+           own_module && among(kRealModules, text_of_str(own_module));
   }
   return false;
 }

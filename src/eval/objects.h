@@ -66,6 +66,9 @@ inline bool is_python_function(PyObject* object) {
   return PyFunction_Check(object);
 }
 
+// The text of a str; empty for anything else. Valid as long as the object.
+std::string_view text_of_str(PyObject* str);
+
 // Of what is found in a class under the name of a special method: C code has put it there. It runs no code of
 // the program's but what it is given.
 bool is_of_c(PyObject* found);

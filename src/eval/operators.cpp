@@ -239,9 +239,8 @@ Ref Evaluator::to_text(PyObject* value, bool repr) {
     // The text of its arguments is part of it.
     plain(exception_arguments(value).get(), "the text of an exception");
   }
-  if (is_enum_member(value) && has_python_special(value, repr ? "__repr__" : "__str__"))
-    return call_special(value, repr ? "__repr__" : "__str__", &PyUnicode_Type);
-  if (PyType_Check(value) && has_python_special(value, repr ? "__repr__" : "__str__"))
+  if ((is_enum_member(value) || PyType_Check(value)) &&
+      has_python_special(value, repr ? "__repr__" : "__str__"))
     return call_special(value, repr ? "__repr__" : "__str__", &PyUnicode_Type);
   if (!rely_on_names(*this, exception ? reinterpret_cast<PyObject*>(Py_TYPE(value)) : value)) return {};
   if (exception || guards::is_constant(value) || is_value_object(value) || is_identity_object(value))

@@ -30,11 +30,8 @@ ValueId append_part_of_copy(Graph& graph, ValueId whole, ValueId value) {
   const ValueId copy = graph::append_copy(graph, whole);
   TensorMeta meta = part;
   meta.storage_offset = graph::offset_between(base, part);
-  const OperatorSchema* as_strided = intern_schema(
-      "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
-      "Tensor(a)");
   const int32_t node = graph.add_node(
-      as_strided, {ValueRef{copy}, meta.sizes, meta.strides, Argument{meta.storage_offset}}, {meta});
+      op::as_strided(), {ValueRef{copy}, meta.sizes, meta.strides, Argument{meta.storage_offset}}, {meta});
   return graph.nodes[static_cast<size_t>(node)].outputs[0];
 }
 
@@ -65,16 +62,15 @@ Graph separate_results(const Graph& source, const std::vector<bool>& had_own_mem
       graph::Output& output = out.outputs[i];
       if (output.kind != graph::OutputKind::Value || is_shared[i] != shared) continue;
       const ValueId base = owner_of(output.value);
-      const bool is_part = i < had_own_memory.size() && had_own_memory[i] &&
-                           element_count(source.meta(base)) != element_count(source.meta(output.value));
+      const TensorMeta &whole = source.meta(base), &own = source.meta(output.value);
+      const bool is_smaller = i < had_own_memory.size() && element_count(whole) != element_count(own);
+      const bool is_part = is_smaller && had_own_memory[i];
       const bool is_taken = !taken.insert(base).second;
       if (!is_taken && !is_part) continue;
       if (is_taken && shared && base != output.value)
         throw Unsupported("results that share memory are parts of what other results are");
-      const bool was_part = i < had_own_memory.size() && !had_own_memory[i] &&
-                            source.meta(base).dtype == source.meta(output.value).dtype &&
-                            element_count(source.meta(base)) != element_count(source.meta(output.value)) &&
-                            is_non_overlapping_and_dense(source.meta(base));
+      const bool was_part =
+          is_smaller && !had_own_memory[i] && whole.dtype == own.dtype && is_non_overlapping_and_dense(whole);
       output.value =
           was_part ? append_part_of_copy(out, base, output.value) : graph::append_copy(out, output.value);
     }

@@ -11,17 +11,11 @@
 #include <cmath>
 
 #include "runtime/convert.h"
+#include "runtime/tensors.h"
 
 namespace oxy::runtime {
 
 namespace {
-
-std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
-  std::vector<int64_t> result;
-  result.reserve(values.size());
-  for (const Expr& value : values) result.push_back(value.constant());
-  return result;
-}
 
 at::Tensor empty_tangent(const TensorMeta& wanted) {
   return at::empty_strided(

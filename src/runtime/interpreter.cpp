@@ -14,12 +14,6 @@ namespace oxy::runtime {
 
 namespace {
 
-std::vector<int64_t> constants_of(const std::vector<Expr>& values) {
-  std::vector<int64_t> result;
-  for (const Expr& value : values) result.push_back(value.constant());
-  return result;
-}
-
 // For each value, the last node that reads it (nodes.size() for results): it is dropped after that one.
 std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
   std::vector<int32_t> last(graph.values.size(), -1);

@@ -48,6 +48,13 @@ int64_t TensorSpec::element_count() const {
   return count;
 }
 
+std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
+  std::vector<int64_t> result;
+  result.reserve(values.size());
+  for (const sym::Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first) {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(spec.dtype));

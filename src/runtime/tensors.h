@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "sym/expr.h"
+
 namespace oxy::runtime {
 
 // The shape of a tensor over a buffer, every size known. Strides and offset in elements.
@@ -20,6 +22,8 @@ struct TensorSpec {
   int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
 };
 
+// InternalError unless each is known.
+std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values);
 // A tensor on `storage` whose first element is `first + spec.offset` elements into it.
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
 // A tensor that shares the storage of `base`; spec.offset counts from the first element of base.

@@ -232,7 +232,7 @@ def test_under_autocast(compile):
         y = f(x, w)
     (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     (g**2).sum().backward()
-    return [t.dtype for t in (y, g, w.grad)], [bool((t - t.bfloat16()).abs().max() < 1) for t in (g, w.grad)]
+    return y, g, w.grad
 
 
 def test_gradgradcheck():
