@@ -1,5 +1,6 @@
 #include "driver/differentiable_graph.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -7,25 +8,20 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <numeric>
+#include <ranges>
 
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "cpy/gil.h"
-#include "driver/forward_replay.h"
+#include "driver/backward_half.h"
 #include "driver/frozen_graph.h"
-#include "driver/metrics.h"
-#include "passes/absent_gradients.h"
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
 #include "runtime/backward_node.h"
-#include "runtime/executable.h"
-#include "runtime/interpreter.h"
 #include "runtime/tensors.h"
 #include "trace/view_inverse.h"
 
@@ -35,157 +31,6 @@ namespace {
 using graph::OutputKind;
 using passes::SavedValue;
 
-// So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
-constexpr size_t kMostVariants = 4;
-
-// How gradients are made that can be differentiated again.
-struct Replay {
-  std::shared_ptr<const ForwardReplay> forward;  // null if the slice cannot be run again
-  ForwardReplay::Slice slice;
-  // By input of the slice, then result: its place among what the backward pass saves anyway; nothing if the
-  // node is to keep it besides.
-  std::vector<std::optional<size_t>> saved;
-};
-
-// The backward half, or a part of it. It is compiled when a gradient is asked for the first time: many calls
-// never do, or always for the same of several outputs.
-class Backward final : public runtime::BackwardProgram {
- public:
-  // Gradient i is output gradients[i] of the graph.
-  Backward(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<size_t> gradients,
-           std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage,
-           Replay replay)
-      : graph_(std::move(graph)),
-        constants_(std::move(constants)),
-        gradients_(std::move(gradients)),
-        ownership_{runtime::kAllOutputs, std::move(released_inputs)},
-        options_(options),
-        dump_(std::move(dump)),
-        stage_(std::move(stage)),
-        replay_(std::move(replay)) {
-    why_not_again = replay_.slice.why_not;
-  }
-
-  std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved, std::span<const at::Tensor> kept,
-                                    std::span<const at::Tensor> tangents,
-                                    const std::vector<bool>& wanted) override {
-    std::vector<at::Tensor> tensors;
-    size_t next = 0;
-    for (const std::optional<size_t>& place : replay_.saved)
-      tensors.push_back(place ? saved[*place] : kept[next++]);
-    return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted);
-  }
-
-  const Replay& replay() const { return replay_; }
-
-  std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                              std::vector<bool> absent) override {
-    const Variant& variant = compiled_for(std::move(absent));
-    for (size_t t = 0; t < tangents.size(); ++t)
-      if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
-        tangents[t] = runtime::zero_tangent(this->tangents[t]);
-    // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
-    std::vector<at::Tensor> gradients(gradients_.size());
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if (const graph::Output& output = output_of(i); output.kind == OutputKind::InputAlias)
-        gradients[i] = tangents[static_cast<size_t>(output.alias) - saved.size()];
-    for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
-    tangents.clear();
-    const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved));
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if (output_of(i).kind != OutputKind::InputAlias) gradients[i] = results[gradients_[i]];
-    return gradients;
-  }
-
- private:
-  const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }
-
-  bool is_passed_on(size_t input) const {
-    return std::ranges::any_of(graph_.outputs, [&](const graph::Output& output) {
-      return output.kind == OutputKind::InputAlias && static_cast<size_t>(output.alias) == input;
-    });
-  }
-
-  struct Variant {
-    std::unique_ptr<CompiledGraph> compiled;
-    bool reads_all_tangents = true;
-    graph::Graph graph;  // what is interpreted where there is nothing compiled
-  };
-
-  // The GIL is taken before the mutex, never under it.
-  const Variant& compiled_for(std::vector<bool> absent) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (const Variant* known = find(absent)) return *known;
-    }
-    const cpy::WithGil gil;  // the metrics', and one compilation at a time
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (const Variant* known = find(absent)) return *known;
-      if (variants_.size() >= kMostVariants) absent.clear();
-      if (const Variant* known = find(absent)) return *known;
-    }
-    auto variant = std::make_unique<Variant>();
-    variant->reads_all_tangents = absent.empty();
-    graph::Graph graph = absent.empty() ? graph_ : without(absent);
-    variant->compiled = compile(graph);
-    if (!variant->compiled) variant->graph = std::move(graph);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
-  }
-
-  const Variant* find(const std::vector<bool>& absent) const {
-    const auto it = variants_.find(absent);
-    return it == variants_.end() ? nullptr : it->second.get();
-  }
-
-  graph::Graph without(const std::vector<bool>& absent) const {
-    const size_t saved = graph_.inputs.size() - absent.size();
-    std::vector<bool> is_gradient(graph_.inputs.size()), is_absent(graph_.inputs.size());
-    for (size_t t = 0; t < absent.size(); ++t) {
-      is_gradient[saved + t] = true;
-      is_absent[saved + t] = absent[t];
-    }
-    graph::Graph result = passes::without_gradients(graph_, is_gradient, is_absent);
-    if (strict()) graph::verify(result, true);
-    return result;
-  }
-
-  std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const {
-    try {
-      return compile_functional(graph, constants_, {}, options_, dump_, stage_, ownership_);
-    } catch (const Unsupported& unsupported) {
-      count_break(unsupported.reason(), unsupported.hint(), {});
-    } catch (const std::exception& error) {
-      if (strict()) throw;
-      warn(fmt::format(
-          "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
-          error.what()));
-    }
-    return nullptr;
-  }
-
-  std::vector<at::Tensor> run_compiled(const Variant& variant, std::vector<at::Tensor> inputs) const {
-    if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
-    try {
-      return variant.compiled->run_and_release(std::move(inputs));
-    } catch (const runtime::IndexOutOfRange&) {
-      throw InternalError("an index that the forward pass took is out of range in the backward pass");
-    }
-  }
-
-  graph::Graph graph_;
-  std::vector<at::Tensor> constants_;
-  std::vector<size_t> gradients_;
-  Ownership ownership_;
-  CompileOptions options_;
-  Dump dump_;
-  std::string stage_;
-  Replay replay_;
-  std::mutex mutex_;
-  std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
-};
-
 // What a node of autograd's graph is made of at each call.
 struct Part {
   struct Saved {
@@ -193,14 +38,20 @@ struct Part {
     bool is_own = false;      // a result of this part
     bool is_foreign = false;  // a result of another part: its history might come to hold the node
   };
-  std::shared_ptr<Backward> program;  // none: the part is one view
-  int32_t parent = -1;                // then: the output into which its gradient flows; -1: an input
+  std::shared_ptr<BackwardHalf> program;  // none: the part is one view
+  int32_t parent = -1;                    // then: the output into which its gradient flows; -1: an input
   std::vector<Saved> saved;
   std::vector<size_t> watched;    // outputs that eager saves as well
   std::vector<size_t> tangents;   // of the joint graph's
   std::vector<size_t> made;       // places in `tangents`, in the order in which the program made the results
   std::vector<size_t> gradients;  // of the joint graph's
 };
+
+at::Tensor state_of_generator() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
 
 // Outputs before this one have tangents.
 size_t with_tangents(const trace::Joint& joint) {
@@ -219,10 +70,22 @@ class DifferentiableGraph final : public CompiledGraph {
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
         joint_(std::move(joint)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)) {
+    for (const Part& part : parts_) {
+      if (!part.program) continue;
+      const ForwardReplay::Slice& slice = part.program->replay().slice;
+      draws_again_ |= slice.is_random;
+      for (size_t i = 0; i < slice.is_copied.size(); ++i)
+        if (slice.is_copied[i] && std::ranges::find(copied_, slice.inputs[i]) == copied_.end())
+          copied_.push_back(slice.inputs[i]);
+    }
+  }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
+    const at::Tensor generator = draws_again_ ? state_of_generator() : at::Tensor();
+    std::vector<at::Tensor> copies(copied_.empty() ? 0 : inputs.size());
+    for (const size_t input : copied_) copies[input] = inputs[input].detach().clone();
     {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
@@ -233,7 +96,7 @@ class DifferentiableGraph final : public CompiledGraph {
     torch::autograd::edge_list joins(joint_.joins);
     for (const Part& part : parts_) {
       if (part.program)
-        add_history(part, results, inputs, joins);
+        keep(*add_history(part, results, inputs, joins), part, results, inputs, copies, generator);
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
     }
@@ -260,8 +123,10 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   // Fills in those of `joins` that belong to the part.
-  void add_history(const Part& part, const std::vector<at::Tensor>& results,
-                   std::span<const at::Tensor> inputs, torch::autograd::edge_list& joins) const {
+  c10::intrusive_ptr<runtime::BackwardNode> add_history(const Part& part,
+                                                        const std::vector<at::Tensor>& results,
+                                                        std::span<const at::Tensor> inputs,
+                                                        torch::autograd::edge_list& joins) const {
     torch::autograd::edge_list edges;
     edges.reserve(part.gradients.size());
     for (const size_t g : part.gradients)
@@ -300,13 +165,26 @@ class DifferentiableGraph final : public CompiledGraph {
       }
     }
     for (const size_t output : part.watched) node->watch(results[output]);
+    return node;
+  }
+
+  // What the part's forward pass needs to be run again.
+  static void keep(runtime::BackwardNode& node, const Part& part, const std::vector<at::Tensor>& results,
+                   std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& copies,
+                   const at::Tensor& generator) {
     const Replay& replay = part.program->replay();
     const ForwardReplay::Slice& slice = replay.slice;
     for (size_t i = 0; i < replay.saved.size(); ++i) {
       if (replay.saved[i]) continue;
-      const bool is_input = i < slice.inputs.size();
-      node->keep(is_input ? inputs[slice.inputs[i]] : results[slice.results[i - slice.inputs.size()]]);
+      const auto end = std::ranges::find(slice.ends, std::optional(i));
+      std::optional<size_t> edge;
+      if (end != slice.ends.end()) edge = static_cast<size_t>(end - slice.ends.begin());
+      if (i >= slice.inputs.size())
+        node.keep(results[slice.results[i - slice.inputs.size()]], edge);
+      else
+        node.keep(slice.is_copied[i] ? copies[slice.inputs[i]] : inputs[slice.inputs[i]], edge);
     }
+    if (slice.is_random) node.keep(generator, {});
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
@@ -344,6 +222,9 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<Part> parts_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
+  // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
+  std::vector<size_t> copied_;
+  bool draws_again_ = false;
 };
 
 // A view is made anew by where its elements lie, which of such a base does not say whose gradient is whose.
@@ -521,6 +402,36 @@ std::vector<size_t> outputs_of_gradients(const passes::BackwardPart& source, con
   return outputs;
 }
 
+// By forward input: whether something that the part saves depends on it. The part's gradients do not depend
+// on the others.
+std::vector<bool> inputs_behind(const Part& part, const passes::Partition& halves, size_t forward_outputs) {
+  const graph::Graph& forward = halves.forward;
+  std::vector<bool> is_read(forward.values.size());
+  const auto read = [&](graph::ValueId id) { is_read[static_cast<size_t>(id)] = true; };
+  for (const Part::Saved& saved : part.saved) {
+    const auto index = static_cast<size_t>(saved.value.index);
+    switch (saved.value.kind) {
+      case SavedValue::Kind::Input:
+        read(forward.inputs[index]);
+        break;
+      case SavedValue::Kind::Output:
+        read(forward.outputs[index].value);
+        break;
+      case SavedValue::Kind::Extra:
+        read(forward.outputs[forward_outputs + index].value);
+        break;
+    }
+  }
+  for (const graph::Node& node : forward.nodes | std::views::reverse)
+    if (std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
+          return id != graph::kNoValue && is_read[static_cast<size_t>(id)];
+        }))
+      graph::for_each_input(node, read);
+  std::vector<bool> behind;
+  for (const graph::ValueId id : forward.inputs) behind.push_back(is_read[static_cast<size_t>(id)]);
+  return behind;
+}
+
 Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part, const trace::Joint& joint) {
   Replay replay{std::move(forward), {}, {}};
   replay.slice = replay.forward->slice(part.tangents, part.gradients, joint);
@@ -528,16 +439,32 @@ Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part,
     replay.forward.reset();  // with the recorded graph, if no other part can be run again
     return replay;
   }
-  for (const size_t input : replay.slice.inputs) {
+  for (size_t i = 0; i < replay.slice.inputs.size(); ++i) {
+    const size_t input = replay.slice.inputs[i];
     const auto place = std::ranges::find_if(part.saved, [&](const Part::Saved& saved) {
       return saved.value.kind == SavedValue::Kind::Input && static_cast<size_t>(saved.value.index) == input;
     });
-    replay.saved.push_back(place == part.saved.end()
+    replay.saved.push_back(place == part.saved.end() || replay.slice.is_copied[i]
                                ? std::nullopt
                                : std::optional(static_cast<size_t>(place - part.saved.begin())));
   }
   replay.saved.resize(replay.slice.inputs.size() + replay.slice.results.size());
   return replay;
+}
+
+// What stands for the tensors that a node keeps: results and the generator's state are taken as they are.
+std::vector<std::optional<TensorMeta>> stand_ins_of(const Replay& replay, const std::vector<bool>& is_behind,
+                                                    const graph::Graph& forward) {
+  std::vector<std::optional<TensorMeta>> stand_ins;
+  const ForwardReplay::Slice& slice = replay.slice;
+  for (size_t i = 0; i < replay.saved.size(); ++i) {
+    if (replay.saved[i]) continue;
+    std::optional<TensorMeta>& stand_in = stand_ins.emplace_back();
+    if (i < slice.inputs.size() && !is_behind[slice.inputs[i]])
+      stand_in = forward.meta(forward.inputs[slice.inputs[i]]);
+  }
+  if (slice.is_random) stand_ins.emplace_back();
+  return stand_ins;
 }
 
 // What flows where, and what is freed together: of the part alone, unless it is the whole.
@@ -588,11 +515,13 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     }
     std::vector<bool> released = released_inputs(source, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(source);
-    part.program = std::make_shared<Backward>(
+    part.program = std::make_shared<BackwardHalf>(
         std::move(source.graph), recording.constants, outputs_of_gradients(source, part), std::move(released),
         options, dump, is_whole ? "backward_" : fmt::format("backward{}_", parts.size()),
         replay_of(replay, part, joint));
     part.program->tangents = std::move(tangents);
+    part.program->stand_ins = stand_ins_of(
+        part.program->replay(), inputs_behind(part, halves, joint.forward_outputs), halves.forward);
     add_flows(*part.program, part, is_whole, joint);
   }
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,

@@ -1,5 +1,6 @@
 #include "driver/forward_replay.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
@@ -9,6 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/error.h"
 #include "graph/storage.h"
@@ -41,6 +43,17 @@ at::Tensor statistics_like(const TensorMeta& meta) {
   return at::zeros(runtime::constants_of(meta.sizes), runtime::dtype_to_torch(meta.dtype));
 }
 
+// An argument that is written to is copied at each call, in case a gradient is to be differentiated:
+// statistics and other buffers, no activations.
+bool is_worth_a_copy(const TensorMeta& meta) {
+  constexpr int64_t kMostBytes = 1 << 16;
+  const c10::ScalarType type = runtime::dtype_to_torch(meta.dtype);
+  const runtime::TensorSpec spec{type, runtime::constants_of(meta.sizes),
+                                 runtime::constants_of(meta.strides)};
+  return runtime::bytes_of(spec) <= kMostBytes &&
+         spec.element_count() * static_cast<int64_t>(c10::elementSize(type)) == runtime::bytes_of(spec);
+}
+
 // Calls fn(value) for each tensor that the node writes to.
 template <typename Function>
 void for_each_written(const Node& node, const Function& fn) {
@@ -59,23 +72,43 @@ bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>&
          });
 }
 
+// The CPU's generator in another state for a while.
+class WithGeneratorState {
+ public:
+  explicit WithGeneratorState(const at::Tensor& state) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    before_ = generator_.get_state();
+    generator_.set_state(state);
+  }
+  WithGeneratorState(const WithGeneratorState&) = delete;
+  WithGeneratorState& operator=(const WithGeneratorState&) = delete;
+  ~WithGeneratorState() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(before_);
+  }
+
+ private:
+  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
+  at::Tensor before_;
+};
+
 // What a slice is found with, backwards from its results.
 class Search {
  public:
-  // Both by value; what is an end is not made again.
-  Search(const std::vector<ValueId>& storage, const std::vector<bool>& is_end)
-      : storage_(storage), is_end_(is_end), is_read_(storage.size()), is_storage_read_(storage.size()) {}
+  // Both by value; a result that is taken as it is is not made again.
+  Search(const std::vector<ValueId>& storage, const std::vector<bool>& is_taken)
+      : storage_(storage), is_taken_(is_taken), is_read_(storage.size()), is_storage_read_(storage.size()) {}
 
   void read(ValueId id) {
     is_read_[at(id)] = true;
-    if (!is_end_[at(id)]) is_storage_read_[at(storage_[at(id)])] = true;
+    if (!is_taken_[at(id)]) is_storage_read_[at(storage_[at(id)])] = true;
   }
 
   const std::vector<bool>& is_read() const { return is_read_; }  // by value
 
   bool needs(const Node& node) const {
     bool needed = std::ranges::any_of(
-        node.outputs, [&](ValueId id) { return id != kNoValue && is_read_[at(id)] && !is_end_[at(id)]; });
+        node.outputs, [&](ValueId id) { return id != kNoValue && is_read_[at(id)] && !is_taken_[at(id)]; });
     if (node.op->is_mutating())
       for_each_written(node, [&](ValueId id) { needed |= is_storage_read_[at(storage_[at(id)])]; });
     return needed;
@@ -94,7 +127,7 @@ class Search {
 
  private:
   const std::vector<ValueId>& storage_;
-  const std::vector<bool>& is_end_;
+  const std::vector<bool>& is_taken_;
   std::vector<bool> is_read_, is_storage_read_;
 };
 
@@ -110,23 +143,27 @@ ForwardReplay::ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHisto
   writes_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return node.op->is_mutating(); });
 }
 
-std::string ForwardReplay::problem_of_writes(const std::vector<bool>& is_read,
-                                             const std::vector<size_t>& others) const {
-  std::vector<bool> is_input(graph_.values.size()), is_other(graph_.values.size());  // by storage
-  for (size_t i = 0; i < inputs_; ++i) is_input[at(graph_.inputs[i])] = true;
+std::string ForwardReplay::settle_writes(Slice& slice, const std::vector<bool>& is_read,
+                                         const std::vector<size_t>& others,
+                                         const std::vector<ValueId>& ends) const {
+  std::vector<bool> is_other(graph_.values.size());  // by storage
   for (const size_t t : others) is_other[at(storage_[at(graph_.outputs[t].value)])] = true;
+  std::string problem;
+  std::vector<bool> is_written(graph_.values.size());
   for (const Node& node : graph_.nodes) {
     if (!node.op->is_mutating()) continue;
-    bool writes_argument = false, writes_result = false;
     for_each_written(node, [&](ValueId id) {
-      const size_t root = at(storage_[at(id)]);
-      writes_argument |= is_input[root] && is_read[root];
-      writes_result |= is_other[root];
+      const ValueId root = storage_[at(id)];
+      is_written[at(root)] = true;
+      if (is_other[at(root)]) problem = fmt::format("{} writes to one of several results", node.op->name);
+      const bool is_input = std::ranges::find(graph_.inputs, root) != graph_.inputs.end();
+      if (!is_input || !is_read[at(root)]) return;
+      if (std::ranges::find(ends, root) != ends.end() || !is_worth_a_copy(graph_.meta(root)))
+        problem = fmt::format("{} writes to an argument", node.op->name);
     });
-    if (writes_argument) return fmt::format("{} writes to an argument", node.op->name);
-    if (writes_result) return fmt::format("{} writes to one of several results", node.op->name);
   }
-  return "";
+  for (const size_t input : slice.inputs) slice.is_copied.push_back(is_written[at(graph_.inputs[input])]);
+  return problem;
 }
 
 ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
@@ -141,28 +178,26 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   const size_t results = joint.tangents - joint.joins;
   if (meets_joins(tangents, gradients, joint)) return refuse("its results share a part of their history");
 
-  std::vector<bool> is_end(graph_.values.size());
-  for (size_t i = 0; i < inputs_; ++i) is_end[at(graph_.inputs[i])] = true;
+  std::vector<bool> is_taken(graph_.values.size());
   std::vector<size_t> others;
   for (size_t t = 0; t < results; ++t) {
     if (std::ranges::find(tangents, t) != tangents.end()) continue;
     others.push_back(t);
-    is_end[at(graph_.outputs[t].value)] = true;
+    is_taken[at(graph_.outputs[t].value)] = true;
   }
 
-  Search search(storage_, is_end);
+  Search search(storage_, is_taken);
   for (const size_t t : tangents) search.read(graph_.outputs[t].value);
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
-    if (!search.needs(node)) continue;
-    if (node.op->is_random) return refuse(fmt::format("{} draws random numbers", node.op->name));
+    // What is drawn depends on all that was drawn before.
+    if (!search.needs(node) && !(slice.is_random && node.op->is_random)) continue;
+    slice.is_random |= node.op->is_random;
     slice.nodes.push_back(n);
     search.take(node);
   }
   std::ranges::reverse(slice.nodes);
   slice.roots = tangents;
-  if (std::string problem = problem_of_writes(search.is_read(), others); !problem.empty())
-    return refuse(std::move(problem));
 
   std::vector<std::optional<size_t>> place_of(graph_.values.size());
   const auto keep = [&](ValueId id, size_t number, std::vector<size_t>& kept) {
@@ -172,16 +207,24 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   };
   for (size_t i = 0; i < inputs_; ++i) keep(graph_.inputs[i], i, slice.inputs);
   for (const size_t t : others) keep(graph_.outputs[t].value, t, slice.results);
+  std::vector<ValueId> ends;
   for (const size_t g : gradients) {
     const trace::Joint::Gradient& gradient = joint.gradients[g];
-    const ValueId id = gradient.result < 0 ? graph_.inputs[static_cast<size_t>(gradient.input)]
-                                           : graph_.outputs[static_cast<size_t>(gradient.result)].value;
-    slice.ends.push_back(place_of[at(id)]);
+    ends.push_back(gradient.result < 0 ? graph_.inputs[static_cast<size_t>(gradient.input)]
+                                       : graph_.outputs[static_cast<size_t>(gradient.result)].value);
+    slice.ends.push_back(place_of[at(ends.back())]);
   }
+  if (std::string problem = settle_writes(slice, search.is_read(), others, ends); !problem.empty())
+    return refuse(std::move(problem));
   return slice;
 }
 
 ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept) const {
+  std::optional<WithGeneratorState> state;
+  if (slice.is_random) {
+    state.emplace(kept.back());
+    kept = kept.first(kept.size() - 1);
+  }
   // The casts of autocast are nodes of the graph.
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   Values made;
@@ -191,7 +234,8 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
     const ValueId id = k < slice.inputs.size() ? graph_.inputs[slice.inputs[k]]
                                                : graph_.outputs[slice.results[k - slice.inputs.size()]].value;
     const at::AutoGradMode mode(true);
-    made.ends.push_back(kept[k].requires_grad() ? at::alias(kept[k]) : kept[k]);
+    const bool is_copied = k < slice.inputs.size() && slice.is_copied[k];
+    made.ends.push_back(is_copied ? kept[k].clone() : kept[k].requires_grad() ? at::alias(kept[k]) : kept[k]);
     values[at(id)] = made.ends.back();
   }
   for (const graph::Constant& constant : graph_.constants) {

@@ -29,6 +29,9 @@ class ForwardReplay {
     // By gradient: where among `inputs`, then `results`, its tensor is; nothing if it is not read.
     std::vector<std::optional<size_t>> ends;
     std::vector<size_t> roots;  // numbers of the results that have tangents
+    // By input: the region writes to it, so that what counts is a copy that was made before.
+    std::vector<bool> is_copied;
+    bool is_random = false;  // it draws random numbers, as all nodes before those that do
   };
 
   // Of the tangents with these numbers and the gradients with these numbers of the joint.
@@ -36,7 +39,8 @@ class ForwardReplay {
               const trace::Joint& joint) const;
 
   // The slice's gradients, undefined where none flows or none is wanted. `kept` are the tensors of `inputs`,
-  // then `results`; undefined tangents do not flow. Called without the GIL, by one thread or several at once.
+  // then `results`, then, if it is random, the state that the CPU's generator had before the region;
+  // undefined tangents do not flow. Called without the GIL, by one thread or several at once.
   // Throws what the operators throw.
   std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,
                                     std::span<const at::Tensor> tangents,
@@ -49,9 +53,11 @@ class ForwardReplay {
     std::vector<at::Tensor> ends;
   };
 
-  // Why writes make it impossible to run the slice of a search again; empty if they do not. `is_read`: by
-  // value; `others`: results that the slice takes as they are.
-  std::string problem_of_writes(const std::vector<bool>& is_read, const std::vector<size_t>& others) const;
+  // Why a write makes it impossible to run the slice again; empty if none does. `is_read`: by value;
+  // `others`: results that the slice takes as they are; `ends`: values into which gradients flow. Says of the
+  // slice's inputs which are to be copied.
+  std::string settle_writes(Slice& slice, const std::vector<bool>& is_read, const std::vector<size_t>& others,
+                            const std::vector<graph::ValueId>& ends) const;
   Values run(const Slice& slice, std::span<const at::Tensor> kept) const;
 
   graph::Graph graph_;  // the forward pass alone

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runtime/convert.h"
 #include "runtime/tensors.h"
@@ -45,21 +46,39 @@ double tolerance_of(c10::ScalarType type) {
   return real == c10::kFloat ? 1e-2 : 0.2;
 }
 
-// A wrong history would not be noticed otherwise.
-void check_alike(const std::vector<at::Tensor>& again, const std::vector<at::Tensor>& computed) {
-  double difference = 0, length = 0, tolerance = 0;
+double epsilon_of(c10::ScalarType type) {
+  switch (c10::toRealValueType(type)) {
+    case c10::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case c10::kFloat:
+      return std::numeric_limits<float>::epsilon();
+    default:
+      return std::numeric_limits<c10::BFloat16>::epsilon();
+  }
+}
+
+double square_of_length(const at::Tensor& tensor) {
+  return at::abs(tensor).to(at::kDouble).square().sum().item<double>();
+}
+
+// A wrong history would not be noticed otherwise. `flowing`: the tangents, undefined where there is none. Of
+// gradients that cancel out rounding alone is left: they may differ as far as it goes.
+void check_alike(const std::vector<at::Tensor>& again, const std::vector<at::Tensor>& computed,
+                 const std::vector<at::Tensor>& flowing) {
+  double difference = 0, length = 0, flow = 0, tolerance = 0, rounding = 0;
   for (size_t i = 0; i < computed.size(); ++i) {
     if (!computed[i].defined() && !again[i].defined()) continue;
     const at::Tensor& known = computed[i].defined() ? computed[i] : again[i];
-    const auto square = [](const at::Tensor& t) { return at::abs(t).to(at::kDouble).square().sum(); };
-    length += square(known).item<double>();
-    difference += computed[i].defined() && again[i].defined()
-                      ? square(again[i].detach() - computed[i]).item<double>()
-                      : square(known).item<double>();
+    length += square_of_length(known);
+    difference += square_of_length(
+        computed[i].defined() && again[i].defined() ? again[i].detach() - computed[i] : known);
     tolerance = std::max(tolerance, tolerance_of(known.scalar_type()));
+    rounding = std::max(rounding, epsilon_of(known.scalar_type()));
   }
-  const bool is_alike = !std::isfinite(difference) || !std::isfinite(length) ||
-                        std::sqrt(difference) <= tolerance * std::sqrt(length);
+  for (const at::Tensor& tangent : flowing)
+    if (tangent.defined()) flow += square_of_length(tangent);
+  const double most = std::max(tolerance * std::sqrt(length), std::sqrt(rounding * flow));
+  const bool is_alike = !std::isfinite(difference) || !std::isfinite(length) || std::sqrt(difference) <= most;
   TORCH_CHECK(is_alike,
               "oxyfuel: internal error, the gradients of a compiled region are others when they are to be "
               "differentiated again (create_graph=True); please report it, and run the forward pass in eager "
@@ -90,8 +109,9 @@ void BackwardNode::watch(const at::Tensor& tensor) {
   watched_.emplace_back(empty, false);
 }
 
-void BackwardNode::keep(const at::Tensor& tensor) {
-  kept_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), version_of(tensor)});
+void BackwardNode::keep(const at::Tensor& tensor, std::optional<size_t> edge) {
+  const bool is_read = !program_->stand_ins.at(kept_.size());
+  kept_.push_back({is_read ? tensor.detach() : at::Tensor(), edge, version_of(tensor)});
 }
 
 bool BackwardNode::is_spent() const {
@@ -116,18 +136,18 @@ void BackwardNode::release_variables() {
   if (is_spent()) forget();
 }
 
-std::vector<at::Tensor> BackwardNode::kept_tensors() const {
+std::vector<at::Tensor> BackwardNode::kept_tensors() {
   std::vector<at::Tensor> tensors;
-  for (const Kept& kept : kept_) {
-    at::Tensor& tensor = tensors.emplace_back(kept.tensor.lock());
-    TORCH_CHECK(tensor.defined(),
-                "oxyfuel: the gradients of a compiled region cannot be differentiated again "
-                "(create_graph=True): what was given to the region is gone; hold it until then, or run the "
-                "forward pass in eager: oxyfuel.disable, or a call of the function that was compiled");
-    TORCH_CHECK(version_of(tensor) == kept.version,
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const Kept& kept = kept_[i];
+    TORCH_CHECK(!kept.value.defined() || version_of(kept.value) == kept.version,
                 "oxyfuel: the gradients of a compiled region cannot be differentiated again "
                 "(create_graph=True): a tensor that was given to the region has been modified by an inplace "
                 "operation since");
+    at::Tensor& tensor = tensors.emplace_back(
+        kept.value.defined() ? kept.value.detach() : zero_tangent(program_->stand_ins[i].value()));
+    if (kept.edge && next_edge(*kept.edge).is_valid())
+      torch::autograd::impl::set_gradient_edge(tensor, next_edge(*kept.edge));
   }
   return tensors;
 }
@@ -174,6 +194,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
     wanted[i] = wanted[i] && task_should_compute_output(i);
   }
   std::vector<at::Tensor> again;
+  const std::vector<at::Tensor> flowing = runs_again ? gradients : std::vector<at::Tensor>();
   if (runs_again) again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted);
 
   const at::AutoDispatchBelowADInplaceOrView below;
@@ -194,7 +215,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   for (size_t i = 0; i < results; ++i)
     if (!wanted[i]) computed[i].reset();
   if (!runs_again) return computed;
-  check_alike(again, computed);
+  check_alike(again, computed, flowing);
   return again;
 }
 

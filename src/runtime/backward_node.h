@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ struct BackwardProgram {
   // By tangent, a number below that of the tangents: a backward pass through those of one number frees what
   // another one needs, so that it is an error. -1: it frees nothing.
   std::vector<int32_t> freed_with;
+  // By tensor that a node keeps: what it is like, if zeros stand for it since its elements do not matter.
+  std::vector<std::optional<TensorMeta>> stand_ins;
 };
 
 // Zeros as `run` expects a tangent.
@@ -67,8 +70,9 @@ class BackwardNode final : public torch::autograd::Node {
   void save(const at::Tensor& tensor, bool is_output);
   // A write to the tensor is an error as if it were saved: eager saves it, `run` does without it.
   void watch(const at::Tensor& tensor);
-  // For run_again(), in order. Keeps no tensor alive.
-  void keep(const at::Tensor& tensor);
+  // For run_again(), in order: the tensor's memory, if no zeros stand for it. `edge`: the node's one to where
+  // the tensor's gradient flows, nothing if it needs none.
+  void keep(const at::Tensor& tensor, std::optional<size_t> edge);
 
   std::string name() const override { return "OxyfuelBackward"; }
   void release_variables() override;
@@ -79,7 +83,8 @@ class BackwardNode final : public torch::autograd::Node {
 
  private:
   struct Kept {
-    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    at::Tensor value;  // without a history; undefined if zeros stand for it
+    std::optional<size_t> edge;
     uint32_t version;
   };
   struct Inputs {
@@ -90,7 +95,7 @@ class BackwardNode final : public torch::autograd::Node {
   void forget();          // frees what is saved
   // For one backward pass, after which they may be spent. `kept` is empty unless it `runs_again`.
   Inputs take_inputs(const torch::autograd::variable_list& gradients, bool runs_again);
-  std::vector<at::Tensor> kept_tensors() const;
+  std::vector<at::Tensor> kept_tensors();
 
   std::shared_ptr<BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;

@@ -40,6 +40,7 @@ constexpr auto kHiddenWrites =
 constexpr auto kRenamed = std::to_array<Declared>({
     {"aten::unsafe_split.Tensor", "aten::split.Tensor"},
     {"aten::unsafe_split_with_sizes", "aten::split_with_sizes"},
+    {"aten::_unsafe_view", "aten::view"},
     {"aten::_efficientzerotensor", "aten::zeros"},
 });
 

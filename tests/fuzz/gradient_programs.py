@@ -22,7 +22,7 @@ VALUES = [
     "{a}.detach() * {b}", "torch.cat([{a}[:1], {b}[1:]])", "torch.stack([{a}, {b}]).amax(0)", "{a}.flip(0)", "{a}.roll(1, 0)", "{a}.cumsum(0)", "{a}.triu()",
     "{a}.index_select(0, order)", "{a}[order]", "{a}.sort(dim=0)[0]", "{a}.chunk(3)[1] + {b}", "F.pad({a}, (1, 1))[:, 1:-1]",
     "F.gelu({a})", "F.silu({b})", "F.softplus({a})", "{a}.sigmoid() * {b}", "{a}.pow(2)", "{a}.pow(3)", "{a}.square().sum(1, keepdim=True) * {b}",
-    "{a}.norm(dim=0) * {b}", "{a}.var(1, keepdim=True) + {b}", "F.mse_loss({a}, {b}) * {a}", "F.cross_entropy({a}, order) * {b}", "torch.logaddexp({a}, {b})",
+    "F.dropout({a}, 0.4)", "{a} * torch.rand_like({b})", "{a} + torch.randn(3, 3, dtype={a}.dtype)", "{a}.norm(dim=0) * {b}", "{a}.var(1, keepdim=True) + {b}", "F.mse_loss({a}, {b}) * {a}", "F.cross_entropy({a}, order) * {b}", "torch.logaddexp({a}, {b})",
 ]  # fmt: skip
 WRITES = ["{a}.mul_(w)", "{a}[0] = w[1]", "{a}.add_(x)", "{a}[:, 1] *= 2", "{a}.relu_()"]
 
@@ -59,6 +59,7 @@ def attempt(roots, targets, **options):
 
 
 def run(f, seed):
+    torch.manual_seed(seed)
     x, w = numbers(seed, 0), numbers(seed, 1)
     try:
         results = [t for t in f(x, w, torch.tensor([2, 0, 1])) if t.requires_grad]
@@ -73,7 +74,7 @@ def run(f, seed):
     if not isinstance(again, str):
         sizes = [(g**2 + g * w.detach().cos()).sum() for g in again if g.requires_grad]
         found.append(attempt(sum(sizes), [x, w]) if sizes else [])
-    return found
+    return [*found, [torch.rand(3)]]
 
 
 def difference(seed):

@@ -34,6 +34,9 @@ UNDEFINED = {
     "pca_lowrank", "linalg.eig", "linalg.eigh", "geqrf", "linalg.lu_factor_ex", "linalg.ldl_factor_ex", "torch.ops.aten._efficient_attention_forward",
 }
 
+# Eager's kernels write to a given result as if it were contiguous, whatever its strides are.
+TAKES_OUT_FOR_CONTIGUOUS = {"nn.functional.avg_pool3d", "nn.functional.gelu", "narrow_copy"}
+
 
 def operators():
     from torch.testing._internal.common_methods_invocations import op_db
@@ -130,8 +133,31 @@ def compare_call(call, arguments, tally, what, mode=torch.no_grad):
     tally.fallbacks.update(metrics.get("shape_fallback_names", {}))
 
 
+def outputs_like(result):
+    """Zeros to write a result to: contiguous, transposed, and with gaps."""
+    return [torch.zeros_like(result, memory_format=torch.contiguous_format), torch.zeros(result.shape[::-1], dtype=result.dtype).permute(tuple(reversed(range(result.dim())))),
+            torch.zeros(*result.shape, 2, dtype=result.dtype)[..., 0]]
+
+
+def check_outputs(op, arguments, tally, what):
+    """The operator with ``out=`` of several layouts, if it has one result that is not empty."""
+    input, args, kwargs = arguments
+    try:
+        result = op(input, *args, **kwargs)
+    except Exception:
+        return
+    if not isinstance(result, torch.Tensor) or result.layout != torch.strided or not result.numel():
+        return
+
+    def call(out, input, args, kwargs):
+        return op(input, *args, **kwargs, out=out)
+
+    for out in outputs_like(result):
+        compare_call(call, (out, *arguments), tally, f"{what}, out= with strides {out.stride()}")
+
+
 def check_operator(op, dtype, samples, errors=True):
-    """Everything about one operator and dtype: out of place, in place, non-contiguous arguments, bad input."""
+    """Everything about one operator and dtype: out of place, in place, into results, non-contiguous arguments, bad input."""
     tally = Tally()
     function, inplace = op.get_op(), op.get_inplace()
 
@@ -145,6 +171,8 @@ def check_operator(op, dtype, samples, errors=True):
     for i, sample in enumerate(spread(op.sample_inputs("cpu", dtype), samples)):
         arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
         compare_call(call, arguments, tally, f"sample {i} {sample.summary()}")
+        if op.supports_out and i % 4 == 0 and op.name not in TAKES_OUT_FOR_CONTIGUOUS:
+            check_outputs(function, arguments, tally, f"sample {i} {sample.summary()}")
         if i % 4 == 1:
             try:
                 odd = sample.noncontiguous()

@@ -84,7 +84,7 @@ EXPRESSIONS = {
     "tensor": [
         "$tensor + $int", "$tensor - $tensor", "($tensor * 2).clamp(-50, 50)", "($tensor * $tensor).clamp(-50, 50)", "torch.relu($tensor)", "-$tensor",
         "$tensor.abs()", "torch.where($tensor > 0, $tensor, -$tensor)", "$tensor.flip(0)", "torch.stack([$tensor, $tensor]).sum(0).clamp(-50, 50)",
-        "$tensor.clone()", "$tensor[:]", "$tensor.view(3)", "torch.maximum($tensor, $tensor)", "torch.cat([$tensor, $tensor])[1:4]", "torch.full((3,), $int) * 1.0",
+        "$tensor.clone()", "$tensor[:]", "$tensor.view(3)", "(torch.maximum($tensor, $tensor) + 0.0)", "torch.cat([$tensor, $tensor])[1:4]", "torch.full((3,), $int) * 1.0",
         "$tensor + $tensor[0]", "($tensor if $bool else $tensor)", "$tensor.cumsum(0).clamp(-50, 50)", "torch.tensor([$int, $int, $int]) * 1.0", "shift($tensor)",
         "$tensor.add(1)", "sum([$tensor, $tensor]).clamp(-50, 50)", "$tensor * $bool", "$tensor.unsqueeze(0).squeeze(0)", "torch.sort($tensor).values", "1 - $tensor",
         "$tensor.sum() + torch.zeros(3)", "next(iter([$tensor]))", "[$tensor, $tensor][0]", "{'t': $tensor}['t']", "torch.nn.functional.relu($tensor)", "model($tensor)",

@@ -1,0 +1,138 @@
+#include "driver/backward_half.h"
+
+#include <algorithm>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cpy/gil.h"
+#include "driver/metrics.h"
+#include "passes/absent_gradients.h"
+#include "runtime/executable.h"
+#include "runtime/interpreter.h"
+
+namespace oxy::driver {
+namespace {
+
+using graph::OutputKind;
+
+// So many sets of absent gradients get a backward pass of their own; the others are passed zeros.
+constexpr size_t kMostVariants = 4;
+
+}  // namespace
+
+BackwardHalf::BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants,
+                           std::vector<size_t> gradients, std::vector<bool> released_inputs,
+                           const CompileOptions& options, Dump dump, std::string stage, Replay replay)
+    : graph_(std::move(graph)),
+      constants_(std::move(constants)),
+      gradients_(std::move(gradients)),
+      ownership_{runtime::kAllOutputs, std::move(released_inputs)},
+      options_(options),
+      dump_(std::move(dump)),
+      stage_(std::move(stage)),
+      replay_(std::move(replay)) {
+  why_not_again = replay_.slice.why_not;
+}
+
+std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
+                                          std::vector<bool> absent) {
+  const Variant& variant = compiled_for(std::move(absent));
+  for (size_t t = 0; t < tangents.size(); ++t)
+    if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
+      tangents[t] = runtime::zero_tangent(this->tangents[t]);
+  // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
+  std::vector<at::Tensor> gradients(gradients_.size());
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (const graph::Output& output = output_of(i); output.kind == OutputKind::InputAlias)
+      gradients[i] = tangents[static_cast<size_t>(output.alias) - saved.size()];
+  for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
+  tangents.clear();
+  const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (output_of(i).kind != OutputKind::InputAlias) gradients[i] = results[gradients_[i]];
+  return gradients;
+}
+
+std::vector<at::Tensor> BackwardHalf::run_again(std::span<const at::Tensor> saved,
+                                                std::span<const at::Tensor> kept,
+                                                std::span<const at::Tensor> tangents,
+                                                const std::vector<bool>& wanted) {
+  std::vector<at::Tensor> tensors;
+  for (const std::optional<size_t>& place : replay_.saved) {
+    tensors.push_back(place ? saved[*place] : kept.front());
+    if (!place) kept = kept.subspan(1);
+  }
+  tensors.insert(tensors.end(), kept.begin(), kept.end());
+  return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted);
+}
+
+bool BackwardHalf::is_passed_on(size_t input) const {
+  return std::ranges::any_of(graph_.outputs, [&](const graph::Output& output) {
+    return output.kind == OutputKind::InputAlias && static_cast<size_t>(output.alias) == input;
+  });
+}
+
+const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Variant* known = find(absent)) return *known;
+  }
+  const cpy::WithGil gil;  // the metrics', and one compilation at a time
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Variant* known = find(absent)) return *known;
+    if (variants_.size() >= kMostVariants) absent.clear();
+    if (const Variant* known = find(absent)) return *known;
+  }
+  auto variant = std::make_unique<Variant>();
+  variant->reads_all_tangents = absent.empty();
+  graph::Graph graph = absent.empty() ? graph_ : without(absent);
+  variant->compiled = compile(graph);
+  if (!variant->compiled) variant->graph = std::move(graph);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
+}
+
+const BackwardHalf::Variant* BackwardHalf::find(const std::vector<bool>& absent) const {
+  const auto it = variants_.find(absent);
+  return it == variants_.end() ? nullptr : it->second.get();
+}
+
+graph::Graph BackwardHalf::without(const std::vector<bool>& absent) const {
+  const size_t saved = graph_.inputs.size() - absent.size();
+  std::vector<bool> is_gradient(graph_.inputs.size()), is_absent(graph_.inputs.size());
+  for (size_t t = 0; t < absent.size(); ++t) {
+    is_gradient[saved + t] = true;
+    is_absent[saved + t] = absent[t];
+  }
+  graph::Graph result = passes::without_gradients(graph_, is_gradient, is_absent);
+  if (strict()) graph::verify(result, true);
+  return result;
+}
+
+std::unique_ptr<CompiledGraph> BackwardHalf::compile(const graph::Graph& graph) const {
+  try {
+    return compile_functional(graph, constants_, {}, options_, dump_, stage_, ownership_);
+  } catch (const Unsupported& unsupported) {
+    count_break(unsupported.reason(), unsupported.hint(), {});
+  } catch (const std::exception& error) {
+    if (strict()) throw;
+    warn(fmt::format(
+        "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
+        error.what()));
+  }
+  return nullptr;
+}
+
+std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
+                                                   std::vector<at::Tensor> inputs) const {
+  if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
+  try {
+    return variant.compiled->run_and_release(std::move(inputs));
+  } catch (const runtime::IndexOutOfRange&) {
+    throw InternalError("an index that the forward pass took is out of range in the backward pass");
+  }
+}
+
+}  // namespace oxy::driver
