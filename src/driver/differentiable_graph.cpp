@@ -83,9 +83,9 @@ class DifferentiableGraph final : public CompiledGraph {
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
-    const at::Tensor generator = draws_again_ ? state_of_generator() : at::Tensor();
-    std::vector<at::Tensor> copies(copied_.empty() ? 0 : inputs.size());
-    for (const size_t input : copied_) copies[input] = inputs[input].detach().clone();
+    Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()),
+                  draws_again_ ? state_of_generator() : at::Tensor()};
+    for (const size_t input : copied_) before.copies[input] = inputs[input].detach().clone();
     {
       const at::NoGradGuard no_grad;
       results = forward_->run(inputs);
@@ -96,7 +96,7 @@ class DifferentiableGraph final : public CompiledGraph {
     torch::autograd::edge_list joins(joint_.joins);
     for (const Part& part : parts_) {
       if (part.program)
-        keep(*add_history(part, results, inputs, joins), part, results, inputs, copies, generator);
+        keep(*add_history(part, results, inputs, joins), part, results, inputs, before);
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
     }
@@ -112,6 +112,12 @@ class DifferentiableGraph final : public CompiledGraph {
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
 
  private:
+  // What the forward pass changes, as it was: what the parts need again.
+  struct Before {
+    std::vector<at::Tensor> copies;  // by input, undefined unless it is in copied_
+    at::Tensor generator;            // the state of the CPU's, undefined unless draws_again_
+  };
+
   torch::autograd::Edge end_of(const trace::Joint::Gradient& gradient, const std::vector<at::Tensor>& results,
                                std::span<const at::Tensor> inputs,
                                const torch::autograd::edge_list& joins) const {
@@ -170,8 +176,7 @@ class DifferentiableGraph final : public CompiledGraph {
 
   // What the part's forward pass needs to be run again.
   static void keep(runtime::BackwardNode& node, const Part& part, const std::vector<at::Tensor>& results,
-                   std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& copies,
-                   const at::Tensor& generator) {
+                   std::span<const at::Tensor> inputs, const Before& before) {
     const Replay& replay = part.program->replay();
     const ForwardReplay::Slice& slice = replay.slice;
     for (size_t i = 0; i < replay.saved.size(); ++i) {
@@ -182,9 +187,9 @@ class DifferentiableGraph final : public CompiledGraph {
       if (i >= slice.inputs.size())
         node.keep(results[slice.results[i - slice.inputs.size()]], edge);
       else
-        node.keep(slice.is_copied[i] ? copies[slice.inputs[i]] : inputs[slice.inputs[i]], edge);
+        node.keep(slice.is_copied[i] ? before.copies[slice.inputs[i]] : inputs[slice.inputs[i]], edge);
     }
-    if (slice.is_random) node.keep(generator, {});
+    if (slice.is_random) node.keep(before.generator, {});
   }
 
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
