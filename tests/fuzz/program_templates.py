@@ -253,12 +253,14 @@ class Child(Node):
     def bump(self, by=2): return super().bump(by) + 1
     def __bool__(self): return self.value > 0
 
+# Classes without a __repr__ show their addresses, which are used again: whether two such texts are alike is chance.
 class Slotted:
     __slots__ = ("value", "items", "extra")
     def __init__(self, value): self.value, self.items = value, [value]
     name = "slotted"
     twice = property(lambda self: self.value * 2)
     def bump(self, by): return self.value + by
+    def __repr__(self): return f"Slotted({self.value})"
 
 class Described(Node):
     value = Descriptor()
@@ -280,6 +282,7 @@ class Dynamic:
     def __setattr__(self, name, value): object.__setattr__(self, name, value)
     def __getitem__(self, key): return (key, self.value)[1]
     def bump(self, by): self.value += by; return self.value
+    def __repr__(self): return f"Dynamic({self.value})"
 
 @dataclasses.dataclass
 class Record:
