@@ -1,10 +1,12 @@
 """CPython's own test modules with every test function compiled: the same outcomes as without.
 
-    python tests/cpython/run.py [--modules test_dict,test_list] [--jobs 2] [--write] [--timeout 600]
+    python tests/cpython/run.py [--modules test_dict,test_list | all] [--jobs 2] [--timeout 600] [--write]
+                                [--results results/cpython.jsonl]
 
 Each module runs in two processes, one as it is and one with every test method wrapped by ``oxyfuel.compile``. Prints
 the tests whose outcomes differ; ``--write`` writes the table docs/cpython-tests.md. A reason for a difference that is
-meant to stay stands in ``KNOWN``. Exits with 1 if a required module differs in a way that is not known.
+meant to stay stands in ``KNOWN``. Results are appended to a file of JSON lines, if one is given; what is in it already
+is not run again. Exits with 1 if a required module differs in a way that is not known.
 """
 
 import argparse
@@ -185,22 +187,45 @@ def reason_for(module, test):
 
 
 def table(results):
+    """The text of docs/cpython-tests.md. `results`: module -> (number of tests, {test: outcomes})."""
     lines = [
         "# CPython's own tests, compiled",
         "",
         f"Python {sys.version.split()[0]}'s test modules with every test method wrapped by `oxyfuel.compile(..., backend=\"eager\")`,",
-        "compared with the same run without: `tests/cpython/run.py --write` makes this table.",
+        "compared with the same run without: `tests/cpython/run.py --modules all --write` makes this table.",
         "",
         "| module | tests | same outcome | differing |",
         "|---|---|---|---|",
     ]
-    for name, count, differing in sorted(results):
-        cells = [f"`{test.split('.', 2)[-1]}`: {a}, compiled {b}" + (f" ({reason_for(name, test)})" if reason_for(name, test) else "") for test, (a, b, _) in differing.items()]
+    for name, (count, differing) in sorted(results.items()):
+        cells = []
+        for test, (plain, compiled, _) in differing.items():
+            reason = reason_for(name, test)
+            cells.append(f"`{test.split('.', 2)[-1]}`: {plain}, compiled {compiled}" + (f" ({reason})" if reason else ""))
         lines.append(f"| {name} | {count} | {count - len(differing)} | {'; '.join(cells)} |")
-    total = sum(count for _, count, _ in results)
-    different = sum(len(differing) for _, _, differing in results)
-    lines += ["", f"{len(results)} modules, {total} tests, {total - different} with the same outcome ({100 * (total - different) / max(total, 1):.1f} %).", ""]
-    return "\n".join(lines)
+    total = sum(count for count, _ in results.values())
+    different = sum(len(differing) for _, differing in results.values())
+    share = 100 * (total - different) / max(total, 1)
+    lines += ["", f"{len(results)} modules, {total} tests, {total - different} with the same outcome ({share:.1f} %).", ""]
+    lines += ["Not run:", ""]
+    lines += [f"- {reason}: {', '.join(names.split())}" for reason, names in LEFT_OUT.items()]
+    return "\n".join(lines) + "\n"
+
+
+def read_results(path):
+    """module -> (number of tests, {test: outcomes}), of what is in the file."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return {name: (count, differing) for name, count, differing in map(json.loads, lines)}
+
+
+def report(name, count, differing, verbose):
+    """Prints what differs; whether that is bad."""
+    print(f"{name}: {count} tests, {len(differing)} differ", flush=True)
+    for test, (plain, compiled, text) in differing.items():
+        print(f"    {test}: {plain}, compiled {compiled} {reason_for(name, test)}")
+        if verbose:
+            print("        " + text[-700:].replace("\n", "\n        "), flush=True)
+    return name in REQUIRED and not all(reason_for(name, test) for test in differing)
 
 
 def main():
@@ -209,21 +234,21 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--results", type=Path, help="resumed if it is there")
     parser.add_argument("--verbose", action="store_true", help="print how the differing tests end")
     options = parser.parse_args()
     names = {"required": REQUIRED, "all": list(dict.fromkeys([*REQUIRED, *installed()]))}.get(options.modules) or options.modules.split(",")
-    results, bad = [], False
+    results = read_results(options.results)
+    bad = any([report(name, *result, options.verbose) for name, result in results.items()])
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(compare, name, options.timeout) for name in names]):
+        waiting = [pool.submit(compare, name, options.timeout) for name in names if name not in results]
+        for done in concurrent.futures.as_completed(waiting):
             name, count, differing = done.result()
-            results.append((name, count, differing))
-            print(f"{name}: {count} tests, {len(differing)} differ", flush=True)
-            for test, (a, b, text) in differing.items():
-                reason = reason_for(name, test)
-                bad = bad or (name in REQUIRED and not reason)
-                print(f"    {test}: {a}, compiled {b} {reason}")
-                if options.verbose:
-                    print("        " + text[-700:].replace("\n", "\n        "), flush=True)
+            results[name] = (count, differing)
+            if options.results:
+                with options.results.open("a") as file:
+                    file.write(json.dumps([name, count, differing]) + "\n")
+            bad = report(name, count, differing, options.verbose) or bad
     if options.write:
         (ROOT / "docs" / "cpython-tests.md").write_text(table(results))
     return 1 if bad else 0
