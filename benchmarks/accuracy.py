@@ -61,6 +61,7 @@ class Verdict:
     problems: list
     error: float = 0.0  # the largest of ours
     eager_error: float = 0.0  # eager's on the same tensor
+    inexact: int = 0  # how many of the problems are errors larger than eager's
 
     @property
     def ok(self):
@@ -100,6 +101,7 @@ def compare(actual, eager, reference):
             a.double(), r.double(), rtol=TOLERANCE, atol=TOLERANCE
         ):
             verdict.problems.append(f"{path}: error {error:.3g}, eager's is {eager_error:.3g}")
+            verdict.inexact += 1
         if not error <= verdict.error:
             verdict.error, verdict.eager_error = error, eager_error
     return verdict

@@ -1,6 +1,7 @@
 """Judges one model of the sweep: eager, float64 and compiled, in this process. Used by sweep.py."""
 
 import copy
+import math
 import time
 import traceback
 import warnings
@@ -12,6 +13,8 @@ import sweep_transformers
 import torch
 
 SEED = 3
+VARIATIONS = 6
+VARIATION = 1e-3  # of a weight, relative to it
 
 
 def copied(arguments):
@@ -36,6 +39,8 @@ def exact_answer(model, arguments, eager):
     """The float64 model's output, or eager's own where it has none of the same shapes."""
     try:
         wide_model, wide_arguments = accuracy.widened(model, arguments)
+        if hasattr(wide_model, "set_experts_implementation"):
+            wide_model.set_experts_implementation("eager")  # grouped products know no float64
         exact, draws = call(wide_model, wide_arguments)
         shapes = [[(path, tensor.shape) for path, tensor in accuracy.tensors_of(output)] for output in (exact, eager)]
         if shapes[0] == shapes[1] and not draws:
@@ -58,6 +63,36 @@ def problems_of(calls, reference):
         for name, actual, expected in calls
         for problem in accuracy.compare(actual, expected, expected if reference is None else reference).problems
     ]
+
+
+def varied(model, seed):
+    """A copy with weights that are a little different, so that rounding goes other ways."""
+    other = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            if parameter.is_floating_point():
+                noise = torch.randn(parameter.shape, generator=generator)
+                parameter.mul_(1 + VARIATION * noise.to(parameter.dtype))
+    return other
+
+
+def error_ratio(model, arguments):
+    """The errors of compiled answers over those of eager's: the geometric mean over variations of the weights. Where
+    rounding errors grow from layer to layer one answer is chance. None without a float64 answer, or if something else
+    than the size of an error differs."""
+    import oxyfuel
+
+    ratios = []
+    for seed in range(VARIATIONS):
+        variation = varied(model, seed)
+        eager, _ = call(variation, arguments)
+        reference, is_exact = exact_answer(variation, arguments, eager)
+        verdict = accuracy.compare(call(oxyfuel.compile(variation), arguments)[0], eager, reference)
+        if not is_exact or not verdict.error or not verdict.eager_error or len(verdict.problems) > verdict.inexact:
+            return None
+        ratios.append(verdict.error / verdict.eager_error)
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def build(library, name):
@@ -128,6 +163,9 @@ def examine(library, name):
         result["asks_whether_it_is_compiled"] = not same(eager, as_compiled)
         if result["asks_whether_it_is_compiled"]:
             problems = problems_of([(name, actual, as_compiled) for name, actual, _ in calls], None)
+        else:
+            result["error_ratio"] = error_ratio(model, arguments)
+            problems = [] if (result["error_ratio"] or math.inf) <= accuracy.ERROR_FACTOR else problems
     if problems and deterministic:
         result.update(outcome="wrong", capture=result["outcome"], problems=problems[:20])
     return result

@@ -56,6 +56,8 @@ def _row(result):
     notes += sorted({record["reason"] for record in result.get("breaks", ())})[:3]
     if result.get("asks_whether_it_is_compiled"):
         notes.append("answers otherwise where torch.compiler.is_compiling(), in eager as well")
+    if result.get("error_ratio"):
+        notes.append(f"over variations of the weights, errors are {result['error_ratio']:.2f} of eager's")
     if result.get("internal_error"):
         notes.append(result["internal_error"])
     if outcome in CAPTURED and not result["deterministic"]:
@@ -78,7 +80,8 @@ def markdown(results, asked):
         "`benchmarks/sweep.py` writes this: every base model of transformers that a configuration of its own, made small,",
         "builds, and the smallest model of every timm family; random weights, float32, no_grad. *whole*: one graph, no",
         "break; *eager*: no graph. An answer is right by the rule of `benchmarks/accuracy.py`, on the first call and the",
-        "second. Seconds are those of the first compiled call.",
+        "second, or on the average of several variations of the weights where that of one is chance. Seconds are those of",
+        "the first compiled call.",
         "",
         f"{len(results)} of {asked} models were run.",
         "",

@@ -57,6 +57,15 @@ void raise_unsupported(const std::string& reason, const std::string& hint,
 
 }  // namespace
 
+eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
+                                     eval::PendingWarnings& warnings, CaptureGate& gate) {
+  return {.torch_program = static_cast<bool>(options.custom_backend),
+          .knows_elements = !options.custom_backend && !*options.elements_vary,
+          .varying_numbers = options.custom_backend ? nullptr : varying.get(),
+          .warnings = &warnings,
+          .gate = gate.for_evaluator()};
+}
+
 void set_unsupported_class(PyObject* unsupported) {
   unsupported_class() = Py_NewRef(unsupported);
 }
@@ -73,7 +82,7 @@ CompiledCallable::~CompiledCallable() {
 }
 
 void CompiledCallable::reset() {
-  auto forgotten = std::exchange(entries_, {});  // dropping them may run Python code
+  const auto forgotten = entries_.take_all();
   has_breaks_ = gave_up_ = is_full_ = false;
   compiles_ = waits_ = 0;
   varying_ = {};
@@ -109,6 +118,16 @@ PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyO
   return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
 }
 
+PyObject* CompiledCallable::call_entry(Entry& entry, PyObject* const* args, size_t nargsf,
+                                       PyObject* kwnames) {
+  if (RegionWatch* watch = RegionWatch::current()) watch->visit(&entry, [&] { return entry.describe(); });
+  auto results = entry.run();
+  if (!results) return call_eager(args, nargsf, kwnames);
+  ++metrics().calls_compiled;
+  if (PyErr_Occurred()) return nullptr;
+  return run_in_segments(results->front().release(), options_);
+}
+
 bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
   return positional == given &&
          (kwnames == names ||
@@ -134,26 +153,11 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   const std::span<PyObject* const> span(roots, count + 1);
   const GlobalState state = GlobalState::current();
   if (state.needs_eager()) return call_eager(args, nargsf, kwnames);
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    WholeEntry& whole = entries_[i];
-    if (!whole.takes(positional, kwnames)) continue;
-    if (!whole.entry->matches(span, state)) continue;
-    if (!whole.entry->valid()) {
-      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
-      break;
-    }
-    const std::shared_ptr<Entry> entry = whole.entry;
-    if (RegionWatch* watch = RegionWatch::current())
-      watch->visit(entry.get(), [&] { return entry->describe(); });
-    if (i != 0)
-      std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-                  entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    auto results = entry->run();
-    if (!results) return call_eager(args, nargsf, kwnames);
-    ++metrics().calls_compiled;
-    if (PyErr_Occurred()) return nullptr;
-    return run_in_segments(results->front().release(), options_);
-  }
+  const auto fits = [&](const WholeEntry& whole) {
+    return whole.takes(positional, kwnames) && whole.entry->matches(span, state);
+  };
+  if (const std::shared_ptr<Entry> entry = entries_.find(fits))
+    return call_entry(*entry, args, nargsf, kwnames);
   if (is_full_) return call_eager(args, nargsf, kwnames);
   return compile_and_call(span, args, nargsf, kwnames);
 }
@@ -177,8 +181,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   if (stance() == Stance::EagerOnRecompile || cpy::is_finalizing()) return call_eager(args, nargsf, kwnames);
   std::string reason = "it was not compiled before";
   if (!entries_.empty())
-    reason = entries_.front().takes(positional, kwnames)
-                 ? entries_.front().entry->explain_failure(roots, state)
+    reason = entries_.most_recent().takes(positional, kwnames)
+                 ? entries_.most_recent().entry->explain_failure(roots, state)
                  : "called with other arguments";
   if (stance() == Stance::FailOnRecompile) {
     raise_would_compile(name_, reason);
@@ -188,7 +192,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     log(Channel::Recompiles, "{}: {}", name_, reason);
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
-    if (entries_.front().takes(positional, kwnames)) learn(entries_.front().entry->changes(roots, state));
+    const WholeEntry& recent = entries_.most_recent();
+    if (recent.takes(positional, kwnames)) learn(recent.entry->changes(roots, state));
     if (compiles_ >= options_->recompile_limit) {
       is_full_ = true;
       reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
@@ -202,7 +207,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     bool& flag;
     ~Done() { flag = false; }
   } done{compiling_};
-  std::unique_ptr<Entry> entry;
+  std::shared_ptr<Entry> entry;
   std::string hint;
   reason.clear();
   std::vector<std::string> stack;
@@ -214,11 +219,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
       CaptureGate gate;
-      eval::Evaluator evaluator({.torch_program = static_cast<bool>(options_->custom_backend),
-                                 .knows_elements = !options_->custom_backend && !*options_->elements_vary,
-                                 .varying_numbers = options_->custom_backend ? nullptr : varying_.get(),
-                                 .warnings = &warnings,
-                                 .gate = gate.for_evaluator()});
+      eval::Evaluator evaluator(capture_options(*options_, varying_, warnings, gate));
       try {
         capture = evaluator.capture_call(roots, kwnames);
         again = warnings.captures_again();
@@ -241,7 +242,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     }
     if (!warnings.show()) throw eval::Interrupted{};
     if (capture) {
-      entry = std::make_unique<Entry>(std::move(capture), state, options_->compile, options_->custom_backend,
+      entry = std::make_shared<Entry>(std::move(capture), state, options_->compile, options_->custom_backend,
                                       name_);
       ++compiles_;
     }
@@ -279,19 +280,8 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
       gave_up_ = true;
       return call_eager(args, nargsf, kwnames);
     }
-    WholeEntry whole;
-    whole.entry = std::move(entry);
-    whole.kwnames = Ref::borrow(kwnames);
-    whole.positional = positional;
-    entries_.insert(entries_.begin(), std::move(whole));
-    const std::shared_ptr<Entry> made = entries_.front().entry;
-    if (RegionWatch* watch = RegionWatch::current())
-      watch->visit(made.get(), [&] { return made->describe(); });
-    auto results = made->run();
-    if (!results) return call_eager(args, nargsf, kwnames);
-    ++metrics().calls_compiled;
-    if (PyErr_Occurred()) return nullptr;
-    return run_in_segments(results->front().release(), options_);
+    entries_.add({entry, Ref::borrow(kwnames), positional});
+    return call_entry(*entry, args, nargsf, kwnames);
   }
   count_break(reason, hint, stack);
   if (options_->fullgraph) {

@@ -8,12 +8,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cpy/ref.h"
-#include "driver/entry.h"
+#include "driver/capture_gate.h"
+#include "driver/entry_list.h"
 #include "driver/segment_table.h"
 #include "driver/varying_places.h"
+#include "eval/capture.h"
 
 namespace oxy::eval {
 struct Break;
@@ -33,6 +34,10 @@ struct CallableOptions {
   std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();
 };
 
+// How one call or frame under these options is captured. Points to what it is given.
+eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
+                                     eval::PendingWarnings& warnings, CaptureGate& gate);
+
 class CompiledCallable {
  public:
   // `target`: any callable; held for life.
@@ -50,7 +55,7 @@ class CompiledCallable {
 
  private:
   struct WholeEntry {
-    std::shared_ptr<Entry> entry;  // shared: a call may be inside it when it is dropped
+    std::shared_ptr<Entry> entry;
     cpy::Ref kwnames;
     size_t positional = 0;
 
@@ -58,6 +63,8 @@ class CompiledCallable {
     bool takes(size_t given, PyObject* names) const;
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  // The caller shares the entry, whose guards hold: what runs may drop it.
+  PyObject* call_entry(Entry& entry, PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
   bool leaves_to_eager(const eval::Break& stop);
   void learn(const guards::Changes& changes);
@@ -67,7 +74,7 @@ class CompiledCallable {
   cpy::Ref target_;
   std::shared_ptr<const CallableOptions> options_;  // shared with the generators that calls gave
   std::string name_;
-  std::vector<WholeEntry> entries_;
+  EntryList<WholeEntry> entries_;
   bool has_breaks_ = false;
   bool gave_up_ = false;
   std::optional<BreakRecord> reason_;  // why it gave up, or why no more calls are compiled

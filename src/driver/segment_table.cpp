@@ -61,9 +61,9 @@ int SegmentTable::traverse(visitproc visit, void* arg) const {
   for (const auto& [code, data] : codes_) {
     if (data.use_count() > 1) continue;  // a call is inside
     for (const auto& [place, segment] : data->segments)
-      for (const std::shared_ptr<Entry>& entry : segment.entries) {
-        if (entry.use_count() > 1) continue;
-        if (const int stopped = entry->capture().traverse(visit, arg)) return stopped;
+      for (const SegmentEntry& item : segment.entries) {
+        if (item.entry.use_count() > 1) continue;
+        if (const int stopped = item.entry->capture().traverse(visit, arg)) return stopped;
       }
   }
   return 0;

@@ -10,17 +10,20 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include "driver/entry.h"
+#include "driver/entry_list.h"
 #include "driver/varying_places.h"
 
 namespace oxy::driver {
 
+struct SegmentEntry {
+  std::shared_ptr<Entry> entry;
+  PyObject* globals = nullptr;  // borrowed: the entry's guards pin them
+};
+
 struct Segment {
-  std::vector<std::shared_ptr<Entry>> entries;  // shared: a call may be inside one when it is dropped
-  std::vector<PyObject*> globals;               // of each entry (borrowed: the entry's guards pin them)
-  bool breaks_at_once = false;                  // its first instruction cannot be captured
+  EntryList<SegmentEntry> entries;
+  bool breaks_at_once = false;  // its first instruction cannot be captured
   bool hand_over = false;
   std::optional<BreakRecord> reason;  // for either of these
   bool missed_answer = false;         // it has ended where a cached function had no answer

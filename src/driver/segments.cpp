@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
-#include <tuple>
-#include <unordered_map>
+#include <utility>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -116,20 +112,17 @@ class Runner : public hook::SegmentRunner {
     roots.reserve(state.locals.size() + state.stack.size());
     for (const Ref& local : state.locals) roots.push_back(local.get());
     for (const Ref& entry : state.stack) roots.push_back(entry.get());
-    for (size_t i = 0; i < segment.entries.size(); ++i) {
-      if (segment.globals[i] != state.globals || !segment.entries[i]->matches(roots, global_state)) continue;
-      if (!segment.entries[i]->valid()) {
-        segment.entries.erase(segment.entries.begin() + static_cast<std::ptrdiff_t>(i));
-        segment.globals.erase(segment.globals.begin() + static_cast<std::ptrdiff_t>(i));
-        break;
-      }
+    const auto fits = [&](const SegmentEntry& item) {
+      return item.globals == state.globals && item.entry->matches(roots, global_state);
+    };
+    if (const std::shared_ptr<Entry> entry = segment.entries.find(fits)) {
       if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph) {
         data.wanted = false;
         // Dropping entries may run Python code, which may come back here.
         const auto dropped = std::exchange(data.segments, {});
         return {hook::EndKind::HandOver, state.offset};
       }
-      return finish(segment.entries[i], state);
+      return finish(*entry, state);
     }
     if (segment.is_full) {
       // Guards that fail cost more than the interpreter does where there is nothing to compile.
@@ -157,9 +150,7 @@ class Runner : public hook::SegmentRunner {
 
   static void leave_to_interpreter(Segment& segment) {
     segment.hand_over = true;
-    segment.globals.clear();
-    // Dropping entries may run Python code, which may come back here.
-    const auto dropped = std::exchange(segment.entries, {});
+    const auto dropped = segment.entries.take_all();
   }
 
   static void watch_uncaptured(const Segment& segment, const hook::FrameState& state) {
@@ -169,12 +160,13 @@ class Runner : public hook::SegmentRunner {
       });
   }
 
-  hook::SegmentEnd finish(std::shared_ptr<Entry> entry, hook::FrameState& state) {
+  // The caller shares the entry: what runs may drop it.
+  static hook::SegmentEnd finish(Entry& entry, hook::FrameState& state) {
     if (RegionWatch* watch = RegionWatch::current())
-      watch->visit(entry.get(), [&] { return begun(entry->describe(), state); });
-    auto results = entry->run();
+      watch->visit(&entry, [&] { return begun(entry.describe(), state); });
+    auto results = entry.run();
     if (!results) return {hook::EndKind::HandOver, state.offset};
-    const eval::Capture& capture = entry->capture();
+    const eval::Capture& capture = entry.capture();
     if (PyErr_Occurred()) return {hook::EndKind::Raise, capture.offset};
     if (capture.end == eval::EndKind::Return) {
       state.stack.clear();
@@ -193,18 +185,19 @@ class Runner : public hook::SegmentRunner {
     const hook::SegmentEnd hand_over = {hook::EndKind::HandOver, state.offset};
     if (!current_options || stance() == Stance::EagerOnRecompile) return hand_over;
     const CallableOptions& options = *current_options;
+    const auto why_not = [&] {
+      const SegmentEntry& recent = segment.entries.most_recent();
+      return recent.globals == state.globals ? recent.entry->explain_failure(roots, global_state)
+                                             : "called with other globals";
+    };
     if (stance() == Stance::FailOnRecompile) {
       raise_would_compile(fmt::format("a region of {}", PyUnicode_AsUTF8(state.code->co_qualname)),
-                          segment.entries.empty()
-                              ? "it was not compiled before"
-                              : segment.entries.back()->explain_failure(roots, global_state));
+                          segment.entries.empty() ? "it was not compiled before" : why_not());
       return {hook::EndKind::Raise, state.offset};
     }
     if (segment.compiles >= options.recompile_limit) {
       segment.is_full = true;
-      const std::string reason = segment.entries.empty()
-                                     ? "a weight changed"
-                                     : segment.entries.back()->explain_failure(roots, global_state);
+      const std::string reason = segment.entries.empty() ? "a weight changed" : why_not();
       segment.reason =
           BreakRecord{fmt::format("compiled {} times; the last reason: {}", segment.compiles, reason)};
       // Where there are no tensors nothing is lost.
@@ -216,11 +209,11 @@ class Runner : public hook::SegmentRunner {
     }
     if (!segment.entries.empty()) {
       ++metrics().recompiles;
-      const std::string reason = segment.entries.back()->explain_failure(roots, global_state);
+      const std::string reason = why_not();
       metrics().recompile_reasons.push_back(
           fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
       log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
-      const guards::Changes changes = segment.entries.back()->changes(roots, global_state);
+      const guards::Changes changes = segment.entries.most_recent().entry->changes(roots, global_state);
       segment.varying_numbers.learn(changes.constants);
       if (changes.elements) *options.elements_vary = true;
       for (const guards::ChangedConstant& changed : changes.constants)
@@ -245,12 +238,7 @@ class Runner : public hook::SegmentRunner {
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
         CaptureGate gate;
-        eval::Evaluator evaluator(
-            {.torch_program = static_cast<bool>(options.custom_backend),
-             .knows_elements = !options.custom_backend && !*options.elements_vary,
-             .varying_numbers = options.custom_backend ? nullptr : segment.varying_numbers.get(),
-             .warnings = &warnings,
-             .gate = gate.for_evaluator()});
+        eval::Evaluator evaluator(capture_options(options, segment.varying_numbers, warnings, gate));
         try {
           capture = evaluator.capture_frame(frame, stop_at);
           told_that_it_compiles = evaluator.told_that_it_compiles();
@@ -291,8 +279,9 @@ class Runner : public hook::SegmentRunner {
                                 missing.key.get());
       capture->guards.freeze(roots);
       data.has_graph = data.has_graph || !capture->recording.graph.nodes.empty();
-      auto entry = std::make_unique<Entry>(std::move(capture), global_state, options.compile,
-                                           options.custom_backend, PyUnicode_AsUTF8(state.code->co_qualname));
+      const auto entry =
+          std::make_shared<Entry>(std::move(capture), global_state, options.compile, options.custom_backend,
+                                  PyUnicode_AsUTF8(state.code->co_qualname));
       ++segment.compiles;
       entry->end = std::move(ended_by);
       if (!entry->matches(roots, global_state)) {
@@ -300,9 +289,8 @@ class Runner : public hook::SegmentRunner {
         throw InternalError("the guards of a new capture fail: " +
                             entry->explain_failure(roots, global_state));
       }
-      segment.entries.push_back(std::move(entry));
-      segment.globals.push_back(state.globals);
-      return finish(segment.entries.back(), state);
+      segment.entries.add({entry, state.globals});
+      return finish(*entry, state);
     } catch (const eval::Interrupted&) {
       return {hook::EndKind::Raise, state.offset};
     } catch (const Unsupported& unsupported) {

@@ -1,16 +1,10 @@
 """Random programs that use autograd inside and outside of what is compiled; tests/fuzz/autograd_programs.py runs more."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
+import autograd_programs
 import oxyfuel
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import autograd_programs  # noqa: E402
-import seeds  # noqa: E402
+import seeds
 
 CHUNK = 100
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
+import report
+import stats
 
-import report  # noqa: E402
-import stats  # noqa: E402
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 def test_the_interval_holds_the_ratio():
@@ -83,6 +82,24 @@ def test_the_sweep_judges_models_and_resumes(tmp_path):
     assert len(results.read_text().splitlines()) == 3
     subprocess.run(command, check=True, capture_output=True)
     assert len(results.read_text().splitlines()) == 3  # nothing ran again
+
+
+@pytest.mark.parametrize("added, is_right", [(0.0, True), (1e-4, False)])
+def test_errors_are_judged_over_variations(added, is_right, monkeypatch):
+    if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
+        pytest.skip("transformers or timm is not installed")
+    import accuracy
+    import sweep_check
+    import torch
+
+    import oxyfuel
+
+    compile = oxyfuel.compile
+    monkeypatch.setattr(oxyfuel, "compile", lambda model: lambda input: compile(model)(input) + added)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Linear(16, 16), torch.nn.Tanh()] * 3)
+    ratio = sweep_check.error_ratio(model, {"input": torch.randn(8, 16)})
+    assert (ratio <= accuracy.ERROR_FACTOR) == is_right
 
 
 def test_the_sweep_survives_what_a_model_does(tmp_path):

@@ -1,19 +1,13 @@
 """Breaks between the parts of an expression: what is on the stack then goes on. tests/fuzz/python_programs.py --kind expressions
 runs more."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
-import oxyfuel
 from eager_comparison import program
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import expression_generator  # noqa: E402
-import program_runner  # noqa: E402
+import expression_generator
+import oxyfuel
+import program_runner
 
 CHUNK = 100
 

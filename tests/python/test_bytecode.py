@@ -135,7 +135,6 @@ def check_code(code):
     at = 0          # index into instructions
     start = None    # offset of the first prefix of an instruction
     names = -1      # from KW_NAMES
-    previous_end = 0
     for i in dis.get_instructions(code):
         if start is None:
             start = i.offset // 2

@@ -2,8 +2,6 @@
 
 import functools
 import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -279,7 +277,6 @@ def test_what_is_left_to_eager(compile, name):
 @BOTH
 @pytest.mark.parametrize("name", ["bert", "llama"])
 def test_gradient_checkpointing_of_transformers(name, use_reentrant):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
     import models
 
     case = models.Case(name, "small", 2, labels=True, mode="training")

@@ -1,18 +1,12 @@
 """Random classes with special methods, metaclasses and descriptors; tests/fuzz/class_programs.py runs more."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
-import oxyfuel
+import class_programs
 from eager_comparison import program
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import class_programs  # noqa: E402
-import seeds  # noqa: E402
+import oxyfuel
+import seeds
 
 CHUNK = 100
 

@@ -1,7 +1,6 @@
 """What bad surroundings get: a clear message, and eager goes on."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap

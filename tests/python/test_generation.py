@@ -1,15 +1,12 @@
 """transformers' generate() over compiled models: a key-value cache that grows with every token."""
 
 import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed", allow_module_level=True)
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import torchvision_operators  # noqa: E402, F401
 import transformers  # noqa: E402
 

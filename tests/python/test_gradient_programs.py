@@ -1,16 +1,10 @@
 """Random functions of several results, and gradients of gradients; tests/fuzz/gradient_programs.py runs more."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
+import gradient_programs
 import oxyfuel
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import gradient_programs  # noqa: E402
-import seeds  # noqa: E402
+import seeds
 
 CHUNK = 100
 

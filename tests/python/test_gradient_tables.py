@@ -1,15 +1,11 @@
 """Every module of torch.nn, losses among them, trains to eager's gradients; tests/fuzz/gradients.py runs more."""
 
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import gradients  # noqa: E402
+import gradients
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)

@@ -7,6 +7,7 @@ import math
 import sys
 import types
 
+import pytest
 import torch
 import torch.nn as nn
 
@@ -628,3 +629,23 @@ def test_arguments_that_were_the_same_as_what_a_global_names(compile):
         compile(lambda x, o: ([KNOWN][0] is o, o.name, x + 1)),
     ]
     return [f(x23(), given) for given in (KNOWN, KNOWN, other, other, KNOWN, other) for f in functions]
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["whole", "segments"])
+def test_what_was_used_last_is_tried_first(breaks):
+    @oxyfuel.disable
+    def aside():
+        pass
+
+    def whole(x):
+        return x + 1
+
+    def broken(x):
+        aside()
+        return x + 1
+
+    compiled = oxyfuel.compile(broken if breaks else whole)
+    for size in (2, 3, 2, 4):
+        compiled(torch.zeros(size))
+    reasons = oxyfuel.metrics()["recompile_reasons"]
+    assert [reason.partition("dimension 0: ")[2] for reason in reasons] == ["was 2, is 3", "was 2, is 4"]

@@ -1,20 +1,15 @@
 """Random calls of what the standard library and torch have, with arguments that fit and others; tests/fuzz/python_programs.py
 --kind library and --kind torch run more."""
 
-import sys
 import typing
-from pathlib import Path
 
 import pytest
 import torch
 
 from eager_comparison import outcome, program
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import library_generator  # noqa: E402
-import program_runner  # noqa: E402
-import torch_call_generator  # noqa: E402
+import library_generator
+import program_runner
+import torch_call_generator
 
 CHUNK = 100
 

@@ -153,7 +153,6 @@ def look(value, known):
     if isinstance(value, (list, tuple)):
         return type(value).__name__, [look(item, known) for item in value]
     if isinstance(value, dict):
-        named = "hooks" in str(next(iter(value), ""))
         return type(value).__name__, [(i if isinstance(key, int) else look(key, known), look(item, known)) for i, (key, item) in enumerate(value.items())]
     if isinstance(value, (set, frozenset)):
         return type(value).__name__, sorted(map(repr, value))

@@ -1,12 +1,8 @@
 """Every operator in PyTorch's table of samples, compiled and in eager; tests/fuzz/operators.py has the whole of it."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 operators = pytest.importorskip("operators", reason="torch.testing's operators need expecttest")
 
 LETTERS = 12

@@ -1,16 +1,12 @@
 """Some thousand random Python programs, in eager and compiled; tests/fuzz/python_programs.py runs more."""
 
 import gc
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-
-import program_generator  # noqa: E402
-import program_runner  # noqa: E402
-import program_shrinker  # noqa: E402
+import program_generator
+import program_runner
+import program_shrinker
 
 CHUNK = 100
 

@@ -1,12 +1,8 @@
 """Random tensor programs do the same compiled as in eager; tests/fuzz/graphs.py runs as many as one likes."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
-import graphs  # noqa: E402
+import graphs
 
 CHUNK = 20
 
