@@ -57,14 +57,14 @@ std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::ve
 std::vector<at::Tensor> BackwardHalf::run_again(std::span<const at::Tensor> saved,
                                                 std::span<const at::Tensor> kept,
                                                 std::span<const at::Tensor> tangents,
-                                                const std::vector<bool>& wanted) {
+                                                const std::vector<bool>& wanted, bool create_graph) {
   std::vector<at::Tensor> tensors;
   for (const std::optional<size_t>& place : replay_.saved) {
     tensors.push_back(place ? saved[*place] : kept.front());
     if (!place) kept = kept.subspan(1);
   }
   tensors.insert(tensors.end(), kept.begin(), kept.end());
-  return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted);
+  return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted, create_graph);
 }
 
 bool BackwardHalf::is_passed_on(size_t input) const {

@@ -40,8 +40,8 @@ class BackwardHalf final : public runtime::BackwardProgram {
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent) override;
   std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved, std::span<const at::Tensor> kept,
-                                    std::span<const at::Tensor> tangents,
-                                    const std::vector<bool>& wanted) override;
+                                    std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
+                                    bool create_graph) override;
 
  private:
   struct Variant {

@@ -227,6 +227,10 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
   }
   // The casts of autocast are nodes of the graph.
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
+  // Only gradients may be batched.
+  const c10::impl::ExcludeDispatchKeyGuard without_transforms(c10::DispatchKeySet(
+      {c10::DispatchKey::VmapMode, c10::DispatchKey::FuncTorchVmapMode,
+       c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
   Values made;
   std::vector<at::Tensor>& values = made.by_id;
   values.resize(graph_.values.size());
@@ -263,7 +267,7 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
 
 std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<const at::Tensor> kept,
                                                  std::span<const at::Tensor> tangents,
-                                                 const std::vector<bool>& wanted) const {
+                                                 const std::vector<bool>& wanted, bool create_graph) const {
   const Values values = run(slice, kept);
   std::vector<at::Tensor> roots, flowing, targets;
   for (size_t t = 0; t < tangents.size(); ++t) {
@@ -281,7 +285,7 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
   }
   std::vector<at::Tensor> gradients(slice.ends.size());
   if (roots.empty() || targets.empty()) return gradients;
-  const auto found = torch::autograd::grad(roots, targets, flowing, true, true, true);
+  const auto found = torch::autograd::grad(roots, targets, flowing, create_graph, create_graph, true);
   for (size_t i = 0; i < places.size(); ++i) gradients[places[i]] = found[i];
   return gradients;
 }

@@ -43,8 +43,8 @@ class ForwardReplay {
   // undefined tangents do not flow. Called without the GIL, by one thread or several at once.
   // Throws what the operators throw.
   std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,
-                                    std::span<const at::Tensor> tangents,
-                                    const std::vector<bool>& wanted) const;
+                                    std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
+                                    bool create_graph) const;
 
  private:
   struct Values {

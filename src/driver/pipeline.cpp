@@ -4,9 +4,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <unordered_set>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/config.h"
 #include "base/dump.h"
@@ -121,16 +122,31 @@ class NativeGraph : public CompiledGraph {
   bool takes_all_ = true;
 };
 
-// Another one, some of whose results are no views to autograd.
-class DetachingGraph final : public CompiledGraph {
+// By result, how autograd is to see it in relation to what shares its memory.
+struct Relations {
+  std::vector<size_t> detached;    // no view
+  std::vector<size_t> free_views;  // views that may be written to
+  std::vector<size_t> data;        // with version counters of their own
+  bool empty() const { return detached.empty() && free_views.empty() && data.empty(); }
+};
+
+class RelatingGraph final : public CompiledGraph {
  public:
-  DetachingGraph(std::unique_ptr<CompiledGraph> graph, std::vector<size_t> detached)
-      : graph_(std::move(graph)), detached_(std::move(detached)) {}
+  RelatingGraph(std::unique_ptr<CompiledGraph> graph, Relations relations)
+      : graph_(std::move(graph)), relations_(std::move(relations)) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results = graph_->run(inputs);
-    for (const size_t i : detached_)
+    for (const size_t i : relations_.detached)
       if (results[i].is_view()) results[i] = results[i].detach();
+    for (const size_t i : relations_.free_views) {
+      if (!results[i].is_view()) continue;
+      auto* view = torch::autograd::impl::get_view_autograd_meta(results[i]);
+      if (view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE)
+        view->set_creation_meta(torch::autograd::CreationMeta::DEFAULT);
+    }
+    for (const size_t i : relations_.data)
+      if (!results[i].is_inference()) results[i] = results[i].variable_data();
     return results;
   }
   bool is_long() const override { return graph_->is_long(); }
@@ -139,7 +155,7 @@ class DetachingGraph final : public CompiledGraph {
 
  private:
   std::unique_ptr<CompiledGraph> graph_;
-  std::vector<size_t> detached_;
+  Relations relations_;
 };
 
 void show(Channel channel, const std::string& stage, const Dump& dump,
@@ -185,19 +201,21 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     recording.graph = trace::functionalise(recorded, trace::default_dtype());
     if (strict()) graph::verify(recording.graph, true);
   }
-  std::vector<size_t> detached;
+  Relations relations;
   for (size_t i = 0; i < recording.is_detached.size(); ++i) {
     const size_t output = recording.joint ? static_cast<size_t>(recording.joint->outputs[i]) : i;
     const bool may_share_memory =
         options.backend == Backend::Eager || recording.graph.outputs[output].kind != graph::OutputKind::Value;
-    if (recording.is_detached[i] && may_share_memory) detached.push_back(i);
+    if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
+    if (recording.is_free_view[i] && may_share_memory) relations.free_views.push_back(i);
+    if (recording.is_data[i]) relations.data.push_back(i);
   }
   std::unique_ptr<CompiledGraph> compiled =
       recording.joint ? compile_differentiable(std::move(recording), std::move(recorded), options, dump)
                       : compile_functional(std::move(recording.graph), std::move(recording.constants),
                                            weights, options, dump, "");
-  if (detached.empty()) return compiled;
-  return std::make_unique<DetachingGraph>(std::move(compiled), std::move(detached));
+  if (relations.empty()) return compiled;
+  return std::make_unique<RelatingGraph>(std::move(compiled), std::move(relations));
 }
 
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,

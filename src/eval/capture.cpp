@@ -230,14 +230,6 @@ void Evaluator::finish(const std::vector<Result>& results, EndKind end, int32_t 
   for (const Ref& tensor : hooked_)
     if (std::ranges::find(outputs, tensor.get()) != outputs.end())
       stop("a tensor with a hook outlives the captured region");
-  // What is written to it goes by autograd unseen, unlike what is written to a view.
-  for (PyObject* output : outputs) {
-    const trace::TraceTensor* made = trace::trace_tensor(runtime::tensor_of(output));
-    if (!made || !made->is_data()) continue;
-    for (const auto& [input, real] : external_of_)
-      if (trace::trace_tensor(runtime::tensor_of(input))->value() == made->value())
-        stop("the .data of a tensor made before the call outlives the captured region");
-  }
   for (const auto& [input, elements] : recorder_.looked_at())
     guards().require(capture_->inputs.at(static_cast<size_t>(input)), guards::CheckKind::Elements,
                      Ref::steal(runtime::wrap_tensor(elements)).get());

@@ -80,6 +80,7 @@ struct Output {
 struct Mutation {
   int32_t input = -1;
   ValueId value = kNoValue;
+  bool is_seen = true;  // by autograd, which counts writes to a tensor (Tensor._version)
 };
 
 struct Graph {

@@ -32,6 +32,24 @@ std::vector<bool> repeated(const TensorMeta& m) {
   return result;
 }
 
+// The strides of memory for all elements, into which a library routine can write, also those that repeat
+// others: these are apart from the first of each, which lie as in `m`.
+std::vector<Expr> strides_apart(const TensorMeta& m, const std::vector<bool>& repeats) {
+  if (std::ranges::find(repeats, true) == repeats.end()) return m.strides;
+  TensorMeta distinct = m;
+  for (size_t d = 0; d < repeats.size(); ++d)
+    if (repeats[d]) distinct.sizes[d] = 1;
+  if (!is_non_overlapping_and_dense(distinct)) return contiguous_strides(m.sizes);
+  std::vector<Expr> strides = m.strides;
+  Expr reach = element_count(distinct);
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    if (!repeats[d]) continue;
+    strides[d] = reach;
+    reach = reach * m.sizes[d];
+  }
+  return strides;
+}
+
 // Whether no two elements share memory, from constant sizes alone.
 bool is_known_apart(const TensorMeta& m) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
@@ -100,16 +118,26 @@ void LoweringContext::extern_call(const graph::Node& node) {
                    },
                    [](const auto& other) -> ExternArgument { return other; }},
         argument));
+  // What repeats elements is read at the first of each.
+  const auto first_of_each = [&](Tensor whole, const std::vector<bool>& repeats) {
+    if (std::ranges::find(repeats, true) == repeats.end()) return whole;
+    return view(whole, whole.sizes, [&](Index index) {
+      for (size_t d = 0; d < repeats.size(); ++d)
+        if (repeats[d]) index[d] = 0;
+      return index;
+    });
+  };
   for (graph::ValueId id : node.outputs) {
     if (id == graph::kNoValue || uses(id) == 0) {
       call.outputs.push_back(kNoBuffer);
       continue;
     }
     const TensorMeta& m = meta(id);
-    Tensor result = new_buffer(m.sizes, m.dtype, m.strides);
+    const std::vector<bool> repeats = repeated(m);
+    Tensor result = new_buffer(m.sizes, m.dtype, strides_apart(m, repeats));
     program_.buffers[static_cast<size_t>(result.source->buffer)].device = m.device;
     call.outputs.push_back(result.source->buffer);
-    values_[static_cast<size_t>(id)] = std::move(result);
+    values_[static_cast<size_t>(id)] = first_of_each(std::move(result), repeats);
   }
   call.writes_in_place =
       std::ranges::find(kOutVariants, std::string_view(node.op->name)) != kOutVariants.end();
@@ -190,7 +218,7 @@ Program LoweringContext::finish() {
     // An input may be overwritten by an earlier mutation before this one reads it.
     if (!view || program_.buffers[static_cast<size_t>(view->buffer)].kind == BufferKind::Input)
       view = window(copy(value(mutation.value), contiguous_strides(meta(mutation.value).sizes)));
-    program_.mutations.push_back({mutation.input, std::move(*view)});
+    program_.mutations.push_back({mutation.input, std::move(*view), mutation.is_seen});
   }
   return std::move(program_);
 }

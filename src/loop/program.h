@@ -224,6 +224,7 @@ struct ProgramOutput {
 struct ProgramMutation {
   int32_t input = -1;  // graph input
   BufferView value;
+  bool is_seen = true;  // graph::Mutation's
 };
 
 struct Program {

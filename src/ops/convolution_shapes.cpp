@@ -1,5 +1,7 @@
 #include "ops/convolution_shapes.h"
 
+#include <algorithm>
+
 #include "ops/element_wise.h"
 
 namespace oxy::ops::shapes {
@@ -11,8 +13,15 @@ bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const 
                     size_t groups) {
   if (input.dtype == DType::BFloat16 || input.dtype == DType::Float16) return true;
   if (input.dtype != DType::Float32) return false;
-  if (known(context, expression(context, groups)) > 1 || sym::known_less(1, input.sizes[0])) return true;
   const auto rank = weight.sizes.size();
+  const auto are_one = [&](size_t argument) {
+    return std::ranges::all_of(list(context, argument), [](const Expr& item) { return item == Expr(1); });
+  };
+  // Stride and dilation.
+  const bool is_plain = are_one(groups - 5) && are_one(groups - 3) && weight.sizes[rank - 1] == Expr(1) &&
+                        weight.sizes[rank - 2] == Expr(1);
+  if (context.has_one_thread() && is_plain && !sym::known_less(15, input.sizes[0])) return false;
+  if (known(context, expression(context, groups)) > 1 || sym::known_less(1, input.sizes[0])) return true;
   if (sym::known_less(3, weight.sizes[rank - 1]) && sym::known_less(3, weight.sizes[rank - 2])) return true;
   Expr elements = 1;
   for (size_t d = 0; d < 4; ++d) elements = elements * input.sizes[d];

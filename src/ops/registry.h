@@ -22,8 +22,13 @@ namespace oxy::ops {
 class ShapeContext {
  public:
   ShapeContext(const OperatorSchema& schema, const std::vector<graph::Argument>& args,
-               const std::function<const TensorMeta&(graph::ValueId)>& meta_of, DType default_dtype)
-      : schema_(schema), args_(args), meta_of_(meta_of), default_dtype_(default_dtype) {}
+               const std::function<const TensorMeta&(graph::ValueId)>& meta_of, DType default_dtype,
+               bool has_one_thread = false)
+      : schema_(schema),
+        args_(args),
+        meta_of_(meta_of),
+        default_dtype_(default_dtype),
+        has_one_thread_(has_one_thread) {}
 
   const OperatorSchema& schema() const { return schema_; }
   size_t size() const { return args_.size(); }
@@ -37,6 +42,8 @@ class ShapeContext {
   }
   const TensorMeta& meta_of(graph::ValueId id) const { return meta_of_(id); }
   DType default_dtype() const { return default_dtype_; }
+  // Of PyTorch's, which chooses between libraries by that.
+  bool has_one_thread() const { return has_one_thread_; }
 
  private:
   [[noreturn]] const TensorMeta& no_tensor(size_t i) const;
@@ -45,6 +52,7 @@ class ShapeContext {
   const std::vector<graph::Argument>& args_;
   const std::function<const TensorMeta&(graph::ValueId)>& meta_of_;
   DType default_dtype_;
+  bool has_one_thread_;
 };
 
 // One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device.

@@ -1,6 +1,8 @@
 #include "passes/channels_last.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "ops/registry.h"
@@ -9,6 +11,19 @@
 
 namespace oxy::passes {
 namespace {
+
+// Operators that run as PyTorch's kernels and take their operands in any layout. Other kernels may rely on
+// what eager's callers have seen to: operands of one layout, elements of a row beside each other.
+bool takes_any_layout(const OperatorSchema& op) {
+  constexpr std::array<std::string_view, 17> kBeginnings = {
+      "aten::convolution",       "aten::max_pool",      "aten::avg_pool",         "aten::_adaptive_avg_pool",
+      "aten::adaptive_max_pool", "aten::upsample_",     "aten::_upsample_",       "aten::reflection_pad",
+      "aten::replication_pad",   "aten::_native_batch", "aten::_batch_norm_with", "aten::softplus_backward",
+      "aten::mish_backward",     "aten::elu_backward",  "aten::hardshrink_back",  "aten::softshrink_back",
+      "aten::grid_sampler_"};
+  return std::ranges::any_of(kBeginnings,
+                             [&](std::string_view beginning) { return op.name.starts_with(beginning); });
+}
 
 class Relayout {
  public:
@@ -99,6 +114,7 @@ class Relayout {
     keep(renamed, {out});
   }
 
+  // Of a convolution, or of a group norm, whose kernel takes both in one layout.
   void convert_backward(const Node& node) {
     Node renamed = rewriter_.renamed(node);
     for (size_t i : {0, 1}) {  // the output's gradient, the input
@@ -125,6 +141,11 @@ class Relayout {
       rewriter_.keep(renamed);
       return;
     }
+    if (node.op->name == "aten::native_group_norm_backward") {
+      const ValueId x = tensor_argument(node, 1);
+      const size_t rank = source_.meta(x).rank();
+      return is_changed(x) && (rank == 4 || rank == 5) ? convert_backward(node) : keep_recorded(node);
+    }
     if (auto metas = layouts(node, renamed)) {
       keep(renamed, *metas);
       return;
@@ -144,6 +165,9 @@ class Relayout {
     const ops::OperatorEntry* entry = ops::find(node.op->name);
     if (entry == nullptr || !entry->shape || has_effect(node)) return std::nullopt;
     if (node.op->name.starts_with("aten::as_strided")) return std::nullopt;  // reads the recorded storage
+    const bool is_kernel = !entry->lower && !entry->decompose && !node.op->is_view();
+    const bool fits = takes_any_layout(*node.op) || node.op->name == "aten::native_group_norm_backward";
+    if (is_kernel && !fits) return std::nullopt;
     const Graph& out = rewriter_.graph();
     std::function<const TensorMeta&(ValueId)> meta_of = [&](ValueId id) -> const TensorMeta& {
       return out.meta(id);

@@ -207,7 +207,7 @@ class Partitioner {
     }
     for (const ValueId id : extra_) graph.outputs.push_back({.value = map[at(id)]});
     for (const graph::Mutation& mutation : joint_.mutations)
-      graph.mutations.push_back({mutation.input, map[at(mutation.value)]});
+      graph.mutations.push_back({mutation.input, map[at(mutation.value)], mutation.is_seen});
     result_.forward = remove_dead_code(graph);
   }
 

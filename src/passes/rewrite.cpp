@@ -68,7 +68,7 @@ Graph Rewriter::finish() {
     out_.outputs.push_back({fresh, output.kind, output.alias});
   }
   for (const graph::Mutation& mutation : source_.mutations)
-    out_.mutations.push_back({mutation.input, renamed(mutation.value)});
+    out_.mutations.push_back({mutation.input, renamed(mutation.value), mutation.is_seen});
   return std::move(out_);
 }
 

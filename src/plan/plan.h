@@ -89,6 +89,7 @@ struct Output {
 struct Mutation {
   int32_t input = -1;
   View value;  // copied into the input after the last step; a view of the input: the steps have written it
+  bool is_seen = true;  // graph::Mutation's
 };
 
 struct Plan {

@@ -1,5 +1,6 @@
 #include "runtime/backward_node.h"
 
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/abs.h>
@@ -25,7 +26,8 @@ at::Tensor empty_tangent(const TensorMeta& wanted) {
 }
 
 // A gradient as the compiled graph wants it: eager may hand over an expanded or transposed one.
-at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
+at::Tensor fitting(at::Tensor gradient, const TensorMeta& wanted) {
+  if (gradient.layout() != c10::kStrided) gradient = gradient.to_dense();
   const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
   const c10::ScalarType type = dtype_to_torch(wanted.dtype);
   if (gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
@@ -33,6 +35,16 @@ at::Tensor fitting(const at::Tensor& gradient, const TensorMeta& wanted) {
       !gradient._is_zerotensor())
     return gradient;
   return empty_tangent(wanted).copy_(gradient);
+}
+
+// A batched tensor, or one of a class that says itself what operators do with it.
+bool is_foreign(const at::Tensor& gradient) {
+  return gradient.layout() == c10::kStrided && at::isTensorSubclassLike(gradient);
+}
+
+// Whether it has elements at an address, which compiled code reads.
+bool is_plain(const at::Tensor& gradient) {
+  return gradient.layout() == c10::kStrided && !at::isTensorSubclassLike(gradient);
 }
 
 uint32_t version_of(const at::Tensor& tensor) {
@@ -176,13 +188,25 @@ BackwardNode::Inputs BackwardNode::take_inputs(const torch::autograd::variable_l
 }
 
 torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_list&& gradients) {
-  const bool runs_again = at::GradMode::is_enabled();
-  TORCH_CHECK(!runs_again || program_->why_not_again.empty(),
+  const bool creates_graph = at::GradMode::is_enabled();
+  const bool are_plain =
+      std::ranges::all_of(gradients, [](const at::Tensor& g) { return !g.defined() || is_plain(g); });
+  const bool runs_again = creates_graph || (!are_plain && program_->why_not_again.empty());
+  TORCH_CHECK(!creates_graph || program_->why_not_again.empty(),
               "oxyfuel: the gradients of a compiled region cannot be differentiated again "
               "(create_graph=True), since ",
               program_->why_not_again,
               "; run the forward pass in eager for that: oxyfuel.disable, or a call of the function that was "
               "compiled");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      are_plain || runs_again ||
+          std::ranges::none_of(gradients, [](const at::Tensor& g) { return g.defined() && is_foreign(g); }),
+      "oxyfuel: gradients that stand for several (is_grads_batched=True, torch.vmap) or are of a class of "
+      "their own "
+      "cannot go through a compiled region, since ",
+      program_->why_not_again,
+      "; run the forward pass in eager for that: oxyfuel.disable, or a call of the function that was "
+      "compiled");
   const size_t results = num_outputs();
   if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }))
     return torch::autograd::variable_list(results);
@@ -195,7 +219,11 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   }
   std::vector<at::Tensor> again;
   const std::vector<at::Tensor> flowing = runs_again ? gradients : std::vector<at::Tensor>();
-  if (runs_again) again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted);
+  if (runs_again) {
+    const at::AutoGradMode grad_mode(true);
+    again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted, creates_graph);
+    if (!are_plain) return again;
+  }
 
   const at::AutoDispatchBelowADInplaceOrView below;
   const at::NoGradGuard no_grad;

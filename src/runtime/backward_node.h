@@ -24,13 +24,14 @@ struct BackwardProgram {
   // come in and are undefined; empty: none.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                                       std::vector<bool> absent) = 0;
-  // The same with a history of their own, so that they can be differentiated: `saved` and `kept` are the
+  // The same by PyTorch's operators, for tangents of any kind (sparse, batched): `saved` and `kept` are the
   // tensors that the node was given to save and to keep, tangents that do not flow are undefined, and so may
-  // be gradients that are not wanted. Called with grad mode on. Only if why_not_again is empty.
+  // be gradients that are not wanted. With `create_graph` they have a history of their own, so that they can
+  // be differentiated. Called with grad mode on. Only if why_not_again is empty.
   virtual std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved,
                                             std::span<const at::Tensor> kept,
                                             std::span<const at::Tensor> tangents,
-                                            const std::vector<bool>& wanted) = 0;
+                                            const std::vector<bool>& wanted, bool create_graph) = 0;
   std::string why_not_again;
   // What `run` expects of tangents: constant sizes and strides.
   std::vector<TensorMeta> tangents;
@@ -78,7 +79,7 @@ class BackwardNode final : public torch::autograd::Node {
   void release_variables() override;
   void will_release_variables() override;
   // RuntimeErrors as eager's: a second backward pass, a saved tensor that was written to. Also one for
-  // create_graph=True where the program cannot run again.
+  // create_graph=True, and for batched gradients, where the program cannot run again.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
  private:

@@ -149,10 +149,12 @@ class Variant {
       auto copy = copies.begin();
       for (const PreparedMutation& mutation : plan_.mutations) {
         const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
-        if (!mutation.is_done)
-          input.copy_(mutation.copy ? *copy++ : frame.tensors()[mutation.slot]);
-        else if (!input.is_inference())
+        if (!mutation.is_done) {
+          const at::Tensor& target = mutation.is_seen || input.is_inference() ? input : input.variable_data();
+          target.copy_(mutation.copy ? *copy++ : frame.tensors()[mutation.slot]);
+        } else if (mutation.is_seen && !input.is_inference()) {
           input.unsafeGetTensorImpl()->bump_version();
+        }
       }
     }
     return outputs;

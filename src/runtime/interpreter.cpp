@@ -91,8 +91,11 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
       if (node.outputs[i] != graph::kNoValue) values[static_cast<size_t>(node.outputs[i])] = results[i];
     for (const graph::ValueId id : dead[n]) values[static_cast<size_t>(id)].reset();
   }
-  for (const graph::Mutation& mutation : graph.mutations)
-    inputs[static_cast<size_t>(mutation.input)].detach().copy_(value(mutation.value));
+  for (const graph::Mutation& mutation : graph.mutations) {
+    const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
+    (mutation.is_seen || input.is_inference() ? input.detach() : input.variable_data())
+        .copy_(value(mutation.value));
+  }
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph.outputs.size());
   for (const graph::Output& output : graph.outputs)

@@ -41,9 +41,10 @@ class Preparation {
       if (is_done) {
         for (PreparedInput& input : result_.inputs)
           if (input.input == mutation.input) input.is_written = true;
-        result_.mutations.push_back({mutation.input, kNoSlot, false, true});
+        result_.mutations.push_back({mutation.input, kNoSlot, false, true, mutation.is_seen});
       } else {
-        result_.mutations.push_back({mutation.input, slot_of(mutation.value), reads_input, false});
+        result_.mutations.push_back(
+            {mutation.input, slot_of(mutation.value), reads_input, false, mutation.is_seen});
       }
     }
     collect_transient();

@@ -77,6 +77,7 @@ struct PreparedMutation {
   Slot slot = kNoSlot;
   bool copy = false;     // the value is (part of) another input, which another mutation may write first
   bool is_done = false;  // the steps have written it
+  bool is_seen = true;   // graph::Mutation's
 };
 
 struct PreparedPlan {

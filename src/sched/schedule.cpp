@@ -446,7 +446,7 @@ class Scheduler {
     for (const loop::ProgramOutput& output : program_.outputs)
       plan_.outputs.push_back({placed(output.view), output.dtype, output.kind, output.alias});
     for (const loop::ProgramMutation& mutation : program_.mutations) {
-      plan_.mutations.push_back({mutation.input, placed(mutation.value)});
+      plan_.mutations.push_back({mutation.input, placed(mutation.value), mutation.is_seen});
       plan_.input_count = std::max(plan_.input_count, mutation.input + 1);
     }
   }

@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -104,7 +105,25 @@ bool reaches_autograd(std::span<const c10::IValue> call) {
       call, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().requires_grad(); });
 }
 
-void check_written_arguments(const OperatorInfo& info, std::span<const c10::IValue> call) {
+// Whether its memory is an argument's or a constant's.
+bool comes_from_outside(const graph::Graph& graph, graph::ValueId value) {
+  for (;;) {
+    const int32_t producer = graph.values[static_cast<size_t>(value)].node;
+    if (producer < 0) return true;
+    const graph::Node& node = graph.nodes[static_cast<size_t>(producer)];
+    const int alias_set = node.op->returns.empty() ? -1 : node.op->returns[0].alias_set;
+    const auto argument = std::ranges::find_if(
+        node.op->arguments, [&](const ArgumentInfo& info) { return info.alias_set == alias_set; });
+    if (alias_set < 0 || argument == node.op->arguments.end()) return false;
+    const auto* base =
+        std::get_if<graph::ValueRef>(&node.args[static_cast<size_t>(argument - node.op->arguments.begin())]);
+    if (base == nullptr) return true;  // one of a list
+    value = base->id;
+  }
+}
+
+void check_written_arguments(const Session& session, const OperatorInfo& info,
+                             std::span<const c10::IValue> call) {
   for (size_t i = 0; i < call.size(); ++i) {
     if (!info.schema->arguments[i].is_written) continue;
     // With a kernel of autograd's the operator would have been refused there.
@@ -116,7 +135,8 @@ void check_written_arguments(const OperatorInfo& info, std::span<const c10::IVal
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
       // Autograd is not to notice what is written to `x.data`.
       if (const TraceTensor* trace = trace_tensor(tensor);
-          trace && trace->is_data() && !tensor.is_inference())
+          trace && trace->is_data() && !tensor.is_inference() &&
+          comes_from_outside(session.recording.graph, trace->value()))
         throw_cannot_trace(fmt::format("{} writes to the .data of a tensor", info.schema->name));
     };
     if (call[i].isTensor()) refuse_real(call[i].toTensor());
@@ -147,6 +167,15 @@ bool makes_inference_tensor(const OperatorInfo& info, std::span<const c10::IValu
   return true;
 }
 
+// Whether a result shares the memory of the `.data` of a tensor.
+bool views_data(const OperatorInfo& info, std::span<const c10::IValue> call, size_t result) {
+  const int alias_set = info.schema->returns[result].alias_set;
+  for (size_t i = 0; i < call.size() && alias_set >= 0; ++i)
+    if (info.schema->arguments[i].alias_set == alias_set && call[i].isTensor())
+      if (const TraceTensor* base = trace_tensor(call[i].toTensor())) return base->is_data();
+  return false;
+}
+
 // A factory's result must not depend on the default element type of the moment when the graph runs.
 void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& args,
                        const ResultMetadata& metadata) {
@@ -156,9 +185,20 @@ void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& a
       args[i] = metadata.tensors[0]->dtype;
 }
 
+// The backward pass would read memory whose size the library knows only when it runs.
+void check_workspace(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  if (info.schema->name != "aten::mkldnn_rnn_layer" || !at::GradMode::is_enabled()) return;
+  if (std::ranges::any_of(call, [](const c10::IValue& value) {
+        return value.isTensor() && value.toTensor().defined() && value.toTensor().requires_grad();
+      }))
+    throw_cannot_trace(
+        fmt::format("{} keeps a workspace of unknown size for its backward pass", info.schema->name));
+}
+
 void record(Session& session, const OperatorInfo& info, Stack* stack) {
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
-  if (info.schema->is_mutating()) check_written_arguments(info, call);
+  check_workspace(info, call);
+  if (info.schema->is_mutating()) check_written_arguments(session, info, call);
   NodeHistory history;
   std::vector<graph::Argument> args = graph_arguments(session, info, call, history);
   ResultMetadata metadata = result_metadata(session, info, args, call);
@@ -190,10 +230,13 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
   size_t next = 0;
   size_t next_list = 0;
   for (size_t r = 0; r < returns; ++r) {
-    const bool inference = makes_inference_tensor(info, call, r);
+    const bool inference = makes_inference_tensor(info, call, r), is_data = views_data(info, call, r);
     const auto make = [&] {
       const graph::ValueId id = outputs.at(next++);
-      return id == graph::kNoValue ? at::Tensor() : session.make_tensor(id, inference);
+      if (id == graph::kNoValue) return at::Tensor();
+      at::Tensor made = session.make_tensor(id, inference);
+      if (is_data) trace_tensor(made)->become_data();
+      return made;
     };
     if (info.returned_argument[r] >= 0) {
       ++next;
@@ -345,6 +388,8 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
       throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", name));
     case Treatment::Refuse:
+      if (info.replacement && torch::autograd::get_current_graph_task_id() != -1)
+        return record(session, operator_info(*info.replacement), stack);
       throw_cannot_trace(fmt::format("{} cannot be traced: {}", name, info.reason));
   }
 }

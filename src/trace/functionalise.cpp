@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -37,6 +38,8 @@ constexpr std::string_view kExpand =
 constexpr std::string_view kFull =
     "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor";
+
+constexpr std::string_view kPermute = "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)";
 
 constexpr std::string_view kAsStrided = "aten::as_strided";
 
@@ -85,6 +88,7 @@ class Functionaliser {
     ValueId value = kNoValue;  // its value in the new graph as of `version`
     int64_t version = -1;
     int64_t root_version = 0;  // of a root: counts writes
+    bool is_seen = false;      // likewise: one of them is for autograd
   };
 
   Entry& entry(ValueId recorded) { return entries_.at(at(recorded)); }
@@ -310,6 +314,7 @@ class Functionaliser {
     Entry& root = entry(id);
     root.value = value;
     root.version = ++root.root_version;
+    root.is_seen |= is_seen_;
     for (const auto& [on_path, its_value] : path) {
       // A layout other than the recorded one would not suit the views that follow: those are recomputed
       // instead.
@@ -403,7 +408,10 @@ class Functionaliser {
         check_overlap(ref->id, node);
       }
     }
-    if (!overwrite(node)) call_functional_form(node);
+    // Eager's kernels change the statistics behind autograd's back.
+    is_seen_ = !node.op->name.starts_with("aten::_native_batch_norm_legit") &&
+               !node.op->name.starts_with("aten::_batch_norm_with_update");
+    if (!overwrite(node) && !draw_in_memory_order(node)) call_functional_form(node);
     alias_written_results(node);
   }
 
@@ -478,6 +486,48 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", name));
   }
 
+  // The dimensions in the order in which a tensor without gaps lies in memory; nothing if it has some, or
+  // lies as they come.
+  static std::optional<std::vector<Expr>> order_in_memory(const TensorMeta& meta) {
+    const bool are_known =
+        std::ranges::all_of(meta.strides, [](const Expr& stride) { return stride.is_constant(); });
+    if (!are_known || is_contiguous(meta) || !is_non_overlapping_and_dense(meta)) return std::nullopt;
+    std::vector<size_t> order(meta.rank());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, [&](size_t a, size_t b) { return meta.strides[a].constant() > meta.strides[b].constant(); });
+    std::vector<Expr> dims;
+    for (const size_t d : order) dims.emplace_back(static_cast<int64_t>(d));
+    return dims;
+  }
+
+  ValueId permute(ValueId value, const std::vector<Expr>& dims) {
+    TensorMeta meta = out_.meta(value);
+    const TensorMeta before = meta;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      meta.sizes[d] = before.sizes[static_cast<size_t>(dims[d].constant())];
+      meta.strides[d] = before.strides[static_cast<size_t>(dims[d].constant())];
+    }
+    return emit(kPermute, {ValueRef{value}, dims}, std::move(meta));
+  }
+
+  // bernoulli_() draws in the order of memory; the operator without writes in that of its result's indices.
+  bool draw_in_memory_order(const Node& node) {
+    if (node.op->name != "aten::bernoulli_.float") return false;
+    const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
+    const auto order = order_in_memory(in_.meta(self));
+    if (!order) return false;
+    std::vector<Expr> back(order->size(), Expr(0));
+    for (size_t d = 0; d < order->size(); ++d)
+      back[static_cast<size_t>((*order)[d].constant())] = Expr(static_cast<int64_t>(d));
+    std::vector<Argument> args = node.args;
+    args[0] = ValueRef{permute(read(self), *order)};
+    const OperatorSchema* functional = functional_form(*node.op);
+    std::vector<TensorMeta> metas = result_metadata(*functional, args, {self});
+    write(self, permute(emit_all(functional, std::move(args), std::move(metas))[0], back));
+    return true;
+  }
+
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
@@ -549,7 +599,7 @@ class Functionaliser {
       ValueId value = root.value;
       // Another input may be written first.
       if (is_given(storage_of(value))) value = clone(value);
-      out_.mutations.push_back({static_cast<int32_t>(i), value});
+      out_.mutations.push_back({static_cast<int32_t>(i), value, root.is_seen});
     }
   }
 
@@ -612,6 +662,7 @@ class Functionaliser {
   Graph out_;
   std::vector<Entry> entries_;
   int32_t location_ = -1;
+  bool is_seen_ = true;  // the write under way is one that autograd counts
 };
 
 }  // namespace

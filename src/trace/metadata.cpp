@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
@@ -105,6 +106,14 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   } catch (const c10::NotImplementedError&) {
     if (kind != StandIn::Meta) throw;
     throw_cannot_trace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
+  } catch (const c10::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (kind != StandIn::Meta || is_cannot_trace(error)) throw;
+    // Written in Python, it refuses the arguments, or says that the shape depends on data.
+    const std::string text = error.what();
+    throw_cannot_trace(fmt::format("{} has no shape rule, and its meta kernel raises {}", info.schema->name,
+                                   text.substr(0, text.find_first_of(".\n"))));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;
@@ -144,7 +153,7 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
         kept.push_back(args[i]);
   }
   const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, session.meta_of,
-                                  default_dtype());
+                                  default_dtype(), at::get_num_threads() == 1);
   std::vector<TensorMeta> metas;
   try {
     metas = info.rule->shape(context);

@@ -23,7 +23,6 @@ constexpr auto kLifts = std::to_array({"aten::lift_fresh"sv, "aten::lift"sv});
 constexpr auto kSwapsStorage = std::to_array(
     {"aten::set_"sv, "aten::set_data"sv, "aten::resize_"sv, "aten::resize_as_"sv, "aten::_resize_output_"sv,
      "aten::resize_as_sparse_"sv, "aten::sparse_resize_"sv, "aten::sparse_resize_and_clear_"sv});
-constexpr auto kLazyBits = std::to_array({"aten::_conj"sv, "aten::_neg_view"sv});
 constexpr auto kNeedsData =
     std::to_array({"aten::_assert_async"sv, "aten::_linalg_check_errors"sv, "aten::is_set_to"sv});
 
@@ -34,6 +33,10 @@ struct Declared {
 };
 constexpr auto kHiddenWrites =
     std::to_array<Declared>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
+
+// Results with a lazy bit, and what does the same at once: nobody sees the difference in a backward pass.
+constexpr auto kLazyBits =
+    std::to_array<Declared>({{"aten::_conj", "aten::conj_physical"}, {"aten::_neg_view", "aten::neg"}});
 
 // Operators recorded as another with the same arguments: results that share memory though the schema does not
 // say so, and zeros without any memory, which autograd's formulas make.
@@ -99,9 +102,6 @@ void classify(OperatorInfo& info) {
   } else if (contains(kSwapsStorage, base)) {
     info.treatment = Treatment::Refuse;
     info.reason = "it changes the storage of a tensor";
-  } else if (contains(kLazyBits, base)) {
-    info.treatment = Treatment::Refuse;
-    info.reason = "its result is conjugated or negated lazily";
   } else if (contains(kNeedsData, base) || info.handle.hasTag(at::Tag::data_dependent_output)) {
     info.treatment = Treatment::NeedsData;
   } else if (info.handle.hasTag(at::Tag::dynamic_output_shape)) {
@@ -113,6 +113,12 @@ void classify(OperatorInfo& info) {
     info.replacement = runtime::handle_of(*view);
   } else if (!info.returns_tensor && !schema.is_mutating()) {
     info.treatment = Treatment::AnswerNow;
+  }
+  for (const auto& [name, declared] : kLazyBits) {
+    if (schema.name != name) continue;
+    info.treatment = Treatment::Refuse;
+    info.reason = "its result is conjugated or negated lazily";
+    info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
   }
   for (const auto& [name, declared] : kHiddenWrites)
     if (schema.name == name)

@@ -250,9 +250,16 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   return tensors;
 }
 
-void note_what_is_detached(Session& session, const std::vector<at::Tensor>& outputs) {
-  for (const at::Tensor& tensor : outputs)
+void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
+  for (const at::Tensor& tensor : outputs) {
+    const TraceTensor* trace = trace_tensor(tensor);
     session.recording.is_detached.push_back(!tensor.is_view() && !tensor.requires_grad());
+    session.recording.is_free_view.push_back(
+        tensor.is_view() && !tensor.requires_grad() &&
+        torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+            torch::autograd::CreationMeta::DEFAULT);
+    session.recording.is_data.push_back(trace != nullptr && trace->is_data());
+  }
 }
 
 }  // namespace
@@ -263,7 +270,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   check_inputs_keep_history(*session_);
   const std::vector<at::Tensor> tensors = unpack(outputs);
   for (const at::Tensor& tensor : tensors) session_->add_output(tensor);
-  note_what_is_detached(*session_, tensors);
+  note_relations(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
   check_unread_results(result.graph, result.graph.nodes.size());
@@ -276,7 +283,7 @@ Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) 
   check_inputs_keep_history(*session_);
   const std::vector<at::Tensor> tensors = unpack(outputs);
   record_backward(*session_, tensors);
-  note_what_is_detached(*session_, tensors);
+  note_relations(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
   check_unread_results(result.graph, result.joint->forward_nodes);

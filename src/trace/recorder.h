@@ -90,6 +90,10 @@ struct Recording {
   // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
   // x.detach() is none of x.
   std::vector<bool> is_detached;
+  // Likewise: if it is a view without a history that may be written to, as those made under no_grad may not.
+  std::vector<bool> is_free_view;
+  // Likewise: if writes to it count apart from those to the memory's other tensors, as those to x.data do.
+  std::vector<bool> is_data;
 };
 
 struct RecorderOptions {

@@ -63,7 +63,8 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::copy(Version&& version,
   empty.device = runtime::device_from_torch(device());
   auto result = c10::make_intrusive<TraceTensor>(key_set(), empty, recording_, value_);
   copy_tensor_metadata(this, result.get(), std::forward<Version>(version), allow_tensor_metadata_change);
-  result->is_data_ = !allow_tensor_metadata_change;  // which PyTorch's own views are made with
+  // PyTorch's own views are made with it.
+  result->is_data_ = is_data_ || !allow_tensor_metadata_change;
   return result;
 }
 

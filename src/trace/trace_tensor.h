@@ -16,8 +16,9 @@ class TraceTensor final : public c10::TensorImpl {
 
   uint64_t recording() const { return recording_; }
   graph::ValueId value() const { return value_; }
-  // It is the `.data` of another: the same memory with a version counter of its own.
+  // It is the `.data` of another, or a view of that: the same memory with a version counter of its own.
   bool is_data() const { return is_data_; }
+  void become_data() { is_data_ = true; }
   // After an operator that changes an argument's metadata in place (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 

@@ -1,0 +1,44 @@
+"""Random networks of convolutions; tests/fuzz/convolution_programs.py runs more."""
+
+import pytest
+import torch
+
+import convolution_programs
+import oxyfuel
+import seeds
+
+CHUNK = 50
+
+
+@pytest.mark.parametrize("first", range(0, 400, CHUNK))
+@pytest.mark.filterwarnings("ignore")
+def test_same_as_eager(first):
+    different = seeds.differing(convolution_programs.difference, first, CHUNK)
+    assert not different, f"see one with: tests/fuzz/convolution_programs.py --seeds N:N+1 --show; {different}"
+
+
+def test_programs_are_those_of_their_seeds():
+    assert convolution_programs.program(7) == convolution_programs.program(7)
+    assert convolution_programs.program(7) != convolution_programs.program(8)
+
+
+def test_a_difference_is_found(monkeypatch):
+    monkeypatch.setattr(oxyfuel, "compile", lambda model: lambda x: model(x) * 1.1)
+    assert "is off by" in convolution_programs.difference(0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["conv3d", "conv_transpose3d"])
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"dilation": 2}, {"padding": 1}], ids=str)
+def test_layouts_of_volumes_go_by_the_number_of_threads(threads, kind, options):
+    """PyTorch asks another library for kernels of one element where there is one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        x = torch.randn(2, 8, 4, 4, 4).to(memory_format=torch.channels_last_3d)
+        weight = torch.randn(8, 8, 1, 1, 1)
+        f = lambda x, weight: getattr(torch.nn.functional, kind)(x, weight, **options)  # noqa: E731
+        assert oxyfuel.compile(f)(x, weight).stride() == f(x, weight).stride()
+        assert oxyfuel.compile(f, fullgraph=True)(x[:1], weight).stride() == f(x[:1], weight).stride()
+    finally:
+        torch.set_num_threads(before)
