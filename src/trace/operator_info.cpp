@@ -36,7 +36,7 @@ constexpr auto kHiddenWrites =
 
 // Results with a lazy bit, and what does the same at once: nobody sees the difference in a backward pass.
 constexpr auto kLazyBits =
-    std::to_array<Declared>({{"aten::_conj", "aten::conj_physical"}, {"aten::_neg_view", "aten::neg"}});
+    std::to_array<Declared>({{"aten::_conj", "aten::_conj_physical"}, {"aten::_neg_view", "aten::neg"}});
 
 // Operators recorded as another with the same arguments: results that share memory though the schema does not
 // say so, and zeros without any memory, which autograd's formulas make.

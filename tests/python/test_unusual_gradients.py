@@ -244,3 +244,17 @@ def test_writes_through_data(backend, f):
 
     expected, actual = (outcome(lambda f=f: run(f)) for f in (f, oxyfuel.compile(f, backend=backend)))
     assert str(actual) == str(expected)
+
+
+@BACKENDS
+@pytest.mark.parametrize("f", [torch.cos, torch.sqrt, lambda z: z * z.conj().abs(), lambda z: (z.imag * 2).sum() + z.abs(), lambda z: z @ z.mT,
+                               lambda z: torch.view_as_real(z * z.flip(0)), lambda z: torch.fft.ifft(torch.fft.fft(z) * z)])  # fmt: skip
+def test_conjugates_in_backward_passes(backend, f):
+    z = torch.randn(3, 3, dtype=torch.complex64)
+
+    def run(f):
+        leaf = z.clone().requires_grad_()
+        f(leaf).abs().sum().backward()
+        return leaf.grad
+
+    torch.testing.assert_close(run(oxyfuel.compile(f, backend=backend)), run(f))
