@@ -274,11 +274,18 @@ std::optional<Expr> stride_of(const Expr& e, const Expr& v) {
   return std::move(linear->first);
 }
 
+bool has_bound_variable(const Expr& offset) {
+  return std::ranges::any_of(sym::variables(offset),
+                             [](const Expr& v) { return is_bound_variable(v.variable_id()); });
+}
+
 bool is_transposed(const LoopNest& nest, const Phase& phase, const Inst& load) {
   if (load.op != Op::Load || load.operands[0] != kNoInst || nest.outer.size() < 2) return false;
   const Array& array = nest.arrays[static_cast<size_t>(load.buffer)];
   if (array.kind != ArrayKind::Parameter || array.dtype != DType::Float32) return false;
   const Expr& offset = phase.expressions[static_cast<size_t>(load.index)];
+  // A tile is loaded before the elements of its rows are computed.
+  if (has_bound_variable(offset)) return false;
   auto along = stride_of(offset, nest.outer.back().variable);
   auto across = stride_of(offset, nest.outer[nest.outer.size() - 2].variable);
   return along && across && *across == Expr(1) && !(*along == Expr(0)) && !(*along == Expr(1));

@@ -89,7 +89,8 @@ struct LoopNest {
 Expr nest_variable(int64_t position, const Expr& extent);
 int64_t variable_position(const Expr& nest_variable);
 bool is_bound_variable(int64_t id);  // of a BindIndex
-bool is_nest_variable(int64_t id);   // of a loop or bound: everything but sizes
+bool has_bound_variable(const Expr& offset);
+bool is_nest_variable(int64_t id);  // of a loop or bound: everything but sizes
 
 // Merges adjacent loops that every access crosses with one stride, removes dead instructions and numbers
 // symbols.

@@ -20,6 +20,7 @@ std::optional<size_t> row_loop(const LoopNest& nest) {
     if (nest.arrays[static_cast<size_t>(inst.buffer)].dtype != DType::Float32) continue;
     const Expr& offset = phase.expressions[static_cast<size_t>(inst.index)];
     auto along = codegen::stride_of(offset, nest.outer.back().variable);
+    if (codegen::has_bound_variable(offset)) continue;  // codegen::is_transposed
     if (!along || *along == Expr(0) || *along == Expr(1)) continue;
     for (size_t k = 0; k + 1 < nest.outer.size(); ++k) {
       auto stride = codegen::stride_of(offset, nest.outer[k].variable);

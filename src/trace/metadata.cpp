@@ -109,11 +109,11 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   } catch (const c10::Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (kind != StandIn::Meta || is_cannot_trace(error)) throw;
-    // Written in Python, it refuses the arguments, or says that the shape depends on data.
-    const std::string text = error.what();
-    throw_cannot_trace(fmt::format("{} has no shape rule, and its meta kernel raises {}", info.schema->name,
-                                   text.substr(0, text.find_first_of(".\n"))));
+    // Of a meta kernel in Python. Other errors than this one are the program's.
+    const std::string_view text = error.what();
+    if (kind != StandIn::Meta || !text.starts_with("NotImplementedError")) throw;
+    throw_cannot_trace(fmt::format("{} has neither a shape rule nor a meta kernel for these arguments: {}",
+                                   info.schema->name, text.substr(0, text.find('\n'))));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;

@@ -42,3 +42,11 @@ def test_layouts_of_volumes_go_by_the_number_of_threads(threads, kind, options):
         assert oxyfuel.compile(f, fullgraph=True)(x[:1], weight).stride() == f(x[:1], weight).stride()
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shape, layout", [((2, 16, 6, 6, 6), torch.channels_last_3d), ((1, 16, 12, 10), torch.channels_last)])
+def test_gathers_from_other_layouts(shape, layout):
+    """The rows of a tile are loaded before the places that are gathered are known."""
+    index, x = torch.randint(0, 6, shape), torch.randn(shape).contiguous(memory_format=layout)
+    f = lambda x, index: torch.gather(x, 2, index) + x  # noqa: E731
+    assert torch.equal(oxyfuel.compile(f, fullgraph=True)(x, index), f(x, index))
