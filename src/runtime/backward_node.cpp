@@ -202,8 +202,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
       are_plain || runs_again ||
           std::ranges::none_of(gradients, [](const at::Tensor& g) { return g.defined() && is_foreign(g); }),
       "oxyfuel: gradients that stand for several (is_grads_batched=True, torch.vmap) or are of a class of "
-      "their own "
-      "cannot go through a compiled region, since ",
+      "their own cannot go through a compiled region, since ",
       program_->why_not_again,
       "; run the forward pass in eager for that: oxyfuel.disable, or a call of the function that was "
       "compiled");

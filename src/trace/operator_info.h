@@ -21,7 +21,8 @@ enum class Treatment : uint8_t {
   AnswerNow,     // results that are no tensors and depend on metadata alone
   NeedsData,     // results that depend on data: CannotTrace
   DynamicShape,  // output sizes that depend on data: CannotTrace
-  Refuse,        // swaps or resizes storage, or has arguments that a graph cannot hold: CannotTrace
+  Refuse,        // swaps or resizes storage, or has arguments that a graph cannot hold: CannotTrace. In
+                 // backward passes recorded as its `replacement`, if it has one
 };
 
 struct OperatorInfo {

@@ -226,10 +226,31 @@ def assigned_and_used(x):
     return whole.sum() + part.sum()
 
 
+class Marked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, target, value):
+        target[0] = value
+        ctx.mark_dirty(target)
+        return target
+
+    @staticmethod
+    def backward(ctx, gradient):
+        rest = gradient.clone()
+        rest[0] = 0
+        return rest, gradient[0]
+
+
+def marked_view(x):
+    value = x[0] * 1
+    whole = torch.zeros(3)
+    part = Marked.apply(whole[:2], value)
+    return part.sum() + whole.sum()
+
+
 @BACKENDS
 @pytest.mark.parametrize("f", [
     exp_scaled, straight_through, first_replaced, rounded_part, argument_written, argument_written_late, parts_of_data, assigned_twice,
-    assigned_and_used,
+    assigned_and_used, marked_view,
 ])  # fmt: skip
 def test_writes_through_data(backend, f):
     def run(f):
