@@ -8,10 +8,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from statistics import median
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import models  # noqa: E402
 import report  # noqa: E402

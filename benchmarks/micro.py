@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-
 import torch  # noqa: E402
 
 import oxyfuel  # noqa: E402

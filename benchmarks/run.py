@@ -39,7 +39,6 @@ def worker(what, case, backends, folder, hook=None, extra=(), timeout=1800):
     environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
     environment["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
     environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent / "python"), os.environ.get("PYTHONPATH")]))
     if hook is not None:
         environment["LD_PRELOAD"] = str(hook)
     command = [sys.executable, str(HERE / "worker.py"), what, "--case", json.dumps(asdict(case))]

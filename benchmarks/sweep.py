@@ -20,7 +20,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "python"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import sweep_report  # noqa: E402

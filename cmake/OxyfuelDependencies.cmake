@@ -19,19 +19,19 @@ endif()
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 
 if(OXYFUEL_WITH_TORCH)
-  execute_process(
-    COMMAND ${Python_EXECUTABLE} -c "import torch, os; print(os.path.dirname(torch.__file__), end='')"
-    OUTPUT_VARIABLE TORCH_ROOT COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(
-    COMMAND ${Python_EXECUTABLE} -c "import torch; print(int(torch.compiled_with_cxx11_abi()), end='')"
-    OUTPUT_VARIABLE TORCH_CXX11_ABI COMMAND_ERROR_IS_FATAL ANY)
+  # Without importing it: NVIDIA's libraries may be missing where a package is built.
+  execute_process(COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/torch_release.py
+    OUTPUT_VARIABLE torch_lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" torch_lines "${torch_lines}")
+  list(GET torch_lines 0 TORCH_ROOT)
+  list(GET torch_lines 1 OXYFUEL_TORCH_RELEASE)
   # PyTorch's headers have an fmt of their own among them, which files that see PyTorch find first.
   add_library(oxyfuel_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_library.cpp)
   target_include_directories(oxyfuel_torch_fmt SYSTEM PUBLIC ${TORCH_ROOT}/include)
-  add_library(torch_api INTERFACE)
-  target_include_directories(torch_api SYSTEM INTERFACE
+  add_library(oxyfuel_torch INTERFACE)
+  target_include_directories(oxyfuel_torch SYSTEM INTERFACE
     ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
-  target_compile_definitions(torch_api INTERFACE _GLIBCXX_USE_CXX11_ABI=${TORCH_CXX11_ABI})
-  target_link_directories(torch_api INTERFACE ${TORCH_ROOT}/lib)
-  target_link_libraries(torch_api INTERFACE oxyfuel_torch_fmt torch_python torch_cpu torch c10)
+  target_compile_definitions(oxyfuel_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  target_link_directories(oxyfuel_torch INTERFACE ${TORCH_ROOT}/lib)
+  target_link_libraries(oxyfuel_torch INTERFACE oxyfuel_torch_fmt torch_python torch_cpu c10)
 endif()

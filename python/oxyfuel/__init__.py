@@ -1,5 +1,7 @@
 """Oxyfuel: a native compiler for PyTorch programs. ``oxyfuel.compile(model)`` is a drop-in for ``torch.compile``."""
 
+from oxyfuel import _torch_release  # isort: skip (before the extension is loaded)
+
 import torch  # the extension links against its libraries
 
 from oxyfuel import _core

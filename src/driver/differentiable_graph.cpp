@@ -23,6 +23,7 @@
 #include "passes/pipeline.h"
 #include "runtime/backward_node.h"
 #include "runtime/tensors.h"
+#include "torch_api/autograd_node.h"
 #include "trace/view_inverse.h"
 
 namespace oxy::driver {
@@ -129,7 +130,7 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   // Fills in those of `joins` that belong to the part.
-  c10::intrusive_ptr<runtime::BackwardNode> add_history(const Part& part,
+  torch_api::NodePointer<runtime::BackwardNode> add_history(const Part& part,
                                                         const std::vector<at::Tensor>& results,
                                                         std::span<const at::Tensor> inputs,
                                                         torch::autograd::edge_list& joins) const {
@@ -137,7 +138,7 @@ class DifferentiableGraph final : public CompiledGraph {
     edges.reserve(part.gradients.size());
     for (const size_t g : part.gradients)
       edges.push_back(end_of(joint_.gradients[g], results, inputs, joins));
-    auto node = c10::make_intrusive<runtime::BackwardNode>(part.program, std::move(edges));
+    auto node = torch_api::make_node<runtime::BackwardNode>(part.program, std::move(edges));
     if (part.tangents.size() == 1 && part.tangents[0] < carriers(joint_)) {
       torch::autograd::set_history(results[part.tangents[0]], node);
     } else {
@@ -153,7 +154,7 @@ class DifferentiableGraph final : public CompiledGraph {
       for (const size_t place : part.made) {
         torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(place))};
         torch::autograd::set_history(results[part.tangents[place]],
-                                     c10::make_intrusive<runtime::OutputNode>(std::move(next)));
+                                     torch_api::make_node<runtime::OutputNode>(std::move(next)));
       }
     }
     for (const Part::Saved& saved : part.saved) {
@@ -202,7 +203,7 @@ class DifferentiableGraph final : public CompiledGraph {
       torch::autograd::edge_list behind;
       for (const int32_t input : joint_.spent_inputs[i])
         behind.push_back(torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(input)]));
-      auto error = c10::make_intrusive<torch::autograd::Error>(joint_.spent[i], std::move(behind));
+      auto error = torch_api::make_node<torch::autograd::Error>(joint_.spent[i], std::move(behind));
       error->add_input_metadata(results[i]);
       torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
     }

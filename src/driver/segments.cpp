@@ -1,5 +1,6 @@
 #include "driver/segments.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <optional>
@@ -48,6 +49,17 @@ const std::string& standard_library() {
   return folder;
 }
 
+// The folder that this library lies in, beside the package's Python files, with a slash at its end.
+const std::string& own_package() {
+  static const std::string folder = [] {
+    Dl_info info{};
+    const bool found = dladdr(reinterpret_cast<const void*>(&own_package), &info) != 0 && info.dli_fname;
+    const std::string text = found ? info.dli_fname : "";
+    return text.substr(0, text.rfind('/') + 1);
+  }();
+  return folder;
+}
+
 // Code of torch's and Python's own machinery gains nothing from being captured frame by frame.
 bool is_user_code(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
@@ -62,10 +74,7 @@ bool is_user_code(PyCodeObject* code) {
   const std::string& library = standard_library();
   if (!library.empty() && path.starts_with(library) && path.find("-packages/") == std::string_view::npos)
     return false;
-  if (path.find("/python/oxyfuel/") != std::string_view::npos ||
-      path.find("/site-packages/oxyfuel/") != std::string_view::npos)
-    return false;
-  return true;
+  return own_package().empty() || !path.starts_with(own_package());
 }
 
 // Those of the compiled call that this thread is in.

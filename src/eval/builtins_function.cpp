@@ -12,6 +12,7 @@
 #include "eval/objects.h"
 #include "eval/prelude.h"
 #include "runtime/tensor_object.h"
+#include "torch_api/autograd_node.h"
 #include "trace/engine.h"
 #include "trace/trace_error.h"
 
@@ -211,7 +212,7 @@ Ref apply(Evaluator& e, Arguments& a) {
   for (const at::Tensor& input : inputs)
     edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)
                                           : torch::autograd::Edge());
-  auto node = c10::make_intrusive<EvaluatedFunction>(e, backward, context, a.positional.size(),
+  auto node = torch_api::make_node<EvaluatedFunction>(e, backward, context, a.positional.size(),
                                                      std::move(places), std::move(saved));
   node->set_next_edges(std::move(edges));
   node->gradient_of_result = std::move(gradient_of_result);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "runtime/tensor_object.h"
+#include "torch_api/autograd_node.h"
 #include "trace/dispatch.h"
 #include "trace/dispatch_key.h"
 #include "trace/record_backward.h"
@@ -115,7 +116,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
     if (tensor.grad_fn() == nullptr) {
       trace.set_requires_grad(true);
     } else {
-      auto node = c10::make_intrusive<torch::autograd::Error>("the graph of an input is not traced");
+      auto node = torch_api::make_node<torch::autograd::Error>("the graph of an input is not traced");
       node->add_input_metadata(trace);
       torch::autograd::impl::set_gradient_edge(trace, torch::autograd::Edge(std::move(node), 0));
     }

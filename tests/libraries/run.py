@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 
 def outcomes(targets, seconds, compiled):
     """{test: "passed", "failure", "error" or "skipped"} and how long all took."""
-    environment = dict(os.environ, OXYFUEL_STRICT="1", PYTHONPATH=os.pathsep.join([str(HERE), str(HERE.parents[1] / "python")]))
+    environment = dict(os.environ, OXYFUEL_STRICT="1", PYTHONPATH=str(HERE))
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "--continue-on-collection-errors", "-p", "no:cacheprovider", f"--timeout={seconds}", f"--junitxml={report}"]

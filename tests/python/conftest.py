@@ -1,16 +1,13 @@
 """Every test of the Python package starts from nothing compiled, and an internal error is a failure."""
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 
 os.environ.setdefault("OXYFUEL_STRICT", "1")  # before oxyfuel is imported
 FOLDER = Path(__file__).resolve().parent
-installed = importlib.util.find_spec("oxyfuel") is not None
-for folder in (FOLDER,) if installed else (FOLDER, FOLDER.parents[1] / "python"):
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+if str(FOLDER) not in sys.path:
+    sys.path.insert(0, str(FOLDER))
 
 import pytest  # noqa: E402
 

@@ -52,6 +52,15 @@ def test_faults(tmp_path):
     ])
 
 
+def test_the_release_of_pytorch(tmp_path):
+    layers = LAYERS + "oxyfuel_layer(torch_api TORCH)\noxyfuel_layer(runtime TORCH DEPENDS graph torch_api)\n"
+    files = {"torch_api/a.h": "#if TORCH_VERSION_MAJOR > 2\n#endif\n", "runtime/a.h": '#include "torch_api/a.h"\n'}
+    assert check(tree(tmp_path, files, layers))[0] == 0
+    for line in ("#if OXYFUEL_TORCH_AT_LEAST(2, 13)", "#if TORCH_VERSION_MINOR > 12", '#include "torch_api/release.h"'):
+        status, text = check(tree(tmp_path, {"runtime/a.h": f"{line}\n"}, layers))
+        assert (status, text) == (1, "src/runtime/a.h:1: the release of PyTorch is asked for by src/torch_api only\n")
+
+
 def test_layers_in_a_circle(tmp_path):
     status, text = check(tree(tmp_path, {}, "oxyfuel_layer(a PLAIN DEPENDS b)\noxyfuel_layer(b PLAIN DEPENDS a)\n"))
     assert status == 1 and "a -> b -> a" in text
