@@ -131,9 +131,9 @@ class DifferentiableGraph final : public CompiledGraph {
 
   // Fills in those of `joins` that belong to the part.
   torch_api::NodePointer<runtime::BackwardNode> add_history(const Part& part,
-                                                        const std::vector<at::Tensor>& results,
-                                                        std::span<const at::Tensor> inputs,
-                                                        torch::autograd::edge_list& joins) const {
+                                                            const std::vector<at::Tensor>& results,
+                                                            std::span<const at::Tensor> inputs,
+                                                            torch::autograd::edge_list& joins) const {
     torch::autograd::edge_list edges;
     edges.reserve(part.gradients.size());
     for (const size_t g : part.gradients)

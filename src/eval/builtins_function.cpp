@@ -213,7 +213,7 @@ Ref apply(Evaluator& e, Arguments& a) {
     edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input)
                                           : torch::autograd::Edge());
   auto node = torch_api::make_node<EvaluatedFunction>(e, backward, context, a.positional.size(),
-                                                     std::move(places), std::move(saved));
+                                                      std::move(places), std::move(saved));
   node->set_next_edges(std::move(edges));
   node->gradient_of_result = std::move(gradient_of_result);
   for (const at::Tensor& output : outputs) torch::autograd::set_history(output, node);

@@ -8,6 +8,7 @@
 
 #include "eval/library_code.h"
 #include "eval/objects.h"
+#include "trace/recorder.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -55,6 +56,17 @@ bool is_special_of(PyTypeObject* type, PyObject* function) {
   return false;
 }
 
+// PyTorch's question whether a tensor is without data, which its Python code asks from 2.15 on and answers
+// with yes for a trace tensor. What it then does, to leave out the elements that it shows or copies, is wrong
+// here.
+bool asks_for_data(PyObject* function) {
+  if (text_of_str(reinterpret_cast<PyFunctionObject*>(function)->func_name) != "is_fake_tensor") return false;
+  PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._subclasses.fake_tensor");
+  const Ref asked = Ref::steal(module ? PyObject_GetAttrString(module, "is_fake_tensor") : nullptr);
+  PyErr_Clear();
+  return asked.get() == function;
+}
+
 }  // namespace
 
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
@@ -75,6 +87,10 @@ bool CodeGate::is_called_by_library() const {
 
 bool CodeGate::admits(PyObject* function, PyObject* first) {
   if (!armed_ || !first || !PyFunction_Check(function)) return true;
+  if (asks_for_data(function) && trace::is_trace_tensor(first)) {
+    PyErr_SetString(trace::trace_error(), "the elements of a tensor are shown or copied");
+    return false;
+  }
   auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   if (is_library_code(code) || !is_called_by_library()) return true;
   const bool is_refused =

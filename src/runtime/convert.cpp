@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "torch_api/trace_key.h"
 
 namespace oxy::runtime {
 
@@ -293,7 +294,7 @@ graph::Argument argument_from_ivalue(const c10::IValue& value, const ArgumentInf
       const at::Tensor& t = value.toTensor();
       if (!t.defined()) return graph::None{};
       if (t.unsafeGetTensorImpl()->is_wrapped_number() && t.device().is_cpu() &&
-          !t.unsafeGetTensorImpl()->is_fake())
+          !torch_api::is_without_data(*t.unsafeGetTensorImpl()))
         return number_of_wrapped(t);
       return graph::ValueRef{tensor(t)};
     }

@@ -1,13 +1,14 @@
-// The dispatch key of trace tensors. Nothing else in the project names it: upstream means to use it as well,
-// and another key below Functionalize and above the backends could take its place here.
+// What the dispatcher knows of tracing: the key of trace tensors, and the keys above and below it.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "torch_api/trace_key.h"
+
 namespace oxy::trace {
 
-inline constexpr c10::DispatchKey kTraceKey = c10::DispatchKey::Fake;
+using torch_api::kTraceKey;
 inline constexpr c10::DispatchKeySet kTraceKeySet{kTraceKey};
 
 // What must be off while an operator runs below the recorder, on real tensors or on PyTorch's meta device.

@@ -5,7 +5,7 @@
 // where hooks see it. A recorded backward pass is cut accordingly.
 #pragma once
 
-#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
 #include <vector>
