@@ -194,7 +194,7 @@ Metas triangle(const ShapeContext& context) {
 
 Metas fill(const ShapeContext& context) {
   if (context.size() > 1 && context.is_tensor(1) && context.tensor(1).rank() > 0)
-    not_covered(context, "a value with dimensions");
+    refused_by_eager(context, "a value with dimensions");
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
 }
 

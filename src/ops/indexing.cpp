@@ -215,6 +215,9 @@ Family indexing_operators() {
        .schema = "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
        .shape = shapes::pixel_unshuffle,
        .decompose = composed(decompositions::pixel_unshuffle)},
+      {.name = "aten::native_channel_shuffle",
+       .schema = "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+       .shape = shapes::channel_shuffle},
       {.name = "aten::im2col",
        .schema = "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "
                  "stride) -> Tensor",

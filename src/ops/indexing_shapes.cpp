@@ -479,6 +479,17 @@ Metas pixel_shuffle(const ShapeContext& context) {
   return {with_format(context, out, out.dtype, suggested_format(self))};
 }
 
+// PyTorch's meta kernel divides by `groups` unseen.
+Metas channel_shuffle(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t groups = integer(context, 1);
+  if (self.rank() < 3) refused_by_eager(context, "fewer than three dimensions");
+  if (groups < 1) refused_by_eager(context, "a number of groups below 1");
+  if (!sym::known_divisible(self.sizes[1], Expr(groups)))
+    refused_by_eager(context, "channels that do not fit the groups");
+  return {with_format(context, self, self.dtype, suggested_format(self))};
+}
+
 Metas pixel_unshuffle(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const Expr& factor = expression(context, 1);

@@ -37,6 +37,7 @@ Metas zeros_of_input(
     const ShapeContext& context);  // slice_backward, select_backward: (grad, input_sizes, ...)
 Metas pixel_shuffle(const ShapeContext& context);
 Metas pixel_unshuffle(const ShapeContext& context);
+Metas channel_shuffle(const ShapeContext& context);
 Metas patches_to_columns(const ShapeContext& context);  // im2col
 Metas columns_to_patches(const ShapeContext& context);  // col2im
 

@@ -541,6 +541,8 @@ def indexing(w):
         w.call("pixel_unshuffle", tensor([2, 3, 4, 6]), 2)
         w.call("im2col", tensor([2, 3, 6, 7]), [2, 3], [1, 1], [0, 1], [1, 2])
         w.call("col2im", tensor([2, 12, 4]), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1])
+    for layout in ("plain", "channels_last", "permuted"):
+        w.call("native_channel_shuffle", tensor([2, 6, 3, 4], layout=layout), 3)
 
 
 def normalization(w):
