@@ -182,7 +182,7 @@ Ref make_repr(Evaluator& e, Arguments& a) {
 }
 
 [[noreturn]] void stop_at_address(Evaluator& e, const char* asks) {
-  e.stop(fmt::format("{} of an object that is another one at each call", asks),
+  e.stop(fmt::format("{} of an object that may be another one at each call", asks),
          "modules, their parameters, functions and classes can be asked for it");
 }
 

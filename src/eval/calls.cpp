@@ -51,6 +51,8 @@ void stop_on_torch_error(const Evaluator& evaluator) {
   std::string message = utf8 ? utf8 : "unknown error";
   if (const size_t line_end = message.find('\n'); line_end != std::string::npos) message.resize(line_end);
   if (type == trace::trace_error()) evaluator.stop(message);
+  if (type == trace::internal_trace_error())
+    evaluator.stop("an error of the compiler's own, while it recorded a call of torch");
   if (message.find(trace::tracing_key_name()) != std::string::npos)
     evaluator.stop("torch looks for the memory of a tensor, which has none while it is captured");
   if (message.find("INTERNAL ASSERT FAILED") != std::string::npos)

@@ -198,8 +198,12 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     }
     const Ref parameter = known(key, "a class");
     Ref made = Ref::steal(PyObject_GetItem(object, parameter.get()));
-    // typing remembers what it made, and gives later calls the same.
-    return made && is_type_expression(made.get()) && lasts(parameter.get()) ? pin(made.get()) : made;
+    if (!made || !is_type_expression(made.get())) return made;
+    // typing remembers what it made of what is hashed, and gives later calls the same.
+    const bool is_remembered = lasts(parameter.get()) && PyObject_Hash(parameter.get()) != -1;
+    PyErr_Clear();
+    if (!is_remembered) stop("makes a type expression that is another one at each call");
+    return pin(made.get());
   }
   if (PyDict_Check(object)) {
     if (source != kNoSource) return read_entry_or_make(object, key);

@@ -20,6 +20,9 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
     auto* const type = reinterpret_cast<PyTypeObject*>(arguments.positional[0].get());
+    // What typing does not remember is another object at each call.
+    if (makes_type_expressions(type))
+      stop(fmt::format("makes an object of class {}", describe_callable(reinterpret_cast<PyObject*>(type))));
     if (!object_takes(type, true, arguments.positional.size() > 1 || !arguments.keywords.empty())) return {};
     type_lookup(type, interned("__abstractmethods__").get());  // makes no object of a class that has some
     Arguments only_class;

@@ -98,7 +98,10 @@ bool compares_in_library(PyObject* object) {
 }
 
 bool is_type_expression(PyObject* object) {
-  PyTypeObject* const type = Py_TYPE(object);
+  return makes_type_expressions(Py_TYPE(object));
+}
+
+bool makes_type_expressions(PyTypeObject* type) {
   if (!is_python_class(type)) return std::string_view(type->tp_name).starts_with("typing.");
   const auto is_in = [&](const char* module) {
     return well_known(module, type->tp_name) == reinterpret_cast<PyObject*>(type);

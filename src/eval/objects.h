@@ -26,6 +26,7 @@ bool is_type_alias(PyObject* object);   // list[int] or int | str
 // What typing, or typing_extensions, makes types of and is a Python object there: List, List[int], a type
 // variable.
 bool is_type_expression(PyObject* object);
+bool makes_type_expressions(PyTypeObject* type);
 // These, and the objects of torch.ops: Python objects whose own __hash__ and __eq__ are the library's and
 // look at nothing that changes.
 bool compares_in_library(PyObject* object);

@@ -23,7 +23,7 @@ import oxyfuel
 
 LIBRARIES = tuple(os.path.join(os.path.dirname(library.__file__), "") for library in (torch, oxyfuel))
 
-INTERNAL_WORDS = re.compile(r"DispatchKey|Fake|PrivateUse|INTERNAL|Meta\b|meta kernel|[Tt]race.?[Tt]ensor|VaryingNumber|CannotTrace|oxyfuel::|at::|c10::|[.]cpp")
+INTERNAL_WORDS = re.compile(r"DispatchKey|Fake|PrivateUse|INTERNAL|Meta\b|meta kernel|[Tt]race.?[Tt]ensor|VaryingNumber|CannotTrace|InternalTrace|oxyfuel::|[.]cpp")
 
 
 def assert_reasons_are_readable(context=None):

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import enum
 import typing
-from typing import Annotated, Any, Callable, ClassVar, Dict, Generic, List, Literal, NamedTuple, NewType, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
+from typing import Annotated, Any, Callable, ClassVar, Dict, ForwardRef, Generic, List, Literal, NamedTuple, NewType, Optional, ParamSpec, Sequence, Tuple, Type, TypedDict, TypeVar, Union
 
 import pytest
 import torch
@@ -191,6 +191,21 @@ def test_definitions_in_functions(compile, define, write):
 def test_the_reason_says_that_a_class_is_made(f):
     with pytest.raises(oxyfuel.Unsupported, match="(defines|makes) a class"):
         oxyfuel.compile(f, fullgraph=True)(X)
+
+
+@program()
+def test_what_typing_makes_anew_is_anew(compile):
+    variables = ParamSpec("variables")
+
+    @compile
+    def f(x):
+        return x + 1, typing.ParamSpecArgs(variables), Annotated[int, [1]], ForwardRef("Known")
+
+    results = [f(X) for _ in range(3)]
+    results[0][2].__metadata__[0].append(2)
+    results += [f(X)]
+    flat = [made for _, *all_made in results for made in all_made]
+    return len({id(made) for made in flat}), [repr(made) for made in flat]
 
 
 @program()
