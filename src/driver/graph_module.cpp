@@ -28,20 +28,29 @@ Ref expect(PyObject* object) {
   return Ref::steal(object);
 }
 
+// As `name=value` of a call.
+bool can_be_written(PyObject* name) {
+  if (PyUnicode_IsIdentifier(name) != 1) return false;
+  const Ref keyword = expect(PyImport_ImportModule("keyword"));
+  return expect(PyObject_CallMethod(keyword.get(), "iskeyword", "O", name)) == Py_False;
+}
+
 class GraphWriter {
  public:
   GraphWriter(const eval::TorchProgram& program, std::span<const std::string> names) : program_(program) {
     fx_ = expect(PyImport_ImportModule("torch.fx"));
     graph_ = expect(PyObject_CallMethod(fx_.get(), "Graph", nullptr));
     elements_ = expect(PyDict_New());
-    for (const std::string& name : names)
-      inputs_.push_back(expect(PyObject_CallMethod(graph_.get(), "placeholder", "s", name.c_str())));
+    for (const std::string& name : names) inputs_.push_back(placeholder(name));
   }
 
   Ref write() {
     for (const eval::TorchCall& call : program_.calls) {
       Ref positional = sequence(call.positional, true);
       Ref keywords = expect(PyDict_New());
+      for (const auto& [name, value] : call.keywords)
+        if (!can_be_written(name.get()))
+          throw Unsupported("a captured region gives a keyword argument whose name no Python code can write");
       for (const auto& [name, value] : call.keywords)
         if (PyDict_SetItem(keywords.get(), name.get(), argument(value).get()) < 0) refuse();
       calls_.push_back(
@@ -59,6 +68,16 @@ class GraphWriter {
   }
 
  private:
+  // torch.fx makes the node's name a valid one of its own. The parameter of the generated function has the
+  // target for its name, as it was asked for.
+  Ref placeholder(const std::string& name) {
+    const char* wanted = name == "self" ? "self_" : name.c_str();  // `self` is the module itself
+    Ref made = expect(PyObject_CallMethod(graph_.get(), "placeholder", "s", wanted));
+    const Ref unique = expect(PyObject_GetAttrString(made.get(), "name"));
+    if (PyObject_SetAttrString(made.get(), "target", unique.get()) < 0) refuse();
+    return made;
+  }
+
   Ref node(const eval::TorchValue& value) {
     const auto index = static_cast<size_t>(value.index);
     Ref current = value.is_input ? inputs_[index] : calls_[index];

@@ -96,8 +96,14 @@ Ref is_callable(Evaluator& e, Arguments& a) {
 }
 
 Ref type_of(Evaluator& e, Arguments& a) {
+  if (a.positional.size() == 3)
+    e.stop("makes a class by type()", "classes that stay the same can be made outside of the function");
   expect(e, a, "type", 1, 1);
   return e.pin(reinterpret_cast<PyObject*>(e.class_seen(arg(a, 0))));
+}
+
+Ref build_class(Evaluator& e, Arguments&) {
+  e.stop("defines a class", "classes that stay the same can be defined outside of the function");
 }
 
 Ref make_method(Evaluator& e, Arguments& a) {
@@ -175,10 +181,50 @@ Ref make_repr(Evaluator& e, Arguments& a) {
   return e.to_text(arg(a, 0), true);
 }
 
+[[noreturn]] void stop_at_address(Evaluator& e, const char* asks) {
+  e.stop(fmt::format("{} of an object that may be another one at each call", asks),
+         "modules, their parameters, functions and classes can be asked for it");
+}
+
+// The hash follows from what the object is made of, and all of that is guarded once it is admitted.
+bool hashes_by_value(PyObject* object) {
+  if (guards::is_constant(object)) return !guards::is_nan(object);
+  if (!PyTuple_CheckExact(object))
+    return guards::is_value(object) || is_value_object(object) || guards::is_numpy_scalar(object);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!hashes_by_value(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+// What hash() makes of the number that `__hash__` gives.
+Ref hash_of_number(PyObject* number) {
+  Py_ssize_t word = PyLong_AsSsize_t(number);
+  if (word == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    word = PyObject_Hash(number);
+  }
+  return Ref::steal(PyLong_FromSsize_t(word == -1 ? -2 : word));
+}
+
 Ref hash_of(Evaluator& e, Arguments& a) {
   expect(e, a, "hash", 1, 1);
-  if (!guards::is_constant(arg(a, 0))) e.stop("hashes an object");
-  const Py_hash_t value = PyObject_Hash(arg(a, 0));
+  PyObject* const object = arg(a, 0);
+  if (e.hashes_itself(object)) {
+    const Ref value = e.call_special(object, "__hash__", &PyLong_Type);
+    return value ? hash_of_number(e.constant_of(value.get()).get()) : Ref();
+  }
+  const Ref key = e.key_of(object);
+  PyObject* hashed = key.get();
+  const bool raises = Py_TYPE(hashed)->tp_hash == PyObject_HashNotImplemented;
+  if (!raises && !hashes_by_value(hashed)) {
+    const bool by_address = trace::is_trace_tensor(object) || is_identity_object(object) ||
+                            Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash;
+    if (!by_address)
+      e.stop(fmt::format("asks for the hash of an object of type {}", Py_TYPE(object)->tp_name));
+    hashed = e.identified(object);
+    if (!hashed) stop_at_address(e, "asks for the hash");
+  }
+  const Py_hash_t value = PyObject_Hash(hashed);
   return value == -1 ? Ref() : Ref::steal(PyLong_FromSsize_t(value));
 }
 
@@ -195,8 +241,11 @@ Ref globals_of(Evaluator& e, Arguments& a) {
   return e.pin(calling_frame(e, "globals").globals.get());
 }
 
-Ref identity_of(Evaluator& e, Arguments&) {
-  e.stop("calls id()");
+Ref identity_of(Evaluator& e, Arguments& a) {
+  expect(e, a, "id", 1, 1);
+  PyObject* const object = e.identified(arg(a, 0));
+  if (!object) stop_at_address(e, "asks for the id()");
+  return Ref::steal(PyLong_FromVoidPtr(object));
 }
 
 Ref deep_copy(Evaluator& e, Arguments& a) {
@@ -269,6 +318,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "callable", &is_callable},
     {"types", "MethodType", &make_method},
     {"builtins", "type", &type_of},
+    {"builtins", "__build_class__", &build_class},
     {"builtins", "super", &make_super},
     {"builtins", "bool", &make_bool},
     {"builtins", "int", &make_int},

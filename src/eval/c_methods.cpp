@@ -205,6 +205,19 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
   if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
       is_python_class(reinterpret_cast<PyTypeObject*>(self)))
     stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  if (name == "mro" && arguments.positional.empty() && arguments.keywords.empty()) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(self);
+    const Ref key = interned("mro");
+    if (type_lookup(Py_TYPE(type), key.get()) != _PyType_Lookup(&PyType_Type, key.get()))
+      stop("asks a class for its mro(), which its metaclass has made");
+    guard_resolution_order(type);
+    Ref order = Ref::steal(PySequence_List(type->tp_mro));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(order.get()); ++i) pin(PyList_GET_ITEM(order.get(), i));
+    return order;
+  }
+  if (name == "__subclasses__")
+    stop(fmt::format("asks class {} for its subclasses", reinterpret_cast<PyTypeObject*>(self)->tp_name),
+         "there may be more of them at each call");
   if (name == "__instancecheck__" || name == "__subclasscheck__")
     for (const Ref& value : arguments.positional)
       guard_resolution_order(PyType_Check(value.get()) ? reinterpret_cast<PyTypeObject*>(value.get())

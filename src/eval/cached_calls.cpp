@@ -28,19 +28,10 @@ bool is_hashable(Evaluator& evaluator, PyObject* object) {
   if (trace::is_trace_tensor(object))
     evaluator.stop("gives a tensor to a cached function",
                    "what it returned for this tensor may be out of date");
+  if (compares_in_library(object)) return true;
   if (evaluator.hashes_itself(object) || evaluator.has_python_special(object, "__eq__"))
     evaluator.stop("gives a cached function an object that hashes itself");
   return true;
-}
-
-// Whether a later call may ask a cache about the same value.
-bool lasts(const Evaluator& evaluator, PyObject* argument) {
-  if (PyTuple_CheckExact(argument)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i)
-      if (!lasts(evaluator, PyTuple_GET_ITEM(argument, i))) return false;
-    return true;
-  }
-  return guards::is_constant(argument) || evaluator.is_external(argument);
 }
 
 // Where a cache keeps the answer for some arguments.
@@ -116,7 +107,26 @@ bool keeps_answers(PyObject* cached) {
   return most && (!PyLong_Check(most) || PyLong_AsLong(most) != 0);
 }
 
+// What typing makes of List[int] and its like, and remembers: nothing else comes of the call.
+bool makes_type_expression(PyObject* cached) {
+  const Ref wrapped = Ref::steal(PyObject_GetAttrString(cached, "__wrapped__"));
+  PyErr_Clear();
+  if (!wrapped || !PyFunction_Check(wrapped.get())) return false;
+  PyObject* const module = PyDict_GetItemString(PyFunction_GET_GLOBALS(wrapped.get()), "__name__");
+  const std::string_view name = text_of_str(module);
+  return name == "typing" || name == "typing_extensions";
+}
+
 }  // namespace
+
+bool Evaluator::lasts(PyObject* argument) const {
+  if (PyTuple_CheckExact(argument)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(argument); ++i)
+      if (!lasts(PyTuple_GET_ITEM(argument, i))) return false;
+    return true;
+  }
+  return guards::is_constant(argument) || is_external(argument);
+}
 
 // The answer is that for these arguments: these values, and of others these objects.
 void Evaluator::rely_on(PyObject* argument) {
@@ -148,12 +158,17 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   if (!place->entry() && !only_tells) {
     constexpr const char* kReason = "calls a cached function that has no answer yet";
     bool is_asked_again = keeps_answers(callable);
-    const auto look_at = [&](PyObject* argument) { is_asked_again &= lasts(*this, argument); };
+    const auto look_at = [&](PyObject* argument) { is_asked_again &= lasts(argument); };
     for (const Ref& value : arguments.positional) look_at(value.get());
     for (const auto& [name, value] : arguments.keywords) look_at(value.get());
+    const bool is_expression = makes_type_expression(callable);
+    if (!is_asked_again && is_expression)
+      stop("makes a type expression of a class or type variable that is made anew at each call",
+           "such types can be made once, outside of the function");
     if (!is_asked_again) stop(kReason);
-    throw Break{kReason, "a later call finds the answer in the cache",
-                MissingAnswer{place->cache, place->key}};
+    if (!is_expression)
+      throw Break{kReason, "a later call finds the answer in the cache",
+                  MissingAnswer{place->cache, place->key}};
   }
   Ref result = call_for_constant(callable, arguments);
   if (!result) return {};

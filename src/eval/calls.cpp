@@ -8,6 +8,7 @@
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
+#include "eval/legacy_tensors.h"
 #include "eval/objects.h"
 #include "eval/operator_calls.h"
 #include "eval/partial.h"
@@ -18,6 +19,7 @@
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
+#include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -49,6 +51,12 @@ void stop_on_torch_error(const Evaluator& evaluator) {
   std::string message = utf8 ? utf8 : "unknown error";
   if (const size_t line_end = message.find('\n'); line_end != std::string::npos) message.resize(line_end);
   if (type == trace::trace_error()) evaluator.stop(message);
+  if (type == trace::internal_trace_error())
+    evaluator.stop("an error of the compiler's own, while it recorded a call of torch");
+  if (message.find(trace::tracing_key_name()) != std::string::npos)
+    evaluator.stop("torch looks for the memory of a tensor, which has none while it is captured");
+  if (message.find("INTERNAL ASSERT FAILED") != std::string::npos)
+    evaluator.stop("torch does something with a tensor that it cannot do while that is captured");
   evaluator.stop(fmt::format("torch raises {}: {}",
                              type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an error",
                              message));
@@ -182,8 +190,17 @@ Ref Evaluator::call_torch(PyObject* callable, const Arguments& arguments) {
   // It may have been loaded before the segment began.
   const std::string_view method = tensor_method_name(callable);
   if (method == "requires_grad_") return require_grad(callable, arguments);
-  if (method == "new_tensor" && PyCFunction_Check(callable))
-    return make_like(PyCFunction_GET_SELF(callable), arguments);
+  if (method == "new" || method == "new_tensor") {
+    Arguments others = arguments;
+    Ref self = PyCFunction_Check(callable) ? Ref::borrow(PyCFunction_GET_SELF(callable)) : Ref();
+    if (!self && !others.positional.empty()) {
+      self = others.positional[0];
+      others.positional.erase(others.positional.begin());
+    }
+    if (!self || !runtime::is_tensor(self.get()))
+      stop(fmt::format("calls Tensor.{}() without a tensor", method));
+    return method == "new" ? new_like(*this, self.get(), others) : make_like(self.get(), std::move(others));
+  }
   if (method == "tolist" && arguments.keywords.empty())
     if (std::optional<Ref> list = known_list(callable, arguments)) return *list;
   if (is_untraceable(method)) stop(fmt::format("calls .{} of a tensor", method));
@@ -364,6 +381,19 @@ Ref Evaluator::call(PyObject* callable, Arguments arguments) {
     if (!wrapped) return {};
     return call(pin(wrapped.get()).get(), std::move(arguments));
   }
+  // A typing.NewType gives what it is given.
+  if (is_type_expression(callable) && well_known("_typing", "_idfunc") &&
+      type_lookup(type, interned("__call__").get()) == well_known("_typing", "_idfunc") &&
+      arguments.positional.size() == 1 && arguments.keywords.empty())
+    return arguments.positional[0];
+  // What list[int] makes is told so, if it has a place for that.
+  if (c_class_name(type) == "types.GenericAlias") {
+    const Ref origin = Ref::steal(PyObject_GetAttrString(callable, "__origin__"));
+    const bool has_no_place =
+        origin && PyType_Check(origin.get()) &&
+        !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(origin.get()), Py_TPFLAGS_HEAPTYPE);
+    if (has_no_place) return call(pin(origin.get()).get(), std::move(arguments));
+  }
   if (has_python_special(callable, "__call__")) {
     Ref method = special_method(callable, "__call__");
     return method ? call(method.get(), std::move(arguments)) : Ref();
@@ -408,7 +438,10 @@ void Evaluator::note_warnings(std::span<const Ref> messages) {
     const Ref text = Ref::steal(PyObject_Str(message.get()));
     const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     PyErr_Clear();
-    stop(fmt::format("torch warns here: {}", utf8 ? utf8 : "?"), "it warns at every call");
+    const std::string_view words = utf8 ? utf8 : "?";
+    // What follows is a line of torch's own source.
+    const size_t end = std::min(words.find(" (Triggered internally"), words.size());
+    stop(fmt::format("torch warns here: {}", words.substr(0, end)), "it warns at every call");
   }
 }
 

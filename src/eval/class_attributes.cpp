@@ -55,8 +55,6 @@ Ref Evaluator::class_attribute(PyObject* object, PyObject* name) {
     if (!found && !meta && has_fallback) return call_fallback();
   }
   if (name_is(name, "__mro__") || name_is(name, "__base__")) guard_resolution_order(type);
-  if (meta && (name_is(name, "mro") || name_is(name, "__subclasses__")))
-    stop(fmt::format("asks a class for {}()", PyUnicode_AsUTF8(name)));
   if (meta && is_field_of_classes(name) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return read_field(object, meta.get());
   if (name_is(name, "__dict__") && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))

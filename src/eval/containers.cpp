@@ -7,6 +7,7 @@
 #include "cpy/set.h"
 #include "eval/evaluator.h"
 #include "eval/generator.h"
+#include "eval/library_code.h"
 #include "eval/objects.h"
 #include "eval/torch_call.h"
 #include "eval/varying_number.h"
@@ -185,8 +186,24 @@ Ref Evaluator::get_item(PyObject* object, PyObject* key) {
     if (has_python_special(object, "__getitem__")) stop("indexes a class");
     if (finds_attributes_itself(object)) stop("indexes a class whose metaclass finds its attributes");
     if (any_tensor(key, [](PyObject*) { return true; })) stop("indexes a class with a tensor");
+    const Ref maker =
+        type_lookup(reinterpret_cast<PyTypeObject*>(object), interned("__class_getitem__").get());
+    if (maker && Py_TYPE(maker.get()) == &PyClassMethod_Type) {
+      const Ref bound = bind_descriptor(maker.get(), nullptr, reinterpret_cast<PyTypeObject*>(object));
+      PyObject* const function =
+          bound && PyMethod_Check(bound.get()) ? PyMethod_GET_FUNCTION(bound.get()) : nullptr;
+      if (function && PyFunction_Check(function) &&
+          !is_library_code(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))))
+        return call_positional(bound.get(), {Ref::borrow(key)});
+    }
     const Ref parameter = known(key, "a class");
-    return Ref::steal(PyObject_GetItem(object, parameter.get()));
+    Ref made = Ref::steal(PyObject_GetItem(object, parameter.get()));
+    if (!made || !is_type_expression(made.get())) return made;
+    // typing remembers what it made of what is hashed, and gives later calls the same.
+    const bool is_remembered = lasts(parameter.get()) && PyObject_Hash(parameter.get()) != -1;
+    PyErr_Clear();
+    if (!is_remembered) stop("makes a type expression that is another one at each call");
+    return pin(made.get());
   }
   if (PyDict_Check(object)) {
     if (source != kNoSource) return read_entry_or_make(object, key);
@@ -355,7 +372,7 @@ int Evaluator::contains(PyObject* container, PyObject* item) {
   if (has_python_special(copy.get(), "__getitem__")) stop("tests membership in an object by its __getitem__");
   if (is_external(copy.get()) && !is_identity_object(copy.get()) && !guards::is_constant(copy.get()))
     stop(fmt::format("tests membership in an object of type {}", Py_TYPE(container)->tp_name));
-  if (hashes_itself(item) || has_python_special(item, "__eq__"))
+  if (hashes_itself(item) || (!compares_in_library(item) && has_python_special(item, "__eq__")))
     stop("tests membership of an object that hashes itself");
   return PySequence_Contains(copy.get(), key_of(item).get());
 }

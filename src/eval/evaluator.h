@@ -125,6 +125,9 @@ class Evaluator {
   Ref admit(PyObject* raw, SourceId source);
   SourceId source_of(PyObject* object) const;  // kNoSource for fresh objects and constants
   bool is_external(PyObject* object) const { return source_of(object) != guards::kNoSource; }
+  // Whether a later call may be given the same value: a constant, an object from outside, or a tuple of
+  // these.
+  bool lasts(PyObject* argument) const;
   // An object from outside that is guarded by which one it is. The others are known by what they are made of.
   bool is_known_by_identity(PyObject* object) const;
   // A function that its program makes anew, as it does lambdas, or a bound method of C code: guarded by its
@@ -132,6 +135,10 @@ class Evaluator {
   bool is_known_by_code(PyObject* object) const { return known_by_code_.contains(object); }
   // What is done with the function depends on more than its code and what its calls read.
   void require_identity(PyObject* known_by_code);
+  // The object that the program sees (of a tensor, the real one), guarded by which one it is. Null where that
+  // would be another one at most calls: what the region makes, and arguments other than modules, parameters
+  // and what is_identity_object() names.
+  PyObject* identified(PyObject* object);
   void compare_identity(PyObject* left, PyObject* right);  // what `is` answers is relied upon
   // Every place that the constant was read from has to hold this very object, not just its value.
   void rely_on_identity(PyObject* constant);

@@ -70,8 +70,9 @@ Ref Evaluator::admit_key(PyObject* key) {
 
 // What C code is to hash: nothing in it is looked at unguarded.
 Ref Evaluator::own_key(PyObject* key) {
-  if (hashes_itself(key) || (!trace::is_trace_tensor(key) && has_python_special(key, "__eq__")))
-    stop("looks up a dict key that hashes itself");
+  const bool compares_itself =
+      !trace::is_trace_tensor(key) && !compares_in_library(key) && has_python_special(key, "__eq__");
+  if (hashes_itself(key) || compares_itself) stop("looks up a dict key that hashes itself");
   return PyTuple_Check(key) ? plain(key, "a dict") : key_of(key);
 }
 
@@ -384,8 +385,12 @@ Ref Evaluator::materialize(PyObject* object) {
           admit(PyTuple_GET_ITEM(object, i), guards().tuple_item(source, static_cast<int32_t>(i))).release());
     immutable_copies_[object] = items;
   } else {
-    for (PyObject* item : cpy::SetItems(object))
-      if (!guards::is_constant(item)) stop("a set of objects that are not constants");
+    for (PyObject* item : cpy::SetItems(object)) {
+      if (guards::is_constant(item)) continue;
+      if (!is_known_by_identity(object) || !is_identity_object(item) || hashes_itself(item))
+        stop("a set of objects that are not constants");
+      pin(item);
+    }
     if (!PyFrozenSet_CheckExact(object))
       guards().require(source, CheckKind::SetOrder, cpy::items_of_set(object).get());
     immutable_copies_[object] = cpy::copy_of_set(object);

@@ -169,6 +169,26 @@ void Evaluator::rely_on_identity(PyObject* constant) {
     if (value == constant) guards().require(source, CheckKind::Identity, constant);
 }
 
+PyObject* Evaluator::identified(PyObject* object) {
+  const SourceId source = source_of(object);
+  if (source == kNoSource || guards::is_constant(object) || guards::is_value(object)) return nullptr;
+  if (const auto real = external_of_.find(object); real != external_of_.end()) {
+    const bool is_parameter =
+        reinterpret_cast<PyObject*>(Py_TYPE(real->second)) == well_known("torch.nn", "Parameter");
+    if (!is_parameter && !guards().is_stable(source)) return nullptr;
+    guards().require(source, CheckKind::Identity, real->second);
+    return real->second;
+  }
+  if (is_known_by_code(object)) {
+    require_identity(object);
+  } else if (!is_identity_object(object)) {
+    auto* const module_class = reinterpret_cast<PyTypeObject*>(well_known("torch.nn", "Module"));
+    if (!guards().is_stable(source) && !PyObject_TypeCheck(object, module_class)) return nullptr;
+    guards().require(source, CheckKind::Identity, object);
+  }
+  return object;
+}
+
 void Evaluator::compare_identity(PyObject* left, PyObject* right) {
   if (guards::is_constant(left) && guards::same_constant(left, right) && !guards::is_unique(left)) {
     rely_on_identity(left);

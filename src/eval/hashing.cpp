@@ -10,7 +10,8 @@
 namespace oxy::eval {
 
 bool Evaluator::hashes_itself(PyObject* object) {
-  return !trace::is_trace_tensor(object) && !is_enum_member(object) && has_python_special(object, "__hash__");
+  return !trace::is_trace_tensor(object) && !is_enum_member(object) && !compares_in_library(object) &&
+         has_python_special(object, "__hash__");
 }
 
 Ref Evaluator::key_of(PyObject* key) {
@@ -35,7 +36,8 @@ Ref Evaluator::key_of(PyObject* key) {
     Ref part = key_of(item);
     // C code would see the real tensor, where the program sees what stands for it.
     if (is_external(key) && trace::is_trace_tensor(item)) stop("hashes a tuple that holds a tensor");
-    if (!trace::is_trace_tensor(item) && !is_enum_member(item) && has_python_special(item, "__eq__"))
+    if (!trace::is_trace_tensor(item) && !is_enum_member(item) && !compares_in_library(item) &&
+        has_python_special(item, "__eq__"))
       stop("hashes a tuple of objects with their own __eq__");
     same = same && part == item;
     PyTuple_SET_ITEM(hashed.get(), i, part.release());

@@ -3,6 +3,7 @@
 
 #include "eval/builtins.h"
 #include "eval/evaluator.h"
+#include "eval/legacy_tensors.h"
 #include "eval/objects.h"
 #include "eval/partial.h"
 #include "eval/varying_number.h"
@@ -19,6 +20,9 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
     auto* const type = reinterpret_cast<PyTypeObject*>(arguments.positional[0].get());
+    // What typing does not remember is another object at each call.
+    if (makes_type_expressions(type))
+      stop(fmt::format("makes an object of class {}", describe_callable(reinterpret_cast<PyObject*>(type))));
     if (!object_takes(type, true, arguments.positional.size() > 1 || !arguments.keywords.empty())) return {};
     type_lookup(type, interned("__abstractmethods__").get());  // makes no object of a class that has some
     Arguments only_class;
@@ -53,6 +57,10 @@ Ref Evaluator::call_c_new(PyObject* bound, Arguments arguments) {
   if (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
       PyType_IsSubtype(base, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
     return call_real(bound, arguments);
+  if (c_class_name(base) == "torch._C._FunctionBase")
+    stop(fmt::format("makes an object of class {}, a node of autograd's graph",
+                     reinterpret_cast<PyTypeObject*>(arguments.positional[0].get())->tp_name),
+         "a torch.autograd.Function is called by its apply()");
   stop(fmt::format("makes an object of C type {}", base->tp_name));
 }
 
@@ -125,6 +133,7 @@ Ref Evaluator::make_instance(PyTypeObject* type, Arguments arguments) {
     }
     return torch_result_or_error(class_object, arguments);
   }
+  if (is_legacy_tensor_type(type)) return new_of_type(*this, type, arguments);
   if (PyType_IsSubtype(type, runtime::tensor_class()))
     stop(fmt::format("makes a tensor of class {}", type->tp_name));
   Ref new_name = interned("__new__");

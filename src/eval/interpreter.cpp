@@ -452,6 +452,8 @@ Flow Evaluator::step(Frame& frame, const Instruction& in) {
     case Op::MatchKeys:
     case Op::MatchClass:
       return step_match(frame, in);
+    case Op::LoadBuildClass:
+      stop("defines a class", "classes that stay the same can be defined outside of the function");
     default:
       stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
   }

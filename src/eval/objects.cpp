@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cpy/ref.h"
+#include "eval/operator_calls.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
 #include "trace/recorder.h"
@@ -89,8 +90,25 @@ bool is_identity_object(PyObject* object) {
          type == &PyClassMethod_Type || type == &PyStaticMethod_Type || type == &PyFrozenSet_Type ||
          is_enum_member(object) || c_class_name(type) == "functools._lru_cache_wrapper" ||
          c_class_name(type) == "oxyfuel.CompiledFunction" || c_class_name(type) == "nanobind.nb_func" ||
-         c_class_name(type) == "torch._C._TensorMeta" || c_class_name(type).starts_with("typing.") ||
-         is_type_alias(object);
+         c_class_name(type) == "torch._C._TensorMeta" || compares_in_library(object) || is_type_alias(object);
+}
+
+bool compares_in_library(PyObject* object) {
+  return is_type_expression(object) || (is_python_class(Py_TYPE(object)) && is_operator_object(object));
+}
+
+bool is_type_expression(PyObject* object) {
+  return makes_type_expressions(Py_TYPE(object));
+}
+
+bool makes_type_expressions(PyTypeObject* type) {
+  if (!is_python_class(type)) return std::string_view(type->tp_name).starts_with("typing.");
+  const auto is_in = [&](const char* module) {
+    return well_known(module, type->tp_name) == reinterpret_cast<PyObject*>(type);
+  };
+  PyObject* const module = _PyType_Lookup(type, interned("__module__").get());
+  const std::string_view name = text_of_str(module);
+  return (name == "typing" && is_in("typing")) || (name == "typing_extensions" && is_in("typing_extensions"));
 }
 
 bool is_type_alias(PyObject* object) {

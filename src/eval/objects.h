@@ -12,7 +12,7 @@ namespace oxy::eval {
 
 // Immutable objects of C types that are themselves at every run: guarded by identity when they come from
 // outside, free to be shown to any C code: types, functions and modules of C or Python, code, dtypes,
-// devices, ranges ...
+// devices, ranges, type expressions, operators ...
 bool is_identity_object(PyObject* object);
 // Objects that are equal to themselves only.
 bool compares_identity(PyObject* object);
@@ -23,6 +23,13 @@ bool is_value_object(PyObject* object);
 bool is_match(PyObject* object);
 bool is_enum_member(PyObject* object);  // that its class knows as one: not while the class is being made
 bool is_type_alias(PyObject* object);   // list[int] or int | str
+// What typing, or typing_extensions, makes types of and is a Python object there: List, List[int], a type
+// variable.
+bool is_type_expression(PyObject* object);
+bool makes_type_expressions(PyTypeObject* type);
+// These, and the objects of torch.ops: Python objects whose own __hash__ and __eq__ are the library's and
+// look at nothing that changes.
+bool compares_in_library(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.

@@ -527,12 +527,20 @@ void need_pairs(const ShapeContext& context, std::initializer_list<size_t> posit
     if (list(context, i).size() != 2) not_covered(context, "lists that are no pairs");
 }
 
+// Sizes and steps of windows, which eager refuses unless they are positive.
+void need_positive(const ShapeContext& context, std::initializer_list<size_t> arguments) {
+  for (const size_t argument : arguments)
+    for (const int64_t value : integers(context, argument))
+      if (value <= 0) not_covered(context, "a window of no size");
+}
+
 }  // namespace
 
 Metas patches_to_columns(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (self.rank() != 3 && self.rank() != 4) not_covered(context, "a tensor of another rank");
   need_pairs(context, {1, 2, 3, 4});
+  need_positive(context, {1, 2, 4});
   const size_t batch = self.sizes.size() - 3;
   std::vector<Expr> sizes(self.sizes.begin(), self.sizes.begin() + static_cast<std::ptrdiff_t>(batch));
   sizes.push_back(self.sizes[batch] * list(context, 1)[0] * list(context, 1)[1]);
@@ -545,6 +553,7 @@ Metas columns_to_patches(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (self.rank() != 2 && self.rank() != 3) not_covered(context, "a tensor of another rank");
   need_pairs(context, {1, 2});
+  need_positive(context, {2});
   std::vector<Expr> sizes(self.sizes.begin(), self.sizes.end() - 1);
   sizes.back() = sym::floordiv(sizes.back(), list(context, 2)[0] * list(context, 2)[1]);
   sizes.push_back(list(context, 1)[0]);

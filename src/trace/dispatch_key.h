@@ -11,6 +11,11 @@ namespace oxy::trace {
 using torch_api::kTraceKey;
 inline constexpr c10::DispatchKeySet kTraceKeySet{kTraceKey};
 
+// The name of the key, which PyTorch's words on a tensor that it finds no backend for have in them.
+inline const char* tracing_key_name() {
+  return c10::toString(kTraceKey);
+}
+
 // What must be off while an operator runs below the recorder, on real tensors or on PyTorch's meta device.
 inline constexpr c10::DispatchKeySet kKeysOfTracing =
     kTraceKeySet | c10::autograd_dispatch_keyset_with_ADInplaceOrView |

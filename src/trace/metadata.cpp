@@ -105,15 +105,14 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
     info.handle.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
     if (kind != StandIn::Meta) throw;
-    throw_cannot_trace(fmt::format("{} has neither a shape rule nor a meta kernel", info.schema->name));
+    throw_cannot_trace(fmt::format("no rule says what {} gives", info.schema->name));
   } catch (const c10::Error&) {
     throw;
   } catch (const std::exception& error) {
     // Of a meta kernel in Python. Other errors than this one are the program's.
     const std::string_view text = error.what();
     if (kind != StandIn::Meta || !text.starts_with("NotImplementedError")) throw;
-    throw_cannot_trace(fmt::format("{} has neither a shape rule nor a meta kernel for these arguments: {}",
-                                   info.schema->name, text.substr(0, text.find('\n'))));
+    throw_cannot_trace(fmt::format("no rule says what {} gives for these arguments", info.schema->name));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;

@@ -12,6 +12,7 @@ import inspect
 import linecache
 import math
 import os
+import re
 import traceback
 import types
 
@@ -21,6 +22,14 @@ import torch
 import oxyfuel
 
 LIBRARIES = tuple(os.path.join(os.path.dirname(library.__file__), "") for library in (torch, oxyfuel))
+
+INTERNAL_WORDS = re.compile(r"DispatchKey|Fake|PrivateUse|INTERNAL|Meta\b|meta kernel|[Tt]race.?[Tt]ensor|VaryingNumber|CannotTrace|InternalTrace|oxyfuel::|[.]cpp")
+
+
+def assert_reasons_are_readable(context=None):
+    """No reason of a break has words of torch's or our own insides."""
+    for record in oxyfuel.metrics()["breaks"]:
+        assert record["reason"] and not INTERNAL_WORDS.search(record["reason"]), (context, record)
 
 
 def outcome(function, *args, **kwargs):

@@ -1,9 +1,13 @@
 """Backends of the user's: the torch.fx.GraphModule they get, and what happens to what they give back."""
 
+import builtins
 import functools
 import gc
+import inspect
+import keyword
 import operator
 import pickle
+import traceback
 import weakref
 
 import pytest
@@ -377,6 +381,79 @@ def test_the_code_of_a_backend_is_not_captured():
     assert seen == [False] * 3
 
 
+# --- names of the inputs
+
+
+def scaled_by(factor):
+    return lambda x: x * factor
+
+
+def parameter_names(keeper):
+    (module,) = keeper.modules
+    nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
+    names = list(inspect.signature(module.forward).parameters)
+    assert [node.target for node in nodes] == [node.name for node in nodes] == names and len(set(names)) == len(names)
+    assert all(name.isidentifier() and not keyword.iskeyword(name) and not hasattr(builtins, name) for name in names)
+    copied = pickle.loads(pickle.dumps(module))
+    for again in (copied, torch.fx.symbolic_trace(module)):
+        torch.testing.assert_close(again(*keeper.examples[0]), module(*keeper.examples[0]))
+    return names
+
+
+def self_and_torch(self, torch, input, add, operator_add, getattr_1, print, self_):
+    return self + torch * input.T.sum() + add - operator_add * getattr_1 / print + self_
+
+
+def two_cells(x):
+    return CELLS[0](x) + CELLS[1](x)
+
+
+CELLS = scaled_by(torch.ones(3)), scaled_by(torch.full((3,), 2.0))
+
+
+class NamesOfModules(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a_b, self.a = nn.Linear(3, 3), nn.Module()
+        self.a.b = nn.Linear(3, 3)
+        self.add_module("class", nn.Linear(3, 3))
+        self.add_module("0", nn.Linear(3, 3))
+        self.register_buffer("self", torch.ones(3))
+
+    def forward(self, x):
+        return getattr(self, "class")(self.a_b(x) + self.a.b(x)) + getattr(self, "0")(x) + getattr(self, "self")
+
+
+AWKWARD = ["class", "lambda", "print", "torch", "add", "mul", "0", "1x", "a b", "a_b", "a.b", "inf", "device", "self", "x", "x_1", "None", "größe", "", "_", "__"]
+
+
+def entries(d):
+    total = 0
+    for name in AWKWARD:
+        total = total + d[name] * 2
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "count"),
+    [(two_cells, 1), (lambda self: self + 1, 1), (self_and_torch, 8), (NamesOfModules(), 1), (entries, 0), (lambda d, e: d["x"] + e[0] + d["y"] + e[1], -1)],
+)
+def test_names_are_unique_identifiers(f, count):
+    def arguments():
+        if count == 0:
+            return ({name: torch.full((3,), float(i)) for i, name in enumerate(AWKWARD)},)
+        if count < 0:
+            return {"x": x23(), "y": x23()}, [x23(), x23()]
+        return tuple(x23() + i + 1 for i in range(count))
+
+    names = []
+    for _ in range(2):  # and the same in another run
+        oxyfuel.reset()
+        with torch.no_grad():
+            names.append(parameter_names(check(f, arguments)))
+    assert names[0] == names[1]
+
+
 # --- what cannot be written as a graph
 
 
@@ -418,6 +495,19 @@ def test_what_torch_fx_refuses_runs_in_eager():
     assert keeper.runs == 0 or not oxyfuel.metrics()["breaks"]
 
 
+@oxyfuel.allow_in_graph
+def takes_keywords(x, **keywords):
+    return x * len(keywords)
+
+
+@pytest.mark.parametrize("name", ["a b", "class", ""])
+def test_keywords_that_no_code_can_write(name):
+    keeper = Keeper()
+    compiled = oxyfuel.compile(lambda x: takes_keywords(x, **{name: 1}), backend=keeper)
+    assert compiled(x23()).equal(x23()) and keeper.modules == []
+    assert any("keyword argument whose name no Python code can write" in b["reason"] for b in oxyfuel.metrics()["breaks"])
+
+
 # --- backends that fail
 
 
@@ -444,6 +534,94 @@ def test_a_backend_that_raises(with_break):
             raise KeyboardInterrupt
 
         oxyfuel.compile(f, backend=interrupted)(x23())
+
+
+class Refused(Exception):
+    def __init__(self, text, code):
+        super().__init__(text)
+        self.code = code
+
+
+class WithoutText(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+def calls_a_function_that_breaks(x):
+    def inner(y):
+        oxyfuel.graph_break()
+        return y * 3
+
+    return inner(x + 1) * 2
+
+
+def breaks_between(x):
+    y = x + 1
+    oxyfuel.graph_break()
+    return y * 2
+
+
+ERRORS = [
+    Refused("no", 3), WithoutText("no"), ValueError(), RuntimeError("no"), StopIteration(4), oxyfuel.Unsupported("no"), MemoryError(), AssertionError(),
+    ExceptionGroup("several", [ValueError(1)]), UserWarning("no"), torch.OutOfMemoryError("no"), ImportError("no", name="it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [*ERRORS, KeyboardInterrupt("no"), SystemExit(3), GeneratorExit(), BaseExceptionGroup("several", [KeyboardInterrupt()])])
+@pytest.mark.parametrize("f", [lambda x: x + 1, breaks_between, calls_a_function_that_breaks])
+@pytest.mark.parametrize("when", ["compiling", "running"])
+def test_errors_keep_what_they_are(error, f, when):
+    def odd(module, examples):
+        def run(*inputs):
+            raise error
+
+        return run if when == "running" else run()
+
+    with pytest.raises(BaseException) as caught:
+        oxyfuel.compile(f, backend=odd)(x23())
+    seen = caught.value
+    if when == "compiling" and isinstance(error, Exception):
+        assert type(seen) is RuntimeError and f"backend 'odd' failed for a region of {f.__name__}" in str(seen) or f is calls_a_function_that_breaks
+        seen = seen.__cause__
+    assert seen is error and "run" in [frame.name for frame in traceback.extract_tb(seen.__traceback__)]
+    assert oxyfuel.is_compiling() is False
+
+
+class RaisesBackwards(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise Refused("backwards", 7)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_errors_of_a_backward_pass(inside):
+    def f(x):
+        loss = (x + 1).sum()
+        if inside:
+            loss.backward()
+        return loss
+
+    compiled = oxyfuel.compile(f, backend=lambda module, _: lambda *inputs: tuple(RaisesBackwards.apply(o) for o in module(*inputs)))
+    with pytest.raises(Refused, match="backwards") as caught:
+        compiled(x23().requires_grad_()).backward()
+    assert caught.value.code == 7
+
+
+def test_errors_of_a_backend_below_a_backend():
+    def inner(module, examples):
+        raise Refused("deep", 5)
+
+    def outer(module, examples):
+        compiled = oxyfuel.compile(module.forward, backend=inner)
+        compiled(*examples)
+
+    with pytest.raises(RuntimeError, match="backend 'outer' failed.*backend 'inner' failed.*Refused: deep") as caught:
+        oxyfuel.compile(lambda x: x + 1, backend=outer)(x23())
+    assert caught.value.__cause__.__cause__.code == 5
 
 
 @pytest.mark.parametrize("made", [None, 3, "run"])

@@ -8,6 +8,7 @@ import numpy as np
 import oxyfuel
 import pytest
 import torch
+from eager_comparison import assert_reasons_are_readable
 
 ADDRESS = re.compile("0x[0-9a-f]+")
 FRACTION = re.compile("[0-9]+[.][0-9]+")  # in a message: may be rounded in another way
@@ -123,3 +124,4 @@ def test_what_can_be_done_with_tensors(part, backend):
                 found = seen(compiled, kind, number)
                 tolerance = (0.05, 0.005) if kind == "bfloat16" else (1e-3, 1e-6)
                 assert is_close(found, wanted, *tolerance), (body, kind, number, found, wanted)
+            assert_reasons_are_readable((body, kind))

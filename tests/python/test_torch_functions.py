@@ -6,6 +6,7 @@ import oxyfuel
 import pytest
 import torch
 import torch.nn.functional as F
+from eager_comparison import assert_reasons_are_readable
 from test_tensor_methods import TENSORS, is_close, seen
 
 ARGUMENTS = (
@@ -65,3 +66,4 @@ def test_what_functions_do(part, backend):
             found = seen(compiled, kind, number)
             tolerance = (0.05, 0.005) if kind == "bfloat16" else (1e-3, 1e-6)
             assert is_close(found, wanted, *tolerance), (call, kind, number, found, wanted)
+        assert_reasons_are_readable((call, kind))
