@@ -1,5 +1,7 @@
+#include "trace/raising_function.h"
 #include "trace/trace_error.h"
 
+#include <frameobject.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <utility>
@@ -50,6 +52,22 @@ bool is_internal_trace_error(const std::exception& error) {
 
 bool is_python_error(const std::exception& error) {
   return dynamic_cast<const python_error*>(&error) != nullptr;
+}
+
+std::string raising_function(const std::exception& error) {
+  const auto* raised = dynamic_cast<const python_error*>(&error);
+  const pybind11::gil_scoped_acquire gil;
+  PyObject* traceback = raised ? raised->traceback : nullptr;
+  if (!traceback && raised && raised->value)
+    traceback = reinterpret_cast<PyBaseExceptionObject*>(raised->value)->traceback;
+  if (!traceback || !PyTraceBack_Check(traceback)) return "";
+  auto* last = reinterpret_cast<PyTracebackObject*>(traceback);
+  while (last->tb_next) last = last->tb_next;
+  PyCodeObject* const code = PyFrame_GetCode(last->tb_frame);
+  const char* name = PyUnicode_AsUTF8(code->co_name);
+  std::string result = name ? name : "";
+  Py_DECREF(code);
+  return result;
 }
 
 PyObject* trace_error() {
