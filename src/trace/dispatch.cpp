@@ -89,7 +89,7 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
                                              std::span<const c10::IValue> call, NodeHistory& history) {
   history.grad_mode = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
   const auto value_of = [&](const at::Tensor& tensor) {
-    if (history.grad_mode) history.requires_grad.push_back(tensor.requires_grad());
+    if (history.grad_mode || is_opaque(*info.schema)) history.requires_grad.push_back(tensor.requires_grad());
     return session.value_of(tensor);
   };
   std::vector<graph::Argument> args;

@@ -110,7 +110,7 @@ bool needs_fake_function(const OperatorSchema& op) {
 [[noreturn]] void refuse(const OperatorSchema& op, const std::exception& error) {
   const std::string_view text = error.what();
   const std::string_view line = text.substr(0, text.find('\n'));
-  if (is_python_error(error) && raising_function(error) == "error_on_ctx")
+  if (raising_function(error) == "error_on_ctx")  // what stands for torch.library.get_ctx()
     throw_cannot_trace(fmt::format("the shape of a result of {} depends on data", op.name));
   if (is_cannot_trace(error))
     throw_cannot_trace(fmt::format("the fake function of {} cannot be run: {}", op.name, line));

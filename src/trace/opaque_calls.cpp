@@ -73,7 +73,12 @@ class OpaqueCall {
     const int32_t node = add_node(form, args_, metas, std::move(history_));
     outputs_ = session_.recording.graph.nodes[static_cast<size_t>(node)].outputs;
     if (is_form) write_back(written);
-    return results(metadata);
+    std::vector<c10::IValue> made = results(metadata);
+    if (!op_.is_mutating())
+      runtime::for_each_returned_tensor(made, made.size(), [&](const at::Tensor& tensor) {
+        if (tensor.defined() && !session_.is_fake) session_.opaque_results.emplace_back(node, tensor);
+      });
+    return made;
   }
 
  private:

@@ -33,6 +33,9 @@ struct Session {
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
   bool has_opaque_calls = false;
+  // Their nodes, and what they returned: what autograd knows of a call is seen by that alone, as a formula of
+  // the program's records it outside of its own operators' view.
+  std::vector<std::pair<int32_t, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
   // Real tensors computed while recording from nothing that existed before: their data cannot change between

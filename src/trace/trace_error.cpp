@@ -55,18 +55,20 @@ bool is_python_error(const std::exception& error) {
 }
 
 std::string raising_function(const std::exception& error) {
-  const auto* raised = dynamic_cast<const python_error*>(&error);
   const pybind11::gil_scoped_acquire gil;
-  PyObject* traceback = raised ? raised->traceback : nullptr;
-  if (!traceback && raised && raised->value)
-    traceback = reinterpret_cast<PyBaseExceptionObject*>(raised->value)->traceback;
-  if (!traceback || !PyTraceBack_Check(traceback)) return "";
+  PyObject* value = nullptr;
+  if (const auto* raised = dynamic_cast<const python_error*>(&error)) value = raised->value;
+  if (const auto* raised = dynamic_cast<const pybind11::error_already_set*>(&error))
+    value = raised->value().ptr();
+  PyObject* const traceback = value ? PyException_GetTraceback(value) : nullptr;
+  if (!traceback) return "";
   auto* last = reinterpret_cast<PyTracebackObject*>(traceback);
   while (last->tb_next) last = last->tb_next;
   PyCodeObject* const code = PyFrame_GetCode(last->tb_frame);
   const char* name = PyUnicode_AsUTF8(code->co_name);
   std::string result = name ? name : "";
   Py_DECREF(code);
+  Py_DECREF(traceback);
   return result;
 }
 

@@ -124,6 +124,15 @@ struct GeneralCall {
     return true;
   }
 
+  // By its fake function, which the rest of the region relies upon.
+  void check_as_announced(const at::Tensor& result, const TensorSpec& spec) const {
+    if (result.defined() && result.scalar_type() == spec.dtype &&
+        result.sizes() == c10::IntArrayRef(spec.sizes))
+      return;
+    throw UserError(fmt::format("{} returns another size or type than its fake function says",
+                                called_operator(*opaque).name));
+  }
+
   void operator()(at::Tensor* table) const {
     torch::jit::Stack values = stack(table);
     if (writes_out) {
@@ -136,6 +145,7 @@ struct GeneralCall {
     size_t next = 0;
     const auto take = [&](const at::Tensor& tensor) {
       if (next < results.size() && results[next].slot != kNoSlot) {
+        if (opaque) check_as_announced(tensor, specs[next]);
         check(tensor.defined(), fmt::format("{} returned no tensor", op.schema().name()));
         deliver(table, results[next], specs[next], tensor, is_owned(tensor, given));
       }
