@@ -5,8 +5,8 @@
 
 namespace oxy {
 
-// Nothing is known of such an operator but its schema: it is called at every run, once and in the order of the
-// program.
+// Nothing is known of such an operator but its schema: it is called at every run, once and in the order of
+// the program.
 bool is_opaque(const OperatorSchema& op);
 
 }  // namespace oxy

@@ -75,9 +75,10 @@ bool gives_results(const std::string& name) {
 bool takes_part_in_autograd(const Arguments& arguments) {
   const auto requires_grad = [](PyObject* tensor) { return runtime::tensor_of(tensor).requires_grad(); };
   const auto holds_some = [&](const Ref& value) { return any_tensor(value.get(), requires_grad); };
-  return at::GradMode::is_enabled() &&
-         (std::ranges::any_of(arguments.positional, holds_some) ||
-          std::ranges::any_of(arguments.keywords, [&](const auto& given) { return holds_some(given.second); }));
+  return at::GradMode::is_enabled() && (std::ranges::any_of(arguments.positional, holds_some) ||
+                                        std::ranges::any_of(arguments.keywords, [&](const auto& given) {
+                                          return holds_some(given.second);
+                                        }));
 }
 
 // The functions of a custom_op() run while it is recorded, and what they did is recorded: they are guarded,
@@ -95,8 +96,9 @@ void rely_on_formulas(Evaluator& e, const std::string& name, const Arguments& ar
     if (function != Py_None) rely_on_what_it_reads(e, function.get());
     if (function == Py_None && std::string_view(member) == "_backward_fn" && gives_results(name) &&
         takes_part_in_autograd(arguments))
-      e.stop(fmt::format("calls {}, which has no formula for gradients, with a tensor that requires grad", name),
-             "register one with register_autograd(), or call it under torch.no_grad()");
+      e.stop(
+          fmt::format("calls {}, which has no formula for gradients, with a tensor that requires grad", name),
+          "register one with register_autograd(), or call it under torch.no_grad()");
   }
 }
 

@@ -31,7 +31,8 @@ class Reader {
     for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); ++i) {
       PyObject* const cell = PyTuple_GET_ITEM(closure, i);
       if (PyObject* value = PyCell_GET(cell))
-        depend(value, evaluator_.guards().derived(SourceKind::CellContents, evaluator_.guards().pinned(cell)));
+        depend(value,
+               evaluator_.guards().derived(SourceKind::CellContents, evaluator_.guards().pinned(cell)));
     }
   }
 
@@ -52,7 +53,7 @@ class Reader {
   void depend(PyObject* value, SourceId source) {
     if (runtime::is_tensor(value)) return;
     if (guards::is_constant(value)) {
-      evaluator_.admit(value, source);
+      evaluator_.constant_of(evaluator_.admit(value, source).get());
       return;
     }
     evaluator_.guards().require(source, CheckKind::Identity, value);

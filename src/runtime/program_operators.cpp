@@ -154,8 +154,8 @@ const OperatorSchema* functional_call(const OperatorSchema& op, std::optional<at
   r.library.def(functional_schema(handle.schema(), op, name), tags);
   r.library.impl(name.c_str(), c10::DispatchKey::CompositeImplicitAutograd,
                  torch::CppFunction::makeFromBoxedFunction<&run>());
-  const auto form = c10::Dispatcher::singleton().findSchemaOrThrow(
-      fmt::format("{}::{}", kLibrary, name).c_str(), "");
+  const auto form =
+      c10::Dispatcher::singleton().findSchemaOrThrow(fmt::format("{}::{}", kLibrary, name).c_str(), "");
   const FunctionalCall& call = r.by_name[name] = {&op, autocast, schema_of(form)};
   r.by_form.emplace(call.form, &call);
   return call.form;

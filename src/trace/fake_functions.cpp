@@ -88,6 +88,10 @@ bool is_marked_as_effectful(const std::string& name) {
   return effect && effect != Py_None;
 }
 
+bool needs_fake_function(const OperatorSchema& op) {
+  return std::ranges::any_of(op.returns, [](const ReturnInfo& result) { return !result.is_written; });
+}
+
 // Whether the dispatcher's entry for tensors without data leads to a function that was made for them, or to
 // a kernel for all devices, which they are one of.
 bool has_fake_function(const OperatorInfo& info) {
@@ -99,12 +103,9 @@ bool has_fake_function(const OperatorInfo& info) {
     return !fake || fake != Py_None;
   }
   return info.handle.hasKernelForDispatchKey(Key::Meta) ||
-         (info.handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
+         (needs_fake_function(*info.schema) &&
+          info.handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
           !is_marked_as_effectful(info.schema->name));
-}
-
-bool needs_fake_function(const OperatorSchema& op) {
-  return std::ranges::any_of(op.returns, [](const ReturnInfo& result) { return !result.is_written; });
 }
 
 [[noreturn]] void refuse(const OperatorSchema& op, const std::exception& error) {

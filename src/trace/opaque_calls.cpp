@@ -97,8 +97,9 @@ class OpaqueCall {
         !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU) &&
         std::ranges::find(history_.requires_grad, true) != history_.requires_grad.end();
     if (!wants_gradients) return;
-    bool is_asked = std::ranges::any_of(
-        metadata.tensors, [](const std::optional<TensorMeta>& meta) { return meta && is_differentiable(*meta); });
+    bool is_asked = std::ranges::any_of(metadata.tensors, [](const std::optional<TensorMeta>& meta) {
+      return meta && is_differentiable(*meta);
+    });
     for (size_t i = 0; i < args_.size(); ++i)
       for (const ValueId id : values_in(args_[i]))
         is_asked |= op_.arguments[i].is_written && id != graph::kNoValue &&
@@ -120,8 +121,7 @@ class OpaqueCall {
     std::vector<std::optional<TensorMeta>> metas;
     size_t next = 0, next_list = 0;
     for (const ReturnInfo& result : op_.returns) {
-      const size_t count =
-          result.kind == ArgumentKind::TensorList ? metadata.list_sizes.at(next_list++) : 1;
+      const size_t count = result.kind == ArgumentKind::TensorList ? metadata.list_sizes.at(next_list++) : 1;
       for (size_t i = 0; i < count; ++i, ++next) {
         if (result.is_written) continue;
         metas.push_back(metadata.tensors.at(next));
@@ -171,10 +171,9 @@ class OpaqueCall {
     const at::Tensor& base = aliased_argument(result);
     if (base.scalar_type() != runtime::dtype_to_torch(meta.dtype))
       throw_cannot_trace(fmt::format("{} returns a view as another type", op_.name));
-    const int32_t node =
-        add_node(as_strided,
-                 {graph::ValueRef{session_.value_of(base)}, meta.sizes, meta.strides, meta.storage_offset},
-                 {meta}, {});
+    const int32_t node = add_node(
+        as_strided, {graph::ValueRef{session_.value_of(base)}, meta.sizes, meta.strides, meta.storage_offset},
+        {meta}, {});
     return session_.make_tensor(session_.recording.graph.nodes[static_cast<size_t>(node)].outputs[0],
                                 base.is_inference());
   }
@@ -217,9 +216,8 @@ class OpaqueCall {
 
 }  // namespace
 
-std::vector<c10::IValue> record_opaque(Session& session, const OperatorInfo& info,
-                                       std::vector<Argument> args, NodeHistory history,
-                                       std::span<const c10::IValue> call) {
+std::vector<c10::IValue> record_opaque(Session& session, const OperatorInfo& info, std::vector<Argument> args,
+                                       NodeHistory history, std::span<const c10::IValue> call) {
   for (size_t i = 0; i < args.size(); ++i)
     if (info.schema->arguments[i].is_written && !std::holds_alternative<graph::None>(args[i]) &&
         values_in(args[i]).empty() && !std::holds_alternative<graph::ValueList>(args[i]))

@@ -111,8 +111,7 @@ void classify_opaque(OperatorInfo& info) {
     return refuse(info, "it returns something else than tensors, which only its kernel can tell");
   if (info.handle.hasTag(at::Tag::dynamic_output_shape))
     return refuse(info, "the shape of its result depends on data");
-  if (info.handle.hasTag(at::Tag::inplace_view))
-    return refuse(info, "it changes the shape of an argument");
+  if (info.handle.hasTag(at::Tag::inplace_view)) return refuse(info, "it changes the shape of an argument");
   for (size_t r = 0; r < schema.returns.size(); ++r)
     if (schema.returns[r].is_written &&
         (info.returned_argument[r] < 0 || schema.returns[r].kind != ArgumentKind::Tensor))

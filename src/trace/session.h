@@ -29,7 +29,7 @@ struct Session {
   uint64_t id = 0;
   Recording recording;
   bool strict_shapes = false;
-  bool is_fake = false;  // what is recorded is a fake function, and only its results' metadata count
+  bool is_fake = false;         // what is recorded is a fake function, and only its results' metadata count
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
   bool has_opaque_calls = false;

@@ -1,7 +1,6 @@
-#include "trace/raising_function.h"
 #include "trace/trace_error.h"
+#include "trace/raising_function.h"
 
-#include <frameobject.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <utility>

@@ -76,7 +76,7 @@ struct ListPatch {
 struct GeneralCall {
   c10::OperatorHandle op;
   const OperatorSchema* opaque = nullptr;  // looked up at each call: the program may have defined it anew
-  std::vector<c10::IValue> arguments;  // tensors still missing
+  std::vector<c10::IValue> arguments;      // tensors still missing
   std::vector<std::pair<size_t, Slot>> tensors;
   std::vector<ListPatch> lists;
   std::vector<ResultSlot> results;
