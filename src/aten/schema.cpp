@@ -14,6 +14,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 
 namespace oxy {
@@ -256,11 +257,17 @@ SchemaTable& table() {
   return *instance;
 }
 
+// Of an opaque operator all counts, of others what is the same however torch and our tables write them.
 bool same_signature(const OperatorSchema& a, const OperatorSchema& b) {
-  auto same_argument = [](const ArgumentInfo& x, const ArgumentInfo& y) {
-    return x.kind == y.kind && x.optional == y.optional && x.is_written == y.is_written;
+  const bool whole = is_opaque(a);
+  auto same_argument = [&](const ArgumentInfo& x, const ArgumentInfo& y) {
+    return x.kind == y.kind && x.optional == y.optional && x.is_written == y.is_written &&
+           (!whole || (x.name == y.name && x.alias_set == y.alias_set && x.kwarg_only == y.kwarg_only));
   };
-  auto same_return = [](const ReturnInfo& x, const ReturnInfo& y) { return x.kind == y.kind; };
+  auto same_return = [&](const ReturnInfo& x, const ReturnInfo& y) {
+    return x.kind == y.kind && (!whole || (x.alias_set == y.alias_set && x.is_written == y.is_written));
+  };
+  if (whole && a.is_random != b.is_random) return false;
   return std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(),
                     same_argument) &&
          std::equal(a.returns.begin(), a.returns.end(), b.returns.begin(), b.returns.end(), same_return);
@@ -283,10 +290,12 @@ const OperatorSchema* intern_schema(std::string_view text, bool is_random) {
                                               [](auto& a) { return a.kind == ArgumentKind::Generator; });
   SchemaTable& t = table();
   std::lock_guard lock(t.mutex);
-  if (auto found = t.by_name.find(parsed.name); found != t.by_name.end()) {
-    if (!same_signature(*found->second, parsed))
+  const auto found = t.by_name.find(parsed.name);
+  if (found != t.by_name.end()) {
+    if (same_signature(*found->second, parsed)) return found->second;
+    if (!is_opaque(parsed))
       throw UserError(fmt::format("operator {} is declared with two signatures", parsed.name));
-    return found->second;
+    t.by_name.erase(found);  // its key is the name of the old one
   }
   const OperatorSchema& kept = t.schemas.emplace_back(std::move(parsed));
   t.by_name.emplace(kept.name, &kept);

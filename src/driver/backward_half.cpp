@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cpy/gil.h"
 #include "driver/metrics.h"
+#include "hook/hook.h"
 #include "passes/absent_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
@@ -127,6 +128,7 @@ std::unique_ptr<CompiledGraph> BackwardHalf::compile(const graph::Graph& graph) 
 
 std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
                                                    std::vector<at::Tensor> inputs) const {
+  const hook::HookPause pause;  // kernels of the program's operators are not captured
   if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
   try {
     return variant.compiled->run_and_release(std::move(inputs));

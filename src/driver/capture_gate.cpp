@@ -19,7 +19,8 @@ bool CaptureGate::admits(cpy::Frame frame) {
 }
 
 bool CaptureGate::is_apart(cpy::Frame frame) {
-  return !gate_.includes_own_code() && !eval::is_library_code(frame.code());
+  return !gate_.includes_own_code() && !trace::PartOfRecording::is_alive() &&
+         !eval::is_library_code(frame.code());
 }
 
 PyObject* CaptureGate::run_apart(const std::function<PyObject*()>& run) {

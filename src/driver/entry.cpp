@@ -16,6 +16,7 @@
 #include "driver/metrics.h"
 #include "eval/evaluator.h"
 #include "eval/perform.h"
+#include "hook/hook.h"
 #include "runtime/executable.h"
 #include "runtime/tensor_object.h"
 #include "trace/functionalise.h"
@@ -231,6 +232,7 @@ std::optional<std::vector<Ref>> Entry::run() {
     std::vector<at::Tensor> tensors;
     KernelWarnings warnings;
     try {
+      const hook::HookPause pause;  // kernels of the program's operators are not captured
       const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
       std::optional<cpy::WithoutGil> without_gil;
       if (is_long) without_gil.emplace();

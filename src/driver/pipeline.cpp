@@ -24,6 +24,7 @@
 #include "plan/step_buffers.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
+#include "runtime/program_operators.h"
 #include "sched/schedule.h"
 #include "trace/functionalise.h"
 #include "trace/metadata.h"
@@ -173,7 +174,7 @@ void count(const plan::Plan& plan) {
     if (std::holds_alternative<plan::Launch>(step)) ++m.launches;
     if (const auto* call = std::get_if<plan::Call>(&step)) {
       ++m.extern_calls;
-      ++m.extern_names[call->op->name];
+      ++m.extern_names[runtime::called_operator(*call->op).name];
     }
   }
 }

@@ -8,6 +8,10 @@
 #include <array>
 
 #include "eval/objects.h"
+#include "eval/program_functions.h"
+#include "runtime/tensor_object.h"
+#include "trace/fake_functions.h"
+#include "trace/set_aside.h"
 
 namespace oxy::eval {
 namespace {
@@ -15,14 +19,19 @@ namespace {
 // Operators of these libraries are C++ at every dispatch key.
 constexpr std::array<std::string_view, 4> kNativeLibraries = {"aten", "prims", "quantized", "torchvision"};
 
-bool is_instance_of(PyObject* object, const char* name) {
-  PyObject* type = well_known("torch._ops", name);
+bool is_instance_of(PyObject* object, const char* module, const char* name) {
+  PyObject* type = well_known(module, name);
   return type && PyType_Check(type) && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(type));
+}
+
+// What torch.library.custom_op() makes of a function.
+bool is_custom_op(PyObject* callable) {
+  return is_instance_of(callable, "torch._library.custom_ops", "CustomOpDef");
 }
 
 // "library::name", without the overload.
 std::string qualified_name(PyObject* callable) {
-  const bool is_packet = is_instance_of(callable, "OpOverloadPacket");
+  const bool is_packet = is_instance_of(callable, "torch._ops", "OpOverloadPacket");
   Ref text = Ref::steal(PyObject_GetAttrString(callable, is_packet ? "_qualified_op_name" : "_qualname"));
   if (!text && !is_packet) {
     PyErr_Clear();
@@ -51,18 +60,65 @@ bool is_composite(const std::string& name) {
 }  // namespace
 
 bool is_operator_object(PyObject* callable) {
-  return is_instance_of(callable, "OpOverload") || is_instance_of(callable, "OpOverloadPacket");
+  return is_instance_of(callable, "torch._ops", "OpOverload") ||
+         is_instance_of(callable, "torch._ops", "OpOverloadPacket") || is_custom_op(callable);
 }
 
+namespace {
+
+bool gives_results(const std::string& name) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  const auto handle = dispatcher.findSchema({name, ""});
+  return !handle || !handle->schema().returns().empty();
+}
+
+bool takes_part_in_autograd(const Arguments& arguments) {
+  const auto requires_grad = [](PyObject* tensor) { return runtime::tensor_of(tensor).requires_grad(); };
+  const auto holds_some = [&](const Ref& value) { return any_tensor(value.get(), requires_grad); };
+  return at::GradMode::is_enabled() && (std::ranges::any_of(arguments.positional, holds_some) ||
+                                        std::ranges::any_of(arguments.keywords, [&](const auto& given) {
+                                          return holds_some(given.second);
+                                        }));
+}
+
+// The functions of a custom_op() run while it is recorded, and what they did is recorded: they are guarded,
+// and what they read by name.
+void rely_on_formulas(Evaluator& e, const std::string& name, const Arguments& arguments) {
+  const Ref custom = trace::custom_op_object(name);
+  if (!custom) return;
+  const Ref object = e.pin(custom.get());
+  for (const char* member : {"_abstract_fn", "_setup_context_fn", "_backward_fn"}) {
+    const Ref function = e.get_attribute(object.get(), interned(member).get());
+    if (!function) {
+      PyErr_Clear();
+      continue;
+    }
+    if (function != Py_None) rely_on_what_it_reads(e, function.get());
+    if (function == Py_None && std::string_view(member) == "_backward_fn" && gives_results(name) &&
+        takes_part_in_autograd(arguments))
+      e.stop(
+          fmt::format("calls {}, which has no formula for gradients, with a tensor that requires grad", name),
+          "register one with register_autograd(), or call it under torch.no_grad()");
+  }
+}
+
+}  // namespace
+
 Ref call_operator(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+  if (is_custom_op(callable)) {
+    const Ref overload = evaluator.get_attribute(callable, interned("_opoverload").get());
+    if (!overload || is_custom_op(overload.get()))
+      evaluator.stop(fmt::format("calls {}, which is no operator", describe_callable(callable)));
+    return call_operator(evaluator, overload.get(), arguments);
+  }
   const std::string name = qualified_name(callable);
   const std::string library = name.substr(0, name.find("::"));
   if (std::find(kNativeLibraries.begin(), kNativeLibraries.end(), library) == kNativeLibraries.end()) {
-    if (at::GradMode::is_enabled())
-      evaluator.stop(fmt::format("calls the custom operator {} while gradients are recorded", name));
     if (is_composite(name))
       evaluator.stop(fmt::format("calls the custom operator {}, which is made of other calls", name));
+    rely_on_formulas(evaluator, name, arguments);
   }
+  const trace::PartOfRecording part;
   if (evaluator.is_external(callable)) evaluator.pin(callable);
   return evaluator.call_torch(callable, arguments);
 }

@@ -5,7 +5,7 @@
 
 namespace oxy::eval {
 
-// An OpOverload or OpOverloadPacket.
+// An OpOverload or OpOverloadPacket, or what torch.library.custom_op() makes.
 bool is_operator_object(PyObject* callable);
 
 // Calls the operator for real, so that it is recorded as one call. Ends the segment if recording would not do

@@ -1,9 +1,9 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "passes/operators.h"
 
@@ -193,12 +193,8 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) 
 }
 
 bool has_effect(const Node& node) {
-  constexpr std::array<std::string_view, 4> kPureLibraries = {
-      "aten::", "prims::", "oxyfuel::", "torchvision::"};
   const OperatorSchema& op = *node.op;
-  if (op.is_random || op.is_mutating() || node.outputs.empty()) return true;
-  return std::none_of(kPureLibraries.begin(), kPureLibraries.end(),
-                      [&](std::string_view library) { return op.name.starts_with(library); });
+  return op.is_random || op.is_mutating() || is_opaque(op) || node.outputs.empty();
 }
 
 bool is_view_like(const OperatorSchema& op) {

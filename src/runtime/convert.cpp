@@ -9,6 +9,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "torch_api/trace_key.h"
 
@@ -280,6 +281,8 @@ c10::OperatorHandle handle_of(const OperatorSchema& schema) {
   const std::string overload = dot == std::string::npos ? "" : schema.name.substr(dot + 1);
   const auto op = c10::Dispatcher::singleton().findSchema({base, overload});
   if (!op) throw UserError(fmt::format("torch has no operator {}", schema.name));
+  if (is_opaque(schema) && schema_of(*op) != &schema)
+    throw UserError(fmt::format("{} has another signature now", schema.name));
   std::unique_lock lock(known.mutex);
   known.handles.emplace(&schema, *op);
   return *op;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aten/opaque.h"
 #include "sched/item.h"
 
 namespace oxy::sched {
@@ -30,7 +31,8 @@ Accesses accesses_of(const loop::Program& program, const Item& item, size_t step
     for_each_view(*call, [&](const loop::BufferView& view) { a.reads.push_back(view.buffer); });
     for (BufferId id : call->outputs)
       if (id != kNoBuffer) a.writes.push_back(id);
-    a.is_ordered = call->op && (call->op->is_random || call->op->is_mutating() || a.writes.empty());
+    a.is_ordered = call->op && (call->op->is_random || call->op->is_mutating() || is_opaque(*call->op) ||
+                                a.writes.empty());
     return a;
   }
   for (const loop::Inst& inst : item.insts)

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "codegen/cpp/kernel_printer.h"
 #include "sched/dependencies.h"
@@ -63,7 +64,7 @@ void remove_dead_steps(loop::Program& program) {
       auto& call = std::get<loop::ExternCall>(program.steps[k]);
       // Without outputs that anybody reads it was kept for what it does, or for the error that it may raise.
       alive = std::ranges::all_of(call.outputs, [](BufferId id) { return id == kNoBuffer; }) ||
-              (call.op && (call.op->is_random || call.op->is_mutating()));
+              (call.op && (call.op->is_random || call.op->is_mutating() || is_opaque(*call.op)));
       for (BufferId id : call.outputs) alive = alive || (id != kNoBuffer && needed[static_cast<size_t>(id)]);
       if (alive) for_each_view(call, need);
     }

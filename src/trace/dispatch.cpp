@@ -15,11 +15,13 @@
 #include <optional>
 #include <span>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
 #include "trace/functional_forms.h"
 #include "trace/metadata.h"
+#include "trace/opaque_calls.h"
 #include "trace/operator_info.h"
 #include "trace/session.h"
 #include "trace/trace_error.h"
@@ -87,7 +89,7 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
                                              std::span<const c10::IValue> call, NodeHistory& history) {
   history.grad_mode = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
   const auto value_of = [&](const at::Tensor& tensor) {
-    if (history.grad_mode) history.requires_grad.push_back(tensor.requires_grad());
+    if (history.grad_mode || is_opaque(*info.schema)) history.requires_grad.push_back(tensor.requires_grad());
     return session.value_of(tensor);
   };
   std::vector<graph::Argument> args;
@@ -201,6 +203,13 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
   if (info.schema->is_mutating()) check_written_arguments(session, info, call);
   NodeHistory history;
   std::vector<graph::Argument> args = graph_arguments(session, info, call, history);
+  if (is_opaque(*info.schema)) {
+    std::vector<c10::IValue> results =
+        record_opaque(session, info, std::move(args), std::move(history), call);
+    torch::jit::drop(*stack, call.size());
+    for (c10::IValue& value : results) stack->push_back(std::move(value));
+    return;
+  }
   ResultMetadata metadata = result_metadata(session, info, args, call);
   const size_t returns = info.schema->returns.size();
   if (!info.has_tensor_argument) fix_default_dtype(info, args, metadata);
@@ -354,9 +363,12 @@ void fill_if_deterministic(const at::Tensor& tensor) {
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
-  for (const c10::IValue& value : arguments_of(info, *stack))
-    if (value.isDevice() && !value.toDevice().is_cpu())
-      throw_cannot_trace(fmt::format("{} is given the device {}", name, value.toDevice().str()));
+  for (const c10::IValue& value : arguments_of(info, *stack)) {
+    if (!value.isDevice() || value.toDevice().is_cpu()) continue;
+    // A fake function may make tensors without data itself.
+    if (session.is_fake && value.toDevice().is_meta()) return run_in_eager(&session, info, keys, stack);
+    throw_cannot_trace(fmt::format("{} is given the device {}", name, value.toDevice().str()));
+  }
   switch (info.treatment) {
     case Treatment::Decompose:
       info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
@@ -400,7 +412,9 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const Operands operands = operands_of(info, arguments_of(info, *stack));
   const bool is_factory = operands == Operands::None && info.returns_tensor && !info.has_tensor_argument;
   const bool is_lift = info.treatment == Treatment::Lift;
-  if (operands != Operands::Trace && (session == nullptr || (!is_factory && !is_lift)))
+  // Its kernel runs when the program does, also where all that it is given is known.
+  const bool is_of_program = info.schema != nullptr && is_opaque(*info.schema);
+  if (operands != Operands::Trace && (session == nullptr || (!is_factory && !is_lift && !is_of_program)))
     return run_in_eager(session, info, keys, stack);
   if (session == nullptr)
     throw_cannot_trace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));

@@ -5,7 +5,11 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <optional>
+
 #include "cpy/gil.h"
+#include "trace/session.h"
+#include "trace/set_aside.h"
 #include "trace/trace_error.h"
 
 namespace oxy::trace {
@@ -20,6 +24,8 @@ BackwardRaises::BackwardRaises(std::string message)
 std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
                                    const std::vector<at::Tensor>& tangents,
                                    const torch::autograd::edge_list& leaves, const BackwardOptions& options) {
+  std::optional<PartOfRecording> formulas;  // of operators of the program's
+  if (const Session* session = recording_session(); session && session->has_opaque_calls) formulas.emplace();
   const cpy::WithoutGil without_gil;
   try {
     return torch::autograd::Engine::get_default_engine().execute(

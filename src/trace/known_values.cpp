@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "aten/opaque.h"
 #include "runtime/interpreter.h"
 #include "trace/session.h"
 
@@ -48,7 +49,7 @@ class Collector {
       return is_fresh_constant(value);
     }
     const graph::Node& node = graph_.nodes[static_cast<size_t>(producer)];
-    if (node.op->is_mutating() || node.op->is_random) return false;
+    if (node.op->is_mutating() || node.op->is_random || is_opaque(*node.op)) return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
     bool known = true;

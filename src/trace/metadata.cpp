@@ -27,6 +27,23 @@ DType default_dtype() {
   return runtime::dtype_from_torch(c10::get_default_dtype_as_scalartype());
 }
 
+Device result_device(std::span<const c10::IValue> call) {
+  std::optional<c10::Device> device;
+  bool has_dimensions = false;
+  const auto consider = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || has_dimensions) return;
+    has_dimensions = tensor.dim() > 0;
+    if (!device || has_dimensions) device = tensor.device();
+  };
+  for (const c10::IValue& value : call) {
+    if (value.isDevice()) return runtime::device_from_torch(value.toDevice());
+    if (value.isTensor()) consider(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) consider(tensor);
+  }
+  return device ? runtime::device_from_torch(*device) : Device{};
+}
+
 namespace {
 
 // Tensors that take the place of trace tensors in a call that finds out metadata.
@@ -71,25 +88,6 @@ c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bo
   }
   const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
   return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta)) : value;
-}
-
-// The device of the results: what the call says, else that of its first tensor with dimensions, else of any
-// tensor.
-Device result_device(std::span<const c10::IValue> call) {
-  std::optional<c10::Device> device;
-  bool has_dimensions = false;
-  const auto consider = [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || has_dimensions) return;
-    has_dimensions = tensor.dim() > 0;
-    if (!device || has_dimensions) device = tensor.device();
-  };
-  for (const c10::IValue& value : call) {
-    if (value.isDevice()) return runtime::device_from_torch(value.toDevice());
-    if (value.isTensor()) consider(value.toTensor());
-    if (value.isTensorList())
-      for (const at::Tensor& tensor : value.toTensorVector()) consider(tensor);
-  }
-  return device ? runtime::device_from_torch(*device) : Device{};
 }
 
 ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind) {
@@ -259,9 +257,8 @@ bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
 
 ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValue> call) {
   ResultMetadata meta = from_kernel(info, call, StandIn::Meta);
-  // A custom operator's kernel is the user's code, which runs when the program calls it.
-  const bool is_custom = !info.schema->name.starts_with("aten::");
-  if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() || is_custom ||
+  const bool is_known = info.schema->name.starts_with("aten::");
+  if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() || !is_known ||
       !info.has_tensor_argument || !is_small(info, call))
     return meta;
   try {

@@ -8,19 +8,17 @@
 #include <vector>
 
 #include "trace/operator_info.h"
+#include "trace/result_metadata.h"
 #include "trace/session.h"
 
 namespace oxy::trace {
 
-struct ResultMetadata {
-  // One a returned tensor, lists flattened; nothing where the tensor is undefined.
-  std::vector<std::optional<TensorMeta>> tensors;
-  std::vector<size_t> list_sizes;   // one a returned list of tensors
-  std::vector<c10::IValue> others;  // one a return, set where it is no tensor and no list of tensors
-};
-
 // torch.get_default_dtype() of now.
 DType default_dtype();
+
+// The device of the results of a call: what it says, else that of its first tensor with dimensions, else of
+// any tensor.
+Device result_device(std::span<const c10::IValue> call);
 
 // `args` are the arguments as the graph holds them, `call` as the dispatcher does. Shapes that the operator
 // rejects raise what its meta kernel raises, which is eager's own message.

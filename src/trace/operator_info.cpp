@@ -9,6 +9,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "trace/functional_forms.h"
@@ -94,8 +95,32 @@ const OperatorSchema* find_counterpart(const OperatorSchema& op) {
   return nullptr;
 }
 
+void refuse(OperatorInfo& info, std::string reason) {
+  info.treatment = Treatment::Refuse;
+  info.reason = std::move(reason);
+}
+
+// Of an operator that is not torch's the schema and the tags say all that is known.
+void classify_opaque(OperatorInfo& info) {
+  const OperatorSchema& schema = *info.schema;
+  const auto is_tensor = [](ArgumentKind kind) {
+    return kind == ArgumentKind::Tensor || kind == ArgumentKind::TensorList;
+  };
+  if (info.handle.hasTag(at::Tag::data_dependent_output) ||
+      !std::ranges::all_of(schema.returns, is_tensor, &ReturnInfo::kind))
+    return refuse(info, "it returns something else than tensors, which only its kernel can tell");
+  if (info.handle.hasTag(at::Tag::dynamic_output_shape))
+    return refuse(info, "the shape of its result depends on data");
+  if (info.handle.hasTag(at::Tag::inplace_view)) return refuse(info, "it changes the shape of an argument");
+  for (size_t r = 0; r < schema.returns.size(); ++r)
+    if (schema.returns[r].is_written &&
+        (info.returned_argument[r] < 0 || schema.returns[r].kind != ArgumentKind::Tensor))
+      return refuse(info, "it returns a list that it writes to");
+}
+
 void classify(OperatorInfo& info) {
   const OperatorSchema& schema = *info.schema;
+  if (is_opaque(schema)) return classify_opaque(info);
   const std::string_view base = without_overload(schema.name);
   if (contains(kLifts, base)) {
     info.treatment = Treatment::Lift;

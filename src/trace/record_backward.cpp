@@ -417,6 +417,13 @@ std::string why_not_again(const torch::autograd::edge_list& roots) {
   return "";
 }
 
+// The formula of an operator of the program's calls the operator with gradients off.
+void note_formulas(Session& session) {
+  for (const auto& [node, result] : session.opaque_results)
+    if (result.requires_grad()) session.recording.histories.at(static_cast<size_t>(node)).grad_mode = true;
+  session.opaque_results.clear();
+}
+
 }  // namespace
 
 void check_inputs_keep_history(const Session& session) {
@@ -431,6 +438,7 @@ void check_inputs_keep_history(const Session& session) {
 
 void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   Joint joint;
+  note_formulas(session);
   Carriers carriers = carriers_of(session, outputs);
   const torch::autograd::edge_list leaves = leaves_of(session);
   const torch::autograd::edge_list own = edges_of(carriers.own);

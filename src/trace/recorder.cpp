@@ -7,7 +7,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "runtime/convert.h"
@@ -23,8 +22,6 @@
 namespace oxy::trace {
 
 namespace {
-
-std::atomic<uint64_t> next_session{1};
 
 void check_plain(const at::Tensor& tensor) {
   const c10::DispatchKeySet keys = tensor.key_set();
@@ -84,7 +81,7 @@ Recorder::Recorder(RecorderOptions options) {
   trace_error();
   internal_trace_error();
   session_ = std::make_unique<Session>();
-  session_->id = next_session.fetch_add(1, std::memory_order_relaxed);
+  session_->id = new_session_id();
   session_->strict_shapes = options.strict_shapes;
   session_->autocast_cache = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(false);

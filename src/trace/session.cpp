@@ -4,11 +4,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "runtime/convert.h"
 #include "trace/dispatch_key.h"
+#include "trace/set_aside.h"
 #include "trace/trace_error.h"
 
 namespace oxy::trace {
@@ -28,6 +30,16 @@ bool is_number_in_disguise(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+uint64_t new_session_id() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+int& PartOfRecording::depth() {
+  thread_local int value = 0;
+  return value;
+}
 
 Session* current_session() {
   return paused ? nullptr : current;

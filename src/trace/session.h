@@ -12,16 +12,30 @@
 #include "graph/graph.h"
 #include "trace/known_values.h"
 #include "trace/recorder.h"
+#include "trace/result_metadata.h"
 #include "trace/trace_tensor.h"
 
 namespace oxy::trace {
+
+// A call of an opaque operator and what its fake function said.
+struct FakeCall {
+  const OperatorSchema* op = nullptr;
+  std::vector<graph::Argument> args;  // without the numbers of values
+  std::vector<TensorMeta> metas;      // of the tensors among them
+  ResultMetadata result;
+};
 
 struct Session {
   uint64_t id = 0;
   Recording recording;
   bool strict_shapes = false;
+  bool is_fake = false;         // what is recorded is a fake function, and only its results' metadata count
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
+  bool has_opaque_calls = false;
+  // Their nodes, and what they returned: what autograd knows of a call is seen by that alone, as a formula of
+  // the program's records it outside of its own operators' view.
+  std::vector<std::pair<int32_t, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
   // Real tensors computed while recording from nothing that existed before: their data cannot change between
@@ -33,6 +47,7 @@ struct Session {
   std::function<int32_t(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;
+  std::vector<FakeCall> fake_calls;
 
   // The value that stands for a tensor in this recording: a trace tensor's own, a real tensor's constant.
   // CannotTrace for the trace tensor of another recording.
@@ -51,6 +66,8 @@ struct Session {
                    std::vector<std::optional<TensorMeta>> outputs);
 };
 
+// Names a recording.
+uint64_t new_session_id();
 // The recording that is under way on this thread and not paused, or nullptr.
 Session* current_session();
 Session* recording_session();  // also while it is paused

@@ -1,5 +1,5 @@
-// Code that runs in the middle of a recording and has nothing to do with it: finalizers, callbacks of the
-// garbage collector, signal handlers.
+// Code of the program's that runs in the middle of a recording. Mostly it has nothing to do with it:
+// finalizers, callbacks of the garbage collector, signal handlers.
 #pragma once
 
 #include "trace/session.h"
@@ -20,6 +20,21 @@ class SetAside {
  private:
   Session* session_;
   bool was_paused_;
+};
+
+// While one lives, functions of the program's that torch calls on this thread are part of the recording: the
+// fake functions and formulas of its operators.
+class PartOfRecording {
+ public:
+  PartOfRecording() { ++depth(); }
+  ~PartOfRecording() { --depth(); }
+  PartOfRecording(const PartOfRecording&) = delete;
+  PartOfRecording& operator=(const PartOfRecording&) = delete;
+
+  static bool is_alive() { return depth() > 0; }
+
+ private:
+  static int& depth();
 };
 
 }  // namespace oxy::trace

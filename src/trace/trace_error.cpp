@@ -1,4 +1,5 @@
 #include "trace/trace_error.h"
+#include "trace/raising_function.h"
 
 #include <torch/csrc/Exceptions.h>
 
@@ -50,6 +51,24 @@ bool is_internal_trace_error(const std::exception& error) {
 
 bool is_python_error(const std::exception& error) {
   return dynamic_cast<const python_error*>(&error) != nullptr;
+}
+
+std::string raising_function(const std::exception& error) {
+  const pybind11::gil_scoped_acquire gil;
+  PyObject* value = nullptr;
+  if (const auto* raised = dynamic_cast<const python_error*>(&error)) value = raised->value;
+  if (const auto* raised = dynamic_cast<const pybind11::error_already_set*>(&error))
+    value = raised->value().ptr();
+  PyObject* const traceback = value ? PyException_GetTraceback(value) : nullptr;
+  if (!traceback) return "";
+  auto* last = reinterpret_cast<PyTracebackObject*>(traceback);
+  while (last->tb_next) last = last->tb_next;
+  PyCodeObject* const code = PyFrame_GetCode(last->tb_frame);
+  const char* name = PyUnicode_AsUTF8(code->co_name);
+  std::string result = name ? name : "";
+  Py_DECREF(code);
+  Py_DECREF(traceback);
+  return result;
 }
 
 PyObject* trace_error() {

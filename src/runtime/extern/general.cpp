@@ -4,12 +4,13 @@
 #include <ATen/core/stack.h>
 #include <fmt/format.h>
 
-#include <string_view>
 #include <unordered_map>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "runtime/extern/handlers.h"
+#include "runtime/program_operators.h"
 
 namespace oxy::runtime {
 
@@ -74,7 +75,8 @@ struct ListPatch {
 
 struct GeneralCall {
   c10::OperatorHandle op;
-  std::vector<c10::IValue> arguments;  // tensors still missing
+  const OperatorSchema* opaque = nullptr;  // looked up at each call: the program may have defined it anew
+  std::vector<c10::IValue> arguments;      // tensors still missing
   std::vector<std::pair<size_t, Slot>> tensors;
   std::vector<ListPatch> lists;
   std::vector<ResultSlot> results;
@@ -84,7 +86,7 @@ struct GeneralCall {
 
   at::Tensor argument(const at::Tensor* table, Slot slot) const {
     if (slot == kNoSlot) return {};
-    return copies_arguments ? table[slot].clone() : table[slot];
+    return copies_arguments ? copy_as_it_lies(table[slot]) : table[slot];
   }
 
   torch::jit::Stack stack(const at::Tensor* table) const {
@@ -122,6 +124,15 @@ struct GeneralCall {
     return true;
   }
 
+  // By its fake function, which the rest of the region relies upon.
+  void check_as_announced(const at::Tensor& result, const TensorSpec& spec) const {
+    if (result.defined() && result.scalar_type() == spec.dtype &&
+        result.sizes() == c10::IntArrayRef(spec.sizes))
+      return;
+    throw UserError(fmt::format("{} returns another size or type than its fake function says",
+                                called_operator(*opaque).name));
+  }
+
   void operator()(at::Tensor* table) const {
     torch::jit::Stack values = stack(table);
     if (writes_out) {
@@ -130,10 +141,11 @@ struct GeneralCall {
       return;
     }
     const torch::jit::Stack given = values;
-    op.callBoxed(values);
+    (opaque ? handle_of(*opaque) : op).callBoxed(values);
     size_t next = 0;
     const auto take = [&](const at::Tensor& tensor) {
       if (next < results.size() && results[next].slot != kNoSlot) {
+        if (opaque) check_as_announced(tensor, specs[next]);
         check(tensor.defined(), fmt::format("{} returned no tensor", op.schema().name()));
         deliver(table, results[next], specs[next], tensor, is_owned(tensor, given));
       }
@@ -144,19 +156,14 @@ struct GeneralCall {
   }
 };
 
-// torch's own operators do not keep their arguments; others may, and the arena is reused.
-bool may_keep_arguments(std::string_view name) {
-  for (const std::string_view known : {"aten::", "prims::", "mkldnn::", "mkl::", "quantized::"})
-    if (name.starts_with(known)) return false;
-  return true;
-}
-
 }  // namespace
 
 Invoke prepare_general(const CallSite& site) {
   const OperatorSchema& schema = *site.call.op;
   GeneralCall call{.op = handle_of(schema)};
-  call.copies_arguments = may_keep_arguments(schema.name);
+  if (is_opaque(schema)) call.opaque = &schema;
+  // Its kernel may keep what it is given, and the arena is reused. A functional_call() copies by itself.
+  call.copies_arguments = is_opaque(schema) && &called_operator(schema) == &schema;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     const graph::Argument argument = with_slots(site.call.args[i], site.argument_slots[i]);
     call.arguments.push_back(
@@ -172,7 +179,7 @@ Invoke prepare_general(const CallSite& site) {
     call.specs.push_back(site.results[i].slot == kNoSlot ? TensorSpec{} : site.spec(site.results[i].slot));
     all_planned &= site.planned(i);
   }
-  if (all_planned && !call.copies_arguments)
+  if (all_planned && !is_opaque(schema))
     if (const auto out = out_overload(call.op)) {
       call.op = *out;
       call.writes_out = true;
