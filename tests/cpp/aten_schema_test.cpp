@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "aten/opaque.h"
 #include "aten/schema.h"
 #include "base/error.h"
 
@@ -81,7 +82,19 @@ TEST_CASE("interning gives one pointer a name") {
   CHECK(intern_schema("test::once(Tensor self) -> Tensor") == first);
   CHECK(find_schema("test::once") == first);
   CHECK(find_schema("test::never") == nullptr);
-  CHECK_THROWS_AS(intern_schema("test::once(Tensor self, int dim) -> Tensor"), UserError);
+  intern_schema("oxyfuel::once(Tensor self) -> Tensor");
+  CHECK_THROWS_AS(intern_schema("oxyfuel::once(Tensor self, int dim) -> Tensor"), UserError);
+}
+
+TEST_CASE("operators of the program's may be declared anew") {
+  const OperatorSchema* first = intern_schema("test::again(Tensor self) -> Tensor");
+  CHECK(is_opaque(*first));
+  CHECK_FALSE(is_opaque(*intern_schema("aten::again(Tensor self) -> Tensor")));
+  const OperatorSchema* second = intern_schema("test::again(Tensor(a) self) -> Tensor(a)");
+  CHECK(second != first);
+  CHECK(find_schema("test::again") == second);
+  CHECK(first->returns[0].alias_set < 0);
+  CHECK(intern_schema("test::again(Tensor(a) self) -> Tensor(a)", true) != second);
 }
 
 TEST_CASE("malformed text is a user error with its column") {
