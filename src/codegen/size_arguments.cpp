@@ -14,7 +14,6 @@ namespace {
 
 constexpr int64_t kArgumentVariables = int64_t{1} << 38;  // above sizes, below loop variables
 constexpr int64_t kLongestUnrolled = 16;                  // iterations
-constexpr int64_t kMostUnrolledVectors = 8;
 
 class Arguments {
  public:
@@ -23,9 +22,12 @@ class Arguments {
   LoopNest make() {
     find_loops();
     for (const Phase& phase : nest_.phases)
-      for (const loop::Inst& inst : phase.insts)
-        if (nest_.tiled && is_transposed(nest_, phase, inst))
-          transposed_.insert(phase.expressions[static_cast<size_t>(inst.index)]);
+      for (const loop::Inst& inst : phase.insts) {
+        if (inst.index < 0) continue;
+        const Expr& e = phase.expressions[static_cast<size_t>(inst.index)];
+        if (inst.op == loop::Op::Index) indices_.insert(e);
+        if (nest_.tiled && is_transposed(nest_, phase, inst)) transposed_.insert(e);
+      }
     for (const int64_t id : order_) loops_.at(id).renamed = rename(loops_.at(id));
     LoopNest result = nest_;
     rename_loops(result.outer);
@@ -91,20 +93,27 @@ class Arguments {
 
   bool is_unrolled(const Loop& l) const {
     auto extent = l.loop.extent.as_constant();
-    if (!extent || l.is_outer) return false;
-    return *extent <= (l.is_lane ? kMostUnrolledVectors * lanes_ : kLongestUnrolled);
+    return extent && !l.is_outer && *extent <= kLongestUnrolled;
+  }
+
+  // Whether the rows of every tile are as many as the lanes, which the compiler then knows.
+  bool has_whole_tiles(const Loop& l) const {
+    auto extent = l.loop.extent.as_constant();
+    return l.is_row && extent && *extent <= kTileSide && *extent % lanes_ == 0;
   }
 
   LoopVariable rename(const Loop& l) {
     auto extent = l.loop.extent.as_constant();
     if (!extent || !l.is_printed) return l.loop;
     Expr argument = *extent;
-    if (l.is_row)
-      argument = new_argument(*extent, {0, sym::kMaxInt});  // its tiles are counted, whatever it is
-    else if (l.is_lane && *extent >= (nest_.tiled ? 1 : kMostUnrolledVectors + 1) * lanes_)
-      argument = new_argument(*extent / lanes_) * lanes_ + *extent % lanes_;
-    else if (!l.is_lane && (l.is_outer || *extent > kLongestUnrolled))
+    if (l.is_row) {
+      if (*extent > kTileSide) argument = new_argument(*extent, {kTileSide, sym::kMaxInt});
+    } else if (l.is_lane) {
+      if (nest_.tiled && *extent >= lanes_)
+        argument = new_argument(*extent / lanes_) * lanes_ + *extent % lanes_;
+    } else if (!is_unrolled(l)) {
       argument = new_argument(*extent);
+    }
     return {nest_variable(variable_position(l.loop.variable), argument), argument};
   }
 
@@ -136,14 +145,22 @@ class Arguments {
     const int64_t id = variable.variable_id();
     if (is_bound_variable(id)) return stride(variable, *coefficient) * variable;
     auto found = loops_.find(id);
-    if (found == loops_.end() || (found->second.is_lane && !is_transposed) || is_unrolled(found->second))
+    if (found == loops_.end() || (found->second.is_lane && !is_transposed) || has_whole_tiles(found->second))
       return with_new_variables(term);
     return stride(variable, *coefficient) * found->second.renamed.variable;
+  }
+
+  bool has_unrolled_variable(const Expr& e) const {
+    return std::ranges::any_of(sym::variables(e), [&](const Expr& v) {
+      auto found = loops_.find(v.variable_id());
+      return found != loops_.end() && is_unrolled(found->second);
+    });
   }
 
   Expr renamed(const Expr& e) {
     auto [it, is_new] = expressions_.try_emplace(e);
     if (!is_new) return it->second;
+    if (indices_.contains(e) || has_unrolled_variable(e)) return it->second = with_new_variables(e);
     const bool is_transposed = transposed_.contains(e);
     if (e.kind() != sym::Kind::Sum) return it->second = renamed_term(e, is_transposed);
     for (const Expr& term : e.operands()) it->second = it->second + renamed_term(term, is_transposed);
@@ -152,10 +169,11 @@ class Arguments {
 
   const LoopNest& nest_;
   int64_t lanes_;
-  std::map<int64_t, Loop> loops_;  // by the variable's id
-  std::vector<int64_t> order_;     // ids as they appear
-  std::unordered_set<Expr> transposed_;  // offsets of loads through tiles
-  std::map<std::pair<int64_t, int64_t>, Expr> strides_;
+  std::map<int64_t, Loop> loops_;                        // by the variable's id
+  std::vector<int64_t> order_;                           // ids as they appear
+  std::unordered_set<Expr> indices_;                     // values that the body computes with
+  std::unordered_set<Expr> transposed_;                  // offsets of loads through tiles
+  std::map<std::pair<int64_t, int64_t>, Expr> strides_;  // by variable and number
   std::unordered_map<Expr, Expr> expressions_;
   std::vector<Symbol> symbols_;
 };

@@ -8,9 +8,11 @@
 namespace oxy::codegen {
 
 // `nest`, which has been finished, with each integer that costs no speed as a variable made a symbol of its own.
-// `lanes` is the number that the kernel of `nest` has. What decides how code is written stays a number: strides
-// of lanes, extents of loops that are unrolled, what an extent leaves over after whole vectors, divisors. A
-// symbol's range is its value alone, so that whatever asks for bounds decides as it does for the number.
+// `lanes` is the number that the kernel of `nest` has. Numbers stay where the compiler makes use of them: extents
+// of loops over lanes and strides along them (those of tiled nests aside, of which only what is left over after
+// whole vectors stays), short loops, which are unrolled, with all that depends on them, tiles of one column,
+// divisors, and values that the body computes with. But for the rows of tiled nests, a symbol's range is its value
+// alone, so that whatever asks for bounds decides as it does for the number.
 LoopNest with_size_arguments(const LoopNest& nest, int64_t lanes);
 
 }  // namespace oxy::codegen

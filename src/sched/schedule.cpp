@@ -33,6 +33,7 @@ using codegen::LoopNest;
 using loop::kNoBuffer;
 
 constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
+constexpr size_t kFewestAlike = 4;         // different kernels that are worth making one of
 constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
 
 template <class... Fs>
@@ -413,11 +414,11 @@ class Scheduler {
     plan_.steps.emplace_back(std::move(out));
   }
 
-  // Where nests differ in integers alone, these are arguments of one kernel. A nest that is alone of its kind
-  // keeps them in its text, where the compiler sees them.
+  // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several. Else
+  // each keeps them in its text, where the compiler sees them.
   void print_kernels() {
     std::vector<std::vector<codegen::Symbol>> symbols(groups_.size());
-    std::map<std::string, std::vector<size_t>> alike;  // groups by the name of their kernel
+    std::map<std::string, std::vector<size_t>> alike;  // groups by the name of the kernel with arguments
     texts_.resize(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const LoopNest& nest = nests_[g];
@@ -431,15 +432,18 @@ class Scheduler {
       return a.value == b.value;
     };
     for (const auto& [name, members] : alike) {
-      const bool differ = std::ranges::any_of(members, [&](size_t g) {
-        return !std::ranges::equal(symbols[g], symbols[members[0]], same_value);
-      });
-      if (differ || options_.all_arguments) {
-        for (size_t g : members) nests_[g].symbols = std::move(symbols[g]);
-        continue;
+      std::vector<size_t> different;  // one group of each list of values
+      for (size_t g : members)
+        if (different.size() < kFewestAlike && std::ranges::none_of(different, [&](size_t other) {
+              return std::ranges::equal(symbols[g], symbols[other], same_value);
+            }))
+          different.push_back(g);
+      for (size_t g : members) {
+        if (different.size() >= kFewestAlike || options_.all_arguments)
+          nests_[g].symbols = std::move(symbols[g]);
+        else
+          texts_[g] = codegen::cpp::print_kernel(nests_[g], target_);
       }
-      const codegen::cpp::KernelText text = codegen::cpp::print_kernel(nests_[members[0]], target_);
-      for (size_t g : members) texts_[g].name = text.name, texts_[g].source = text.source;
     }
   }
 

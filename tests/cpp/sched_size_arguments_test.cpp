@@ -33,80 +33,112 @@ std::string one_each(const std::string& op, const std::vector<std::string>& size
   return fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
 }
 
+// A join of `count` pieces of 32 channels.
+std::string join_of(int count) {
+  std::string inputs, pieces;
+  for (int k = 0; k < count; ++k) {
+    inputs += fmt::format("{}%{}: float32[2, 32, 5, 7]", k ? ", " : "", k);
+    pieces += fmt::format("{}%{}", k ? ", " : "", k);
+  }
+  return fmt::format("graph({0}) {{\n  %50: float32[2, {1}, 5, 7] = aten::cat([{2}], 1)\n  return %50\n}}", inputs,
+                     32 * count, pieces);
+}
+
+// The same, of pieces in channels-last.
+std::string transposing_join_of(int count) {
+  std::string text = join_of(count);
+  const std::string_view plain = "float32[2, 32, 5, 7]";
+  for (size_t at = text.find(plain); at != std::string::npos; at = text.find(plain, at + 1))
+    text.insert(at + plain.size(), "{strides=[1120, 1, 224, 32]}");
+  return text;
+}
+
 const std::string kSoftmax = "aten::_softmax({x}, -1, False)";
 
 }  // namespace
 
-TEST_CASE("size arguments: rows of several lengths share a kernel") {
-  const std::string graph = one_each(kSoftmax, {"5, 768", "3, 1024", "2, 4096"});
-  CHECK(scheduled(graph).kernels.size() == 1);
-  check_graph(graph);
+TEST_CASE("size arguments: pieces of a join share a kernel") {
+  for (const std::string& graph : {join_of(6), transposing_join_of(6)}) {
+    CAPTURE(graph);
+    const plan::Plan plan = scheduled(graph);
+    CHECK(plan.kernels.size() == 2);  // of the first piece, and of one with an offset
+    CHECK(launch(plan, 0).sizes.empty());
+    CHECK_FALSE(launch(plan, 1).sizes.empty());
+    CHECK(launch(plan, 1).kernel == launch(plan, 5).kernel);
+    CHECK_FALSE(launch(plan, 1).sizes == launch(plan, 5).sizes);
+    check_graph(graph);
+  }
 }
 
-TEST_CASE("size arguments: a kernel of one size keeps its constants") {
-  const plan::Plan plan = scheduled(one_each(kSoftmax, {"5, 768", "3, 768"}));
-  CHECK(plan.kernels.size() == 1);
-  CHECK(launch(plan, 0).sizes.empty());
-  CHECK(plan.kernels[0].source.find("<= 768") != std::string::npos);
+TEST_CASE("size arguments: few kernels of a kind keep their constants") {
+  const plan::Plan plan = scheduled(join_of(4));
+  CHECK(plan.kernels.size() == 4);
+  for (size_t k = 0; k < 4; ++k) CHECK(launch(plan, k).sizes.empty());
+  CHECK(scheduled(one_each(kSoftmax, {"5, 768", "3, 768"})).kernels.size() == 1);
 }
 
-TEST_CASE("size arguments: lengths that are walked in other ways have kernels of their own") {
-  // Unrolled; whole vectors; some elements over; whole vectors again.
-  const std::string graph = one_each(kSoftmax, {"5, 64", "5, 768", "5, 1003", "5, 1024"});
-  const plan::Plan plan = scheduled(graph);
-  CHECK(plan.kernels.size() == 3);
-  CHECK(launch(plan, 0).sizes.empty());
-  CHECK_FALSE(launch(plan, 1).sizes.empty());
-  CHECK(launch(plan, 2).sizes.empty());
-  CHECK(launch(plan, 1).kernel == launch(plan, 3).kernel);
+TEST_CASE("size arguments: extents of loops over lanes stay constants") {
+  const std::string graph = one_each(kSoftmax, {"5, 768", "5, 1003", "5, 1024", "5, 2048", "5, 2064"});
+  CHECK(scheduled(graph).kernels.size() == 5);
   check_graph(graph);
 }
 
 TEST_CASE("size arguments: sums by blocks and sums without") {
-  const std::string sums = R"(graph(%0: float32[300, 2048], %1: float32[500, 2048], %2: float32[700, 2048], %3: float32[900, 2048]) {
-  %4: float32[2048] = aten::sum.dim_IntList(%0, [0], False, dtype=None)
-  %5: float32[2048] = aten::sum.dim_IntList(%1, [0], False, dtype=None)
-  %6: float32[2048] = aten::sum.dim_IntList(%2, [0], False, dtype=None)
-  %7: float32[2048] = aten::sum.dim_IntList(%3, [0], False, dtype=None)
-  return %4, %5, %6, %7
-})";
-  const plan::Plan plan = scheduled(sums);
-  CHECK(plan.kernels.size() == 2);
-  CHECK(launch(plan, 0).kernel == launch(plan, 1).kernel);
-  CHECK(launch(plan, 2).kernel == launch(plan, 3).kernel);
-  check_graph(sums, {1e-4, 1e-4});
-}
-
-TEST_CASE("size arguments: pieces of joined tensors") {
-  const std::string graph = R"(graph(%0: float32[2, 32, 5, 7], %1: float32[2, 32, 5, 7], %2: float32[2, 32, 5, 7], %3: float32[2, 32, 5, 7], %4: float32[2, 32, 5, 7]) {
-  %5: float32[2, 160, 5, 7] = aten::cat([%0, %1, %2, %3, %4], 1)
-  %6: float32[2, 128, 5, 7] = aten::cat([%4, %3, %2, %1], 1)
-  return %5, %6
-})";
+  std::vector<std::string> all = {"300", "310", "320", "512", "513", "610", "620", "630"};
+  std::string inputs, nodes, results;
+  for (size_t k = 0; k < all.size(); ++k) {
+    inputs += fmt::format("{}%{}: float32[{}, 2048]", k ? ", " : "", k, all[k]);
+    nodes += fmt::format("  %{}: float32[2048] = aten::sum.dim_IntList(%{}, [0], False, dtype=None)\n", 100 + k, k);
+    results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
+  }
+  const std::string graph = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
   const plan::Plan plan = scheduled(graph);
-  CHECK(plan.kernels.size() == 2);  // a first piece and one with an offset
-  check_graph(graph);
+  CHECK(plan.kernels.size() == 2);
+  CHECK(launch(plan, 0).kernel == launch(plan, 3).kernel);
+  CHECK(launch(plan, 4).kernel == launch(plan, 7).kernel);
+  check_graph(graph, {1e-4, 1e-4});
 }
 
 TEST_CASE("size arguments: several loops that threads share") {
-  const std::string graph = R"(graph(%0: float32[3, 70, 5, 96], %1: float32[3, 5, 70, 96], %2: float32[2, 30, 7, 160], %3: float32[2, 7, 30, 160]) {
-  %4: float32[3, 5, 70, 96]{strides=[33600, 96, 480, 1]} = aten::permute(%0, [0, 2, 1, 3])
-  %5: float32[3, 5, 70, 96] = aten::add.Tensor(%4, %1)
-  %6: float32[2, 7, 30, 160]{strides=[33600, 160, 1120, 1]} = aten::permute(%2, [0, 2, 1, 3])
-  %7: float32[2, 7, 30, 160] = aten::add.Tensor(%6, %3)
-  %8: float32[3, 5, 70, 96] = aten::_softmax(%5, -1, False)
-  return %5, %7, %8
-})";
+  std::string inputs, nodes, results;
+  for (int k = 0; k < 4; ++k) {
+    const int rows = 3 + 2 * k;
+    const std::string layout =
+        fmt::format("float32[3, 72, {0}, 5]{{strides=[{1}, 1, 360, 72]}}", rows, 360 * rows);
+    inputs += fmt::format("{0}%{1}: {2}, %{3}: float32[3, 72, 1, 1]", k ? ", " : "", k, layout, 10 + k);
+    nodes += fmt::format("  %{}: {} = aten::mul.Tensor(%{}, %{})\n", 100 + k, layout, k, 10 + k);
+    results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
+  }
+  const std::string graph = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
+  const plan::Plan plan = scheduled(graph);
+  CHECK(plan.kernels.size() == 1);
+  CHECK(plan.kernels[0].source.find("o / ") == std::string::npos);  // no division at every iteration
   check_graph(graph);
 }
 
 TEST_CASE("size arguments: bounds of indices") {
-  const std::string graph = R"(graph(%0: float32[50, 256], %1: int64[6], %2: float32[40, 512], %3: int64[9]) {
-  %4: float32[6, 256] = aten::embedding(%0, %1)
-  %5: float32[6, 256] = aten::_softmax(%4, -1, False)
-  %6: float32[9, 512] = aten::embedding(%2, %3)
-  %7: float32[9, 512] = aten::_softmax(%6, -1, False)
-  return %5, %7
-})";
-  check_graph(graph);
+  std::string inputs, nodes, results;
+  for (int k = 0; k < 4; ++k) {
+    inputs += fmt::format("{}%{}: float32[{}, 256], %{}: int64[6]", k ? ", " : "", k, 50 + k, 10 + k);
+    nodes += fmt::format(
+        "  %{0}: float32[6, 256] = aten::embedding(%{1}, %{2})\n"
+        "  %{3}: float32[6, 256] = aten::_softmax(%{0}, -1, False)\n",
+        100 + k, k, 10 + k, 200 + k);
+    results += fmt::format("{}%{}", k ? ", " : "", 200 + k);
+  }
+  check_graph(fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results));
+}
+
+TEST_CASE("size arguments: windows keep their constants") {
+  std::string inputs, nodes, results;
+  for (int k = 0; k < 4; ++k) {
+    const int side = 8 + 4 * k;
+    inputs += fmt::format("{0}%{1}: float32[2, 8, {2}, {2}]", k ? ", " : "", k, side);
+    nodes += fmt::format(
+        "  %{0}: float32[2, 8, {2}, {2}], %{1}: int64[2, 8, {2}, {2}] = "
+        "aten::max_pool2d_with_indices(%{3}, [3, 3], [2, 2], [1, 1], [1, 1], False)\n",
+        100 + k, 200 + k, side / 2, k);
+    results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
+  }
+  check_graph(fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results));
 }
