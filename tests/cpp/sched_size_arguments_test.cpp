@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "codegen/cpp/expression_text.h"
 #include "sched_graph_checks.h"
 
 using namespace oxy;
@@ -141,4 +142,30 @@ TEST_CASE("size arguments: windows keep their constants") {
     results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
   }
   check_graph(fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results));
+}
+
+TEST_CASE("size arguments: rows of tiles") {
+  std::string inputs, nodes, results;
+  for (int k = 0; k < 4; ++k) {
+    const int rows = 150 + 70 * k;
+    inputs += fmt::format("{}%{}: float32[3, 20, {}]", k ? ", " : "", k, rows);
+    nodes += fmt::format(
+        "  %{0}: float32[3, {1}, 20]{{strides=[{2}, 1, {1}]}} = aten::permute(%{3}, [0, 2, 1])\n"
+        "  %{4}: float32[3, {1}, 20] = aten::clone(%{0}, memory_format=contiguous)\n",
+        100 + k, rows, 20 * rows, k, 200 + k);
+    results += fmt::format("{}%{}", k ? ", " : "", 200 + k);
+  }
+  const std::string graph = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
+  CHECK(scheduled(graph).kernels.size() == 1);
+  check_graph(graph);
+}
+
+TEST_CASE("size arguments: a product that divides stands in parentheses") {
+  const sym::Expr a = sym::Expr::variable("a", 1, {0, 1000}), n = sym::Expr::variable("n", 2, {1, 9});
+  const auto text = [](const sym::Expr& e) {
+    return codegen::cpp::expression_text(
+        e, [](const sym::Expr& v) { return v.variable_name(); }, [](const char*) {});
+  };
+  CHECK(text(sym::floordiv(a, 8 * n)) == "(a / (8 * n))");
+  CHECK(text(sym::mod(a, 8 * n)) == "(a % (8 * n))");
 }

@@ -179,7 +179,7 @@ class KernelPrinter {
         continue;
       }
       std::string extent = expression(loops[k].extent);
-      out_.line("int64_t {} = rest % {};", name, extent);
+      out_.line("int64_t {} = rest % ({});", name, extent);
       out_.line("rest /= {};", extent);
     }
     std::string next;
@@ -208,7 +208,8 @@ class KernelPrinter {
     const LoopVariable& lane = nest_.outer.back();
     const LoopVariable& row = nest_.outer[nest_.outer.size() - 2];
     std::vector<LoopVariable> sliced(nest_.outer.begin(), nest_.outer.end() - 2);
-    sliced.push_back({row.variable, sym::ceildiv(row.extent, codegen::kTileSide)});
+    sliced.push_back(
+        {row.variable, sym::floordiv(row.extent + (codegen::kTileSide - 1), codegen::kTileSide)});
     open_slice(sliced);
     functions_.insert({"full", "least"});
     std::string name = fmt::format("o{}", sliced.size());
