@@ -25,14 +25,6 @@ constexpr double kBytesPerNanosecond = 12.0;  // of one core's share of memory b
 constexpr double kVectorOpsPerNanosecond = 3.0;
 constexpr double kScalarOpsPerNanosecond = 1.5;
 
-template <class Fn>
-void for_each_expression(Phase& phase, Fn fn) {
-  for (Expr& e : phase.expressions) fn(e);
-  for (ElementStore& store : phase.stores) fn(store.offset);
-  for (Reduction& reduction : phase.reductions)
-    for (ResultStore& store : reduction.stores) fn(store.offset);
-}
-
 bool uses_variable(const Expr& e, int64_t id) {
   for (const Expr& v : sym::variables(e))
     if (v.variable_id() == id) return true;
@@ -140,7 +132,11 @@ void collect_symbols(LoopNest& nest) {
     for_each_expression(phase, collect);
   }
   nest.symbols.clear();
-  for (auto& [id, v] : found) nest.symbols.push_back(v);
+  for (auto& [id, v] : found) nest.symbols.push_back({v, v});
+}
+
+int64_t row_bytes(const Array& array) {
+  return (array.elements * bytes(array.dtype) + 63) / 64 * 64;
 }
 
 double product_estimate(const std::vector<LoopVariable>& loops) {
@@ -327,6 +323,12 @@ void finish(LoopNest& nest) {
       for (const ResultStore& store : reduction.stores)
         nest.arrays[static_cast<size_t>(store.array)].is_written = true;
   }
+  int64_t scratch = 0;
+  for (Array& array : nest.arrays)
+    if (array.kind == ArrayKind::Scratch) {
+      array.scratch_offset = scratch;
+      scratch += row_bytes(array);
+    }
   collect_symbols(nest);
 }
 
@@ -367,7 +369,7 @@ double nanoseconds_per_iteration(const LoopNest& nest) {
 int64_t scratch_bytes(const LoopNest& nest) {
   int64_t total = 0;
   for (const Array& array : nest.arrays)
-    if (array.kind == ArrayKind::Scratch) total += (array.elements * bytes(array.dtype) + 63) / 64 * 64;
+    if (array.kind == ArrayKind::Scratch) total += row_bytes(array);
   return total;
 }
 

@@ -28,6 +28,7 @@ struct Array {
   DType dtype = DType::Float32;
   int32_t buffer = -1;      // of the program; for Parameter
   int64_t elements = 0;     // of a Scratch row
+  Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
   bool is_read = false;     // Parameter: by this kernel
   bool is_written = false;  // likewise
 };
@@ -69,6 +70,12 @@ enum class VectorAxis : uint8_t {
   Phase,  // lanes are consecutive iterations of a phase's last loop or last reduction loop (Phase by Phase)
 };
 
+// A run-time integer of the kernel, and what a launch passes for it.
+struct Symbol {
+  Expr variable;
+  Expr value;  // the variable itself if it is a size of the program's
+};
+
 struct LoopNest {
   std::string comment;  // the operators computed, for readers
   std::vector<LoopVariable> outer;
@@ -81,8 +88,17 @@ struct LoopNest {
   bool serial = false;  // scatters add without atomics: one thread must run it all
 
   // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.
-  std::vector<Expr> symbols;
+  std::vector<Symbol> symbols;
 };
+
+// Calls fn(Expr&) for each index, offset and value of the phase.
+template <class Fn>
+void for_each_expression(Phase& phase, Fn fn) {
+  for (Expr& e : phase.expressions) fn(e);
+  for (ElementStore& store : phase.stores) fn(store.offset);
+  for (Reduction& reduction : phase.reductions)
+    for (ResultStore& store : reduction.stores) fn(store.offset);
+}
 
 // The variable of the loop at depth `position`, outermost 0, counted through outer, loops and reduction:
 // equal positions and extents give the same variable, so that offsets in equal loops compare equal.
@@ -92,8 +108,8 @@ bool is_bound_variable(int64_t id);  // of a BindIndex
 bool has_bound_variable(const Expr& offset);
 bool is_nest_variable(int64_t id);  // of a loop or bound: everything but sizes
 
-// Merges adjacent loops that every access crosses with one stride, removes dead instructions and numbers
-// symbols.
+// Merges adjacent loops that every access crosses with one stride, removes dead instructions, places scratch
+// rows and numbers symbols.
 void finish(LoopNest& nest);
 
 // Rows of a tile that one iteration of a tiled nest's launch walks. No fewer than any target's lanes of four

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include "aten/opaque.h"
 #include "base/error.h"
 #include "codegen/cpp/kernel_printer.h"
+#include "codegen/size_arguments.h"
 #include "sched/dependencies.h"
 #include "sched/direct_writes.h"
 #include "sched/fusion.h"
@@ -32,6 +34,7 @@ using codegen::LoopNest;
 using loop::kNoBuffer;
 
 constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
+constexpr size_t kFewestAlike = 4;         // different kernels that are worth making one of
 constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
 
 template <class... Fs>
@@ -116,11 +119,12 @@ class Scheduler {
     find_lifetimes(dependencies);
     if (options_.fuse) reuse_in_place();
     make_buffers();
+    print_kernels();
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].is_extern)
         add_call(std::get<loop::ExternCall>(program_.steps[static_cast<size_t>(groups_[g].steps[0])]));
       else
-        add_launch(nests_[g]);
+        add_launch(g);
       add_frees(static_cast<int32_t>(g));
     }
     add_ends();
@@ -411,16 +415,50 @@ class Scheduler {
     plan_.steps.emplace_back(std::move(out));
   }
 
-  void add_launch(const LoopNest& nest) {
+  // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several. Else
+  // each keeps them in its text, where the compiler sees them.
+  void print_kernels() {
+    std::vector<std::vector<codegen::Symbol>> symbols(groups_.size());
+    std::map<std::string, std::vector<size_t>> alike;  // groups by the name of the kernel with arguments
+    texts_.resize(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const LoopNest& nest = nests_[g];
+      if (nest.phases.empty()) continue;
+      LoopNest general = codegen::with_size_arguments(nest, codegen::cpp::lane_count(nest, target_));
+      texts_[g] = codegen::cpp::print_kernel(general, target_);
+      symbols[g] = std::move(general.symbols);
+      alike[texts_[g].name].push_back(g);
+    }
+    const auto same_value = [](const codegen::Symbol& a, const codegen::Symbol& b) {
+      return a.value == b.value;
+    };
+    for (const auto& [name, members] : alike) {
+      std::vector<size_t> different;  // one group of each list of values
+      for (size_t g : members)
+        if (different.size() < kFewestAlike && std::ranges::none_of(different, [&](size_t other) {
+              return std::ranges::equal(symbols[g], symbols[other], same_value);
+            }))
+          different.push_back(g);
+      for (size_t g : members) {
+        if (different.size() >= kFewestAlike || options_.all_arguments)
+          nests_[g].symbols = std::move(symbols[g]);
+        else
+          texts_[g] = codegen::cpp::print_kernel(nests_[g], target_);
+      }
+    }
+  }
+
+  void add_launch(size_t g) {
+    const LoopNest& nest = nests_[g];
     if (nest.phases.empty()) return;
-    codegen::cpp::KernelText text = codegen::cpp::print_kernel(nest, target_);
+    codegen::cpp::KernelText& text = texts_[g];
     auto [it, is_new] = kernels_.try_emplace(text.name, static_cast<int32_t>(plan_.kernels.size()));
     if (is_new) plan_.kernels.push_back({text.name, std::move(text.source)});
     plan::Launch launch;
     launch.kernel = it->second;
     for (int32_t array : text.parameters)
       launch.buffers.push_back(place_of(nest.arrays[static_cast<size_t>(array)].buffer));
-    launch.sizes = nest.symbols;
+    for (const codegen::Symbol& symbol : nest.symbols) launch.sizes.push_back(symbol.value);
     launch.extent = codegen::launch_extent(nest);
     launch.scratch_bytes = codegen::scratch_bytes(nest);
     double grain = std::ceil(kSliceNanoseconds / codegen::nanoseconds_per_iteration(nest));
@@ -458,6 +496,7 @@ class Scheduler {
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;
   std::vector<LoopNest> nests_;
+  std::vector<codegen::cpp::KernelText> texts_;  // by group
   std::vector<int32_t> first_;
   std::vector<int32_t> last_;
   std::vector<plan::Storage> storage_;

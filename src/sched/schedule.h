@@ -13,6 +13,7 @@ namespace oxy::sched {
 struct Options {
   int threads = 1;                    // that the runtime will use
   bool fuse = true;                   // off: one kernel a computation (for tests)
+  bool all_arguments = false;         // kernels that nobody shares take integers as arguments too (for tests)
   std::vector<bool> released_inputs;  // by input: nobody else holds it, it is freed after its last use
   std::string* log = nullptr;         // receives the schedule's text form if set
 };

@@ -75,6 +75,7 @@ struct Way {
   codegen::Target target = codegen::host_target();
   bool fuse = true;
   int threads = 1;
+  bool all_arguments = false;
 };
 
 inline std::vector<Way> usual_ways() {
@@ -82,6 +83,7 @@ inline std::vector<Way> usual_ways() {
           {codegen::make_target(codegen::Isa::Avx2), true, 4},
           {codegen::host_target(), false, 1},
           {codegen::host_target(), true, 4},
+          {codegen::host_target(), true, 4, true},
           {codegen::host_target(), true, 1}};
 }
 
@@ -117,7 +119,11 @@ inline Outcome check_graph(const std::string& text, Tolerance tolerance = {},
     CAPTURE(way.threads);
     CAPTURE(way.target.vector_bytes);
     outcome = {};
-    sched::Options options{.threads = way.threads, .fuse = way.fuse, .log = &outcome.log};
+    CAPTURE(way.all_arguments);
+    sched::Options options{.threads = way.threads,
+                           .fuse = way.fuse,
+                           .all_arguments = way.all_arguments,
+                           .log = &outcome.log};
     plan::Plan plan = sched::schedule(program, way.target, options);
     plan::verify(plan);
     if (way.fuse && std::getenv("OXYFUEL_SHOW")) {

@@ -37,8 +37,10 @@ std::string expression_text(const Expr& e, const std::function<std::string(const
       const Expr& a = e.operands()[0];
       const Expr& b = e.operands()[1];
       bool division = e.kind() == Kind::FloorDiv;
-      if (a.range().low >= 0 && b.range().low > 0)
-        return fmt::format("({} {} {})", text(a), division ? "/" : "%", text(b));
+      if (a.range().low >= 0 && b.range().low > 0) {
+        std::string divisor = b.kind() == Kind::Product ? "(" + text(b) + ")" : text(b);
+        return fmt::format("({} {} {})", text(a), division ? "/" : "%", divisor);
+      }
       const char* function = division ? "floor_divide" : "floor_modulo";
       uses(function);
       return fmt::format("{}({}, {})", function, text(a), text(b));

@@ -53,24 +53,6 @@ int vectors_a_step(const LoopNest& nest, int lanes) {
   return 1;
 }
 
-// As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
-int lane_count(const LoopNest& nest, const Target& target) {
-  int lanes = target.vector_bytes / 4;
-  if (int vectors = vectors_a_step(nest, lanes); vectors > 1) return vectors * lanes;
-  bool small = false;
-  bool any = false;
-  for (const Array& array : nest.arrays) {
-    if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
-    any = true;
-    small = small || (item_size(array.dtype) < 8 && array.dtype != DType::Bool);
-  }
-  for (const Phase& phase : nest.phases)
-    for (const loop::Inst& inst : phase.insts)
-      small =
-          small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
-  return any && !small ? target.vector_bytes / 8 : lanes;
-}
-
 class KernelPrinter {
  public:
   KernelPrinter(const LoopNest& nest, const Target& target)
@@ -85,12 +67,12 @@ class KernelPrinter {
         "extern \"C\" int {}(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, "
         "int64_t end)",
         kNamePlaceholder));
-    print_arrays();
     for (size_t k = 0; k < nest_.symbols.size(); ++k) {
       std::string name = fmt::format("n{}", k);
-      scope_.variables[nest_.symbols[k].variable_id()] = name;
+      scope_.variables[nest_.symbols[k].variable.variable_id()] = name;
       out_.line("[[maybe_unused]] const int64_t {} = sizes[{}];", name, k);
     }
+    print_arrays();
     out_.line("int error = 0, ignored = 0;");
     out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
     if (nest_.tiled)
@@ -123,7 +105,6 @@ class KernelPrinter {
   void print_arrays() {
     scope_.array_names.resize(nest_.arrays.size());
     int inputs = 0, outputs = 0, both = 0, rows = 0;
-    int64_t scratch_offset = 0;
     for (size_t i = 0; i < nest_.arrays.size(); ++i) {
       const Array& array = nest_.arrays[i];
       std::string& name = scope_.array_names[i];
@@ -135,8 +116,8 @@ class KernelPrinter {
       std::string_view type = memory_type(array.dtype);
       if (array.kind == ArrayKind::Scratch) {
         name = fmt::format("row{}", rows++);
-        out_.line("{0}* __restrict {1} = ({0}*)((char*)scratch + {2});", type, name, scratch_offset);
-        scratch_offset += (array.elements * bytes(array.dtype) + 63) / 64 * 64;
+        out_.line("{0}* __restrict {1} = ({0}*)((char*)scratch + {2});", type, name,
+                  expression(array.scratch_offset));
         continue;
       }
       name = array.is_read && array.is_written ? fmt::format("inout{}", both++)
@@ -169,6 +150,9 @@ class KernelPrinter {
       scope_.variables[loops[0].variable.variable_id()] = "o0";
       return out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
     }
+    if (std::any_of(loops.begin() + 1, loops.end(),
+                    [](const LoopVariable& l) { return !l.extent.is_constant(); }))
+      return open_counting_slice(loops);
     out_.open("for (int64_t o = begin; o < end; ++o)");
     Expr inner = 1;
     std::vector<std::string> lines(loops.size());
@@ -182,6 +166,27 @@ class KernelPrinter {
       inner = inner * loops[k].extent;
     }
     for (const std::string& line : lines) out_.line("{}", line);
+  }
+
+  // The same by counting: where an extent is a variable, a division at every iteration would be slow.
+  void open_counting_slice(const std::vector<LoopVariable>& loops) {
+    out_.line("int64_t rest = begin;");
+    for (size_t k = loops.size(); k-- > 0;) {
+      std::string name = fmt::format("o{}", k);
+      scope_.variables[loops[k].variable.variable_id()] = name;
+      if (k == 0) {
+        out_.line("int64_t o0 = rest;");
+        continue;
+      }
+      std::string extent = expression(loops[k].extent);
+      out_.line("int64_t {} = rest % ({});", name, extent);
+      out_.line("rest /= {};", extent);
+    }
+    std::string next;
+    for (size_t k = loops.size(); k-- > 1;)
+      next += fmt::format("if (++o{0} < {1}) return; o{0} = 0; ", k, expression(loops[k].extent));
+    out_.line("auto next = [&]() __attribute__((always_inline)) {{ {}++o0; }};", next);
+    out_.open("for (int64_t o = begin; o < end; ++o, next())");
   }
 
   void print_rows() {
@@ -203,7 +208,8 @@ class KernelPrinter {
     const LoopVariable& lane = nest_.outer.back();
     const LoopVariable& row = nest_.outer[nest_.outer.size() - 2];
     std::vector<LoopVariable> sliced(nest_.outer.begin(), nest_.outer.end() - 2);
-    sliced.push_back({row.variable, sym::ceildiv(row.extent, codegen::kTileSide)});
+    sliced.push_back(
+        {row.variable, sym::floordiv(row.extent + (codegen::kTileSide - 1), codegen::kTileSide)});
     open_slice(sliced);
     functions_.insert({"full", "least"});
     std::string name = fmt::format("o{}", sliced.size());
@@ -232,9 +238,11 @@ class KernelPrinter {
     out_.open(fmt::format("for (; at + W <= {}; at += W)", width));
     out_.line("{} step(at, row, Full{{}});", rows);
     out_.close();
-    if (auto e = lane.extent.as_constant(); !e || *e % scope_.lanes != 0) {
+    auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
+    if (!rest || *rest != 0) {
       out_.open(fmt::format("if (at < {0})", width));
-      out_.line("{} step(at, row, {} - at);", rows, width);
+      out_.line("{} step(at, row, {});", rows,
+                rest ? fmt::format("int64_t({})", *rest) : fmt::format("{} - at", width));
       out_.close();
     }
     out_.close();
@@ -260,21 +268,21 @@ class KernelPrinter {
       if (printers.size() > 1) out_.close();
     }
     out_.close("};");
-    auto extent = lane.extent.as_constant();
     if (flat) {
       out_.line("int64_t at = begin;");
       out_.line("for (; at + W <= end; at += W) step(at, Full{{}});");
       out_.line("if (at < end) step(at, end - at);");
-    } else if (extent && *extent < scope_.lanes) {
+    } else if (auto extent = lane.extent.as_constant(); extent && *extent < scope_.lanes) {
       if (*extent > 0) out_.line("step(0, int64_t({}));", *extent);
     } else {
       std::string stop = expression(lane.extent);
       out_.line("int64_t at = 0;");
       out_.line("for (; at + W <= {}; at += W) step(at, Full{{}});", stop);
-      if (!extent)
+      auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
+      if (!rest)
         out_.line("if (at < {0}) step(at, {0} - at);", stop);
-      else if (*extent % scope_.lanes != 0)
-        out_.line("step(at, int64_t({}));", *extent % scope_.lanes);
+      else if (*rest != 0)
+        out_.line("step(at, int64_t({}));", *rest);
     }
     if (!flat) out_.close();
   }
@@ -288,6 +296,24 @@ class KernelPrinter {
 };
 
 }  // namespace
+
+// As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
+int lane_count(const LoopNest& nest, const Target& target) {
+  int lanes = target.vector_bytes / 4;
+  if (int vectors = vectors_a_step(nest, lanes); vectors > 1) return vectors * lanes;
+  bool small = false;
+  bool any = false;
+  for (const Array& array : nest.arrays) {
+    if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
+    any = true;
+    small = small || (item_size(array.dtype) < 8 && array.dtype != DType::Bool);
+  }
+  for (const Phase& phase : nest.phases)
+    for (const loop::Inst& inst : phase.insts)
+      small =
+          small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
+  return any && !small ? target.vector_bytes / 8 : lanes;
+}
 
 KernelText print_kernel(const LoopNest& nest, const Target& target) {
   return KernelPrinter(nest, target).print();

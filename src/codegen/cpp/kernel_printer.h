@@ -18,4 +18,7 @@ struct KernelText {
 // `nest` has been finished. Equal nests give equal text. Unsupported for complex numbers.
 KernelText print_kernel(const LoopNest& nest, const Target& target);
 
+// Lanes of the vectors in the nest's kernel.
+int lane_count(const LoopNest& nest, const Target& target);
+
 }  // namespace oxy::codegen::cpp

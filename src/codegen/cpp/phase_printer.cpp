@@ -439,10 +439,11 @@ void PhasePrinter::print_lane_loop(const LoopVariable& l, const std::string& nam
   std::string end = text(l.extent);
   out.line("int64_t {} = 0;", step + "_at");
   out.line("for (; {0}_at + W <= {1}; {0}_at += W) {0}({0}_at, Full{{}});", step, end);
-  if (!extent)
+  auto rest = sym::mod(l.extent, lanes).as_constant();
+  if (!rest)
     out.line("if ({0}_at < {1}) {0}({0}_at, {1} - {0}_at);", step, end);
-  else if (*extent % lanes != 0)
-    out.line("{0}({0}_at, int64_t({1}));", step, *extent % lanes);
+  else if (*rest != 0)
+    out.line("{0}({0}_at, int64_t({1}));", step, *rest);
 }
 
 void PhasePrinter::print_reduction_loops(size_t loop) {
@@ -504,7 +505,7 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
   bool is_short = extent && *extent < lanes;
   if (!is_short) {
     out.line("int64_t {} = {};", at, blocked ? "block" : "0");
-    bool whole = unroll_ > 1 && (!extent || *extent >= unroll_ * lanes);
+    bool whole = unroll_ > 1 && l.extent.range().high >= unroll_ * lanes;
     if (whole) {
       out.open(fmt::format("for (; {0} + {1} * W <= {2}; {0} += {1} * W)", at, unroll_, end));
       for (int k = 0; k < unroll_; ++k) out.line("{}({} + {} * W, Full{{}}, {});", step, at, k, k);
@@ -513,11 +514,12 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
     int64_t after = extent && whole && !blocked ? *extent % (unroll_ * lanes) : -1;
     if (!extent || blocked || !whole || after >= lanes)
       out.line("for (; {0} + W <= {1}; {0} += W) {2}({0}, Full{{}}, 0);", at, end, step);
-    if (!extent)
+    auto rest = sym::mod(l.extent, lanes).as_constant();
+    if (!rest)
       out.line("if ({0} < {1}) {2}({0}, {1} - {0}, 0);", at, end, step);
-    else if (*extent % lanes != 0)
+    else if (*rest != 0)
       out.line("{0}{1}({2}, int64_t({3}), 0);", blocked ? fmt::format("if ({} < end) ", at) : "", step, at,
-               *extent % lanes);
+               *rest);
   } else if (*extent > 0) {
     out.line("{}(0, int64_t({}), 0);", step, *extent);
   }

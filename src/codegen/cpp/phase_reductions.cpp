@@ -84,10 +84,9 @@ bool PhasePrinter::is_blocked() const {
   bool sums = std::ranges::any_of(phase_.reductions, [](const Reduction& r) {
     return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
   });
-  auto extent = phase_.reduction.back().extent.as_constant();
-  if (!extent) return sums || has_welford();
-  return (sums && *extent > (along_reduction_ ? kLaneBlock : kSequentialBlock)) ||
-         (has_welford() && *extent > first_block());
+  const int64_t most = phase_.reduction.back().extent.range().high;
+  return (sums && most > (along_reduction_ ? kLaneBlock : kSequentialBlock)) ||
+         (has_welford() && most > first_block());
 }
 
 bool PhasePrinter::has_welford() const {
