@@ -124,10 +124,11 @@ class NativeGraph : public CompiledGraph {
 
 // By result, how autograd is to see it in relation to what shares its memory.
 struct Relations {
-  std::vector<size_t> detached;    // no view
-  std::vector<size_t> free_views;  // views that may be written to
-  std::vector<size_t> data;        // with version counters of their own
-  bool empty() const { return detached.empty() && free_views.empty() && data.empty(); }
+  std::vector<size_t> detached;     // no view
+  std::vector<size_t> free_views;   // views that may be written to
+  std::vector<size_t> one_of_many;  // views that may not, being some of several that one operator made
+  std::vector<size_t> data;         // with version counters of their own
+  bool empty() const { return detached.empty() && free_views.empty() && one_of_many.empty() && data.empty(); }
 };
 
 class RelatingGraph final : public CompiledGraph {
@@ -145,6 +146,10 @@ class RelatingGraph final : public CompiledGraph {
       if (view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE)
         view->set_creation_meta(torch::autograd::CreationMeta::DEFAULT);
     }
+    for (const size_t i : relations_.one_of_many)
+      if (results[i].is_view())
+        torch::autograd::impl::get_view_autograd_meta(results[i])
+            ->set_creation_meta(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
     for (const size_t i : relations_.data)
       if (!results[i].is_inference()) results[i] = results[i].variable_data();
     return results;
@@ -208,6 +213,7 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
         options.backend == Backend::Eager || recording.graph.outputs[output].kind != graph::OutputKind::Value;
     if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
     if (recording.is_free_view[i] && may_share_memory) relations.free_views.push_back(i);
+    if (recording.is_one_of_many[i] && may_share_memory) relations.one_of_many.push_back(i);
     if (recording.is_data[i]) relations.data.push_back(i);
   }
   std::unique_ptr<CompiledGraph> compiled =
