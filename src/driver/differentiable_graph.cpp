@@ -23,6 +23,7 @@
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
+#include "passes/separate_results.h"
 #include "runtime/backward_node.h"
 #include "runtime/tensors.h"
 #include "trace/view_inverse.h"
@@ -356,8 +357,12 @@ struct Cut {
 };
 
 Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_memory_budget) {
-  passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs,    joint.keeps_input,
-                           joint.keeps_output,   activation_memory_budget, {}};
+  passes::JointRoles roles{.forward_inputs = joint.forward_inputs,
+                           .forward_outputs = joint.forward_outputs,
+                           .keeps_input = joint.keeps_input,
+                           .keeps_output = joint.keeps_output,
+                           .memory_budget = activation_memory_budget,
+                           .made_once = {}};
   Cut result;
   do {
     result.halves = passes::partition(graph, roles);
@@ -514,6 +519,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
         part.program->replay(), inputs_behind(part, halves, joint.forward_outputs), halves.forward);
     add_flows(*part.program, part, is_whole, joint);
   }
+  // What is saved must not be what the caller writes to; the passes of a native graph see to it.
+  if (options.backend == Backend::Eager) halves.forward = passes::separate_results(halves.forward, {});
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", {joint.forward_outputs, {}});
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(parts), std::move(joint),

@@ -98,7 +98,8 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
       const std::vector<bool>& keeps =
           (is_input ? joint.part_keeps_input : joint.part_keeps_output).at(number);
       if (keeps[index] && !is_alien) continue;
-      if (is_alien || !make_once(joint_graph, joint, part, values_of(joint_graph, saved), roles.made_once))
+      if (keeps[index] ||
+          !make_once(joint_graph, joint, part, values_of(joint_graph, saved), roles.made_once))
         (is_input ? roles.keeps_input : roles.keeps_output)[index] = false;
       changed = true;
     }

@@ -251,16 +251,12 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
 }
 
 void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
-  using torch::autograd::CreationMeta;
   for (const at::Tensor& tensor : outputs) {
     const TraceTensor* trace = trace_tensor(tensor);
-    const auto is_view_made = [&](CreationMeta how) {
-      return tensor.is_view() && !tensor.requires_grad() &&
-             torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() == how;
-    };
     session.recording.is_detached.push_back(!tensor.is_view() && !tensor.requires_grad());
-    session.recording.is_free_view.push_back(is_view_made(CreationMeta::DEFAULT));
-    session.recording.is_one_of_many.push_back(is_view_made(CreationMeta::MULTI_OUTPUT_NODE));
+    auto& made = session.recording.view_made.emplace_back();
+    if (tensor.is_view() && !tensor.requires_grad())
+      made = torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta();
     session.recording.is_data.push_back(trace != nullptr && trace->is_data());
   }
 }

@@ -19,6 +19,10 @@
 #include "trace/inner_backward.h"
 #include "trace/trace_error.h"
 
+namespace torch::autograd {
+enum class CreationMeta : uint8_t;
+}
+
 namespace oxy::trace {
 
 struct Session;
@@ -119,11 +123,8 @@ struct Recording {
   // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
   // x.detach() is none of x.
   std::vector<bool> is_detached;
-  // Likewise: if it is a view without a history that may be written to, as those made under no_grad may not.
-  std::vector<bool> is_free_view;
-  // Likewise: if it is a view without a history that autograd takes for one of several that one operator
-  // made.
-  std::vector<bool> is_one_of_many;
+  // Likewise: if it is a view without a history, how it was made: some of them may not be written to.
+  std::vector<std::optional<torch::autograd::CreationMeta>> view_made;
   // Likewise: if writes to it count apart from those to the memory's other tensors, as those to x.data do.
   std::vector<bool> is_data;
 };
