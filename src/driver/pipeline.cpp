@@ -204,9 +204,11 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
 
   graph::Graph recorded;
-  // Eager needs it only to put writes last: a run that fails has changed nothing.
+  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
+  // are views of.
   const auto& nodes = recording.graph.nodes;
   if (options.backend == Backend::Native || recording.joint ||
+      std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||
       std::any_of(nodes.begin(), nodes.end(),
                   [](const graph::Node& node) { return node.op->is_mutating(); })) {
     Span span("functionalise");

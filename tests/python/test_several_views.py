@@ -7,13 +7,10 @@ from eager_comparison import outcome, program
 
 MAKERS = {
     "unbind": lambda y: y.unbind(0),
-    "split": lambda y: y.split(1),
     "split into sizes": lambda y: y.split([1, 3], 1),
-    "chunk": lambda y: y.chunk(2),
     "rows of a transposed view": lambda y: y.t().unbind(0),
     "views of pieces": lambda y: [piece.view(-1)[1:] for piece in y.split(1)],
     "one piece": lambda y: [y.unbind(0)[1]],
-    "real and imaginary parts": lambda y: torch.view_as_complex(y.view(2, 2, 2)).unbind(0),
     "sections": lambda y: y.tensor_split(2),
     "made without grad": lambda y: without_grad(y),
     "rows of what was made without grad": lambda y: rows_of_a_view_without_grad(y),
