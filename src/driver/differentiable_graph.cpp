@@ -18,9 +18,12 @@
 #include "base/timing.h"
 #include "driver/backward_half.h"
 #include "driver/frozen_graph.h"
+#include "driver/kept_by_parts.h"
+#include "driver/remade_views.h"
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
 #include "passes/pipeline.h"
+#include "passes/separate_results.h"
 #include "runtime/backward_node.h"
 #include "runtime/tensors.h"
 #include "torch_api/autograd_node.h"
@@ -54,14 +57,10 @@ at::Tensor state_of_generator() {
   return generator.get_state();
 }
 
-// Outputs before this one have tangents.
-size_t with_tangents(const trace::Joint& joint) {
-  return joint.tangents - joint.joins;
-}
-
-// Outputs before this one have places in autograd's graph that are not those of views.
-size_t carriers(const trace::Joint& joint) {
-  return with_tangents(joint) - joint.views;
+// A view to which writes are errors.
+bool is_restricted(const at::Tensor& tensor) {
+  return tensor.is_view() && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() !=
+                                 torch::autograd::CreationMeta::DEFAULT;
 }
 
 class DifferentiableGraph final : public CompiledGraph {
@@ -92,17 +91,18 @@ class DifferentiableGraph final : public CompiledGraph {
       results = forward_->run(inputs);
     }
     // An interpreted forward pass gives views that were made without grad, which may not be written to.
-    for (size_t i = 0; i < carriers(joint_); ++i)
+    for (size_t i = 0; i < joint_.carriers(); ++i)
       if (results[i].is_view()) results[i] = results[i].detach();
     torch::autograd::edge_list joins(joint_.joins);
+    RemadeViews views(joint_.view_calls);
     for (const Part& part : parts_) {
       if (part.program)
         keep(*add_history(part, results, inputs, joins), part, results, inputs, before);
       else
-        results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs);
+        results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs, views);
     }
-    for (size_t i = with_tangents(joint_); i < joint_.forward_outputs; ++i)
-      results[i] = with_history(i, -1, results, inputs);
+    for (size_t i = joint_.with_tangents(); i < joint_.forward_outputs; ++i)
+      results[i] = with_history(i, -1, results, inputs, views);
     std::vector<at::Tensor> outputs;
     outputs.reserve(joint_.outputs.size());
     for (const int32_t i : joint_.outputs) outputs.push_back(results[static_cast<size_t>(i)]);
@@ -125,7 +125,7 @@ class DifferentiableGraph final : public CompiledGraph {
     if (gradient.result < 0)
       return torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(gradient.input)]);
     const auto place = static_cast<size_t>(gradient.result);
-    if (place >= with_tangents(joint_)) return joins[place - with_tangents(joint_)];
+    if (place >= joint_.with_tangents()) return joins[place - joint_.with_tangents()];
     return torch::autograd::impl::gradient_edge(results[place]);
   }
 
@@ -139,16 +139,16 @@ class DifferentiableGraph final : public CompiledGraph {
     for (const size_t g : part.gradients)
       edges.push_back(end_of(joint_.gradients[g], results, inputs, joins));
     auto node = torch_api::make_node<runtime::BackwardNode>(part.program, std::move(edges));
-    if (part.tangents.size() == 1 && part.tangents[0] < carriers(joint_)) {
+    if (part.tangents.size() == 1 && part.tangents[0] < joint_.carriers()) {
       torch::autograd::set_history(results[part.tangents[0]], node);
     } else {
       for (size_t place = 0; place < part.tangents.size(); ++place) {
         const size_t t = part.tangents[place];
-        if (t < with_tangents(joint_)) {
+        if (t < joint_.with_tangents()) {
           node->add_input_metadata(results[t]);
         } else {
           node->add_input_of(place);
-          joins[t - with_tangents(joint_)] = {node, static_cast<uint32_t>(place)};
+          joins[t - joint_.with_tangents()] = {node, static_cast<uint32_t>(place)};
         }
       }
       for (const size_t place : part.made) {
@@ -197,7 +197,7 @@ class DifferentiableGraph final : public CompiledGraph {
   // without any. `parent`: another output of which it is a view, itself a view perhaps; -1: as outputs_ has
   // it.
   at::Tensor with_history(size_t i, int32_t parent, const std::vector<at::Tensor>& results,
-                          std::span<const at::Tensor> inputs) const {
+                          std::span<const at::Tensor> inputs, RemadeViews& views) const {
     const graph::Output& output = outputs_[i];
     if (!joint_.spent[i].empty()) {
       torch::autograd::edge_list behind;
@@ -212,16 +212,27 @@ class DifferentiableGraph final : public CompiledGraph {
     const bool is_of_input = parent < 0 && output.kind == OutputKind::InputAlias;
     const at::Tensor& base = is_of_input ? inputs[alias] : results[alias];
     if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
-    const at::AutoGradMode mode(!joint_.is_no_grad_view[i]);
-    const at::Tensor& plain = results[i];
-    const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
-    at::Tensor view =
-        runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
-                                 plain.storage_offset() - base.storage_offset() * own / item});
-    if (joint_.is_one_of_many[i] && view.is_view())
-      torch::autograd::impl::get_view_autograd_meta(view)->set_creation_meta(
-          torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+    const at::Tensor view = remade_view(i, base, results[i], views);
+    views.know(joint_.values[i], view);
     return view;
+  }
+
+  // `plain`: its elements, without a history.
+  at::Tensor remade_view(size_t i, const at::Tensor& base, const at::Tensor& plain,
+                         RemadeViews& views) const {
+    const trace::ViewState state = joint_.view_states[i];
+    const auto& steps = joint_.view_steps[i];
+    if (state != trace::ViewState::Free || (is_restricted(base) && !steps.empty())) {
+      at::Tensor view = views.make(steps, base);
+      if (state == trace::ViewState::Stale)
+        torch::autograd::impl::get_view_autograd_meta(view)->set_attr_version(
+            static_cast<uint32_t>(view._version()) - 1);
+      return view;
+    }
+    const at::AutoGradMode mode(true);
+    const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
+    return runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
+                                    plain.storage_offset() - base.storage_offset() * own / item});
   }
 
   std::unique_ptr<CompiledGraph> forward_;
@@ -243,7 +254,7 @@ void check_base_of_view(const TensorMeta& base) {
 void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   for (size_t i = 0; i < joint.forward_outputs; ++i) {
     const graph::Output& output = graph.outputs[i];
-    const bool carries_tangent = i < carriers(joint);
+    const bool carries_tangent = i < joint.carriers();
     if (!joint.spent[i].empty()) {
       if (output.kind != OutputKind::Value)
         throw Unsupported("a result whose backward pass has been run shares memory");
@@ -252,7 +263,7 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
     if (carries_tangent != (output.kind == OutputKind::Value && joint.requires_grad[i]))
       throw Unsupported("results share memory in a way that autograd does not know as views");
     if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&
-        static_cast<size_t>(output.alias) >= carriers(joint))
+        static_cast<size_t>(output.alias) >= joint.carriers())
       throw Unsupported("a result shares memory with one that does not require grad");
     if (joint.requires_grad[i] && output.kind != OutputKind::Value) {
       const auto alias = static_cast<size_t>(output.alias);
@@ -299,31 +310,6 @@ passes::BackwardRoles backward_roles(const passes::Partition& halves, const trac
   return roles;
 }
 
-// A part that has nothing to do with a result may read the same value: what the caller writes to the result
-// must not come between them. True if results that were kept for that must not be.
-bool keep_apart(const passes::Partition& halves, const std::vector<passes::BackwardPart>& parts,
-                const trace::Joint& joint, std::vector<bool>& keeps_output) {
-  bool changed = false;
-  for (const passes::BackwardPart& part : parts) {
-    const auto has_to_do_with = [&](size_t result) {
-      if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
-      for (const auto& gradient : joint.gradients)
-        if (gradient.result == static_cast<int32_t>(result))
-          return std::ranges::any_of(part.tangents, [&](size_t t) { return gradient.tangents_of_part[t]; });
-      return false;
-    };
-    for (const size_t number : part.saved) {
-      const SavedValue& saved = halves.saved[number];
-      const auto index = static_cast<size_t>(saved.index);
-      if (saved.kind != SavedValue::Kind::Output || index >= carriers(joint) || has_to_do_with(index))
-        continue;
-      keeps_output[index] = false;
-      changed = true;
-    }
-  }
-  return changed;
-}
-
 // By saved value: how many parts read it.
 std::vector<int> readers_of(const passes::Partition& halves, const std::vector<passes::BackwardPart>& parts) {
   std::vector<int> readers(halves.saved.size());
@@ -338,19 +324,19 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
   part.tangents = source.tangents;
   for (const size_t t : joint.made)
     if (const auto place = std::ranges::find(part.tangents, t);
-        t < carriers(joint) && place != part.tangents.end())
+        t < joint.carriers() && place != part.tangents.end())
       part.made.push_back(static_cast<size_t>(place - part.tangents.begin()));
   for (size_t g = 0; g < source.gradients.size(); ++g)
     if (source.gradients[g] >= 0) part.gradients.push_back(g);
   for (const size_t g : part.gradients)
-    if (joint.gradients[g].result < static_cast<int32_t>(with_tangents(joint)))
+    if (joint.gradients[g].result < static_cast<int32_t>(joint.with_tangents()))
       part.parent = std::max(part.parent, joint.gradients[g].result);
   for (const size_t number : source.saved) {
     Part::Saved& saved = part.saved.emplace_back();
     saved.value = halves.saved[number];
     const auto index = static_cast<size_t>(saved.value.index);
-    const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < with_tangents(joint);
-    saved.is_own = is_result && index < carriers(joint) &&
+    const bool is_result = saved.value.kind == SavedValue::Kind::Output && index < joint.with_tangents();
+    saved.is_own = is_result && index < joint.carriers() &&
                    std::ranges::find(part.tangents, index) != part.tangents.end();
     saved.is_foreign = is_result && !saved.is_own;
   }
@@ -372,8 +358,12 @@ struct Cut {
 };
 
 Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_memory_budget) {
-  passes::JointRoles roles{joint.forward_inputs, joint.forward_outputs, joint.keeps_input, joint.keeps_output,
-                           activation_memory_budget};
+  passes::JointRoles roles{.forward_inputs = joint.forward_inputs,
+                           .forward_outputs = joint.forward_outputs,
+                           .keeps_input = joint.keeps_input,
+                           .keeps_output = joint.keeps_output,
+                           .memory_budget = activation_memory_budget,
+                           .made_once = {}};
   Cut result;
   do {
     result.halves = passes::partition(graph, roles);
@@ -382,7 +372,7 @@ Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_
       graph::verify(result.halves.backward, true);
     }
     result.parts = parts_of(result.halves.backward, backward_roles(result.halves, joint));
-  } while (keep_apart(result.halves, result.parts, joint, roles.keeps_output));
+  } while (keep_apart(graph, result.halves, result.parts, joint, roles));
   return result;
 }
 
@@ -513,7 +503,7 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
     if (strict()) graph::verify(source.graph, true);
     Part& part = parts.emplace_back(part_of(source, halves, joint));
     const size_t first = part.tangents[0];
-    if (first >= carriers(joint) && first < with_tangents(joint)) {
+    if (first >= joint.carriers() && first < joint.with_tangents()) {
       if (part.parent >= 0)
         check_base_of_view(
             halves.forward.meta(halves.forward.outputs[static_cast<size_t>(part.parent)].value));
@@ -530,6 +520,8 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
         part.program->replay(), inputs_behind(part, halves, joint.forward_outputs), halves.forward);
     add_flows(*part.program, part, is_whole, joint);
   }
+  // What is saved must not be what the caller writes to; the passes of a native graph see to it.
+  if (options.backend == Backend::Eager) halves.forward = passes::separate_results(halves.forward, {});
   auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
                                     dump, "forward_", {joint.forward_outputs, {}});
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(parts), std::move(joint),

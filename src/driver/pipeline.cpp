@@ -32,6 +32,8 @@
 namespace oxy::driver {
 namespace {
 
+using torch::autograd::CreationMeta;
+
 class InterpretedGraph : public CompiledGraph {
  public:
   InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
@@ -125,11 +127,21 @@ class NativeGraph : public CompiledGraph {
 
 // By result, how autograd is to see it in relation to what shares its memory.
 struct Relations {
-  std::vector<size_t> detached;    // no view
-  std::vector<size_t> free_views;  // views that may be written to
-  std::vector<size_t> data;        // with version counters of their own
-  bool empty() const { return detached.empty() && free_views.empty() && data.empty(); }
+  struct View {
+    size_t result;
+    CreationMeta made;   // how: some may not be written to
+    int32_t input = -1;  // of which it is a view; -1: of another result
+  };
+  std::vector<size_t> detached;  // no view
+  std::vector<View> views;
+  std::vector<size_t> data;  // with version counters of their own
+  bool empty() const { return detached.empty() && views.empty() && data.empty(); }
 };
+
+CreationMeta creation_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
+                          : CreationMeta::DEFAULT;
+}
 
 class RelatingGraph final : public CompiledGraph {
  public:
@@ -140,11 +152,12 @@ class RelatingGraph final : public CompiledGraph {
     std::vector<at::Tensor> results = graph_->run(inputs);
     for (const size_t i : relations_.detached)
       if (results[i].is_view()) results[i] = results[i].detach();
-    for (const size_t i : relations_.free_views) {
-      if (!results[i].is_view()) continue;
-      auto* view = torch::autograd::impl::get_view_autograd_meta(results[i]);
-      if (view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE)
-        view->set_creation_meta(torch::autograd::CreationMeta::DEFAULT);
+    for (const Relations::View& view : relations_.views) {
+      if (!results[view.result].is_view()) continue;
+      const CreationMeta before =
+          view.input < 0 ? CreationMeta::DEFAULT : creation_of(inputs[static_cast<size_t>(view.input)]);
+      torch::autograd::impl::get_view_autograd_meta(results[view.result])
+          ->set_creation_meta(torch::autograd::propagate_creation_meta(before, view.made));
     }
     for (const size_t i : relations_.data)
       if (!results[i].is_inference()) results[i] = results[i].variable_data();
@@ -192,9 +205,11 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
 
   graph::Graph recorded;
-  // Eager needs it only to put writes last: a run that fails has changed nothing.
+  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
+  // are views of.
   const auto& nodes = recording.graph.nodes;
   if (options.backend == Backend::Native || recording.joint ||
+      std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||
       std::any_of(nodes.begin(), nodes.end(),
                   [](const graph::Node& node) { return node.op->is_mutating(); })) {
     Span span("functionalise");
@@ -208,7 +223,11 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     const bool may_share_memory =
         options.backend == Backend::Eager || recording.graph.outputs[output].kind != graph::OutputKind::Value;
     if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
-    if (recording.is_free_view[i] && may_share_memory) relations.free_views.push_back(i);
+    if (recording.view_made[i] && may_share_memory) {
+      const graph::Output& view = recording.graph.outputs[output];
+      relations.views.push_back(
+          {i, *recording.view_made[i], view.kind == graph::OutputKind::InputAlias ? view.alias : -1});
+    }
     if (recording.is_data[i]) relations.data.push_back(i);
   }
   std::unique_ptr<CompiledGraph> compiled =

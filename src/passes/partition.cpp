@@ -119,6 +119,7 @@ class Partitioner {
     BackwardPass pass{.is_forward = forward_nodes(),
                       .is_held = std::vector<bool>(joint_.values.size(), false)};
     pass.memory_budget = roles_.memory_budget;
+    pass.made_once = roles_.made_once;
     for (const Node& node : joint_.nodes) pass.is_late.push_back(depends_on_tangent(node));
     for (size_t i = 0; i < roles_.forward_inputs; ++i) pass.inputs.push_back(joint_.inputs[i]);
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i)

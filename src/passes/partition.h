@@ -14,8 +14,8 @@ struct JointRoles {
   size_t forward_outputs = 0;      // graph outputs after these are gradients
   std::vector<bool> keeps_input;   // the caller may keep this forward input as it is until the backward pass
   std::vector<bool> keeps_output;  // likewise for forward outputs
-  // passes::BackwardPass
-  double memory_budget = 1;
+  double memory_budget = 1;        // BackwardPass::memory_budget
+  std::vector<bool> made_once;     // BackwardPass::made_once
 };
 
 struct SavedValue {

@@ -118,13 +118,14 @@ class Chooser {
         graph::for_each_input(node, is_read_late);
         continue;
       }
-      const bool recomputable = is_recomputable(node);
+      const bool once = !pass_.made_once.empty() && pass_.made_once[i];
+      const bool recomputable = !once && is_recomputable(node);
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
         const CheckpointRole role = checkpoints_[at(id)];
         const bool is_free = recomputable || role == CheckpointRole::Interior;
-        if (role == CheckpointRole::Result || (!is_free && (!price || has_effect(node)))) {
+        if (role == CheckpointRole::Result || (!is_free && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }

@@ -24,6 +24,8 @@ struct BackwardPass {
   // budget. Below 1, products and reductions are computed again too, those first that give most bytes for
   // their work.
   double memory_budget = 1;
+  // By node: it is not computed again, unless a checkpoint asks for it. Empty: what may be, is.
+  std::vector<bool> made_once;
 };
 
 // The values to save, ascending; constants are never among them.

@@ -32,19 +32,42 @@ at::Tensor differentiable_base(const at::Tensor& tensor) {
   return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
 }
 
-bool is_view_made(torch::autograd::CreationMeta how, const at::Tensor& tensor) {
-  return tensor.is_view() &&
-         torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() == how;
+using torch::autograd::CreationMeta;
+
+CreationMeta creation_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
+                          : CreationMeta::DEFAULT;
 }
 
 // Such a view requires grad as its base does, but has no history.
 bool is_no_grad_view(const at::Tensor& tensor) {
-  return is_view_made(torch::autograd::CreationMeta::NO_GRAD_MODE, tensor);
+  return creation_of(tensor) == CreationMeta::NO_GRAD_MODE;
 }
 
-// Such a view may not be written to.
-bool is_one_of_many(const at::Tensor& tensor) {
-  return is_view_made(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE, tensor);
+// `tensor` requires grad.
+ViewState view_state(const at::Tensor& tensor) {
+  if (creation_of(tensor) == CreationMeta::DEFAULT) return ViewState::Free;
+  const auto known = torch::autograd::impl::get_view_autograd_meta(tensor)->get_attr_version();
+  return known == static_cast<uint32_t>(tensor._version()) ? ViewState::Restricted : ViewState::Stale;
+}
+
+// The view operators that lead from `base` to `view`; empty if others do.
+std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, ValueId view) {
+  std::vector<ViewStep> steps;
+  while (view != base) {
+    const int32_t n = graph.values[static_cast<size_t>(view)].node;
+    if (n < 0) return {};
+    const graph::Node& node = graph.nodes[static_cast<size_t>(n)];
+    // as_strided() counts from the beginning of a storage, which may be another one at run time.
+    if (!node.op->is_view() || node.op->name == "aten::as_strided") return {};
+    const auto output = std::ranges::find(node.outputs, view) - node.outputs.begin();
+    steps.push_back({n, static_cast<size_t>(output), view});
+    view = ValueId{-1};
+    graph::for_each_input(node, [&](ValueId id) { view = id; });
+    if (view == graph::kNoValue) return {};
+  }
+  std::ranges::reverse(steps);
+  return steps;
 }
 
 // By node from joint.forward_nodes on, the parts whose backward pass goes through it.
@@ -93,16 +116,20 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
       const auto& of_node = parts[n - joint.forward_nodes];
       readers[root[static_cast<size_t>(id)]].insert(of_node.begin(), of_node.end());
     });
-  for (size_t i = 0; i < joint.forward_inputs; ++i)
-    joint.keeps_input.push_back(readers.contains(graph.inputs[i]));
-  for (const int32_t part : joint.part_of_tangent)
+  for (const int32_t part : joint.part_of_tangent) {
+    joint.part_keeps_input[part].resize(joint.forward_inputs);
     joint.part_keeps_output[part].resize(joint.forward_outputs);
-  for (size_t i = 0; i < joint.forward_outputs; ++i) {
-    const auto read = readers.find(root[static_cast<size_t>(graph.outputs[i].value)]);
-    joint.keeps_output.push_back(read != readers.end());
-    if (read == readers.end()) continue;
-    for (const int32_t part : read->second) joint.part_keeps_output[part][i] = true;
   }
+  const auto note = [&](ValueId id, size_t i, std::vector<bool>& keeps, auto& part_keeps) {
+    const auto read = readers.find(root[static_cast<size_t>(id)]);
+    keeps.push_back(read != readers.end());
+    if (read == readers.end()) return;
+    for (const int32_t part : read->second) part_keeps[part][i] = true;
+  };
+  for (size_t i = 0; i < joint.forward_inputs; ++i)
+    note(graph.inputs[i], i, joint.keeps_input, joint.part_keeps_input);
+  for (size_t i = 0; i < joint.forward_outputs; ++i)
+    note(graph.outputs[i].value, i, joint.keeps_output, joint.part_keeps_output);
 }
 
 // Eager's backward passes run outside of the user's autocast region.
@@ -182,7 +209,7 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   };
   std::unordered_set<torch::autograd::Node*> seen;
   for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad() || !output.is_view()) continue;
+    if (!output.requires_grad() || !output.is_view() || view_state(output) == ViewState::Stale) continue;
     std::vector<Edge> stack = {torch::autograd::impl::gradient_edge(output)};
     while (!stack.empty()) {
       const Edge edge = std::move(stack.back());
@@ -213,13 +240,13 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
   std::unordered_set<c10::TensorImpl*> known;
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad()) continue;
-    if (is_no_grad_view(output) && output._version() > 0)
-      throw Unsupported("a view made without grad is written to");
+    if (creation_of(output) == CreationMeta::INFERENCE_MODE)
+      throw Unsupported("a view of a tensor that requires grad is made under inference mode");
     const at::Tensor base = differentiable_base(output);
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
     if (base.is_leaf())
       throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
-    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || is_no_grad_view(output);
+    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || view_state(output) != ViewState::Free;
     const at::Tensor& carrier = is_shared ? base : output;
     if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
     std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
@@ -251,7 +278,7 @@ std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, co
   for (const at::Tensor& output : outputs) {
     const auto is_output = [&](const at::Tensor& known) { return known.is_same(output); };
     if (output.requires_grad() && output.is_view() && !is_no_grad_view(output) &&
-        !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
+        view_state(output) != ViewState::Stale && !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
         std::ranges::none_of(carriers.own, is_output) && std::ranges::none_of(others, is_output))
       others.push_back(output);
   }
@@ -285,6 +312,23 @@ void check_results_come_from_leaves(const SeparateBackward& separate, size_t res
       throw Unsupported("a result requires grad, and no argument that does is behind it");
 }
 
+// What it takes to make the next output anew as a view, if it is one with a history.
+void note_view(Session& session, const at::Tensor& tensor, Joint& joint) {
+  joint.values.push_back(session.value_of(tensor));
+  std::vector<ViewStep>& steps = joint.view_steps.emplace_back();
+  joint.view_states.push_back(tensor.requires_grad() ? view_state(tensor) : ViewState::Free);
+  if (!tensor.requires_grad() || !tensor.is_view()) return;
+  const graph::Graph& graph = session.recording.graph;
+  steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
+  if (steps.empty() && joint.view_states.back() != ViewState::Free)
+    throw Unsupported("a result is a view that may not be written to, made by as_strided()");
+  for (const ViewStep& step : steps) {
+    const auto node = static_cast<size_t>(step.node);
+    joint.view_calls.try_emplace(step.node,
+                                 ViewCall{graph.nodes[node], session.recording.histories[node].grad_mode});
+  }
+}
+
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
 void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const Carriers& carriers,
                  Joint& joint) {
@@ -295,8 +339,7 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
     session.add_output(tensor);
     joint.requires_grad.push_back(tensor.requires_grad());
-    joint.is_no_grad_view.push_back(is_no_grad_view(tensor));
-    joint.is_one_of_many.push_back(is_one_of_many(tensor));
+    note_view(session, tensor, joint);
     const auto spent = carriers.spent.find(tensor.unsafeGetTensorImpl());
     const bool is_spent = spent != carriers.spent.end();
     joint.spent.push_back(is_spent ? spent->second : "");

@@ -252,10 +252,9 @@ void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
   for (const at::Tensor& tensor : outputs) {
     const TraceTensor* trace = trace_tensor(tensor);
     session.recording.is_detached.push_back(!tensor.is_view() && !tensor.requires_grad());
-    session.recording.is_free_view.push_back(
-        tensor.is_view() && !tensor.requires_grad() &&
-        torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
-            torch::autograd::CreationMeta::DEFAULT);
+    auto& made = session.recording.view_made.emplace_back();
+    if (tensor.is_view() && !tensor.requires_grad())
+      made = torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta();
     session.recording.is_data.push_back(trace != nullptr && trace->is_data());
   }
 }

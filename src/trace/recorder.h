@@ -19,9 +19,33 @@
 #include "trace/inner_backward.h"
 #include "trace/trace_error.h"
 
+namespace torch::autograd {
+enum class CreationMeta : uint8_t;
+}
+
 namespace oxy::trace {
 
 struct Session;
+
+// A result of a recorded call of a view operator.
+struct ViewStep {
+  int32_t node = -1;
+  size_t output = 0;
+  graph::ValueId value = graph::kNoValue;
+};
+
+struct ViewCall {
+  graph::Node node;
+  bool grad_mode = true;  // when it was made
+};
+
+// What autograd thinks of writes to a result.
+enum class ViewState : uint8_t {
+  Free,        // no view, or one that may be written to
+  Restricted,  // a write to it is an error: one of several that one operator made, or a view made without
+               // grad
+  Stale,       // likewise, and its memory was written to since: any use of its history is an error
+};
 
 // What a recording knows of its backward pass: the nodes from `forward_nodes` on compute gradients.
 struct Joint {
@@ -32,9 +56,12 @@ struct Joint {
   // bases that the caller does not ask for but whose views it gets.
   std::vector<int32_t> outputs;
   std::vector<bool> requires_grad;  // by forward output
-  std::vector<bool>
-      is_no_grad_view;               // by forward output: a view of one that requires grad, made without grad
-  std::vector<bool> is_one_of_many;  // by forward output: a view of several that one operator made
+  // By forward output: the recorded value that it is, and, of a view that requires grad, the operators that
+  // made it of the tensor that autograd takes it to be a view of.
+  std::vector<graph::ValueId> values;
+  std::vector<std::vector<ViewStep>> view_steps;
+  std::map<int32_t, ViewCall> view_calls;  // by number of the recorded node: those of view_steps
+  std::vector<ViewState> view_states;      // by forward output
   // Tangent t comes in as graph input forward_inputs + t. The first are the gradients of as many outputs.
   size_t tangents = 0;
   // Of the tangents with outputs the last are those of views of inputs or of other outputs that lie between
@@ -63,10 +90,16 @@ struct Joint {
   // outputs that backward nodes read.
   std::vector<bool> keeps_input;
   std::vector<bool> keeps_output;
-  std::map<int32_t, std::vector<bool>> part_keeps_output;  // likewise, by number in part_of_tangent
+  std::map<int32_t, std::vector<bool>> part_keeps_input;  // likewise, by number in part_of_tangent
+  std::map<int32_t, std::vector<bool>> part_keeps_output;
   // Why running the recorded operators again under autograd would not give the results their histories; empty
   // if it would.
   std::string why_not_again;
+
+  // Outputs before this one have tangents.
+  size_t with_tangents() const { return tangents - joins; }
+  // Outputs before this one have places in autograd's graph that are not those of views.
+  size_t carriers() const { return with_tangents() - views; }
 };
 
 // What autograd was to know of a recorded call.
@@ -90,8 +123,8 @@ struct Recording {
   // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
   // x.detach() is none of x.
   std::vector<bool> is_detached;
-  // Likewise: if it is a view without a history that may be written to, as those made under no_grad may not.
-  std::vector<bool> is_free_view;
+  // Likewise: if it is a view without a history, how it was made: some of them may not be written to.
+  std::vector<std::optional<torch::autograd::CreationMeta>> view_made;
   // Likewise: if writes to it count apart from those to the memory's other tensors, as those to x.data do.
   std::vector<bool> is_data;
 };

@@ -233,6 +233,24 @@ TEST_CASE("partition: a result that depends on a gradient is refused") {
       Unsupported);
 }
 
+TEST_CASE("partition: what is made once is saved, however cheap it is") {
+  const std::string_view joint = R"(graph(%0: float32[8], %1: float32[8]) {
+  %2: float32[8] = aten::sin(%0)
+  %3: float32[8] = aten::cos(%0)
+  %4: float32[8] = aten::mul.Tensor(%1, %3)
+  return %2, %4
+})";
+  JointRoles roles{.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {false}};
+  CHECK(operators(cut(joint, roles).backward) == "cos mul.Tensor");
+  for (const double budget : {1.0, 0.0}) {
+    roles.memory_budget = budget;
+    roles.made_once = {false, true, false};
+    const Partition result = cut(joint, roles);
+    CHECK(operators(result.backward) == "mul.Tensor");
+    CHECK(result.saved.at(0).kind == SavedValue::Kind::Extra);
+  }
+}
+
 TEST_CASE("partition: a memory budget has products computed again") {
   const std::string_view joint =
       R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8], %3: float32[8, 8]) {

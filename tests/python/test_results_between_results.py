@@ -234,3 +234,41 @@ def test_results_of_views_made_without_grad(compile):
     first, second = compile(f)(x, w)
     (first.sin() + (second * 3).sin()).sum().backward(inputs=[x, w, second])
     return x.grad, w.grad, second.grad
+
+
+MASKED = {
+    "chosen by a comparison": lambda x, y: torch.where(y > 0, y, x),
+    "times a sine": lambda x, y: x * y.detach().sin(),
+    "masked": lambda x, y: x.masked_fill(y > 1, 0.0) + y,
+    "times a mask": lambda x, y: (x * (y > 0)).exp(),
+    "times the tensor itself": lambda x, y: x * y,
+}
+
+
+@pytest.mark.parametrize("function", MASKED)
+@program(grad=True)
+def test_each_result_needs_what_eager_keeps_for_it(compile, function):
+    """Of two results one needs the tensor that is written to, the other what was computed from it."""
+
+    @compile
+    def of_argument(x, y, w):
+        return y, MASKED[function](x, y), (y * w).sum()
+
+    @compile
+    def of_result(x, y, w):
+        z = y * 2
+        return z, MASKED[function](x, z), (z * w).sum()
+
+    def backward(result):
+        result.sum().backward(retain_graph=True)
+
+    answers = []
+    for f in (of_argument, of_result):
+        for order in ((0, 1), (1, 0)):
+            x, y, w = (torch.tensor(values, requires_grad=True) for values in ([1.0, -2.0, 3.0], [0.5, -1.0, 2.0], [1.0, 2.0, 3.0]))
+            written, *results = f(x, y * 3, w)
+            with torch.no_grad():
+                written.add_(1)
+            answers.append([outcome(backward, results[i])[:2] for i in order])
+            answers.append((x.grad, y.grad, w.grad))
+    return answers

@@ -1,0 +1,110 @@
+#include "driver/kept_by_parts.h"
+
+#include <algorithm>
+
+#include "graph/storage.h"
+
+namespace oxy::driver {
+namespace {
+
+using graph::Node;
+using graph::ValueId;
+using passes::SavedValue;
+
+bool is_any(const std::vector<ValueId>& ids, const std::vector<bool>& marked) {
+  return std::ranges::any_of(
+      ids, [&](ValueId id) { return id != graph::kNoValue && marked[static_cast<size_t>(id)]; });
+}
+
+std::vector<ValueId> inputs_of(const Node& node) {
+  std::vector<ValueId> ids;
+  graph::for_each_input(node, [&](ValueId id) { ids.push_back(id); });
+  return ids;
+}
+
+// By value: it follows from one of these tangents.
+std::vector<bool> following(const graph::Graph& graph, const trace::Joint& joint,
+                            const std::vector<size_t>& tangents) {
+  std::vector<bool> follows(graph.values.size());
+  for (const size_t t : tangents) follows[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = true;
+  for (const Node& node : graph.nodes)
+    if (is_any(inputs_of(node), follows))
+      for (const ValueId id : node.outputs)
+        if (id != graph::kNoValue) follows[static_cast<size_t>(id)] = true;
+  return follows;
+}
+
+// The values as which a saved input or output is read, besides views of them.
+std::vector<ValueId> values_of(const graph::Graph& graph, const SavedValue& saved) {
+  const auto index = static_cast<size_t>(saved.index);
+  if (saved.kind == SavedValue::Kind::Output) return {graph.outputs[index].value};
+  std::vector<ValueId> values = {graph.inputs[index]};
+  for (const graph::Mutation& mutation : graph.mutations)
+    if (mutation.input == saved.index) values.push_back(mutation.value);
+  return values;
+}
+
+// The nodes of the forward pass by which the part may compute something again from the values: from now on
+// they are not. False if there are no more.
+bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passes::BackwardPart& part,
+               const std::vector<ValueId>& values, std::vector<bool>& made_once) {
+  std::vector<size_t> all;
+  for (size_t t = 0; t < joint.tangents; ++t) all.push_back(t);
+  const std::vector<bool> is_late = following(graph, joint, all);
+  const std::vector<bool> is_of_part = following(graph, joint, part.tangents);
+  const std::vector<ValueId> root = graph::storage_roots(graph);
+  std::vector<bool> is_read(graph.values.size());
+  for (const ValueId id : values) is_read[static_cast<size_t>(root[static_cast<size_t>(id)])] = true;
+  std::vector<bool> is_needed(graph.values.size());
+  made_once.resize(graph.nodes.size());
+  bool changed = false;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    const bool late = is_any(node.outputs, is_late);
+    if (!is_any(node.outputs, late ? is_of_part : is_needed)) continue;
+    const std::vector<ValueId> inputs = inputs_of(node);
+    for (const ValueId id : inputs) is_needed[static_cast<size_t>(id)] = true;
+    const bool reads = std::ranges::any_of(
+        inputs, [&](ValueId id) { return is_read[static_cast<size_t>(root[static_cast<size_t>(id)])]; });
+    if (late || node.op->is_view() || !reads || made_once[n]) continue;
+    made_once[n] = changed = true;
+  }
+  return changed;
+}
+
+// Whether a gradient of the part flows out of the result, or into it.
+bool has_to_do_with(const passes::BackwardPart& part, size_t result, const trace::Joint& joint) {
+  if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
+  for (const auto& gradient : joint.gradients)
+    if (gradient.result == static_cast<int32_t>(result))
+      return std::ranges::any_of(part.tangents, [&](size_t t) { return gradient.tangents_of_part[t]; });
+  return false;
+}
+
+}  // namespace
+
+bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
+                const std::vector<passes::BackwardPart>& parts, const trace::Joint& joint,
+                passes::JointRoles& roles) {
+  bool changed = false;
+  for (const passes::BackwardPart& part : parts) {
+    const int32_t number = joint.part_of_tangent.at(part.tangents.at(0));
+    for (const size_t s : part.saved) {
+      const SavedValue& saved = halves.saved[s];
+      if (saved.kind == SavedValue::Kind::Extra) continue;
+      const auto index = static_cast<size_t>(saved.index);
+      const bool is_input = saved.kind == SavedValue::Kind::Input;
+      const bool is_alien = !is_input && index < joint.carriers() && !has_to_do_with(part, index, joint);
+      const std::vector<bool>& keeps =
+          (is_input ? joint.part_keeps_input : joint.part_keeps_output).at(number);
+      if (keeps[index] && !is_alien) continue;
+      if (keeps[index] ||
+          !make_once(joint_graph, joint, part, values_of(joint_graph, saved), roles.made_once))
+        (is_input ? roles.keeps_input : roles.keeps_output)[index] = false;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace oxy::driver

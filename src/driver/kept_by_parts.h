@@ -1,0 +1,22 @@
+// Parts of a backward pass may read of the caller's tensors what eager's autograd keeps for them, and no
+// more.
+//
+// What is kept is checked for writes: a part that reads another tensor, to compute again what eager has
+// saved, would raise where eager does not.
+#pragma once
+
+#include <vector>
+
+#include "passes/backward_parts.h"
+#include "passes/partition.h"
+#include "trace/recorder.h"
+
+namespace oxy::driver {
+
+// `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part
+// reads what it may not: then they have to be made again.
+bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
+                const std::vector<passes::BackwardPart>& parts, const trace::Joint& joint,
+                passes::JointRoles& roles);
+
+}  // namespace oxy::driver

@@ -1,0 +1,34 @@
+// Views of a region's results and inputs, made by the operators with which the program made them.
+//
+// Most views are made anew by where their elements lie. Of one that may not be written to, autograd's errors
+// name the operator that made it, so that has to be the program's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/recorder.h"
+
+namespace oxy::driver {
+
+// For one run of a region; `calls` outlives it.
+class RemadeViews {
+ public:
+  explicit RemadeViews(const std::map<int32_t, trace::ViewCall>& calls) : calls_(calls) {}
+
+  // From now on `tensor` stands for the recorded value.
+  void know(graph::ValueId value, const at::Tensor& tensor) { known_.insert_or_assign(value, tensor); }
+  // The view to which the steps lead, from the last tensor on their way that is known, or else from `base`.
+  // Results of one call are siblings, as in eager. `steps` is not empty.
+  at::Tensor make(const std::vector<trace::ViewStep>& steps, const at::Tensor& base);
+
+ private:
+  const std::map<int32_t, trace::ViewCall>& calls_;
+  std::unordered_map<graph::ValueId, at::Tensor> known_;
+  std::unordered_map<int32_t, std::vector<at::Tensor>> results_;  // by recorded node
+};
+
+}  // namespace oxy::driver

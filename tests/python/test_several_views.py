@@ -1,0 +1,171 @@
+"""Operators that return several views of one tensor: autograd refuses writes to these, and their use once their memory was written to."""
+
+import pytest
+import torch
+
+from eager_comparison import outcome, program
+
+MAKERS = {
+    "unbind": lambda y: y.unbind(0),
+    "split into sizes": lambda y: y.split([1, 3], 1),
+    "rows of a transposed view": lambda y: y.t().unbind(0),
+    "views of pieces": lambda y: [piece.view(-1)[1:] for piece in y.split(1)],
+    "one piece": lambda y: [y.unbind(0)[1]],
+    "sections": lambda y: y.tensor_split(2),
+    "made without grad": lambda y: without_grad(y),
+    "rows of what was made without grad": lambda y: rows_of_a_view_without_grad(y),
+}
+
+
+def without_grad(y):
+    with torch.no_grad():
+        return [y[0], y[1]]
+
+
+def rows_of_a_view_without_grad(y):
+    with torch.no_grad():
+        v = y.view(4, 2)
+    return v[1], v.unbind(0)[2]
+
+
+def write(tensor):
+    tensor.mul_(2)
+
+
+def write_without_grad(tensor):
+    with torch.no_grad():
+        tensor.mul_(2)
+
+
+# Given the tensor and its views.
+EVENTS = {
+    "nothing": lambda y, pieces: None,
+    "a piece is written": lambda y, pieces: write(pieces[-1]),
+    "a piece is written without grad": lambda y, pieces: write_without_grad(pieces[0]),
+    "the whole is written": lambda y, pieces: write(y),
+    "the whole is written without grad": lambda y, pieces: write_without_grad(y),
+    "another view is written": lambda y, pieces: write(y[0]),
+    "a piece's data is written": lambda y, pieces: write(pieces[0].data),
+    "a piece is multiplied by what requires grad": lambda y, pieces: pieces[0].mul_(torch.ones((), requires_grad=True)),
+}
+
+
+def looks(tensor):
+    """What autograd tells of a tensor, and what a backward pass gives; each may be an error."""
+
+    def gradient():
+        tensor.abs().sum().backward(retain_graph=True)
+
+    def hooked():
+        tensor.register_hook(lambda g: g * 3)
+
+    return tensor.detach().clone(), tensor.requires_grad, [outcome(ask)[:3] for ask in (lambda: tensor.is_leaf, lambda: tensor.grad_fn is None, gradient, hooked, gradient)]
+
+
+def leaf(kind):
+    x = torch.arange(8.0).view(2, 4).requires_grad_(kind != "plain")
+    return x * 1 if kind == "result" else x
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("make", MAKERS)
+@program(grad=True)
+def test_written_behind_the_region(compile, make, event):
+    results = []
+    for kind, whole_is_result in (("leaf", True), ("result", True), ("result", False), ("plain", True)):
+
+        @compile
+        def f(x):
+            y = x * 2
+            pieces = MAKERS[make](y)
+            return y if whole_is_result else None, pieces
+
+        x = leaf(kind)
+        y, pieces = f(x)
+        if y is None:
+            y = pieces[0]._base if pieces[0]._base is not None else pieces[0]
+        happened = outcome(EVENTS[event], y, pieces)[:3]
+        results.append((happened, [looks(piece) for piece in pieces], x.grad))
+    return results
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("make", MAKERS)
+@program(grad=True)
+def test_written_in_the_region(compile, make, event):
+    results = []
+    for kind in ("leaf", "result", "plain"):
+        for returns in (lambda y, pieces: (y, *pieces), lambda y, pieces: pieces, lambda y, pieces: (pieces[0],), lambda y, pieces: (y, y * pieces[-1].sum())):
+
+            @compile
+            def f(x):
+                y = x * 2
+                pieces = MAKERS[make](y)
+                EVENTS[event](y, pieces)
+                return returns(y, pieces)
+
+            x = leaf(kind)
+            happened = outcome(f, x)
+            if happened[0] == "returned":
+                happened = [looks(piece) for piece in happened[1]]
+            results.append((happened, x.grad))
+    return results
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("make", [make for make in MAKERS if make != "sections"])
+@program(grad=True)
+def test_views_of_an_argument(compile, make, event):
+    results = []
+    for kind in ("leaf", "result", "plain"):
+
+        @compile
+        def f(x):
+            pieces = MAKERS[make](x)
+            return pieces, pieces[0] * 2
+
+        @compile
+        def g(x):
+            pieces = MAKERS[make](x)
+            EVENTS[event](x, pieces)
+            return pieces, pieces[0] * 2
+
+        x = leaf(kind)
+        pieces, product = f(x)
+        happened = outcome(EVENTS[event], x, pieces)[:3]
+        results.append((happened, [looks(piece) for piece in pieces], looks(product), x.grad))
+        x = leaf(kind)
+        happened = outcome(g, x)
+        if happened[0] == "returned":
+            happened = [looks(tensor) for tensor in (*happened[1][0], happened[1][1])]
+        results.append((happened, x.grad))
+    return results
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("make", MAKERS)
+@program(grad=True)
+def test_views_that_are_arguments(compile, make, event):
+    results = []
+    for kind in ("leaf", "result", "plain"):
+
+        @compile
+        def f(y, *pieces):
+            return pieces[0].view(pieces[0].shape), pieces[-1] * 2, y.sum()
+
+        @compile
+        def g(y, *pieces):
+            EVENTS[event](y, pieces)
+            return pieces[0] * 2
+
+        for first, second in ((EVENTS[event], f), (lambda y, pieces: None, g)):
+            x = leaf(kind)
+            y = x * 2
+            pieces = MAKERS[make](y)
+            happened = [outcome(first, y, pieces)[:3], outcome(second, y, *pieces)[:3]]
+            if happened[1][0] == "returned":
+                tensors = happened[1][1] if isinstance(happened[1][1], tuple) else [happened[1][1]]
+                happened[1] = [looks(tensor) for tensor in tensors]
+                happened.append(outcome(EVENTS[event], y, [tensors[0]])[:3])
+            results.append((happened, [looks(piece) for piece in pieces], x.grad))
+    return results
