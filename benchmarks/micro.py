@@ -225,6 +225,46 @@ def joint_capture():
     return {stage: seconds for stage, seconds in oxyfuel.metrics()["seconds"].items() if "." not in stage}
 
 
+def _first_call(title, model, step):
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(model)
+    start = time.perf_counter()
+    step(compiled)
+    first = time.perf_counter() - start
+    metrics = oxyfuel.metrics()
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        step(compiled)
+        times.append(time.perf_counter() - start)
+    return {
+        f"{title}: first call s": first,
+        f"{title}: machine code s": metrics["seconds"]["jit"],
+        f"{title}: kernels": metrics["kernels"],
+        f"{title}: launches": metrics["launches"],
+        f"{title}: steady ms": min(times) * 1e3,
+    }
+
+
+def dense():
+    """The first call of DenseNet-121, whose many layers differ in sizes: inference at batch 4, training at batch 2."""
+    import torchvision_operators  # noqa: F401
+    import timm
+
+    model = timm.create_model("densenet121", pretrained=False)
+    images, pair = torch.randn(4, 3, 224, 224), torch.randn(2, 3, 224, 224)
+
+    def infer(compiled):
+        with torch.no_grad():
+            compiled(images)
+
+    def train(compiled):
+        compiled(pair).square().mean().backward()
+        model.zero_grad(set_to_none=True)
+
+    return _first_call("inference", model.eval(), infer) | _first_call("training", model.train(), train)
+
+
 def _printing(x, out):
     for i in range(1000):
         x = x + 1
@@ -312,6 +352,7 @@ FIGURES = {
     "chains": compile_time,
     "training": training_overhead,
     "joint": joint_capture,
+    "dense": dense,
     "steps": whole_steps,
     "loops": loops,
     "call": call_overhead,

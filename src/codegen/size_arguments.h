@@ -1,4 +1,4 @@
-// Integers of a nest as arguments of its kernel: nests that differ in such integers alone print as one kernel.
+// Integers of a nest as arguments of its kernel: nests that differ in these alone print as one kernel.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,14 @@
 
 namespace oxy::codegen {
 
-// `nest`, which has been finished, with each integer that costs no speed as a variable made a symbol of its own.
-// `lanes` is the number that the kernel of `nest` has. Numbers stay where the compiler makes use of them: extents
-// of loops over lanes and strides along them (those of tiled nests aside, of which only what is left over after
-// whole vectors stays), short loops, which are unrolled, with all that depends on them, tiles of one column,
-// divisors, and values that the body computes with. But for the rows of tiled nests, a symbol's range is its value
-// alone, so that whatever asks for bounds decides as it does for the number.
+// `nest`, which has been finished, with a symbol for each integer that costs no speed as a variable.
+// `lanes` is the number that the kernel of `nest` has. Numbers stay where the compiler makes use of them:
+// - extents of loops over lanes, and strides along them; of tiled nests only what is left over after whole
+//   vectors, and all that concerns rows of which every tile has as many as there are lanes;
+// - short loops, which are unrolled, and offsets that depend on them;
+// - divisors, and values that the body computes with.
+// The range of a symbol is its value, so that what asks for bounds decides as it does for the number; only
+// that of the rows of a tiled nest is open.
 LoopNest with_size_arguments(const LoopNest& nest, int64_t lanes);
 
 }  // namespace oxy::codegen

@@ -415,8 +415,8 @@ class Scheduler {
     plan_.steps.emplace_back(std::move(out));
   }
 
-  // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several. Else
-  // each keeps them in its text, where the compiler sees them.
+  // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several.
+  // Else each keeps them in its text, where the compiler sees them.
   void print_kernels() {
     std::vector<std::vector<codegen::Symbol>> symbols(groups_.size());
     std::map<std::string, std::vector<size_t>> alike;  // groups by the name of the kernel with arguments

@@ -41,8 +41,8 @@ std::string join_of(int count) {
     inputs += fmt::format("{}%{}: float32[2, 32, 5, 7]", k ? ", " : "", k);
     pieces += fmt::format("{}%{}", k ? ", " : "", k);
   }
-  return fmt::format("graph({0}) {{\n  %50: float32[2, {1}, 5, 7] = aten::cat([{2}], 1)\n  return %50\n}}", inputs,
-                     32 * count, pieces);
+  return fmt::format("graph({0}) {{\n  %50: float32[2, {1}, 5, 7] = aten::cat([{2}], 1)\n  return %50\n}}",
+                     inputs, 32 * count, pieces);
 }
 
 // The same, of pieces in channels-last.
@@ -85,11 +85,12 @@ TEST_CASE("size arguments: extents of loops over lanes stay constants") {
 }
 
 TEST_CASE("size arguments: sums by blocks and sums without") {
-  std::vector<std::string> all = {"300", "310", "320", "512", "513", "610", "620", "630"};
+  const std::vector<std::string> all = {"300", "310", "320", "512", "513", "610", "620", "630"};
   std::string inputs, nodes, results;
   for (size_t k = 0; k < all.size(); ++k) {
     inputs += fmt::format("{}%{}: float32[{}, 2048]", k ? ", " : "", k, all[k]);
-    nodes += fmt::format("  %{}: float32[2048] = aten::sum.dim_IntList(%{}, [0], False, dtype=None)\n", 100 + k, k);
+    nodes += fmt::format("  %{}: float32[2048] = aten::sum.dim_IntList(%{}, [0], False, dtype=None)\n",
+                         100 + k, k);
     results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
   }
   const std::string graph = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
