@@ -1,6 +1,7 @@
 // Special methods and properties of the program's classes that C code would run while capturing, unseen by
 // the evaluator: their effects would come during the capture, and again at the call. They are kept from
-// running, and the instruction ends the region. So is what PyTorch's Python code does for tensors without data.
+// running, and the instruction ends the region. So is what PyTorch's Python code does for tensors without
+// data.
 #pragma once
 
 #include <string>

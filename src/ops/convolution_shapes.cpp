@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/processor.h"
 #include "ops/element_wise.h"
 
 namespace oxy::ops::shapes {
@@ -11,7 +12,8 @@ namespace {
 // the other implementation knows nothing but contiguous tensors. `groups` is the position of that argument.
 bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
                     size_t groups) {
-  if (input.dtype == DType::BFloat16 || input.dtype == DType::Float16) return true;
+  if (input.dtype == DType::BFloat16) return onednn_takes_bfloat16();
+  if (input.dtype == DType::Float16) return onednn_takes_float16();
   if (input.dtype != DType::Float32) return false;
   const auto rank = weight.sizes.size();
   const auto are_one = [&](size_t argument) {

@@ -34,7 +34,7 @@ using codegen::LoopNest;
 using loop::kNoBuffer;
 
 constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
-constexpr size_t kFewestAlike = 4;         // different kernels that are worth making one of
+constexpr size_t kFewestAlike = 4;           // different kernels that are worth making one of
 constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
 
 template <class... Fs>

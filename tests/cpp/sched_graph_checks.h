@@ -120,10 +120,8 @@ inline Outcome check_graph(const std::string& text, Tolerance tolerance = {},
     CAPTURE(way.target.vector_bytes);
     outcome = {};
     CAPTURE(way.all_arguments);
-    sched::Options options{.threads = way.threads,
-                           .fuse = way.fuse,
-                           .all_arguments = way.all_arguments,
-                           .log = &outcome.log};
+    sched::Options options{
+        .threads = way.threads, .fuse = way.fuse, .all_arguments = way.all_arguments, .log = &outcome.log};
     plan::Plan plan = sched::schedule(program, way.target, options);
     plan::verify(plan);
     if (way.fuse && std::getenv("OXYFUEL_SHOW")) {

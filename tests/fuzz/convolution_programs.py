@@ -23,6 +23,7 @@ from seeds import main  # noqa: E402
 
 TOLERANCE = 1e-3  # of a gradient's length
 NOISE = 5e-5  # of the length of the longest one: what is left of gradients that cancel
+NUDGE, NUDGES = 1e-6, 4  # of a weight: where rounding decides an order, such a change gives another answer
 CHANNELS = 16
 
 # Modules by letter; {d}: the number of dimensions, {c}: channels.
@@ -123,6 +124,20 @@ def outcome(model, call, x, seed):
     return {name: tensor.clone() for name, tensor in found.items() if tensor is not None}, result.stride(), torch.get_rng_state()
 
 
+def spread(model, x, seed, name):
+    """How far the tensor of that name moves in eager when the weights are changed by about what rounding does."""
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    found = []
+    for number in range(NUDGES + 1):
+        chance = torch.Generator().manual_seed(number)
+        with torch.no_grad():
+            for parameter, before in zip(model.parameters(), (weights[key] for key, _ in model.named_parameters())):
+                parameter.copy_(before * (1 + NUDGE * min(number, 1) * torch.randn(before.shape, generator=chance)))
+        found.append(outcome(model, model, x, seed)[0][name])
+        model.load_state_dict(weights)
+    return max((one - found[0]).norm() for one in found)
+
+
 def difference(seed):
     """What differs between eager and compiled; empty if nothing does."""
     namespace = {"torch": torch, "nn": nn, "F": F}
@@ -142,6 +157,7 @@ def difference(seed):
             x = x.contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
         for model in models:
             model.train(training)
+        before = {key: value.clone() for key, value in models[0].state_dict().items()}
         expected, actual = (outcome(model, call, x, seed) for model, call in ((models[0], models[0]), (models[1], compiled)))
         if len(expected) != len(actual) or (len(expected) == 2 and expected != actual):
             return f"expected {expected if len(expected) == 2 else 'a result'}, got {actual if len(actual) == 2 else 'a result'}"
@@ -155,6 +171,9 @@ def difference(seed):
         for name, tensor in expected[0].items():
             error = (actual[0][name] - tensor).norm() if name in actual[0] else torch.tensor(float("inf"))
             if not error <= TOLERANCE * tensor.norm() + NOISE * longest:
+                models[0].load_state_dict(before)
+                if error <= 4 * spread(models[0], x, seed, name):
+                    return ""  # chance: eager's own answer is as uncertain
                 return f"{name} is off by {(error / tensor.norm()).item():.2g}"
     return ""
 

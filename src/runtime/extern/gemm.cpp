@@ -9,6 +9,7 @@
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
+#include "base/processor.h"
 #include "runtime/extern/gemm.h"
 #include "runtime/extern/handlers.h"
 
@@ -24,13 +25,6 @@ namespace {
 
 // Below this many multiply-adds, setting up a oneDNN primitive (10 us) costs more than MKL's slower code.
 constexpr int64_t kOneDnnLeastWork = 1 << 20;
-
-// mkldnn_matmul() refuses float32 too on processors without the instructions that its bfloat16 needs.
-bool has_onednn_matmul() {
-  static const bool supported = &at::native::mkldnn_matmul != nullptr && __builtin_cpu_supports("avx512bw") &&
-                                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  return supported;
-}
 
 bool is_intel() {
   static const bool intel = __builtin_cpu_is("intel") != 0;
@@ -141,7 +135,7 @@ Invoke prepare_sum(const CallSite& site, Plain plain) {
 }  // namespace
 
 bool onednn_pays(int64_t result_elements, int64_t inner) {
-  if (is_intel() || !has_onednn_matmul()) return false;
+  if (is_intel() || &at::native::mkldnn_matmul == nullptr || !onednn_takes_bfloat16()) return false;
   if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return false;
   return inner > 0 && result_elements * inner >= kOneDnnLeastWork;
 }
