@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <ranges>
@@ -63,6 +64,21 @@ bool is_restricted(const at::Tensor& tensor) {
                                  torch::autograd::CreationMeta::DEFAULT;
 }
 
+// The outputs whose history is spent, each behind those that it came from.
+std::vector<size_t> in_order_made(const trace::Joint& joint) {
+  std::vector<size_t> order;
+  std::vector<bool> is_in(joint.forward_outputs);
+  const std::function<void(size_t)> add = [&](size_t i) {
+    if (joint.spent[i].empty() || is_in[i]) return;
+    is_in[i] = true;
+    for (const int32_t source : joint.spent_sources[i])
+      if (source < 0) add(static_cast<size_t>(-1 - source));
+    order.push_back(i);
+  };
+  for (size_t i = 0; i < joint.forward_outputs; ++i) add(i);
+  return order;
+}
+
 class DifferentiableGraph final : public CompiledGraph {
  public:
   DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<Part> parts, trace::Joint joint,
@@ -70,7 +86,8 @@ class DifferentiableGraph final : public CompiledGraph {
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
         joint_(std::move(joint)),
-        outputs_(std::move(outputs)) {
+        outputs_(std::move(outputs)),
+        spent_(in_order_made(joint_)) {
     for (const Part& part : parts_) {
       if (!part.program) continue;
       const ForwardReplay::Slice& slice = part.program->replay().slice;
@@ -101,6 +118,7 @@ class DifferentiableGraph final : public CompiledGraph {
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs, views);
     }
+    for (const size_t i : spent_) add_spent_history(i, results, inputs);
     for (size_t i = joint_.with_tangents(); i < joint_.forward_outputs; ++i)
       results[i] = with_history(i, -1, results, inputs, views);
     std::vector<at::Tensor> outputs;
@@ -193,20 +211,24 @@ class DifferentiableGraph final : public CompiledGraph {
     if (slice.is_random) node.keep(before.generator, {});
   }
 
+  // A history that raises eager's error.
+  void add_spent_history(size_t i, const std::vector<at::Tensor>& results,
+                         std::span<const at::Tensor> inputs) const {
+    torch::autograd::edge_list behind;
+    for (const int32_t source : joint_.spent_sources[i])
+      behind.push_back(torch::autograd::impl::gradient_edge(
+          source >= 0 ? inputs[static_cast<size_t>(source)] : results[static_cast<size_t>(-1 - source)]));
+    auto error = torch_api::make_node<torch::autograd::Error>(joint_.spent[i], std::move(behind));
+    error->add_input_metadata(results[i]);
+    torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
+  }
+
   // The forward output as autograd is to know it: a view of a tensor that has its history, or a tensor
   // without any. `parent`: another output of which it is a view, itself a view perhaps; -1: as outputs_ has
   // it.
   at::Tensor with_history(size_t i, int32_t parent, const std::vector<at::Tensor>& results,
                           std::span<const at::Tensor> inputs, RemadeViews& views) const {
     const graph::Output& output = outputs_[i];
-    if (!joint_.spent[i].empty()) {
-      torch::autograd::edge_list behind;
-      for (const int32_t input : joint_.spent_inputs[i])
-        behind.push_back(torch::autograd::impl::gradient_edge(inputs[static_cast<size_t>(input)]));
-      auto error = torch_api::make_node<torch::autograd::Error>(joint_.spent[i], std::move(behind));
-      error->add_input_metadata(results[i]);
-      torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
-    }
     if (output.kind == OutputKind::Value) return results[i];
     const auto alias = static_cast<size_t>(parent >= 0 ? parent : output.alias);
     const bool is_of_input = parent < 0 && output.kind == OutputKind::InputAlias;
@@ -239,6 +261,7 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<Part> parts_;
   trace::Joint joint_;
   std::vector<graph::Output> outputs_;
+  std::vector<size_t> spent_;  // outputs, behind those that they came from
   // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
   std::vector<size_t> copied_;
   bool draws_again_ = false;

@@ -334,6 +334,7 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
                  Joint& joint) {
   const graph::Graph& graph = session.recording.graph;
   std::unordered_map<c10::TensorImpl*, int32_t> index_of;
+  std::vector<at::Tensor> added;
   const auto add = [&](const at::Tensor& tensor) {
     const auto index = static_cast<int32_t>(graph.outputs.size());
     if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
@@ -343,7 +344,8 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     const auto spent = carriers.spent.find(tensor.unsafeGetTensorImpl());
     const bool is_spent = spent != carriers.spent.end();
     joint.spent.push_back(is_spent ? spent->second : "");
-    joint.spent_inputs.push_back(is_spent ? inputs_behind(session, tensor) : std::vector<int32_t>());
+    joint.spent_sources.push_back(is_spent ? inputs_behind(session, tensor) : std::vector<int32_t>());
+    added.push_back(tensor);
   };
   for (const at::Tensor& tensor : carriers.own) add(tensor);
   for (const at::Tensor& tensor : carriers.views) add(tensor);
@@ -351,6 +353,12 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     add(output);
     joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
   }
+  for (size_t i = 0; i < added.size(); ++i)
+    for (size_t j = 0; !joint.spent[i].empty() && j < added.size(); ++j)
+      if ((j < carriers.own.size() || !joint.spent[j].empty()) &&
+          leads_to(torch::autograd::impl::gradient_edge(added[i]),
+                   torch::autograd::impl::gradient_edge(added[j])))
+        joint.spent_sources[i].push_back(-1 - static_cast<int32_t>(j));
   joint.tangents = carriers.own.size() + carriers.views.size();
   joint.views = carriers.views.size();
   joint.forward_outputs = graph.outputs.size();

@@ -85,7 +85,8 @@ struct Joint {
   // By forward output: what eager raises when a gradient of it is asked for, because the program's own
   // backward pass has freed its history; empty for the others.
   std::vector<std::string> spent;
-  std::vector<std::vector<int32_t>> spent_inputs;  // by forward output: the graph inputs that it came from
+  // By forward output: what it came from, the graph inputs and, as -1 - index, other forward outputs.
+  std::vector<std::vector<int32_t>> spent_sources;
   // What eager's own autograd keeps until the backward pass, and checks for writes then: inputs and forward
   // outputs that backward nodes read.
   std::vector<bool> keeps_input;

@@ -367,3 +367,30 @@ def test_a_step_is_one_graph_and_never_compiled_again():
     assert not metrics["breaks"] and metrics["graphs"] == 2, metrics  # without gradients, and with
     with pytest.raises(RuntimeError, match="a second time"):
         step(*batch()).backward()
+
+
+@program(grad=True)
+def test_spent_results_lie_behind_each_other(compile):
+    """What asks for the gradient of one with regard to another one meets the history that is gone."""
+
+    @compile
+    def freed(x, w):
+        z = x * 2
+        y = (z * w).exp()
+        y.sum().backward()
+        return z, y, y * z
+
+    @compile
+    def written(x, w):
+        z = x * 2
+        y = z + z
+        torch.autograd.grad(w.sum(), z, allow_unused=True)
+        y.mul_(y)
+        return z, y, y * z
+
+    answers = []
+    for f in (freed, written):
+        x, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+        z, y, product = f(x, w)
+        answers += [outcome(torch.autograd.grad, *pair, torch.ones(3), retain_graph=True)[1] for pair in ((product, z), (product, x), (y, z))]
+    return answers
