@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from statistics import median
 
-import models  # noqa: E402
-import report  # noqa: E402
-import run  # noqa: E402
-from rich import box  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: E402
-from rich.table import Table  # noqa: E402
+import models
+import report
+import run
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 NAMES = {"bert": "transformers BertForMaskedLM", "resnet50": "timm resnet50"}
 

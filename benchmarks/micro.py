@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-import torch  # noqa: E402
+import torch
 
-import oxyfuel  # noqa: E402
+import oxyfuel
 
 BATCHES = 15
 

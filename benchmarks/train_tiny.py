@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+import torch.nn.functional as F
+from torch import nn
 
-import oxyfuel  # noqa: E402
+import oxyfuel
 
 MODULES = (
     "argparse ast asyncio bisect calendar codecs collections configparser contextlib copy csv ctypes dataclasses datetime "

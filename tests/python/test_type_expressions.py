@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import enum
+import sys
 import typing
 from typing import Annotated, Any, Callable, ClassVar, Dict, ForwardRef, Generic, List, Literal, NamedTuple, NewType, Optional, ParamSpec, Sequence, Tuple, Type, TypedDict, TypeVar, Union
 
@@ -218,6 +219,7 @@ def test_a_type_that_is_another_one_at_each_call(compile):
     return [f(X, kind)[1].__name__ for kind in kinds]
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the name of a type variable cannot be written to")
 @program()
 def test_what_a_type_variable_says_may_change(compile):
     variable = TypeVar("variable")
