@@ -82,7 +82,7 @@ Ref attribute_of(const Ref& object, const char* attribute) {
 bool is_marked_as_effectful(const std::string& name) {
   const Ref registry = attribute_of("torch._library.simple_registry", "singleton");
   const Ref entry =
-      registry ? Ref::steal(PyObject_CallMethod(registry.get(), "get", "s", name.c_str())) : Ref();
+      registry ? Ref::steal(PyObject_CallMethod(registry.get(), "find", "s", name.c_str())) : Ref();
   if (!entry) PyErr_Clear();
   const Ref effect = attribute_of(attribute_of(entry, "effect"), "effect");
   return effect && effect != Py_None;

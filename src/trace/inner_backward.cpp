@@ -18,8 +18,11 @@ using torch::autograd::impl::gradient_edge;
 torch::autograd::edge_list edges_of(const std::vector<at::Tensor>& tensors) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.requires_grad()) throw Unsupported("a backward pass of a tensor that does not require grad");
-    edges.push_back(gradient_edge(tensor));
+    // A view that was made without grad says that it requires grad, by its base, and has no edge.
+    const torch::autograd::Edge edge =
+        tensor.requires_grad() ? gradient_edge(tensor) : torch::autograd::Edge();
+    if (!edge.is_valid()) throw Unsupported("a backward pass of a tensor that does not require grad");
+    edges.push_back(edge);
   }
   return edges;
 }

@@ -221,6 +221,16 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   }
 }
 
+// True for a view of all elements of `base`, where no hook lies between the two.
+bool is_plain_and_whole(const at::Tensor& view, const at::Tensor& base) {
+  if (!view.is_view() || is_no_grad_view(view) || view.numel() != base.numel()) return false;
+  const Edge end = torch::autograd::impl::gradient_edge(base);
+  for (Edge edge = torch::autograd::impl::gradient_edge(view); edge != end;
+       edge = edge.function->next_edge(0))
+    if (!edge.is_valid() || is_noticed(*edge.function) || edge.function->num_outputs() == 0) return false;
+  return true;
+}
+
 // The results that come into autograd's graph by a place of their own, and those that only say that their
 // history is gone. The others are views of either, or of inputs.
 struct Carriers {
@@ -246,10 +256,16 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
     if (base.is_leaf())
       throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
-    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || view_state(output) != ViewState::Free;
+    std::string spent = session.ran_backward ? spent_history(session, output) : "";
+    // A write to a view leaves the hooks of the view without a call, so that a result has to be one where it
+    // is one in eager. A view of some elements alone would keep the others alive, and is given back without
+    // its base.
+    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 ||
+                           view_state(output) != ViewState::Free ||
+                           (spent.empty() && is_plain_and_whole(output, base));
     const at::Tensor& carrier = is_shared ? base : output;
     if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
-    std::string spent = session.ran_backward ? spent_history(session, carrier) : "";
+    if (is_shared && session.ran_backward) spent = spent_history(session, base);
     if (spent.empty()) {
       carriers.own.push_back(carrier);
       continue;

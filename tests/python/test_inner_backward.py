@@ -394,3 +394,23 @@ def test_spent_results_lie_behind_each_other(compile):
         z, y, product = f(x, w)
         answers += [outcome(torch.autograd.grad, *pair, torch.ones(3), retain_graph=True)[1] for pair in ((product, z), (product, x), (y, z))]
     return answers
+
+
+@pytest.mark.parametrize("after_another", [False, True])
+@pytest.mark.parametrize("view", [lambda x: x[..., 0], lambda x: x.view(1, -1), lambda x: x.unbind(0)[0]])
+@program(grad=True)
+def test_of_a_view_that_was_made_without_grad(compile, view, after_another):
+    """It says that it requires grad, and autograd has no place for it."""
+    other = torch.ones(1, requires_grad=True)
+
+    @compile
+    def f(x):
+        if after_another:
+            x.sum().backward(inputs=[other], retain_graph=True)
+        with torch.no_grad():
+            seen = view(x.unsqueeze(0))
+            asked = [outcome(lambda: seen.backward(torch.ones_like(seen)))[:3], outcome(torch.autograd.grad, seen.sum(), x)[:3]]
+        of_it = outcome(torch.autograd.grad, (x * 2).sum(), seen)[:3]
+        return asked, of_it, seen.requires_grad, seen.is_leaf
+
+    return [f(torch.ones(1, requires_grad=True)) for _ in range(3)]

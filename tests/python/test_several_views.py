@@ -169,3 +169,43 @@ def test_views_that_are_arguments(compile, make, event):
                 happened.append(outcome(EVENTS[event], y, [tensors[0]])[:3])
             results.append((happened, [looks(piece) for piece in pieces], x.grad))
     return results
+
+
+WHOLE = {
+    "linear": lambda x: torch.nn.functional.linear(x, torch.ones(4, 4), torch.ones(4)),
+    "view": lambda x: (x * 2).view(-1),
+    "transposed": lambda x: (x * 2).t().unsqueeze(0),
+    "as it is": lambda x: x * 2,
+    "a view with a hook": lambda x: with_hook((x * 2).view(-1)),
+    "made without grad": lambda x: made_without_grad(x * 2),
+    "written through the view": lambda x: (x * 2).view(-1).mul_(3),
+    "of what was written": lambda x: (x * 2).mul_(3).view(-1),
+}
+
+
+def with_hook(y):
+    if y.requires_grad:
+        y.register_hook(lambda g: g * 3)
+    return y
+
+
+def made_without_grad(y):
+    with torch.no_grad():
+        return y.view(-1)
+
+
+@pytest.mark.parametrize("make", WHOLE)
+@program(grad=True)
+def test_a_view_of_all_is_one_in_the_result(compile, make):
+    """Its hooks are not called once it was written to; those of a tensor that is no view are."""
+    seen, results = [], []
+    for kind in ("leaf", "result", "plain"):
+        f = compile(lambda x: WHOLE[make](x))
+        for _ in range(2):
+            x = leaf(kind)
+            y = f(x)
+            is_hooked = outcome(lambda: y.register_hook(lambda g: seen.append(g.clone())) is not None)[:3]
+            results.append((y._is_view() and y.requires_grad, is_hooked))
+            results.append(outcome(lambda: y.mul_(2).sum().backward())[:3])
+            results.append((y.detach().clone(), x.grad, len(seen)))
+    return results, seen
