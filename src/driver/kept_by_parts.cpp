@@ -45,9 +45,10 @@ std::vector<ValueId> values_of(const graph::Graph& graph, const SavedValue& save
 }
 
 // The nodes of the forward pass by which the part may compute something again from the values: from now on
-// they are not. False if there are no more.
+// they are not. False if `before`, made_once as it was when the part was made, has them all.
 bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passes::BackwardPart& part,
-               const std::vector<ValueId>& values, std::vector<bool>& made_once) {
+               const std::vector<ValueId>& values, const std::vector<bool>& before,
+               std::vector<bool>& made_once) {
   std::vector<size_t> all;
   for (size_t t = 0; t < joint.tangents; ++t) all.push_back(t);
   const std::vector<bool> is_late = following(graph, joint, all);
@@ -56,7 +57,6 @@ bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passe
   std::vector<bool> is_read(graph.values.size());
   for (const ValueId id : values) is_read[static_cast<size_t>(root[static_cast<size_t>(id)])] = true;
   std::vector<bool> is_needed(graph.values.size());
-  made_once.resize(graph.nodes.size());
   bool changed = false;
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
@@ -66,7 +66,7 @@ bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passe
     for (const ValueId id : inputs) is_needed[static_cast<size_t>(id)] = true;
     const bool reads = std::ranges::any_of(
         inputs, [&](ValueId id) { return is_read[static_cast<size_t>(root[static_cast<size_t>(id)])]; });
-    if (late || node.op->is_view() || !reads || made_once[n]) continue;
+    if (late || node.op->is_view() || !reads || before[n]) continue;
     made_once[n] = changed = true;
   }
   return changed;
@@ -86,6 +86,8 @@ bool has_to_do_with(const passes::BackwardPart& part, size_t result, const trace
 bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
                 const std::vector<passes::BackwardPart>& parts, const trace::Joint& joint,
                 passes::JointRoles& roles) {
+  roles.made_once.resize(joint_graph.nodes.size());
+  const std::vector<bool> made_once_before = roles.made_once;
   bool changed = false;
   for (const passes::BackwardPart& part : parts) {
     const int32_t number = joint.part_of_tangent.at(part.tangents.at(0));
@@ -98,8 +100,8 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
       const std::vector<bool>& keeps =
           (is_input ? joint.part_keeps_input : joint.part_keeps_output).at(number);
       if (keeps[index] && !is_alien) continue;
-      if (keeps[index] ||
-          !make_once(joint_graph, joint, part, values_of(joint_graph, saved), roles.made_once))
+      if (keeps[index] || !make_once(joint_graph, joint, part, values_of(joint_graph, saved),
+                                     made_once_before, roles.made_once))
         (is_input ? roles.keeps_input : roles.keeps_output)[index] = false;
       changed = true;
     }

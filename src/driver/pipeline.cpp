@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -19,6 +18,7 @@
 #include "driver/differentiable_graph.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
+#include "driver/related_results.h"
 #include "jit/jit.h"
 #include "loop/lowering.h"
 #include "plan/step_buffers.h"
@@ -31,8 +31,6 @@
 
 namespace oxy::driver {
 namespace {
-
-using torch::autograd::CreationMeta;
 
 class InterpretedGraph : public CompiledGraph {
  public:
@@ -125,53 +123,6 @@ class NativeGraph : public CompiledGraph {
   bool takes_all_ = true;
 };
 
-// By result, how autograd is to see it in relation to what shares its memory.
-struct Relations {
-  struct View {
-    size_t result;
-    CreationMeta made;   // how: some may not be written to
-    int32_t input = -1;  // of which it is a view; -1: of another result
-  };
-  std::vector<size_t> detached;  // no view
-  std::vector<View> views;
-  std::vector<size_t> data;  // with version counters of their own
-  bool empty() const { return detached.empty() && views.empty() && data.empty(); }
-};
-
-CreationMeta creation_of(const at::Tensor& tensor) {
-  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
-                          : CreationMeta::DEFAULT;
-}
-
-class RelatingGraph final : public CompiledGraph {
- public:
-  RelatingGraph(std::unique_ptr<CompiledGraph> graph, Relations relations)
-      : graph_(std::move(graph)), relations_(std::move(relations)) {}
-
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
-    std::vector<at::Tensor> results = graph_->run(inputs);
-    for (const size_t i : relations_.detached)
-      if (results[i].is_view()) results[i] = results[i].detach();
-    for (const Relations::View& view : relations_.views) {
-      if (!results[view.result].is_view()) continue;
-      const CreationMeta before =
-          view.input < 0 ? CreationMeta::DEFAULT : creation_of(inputs[static_cast<size_t>(view.input)]);
-      torch::autograd::impl::get_view_autograd_meta(results[view.result])
-          ->set_creation_meta(torch::autograd::propagate_creation_meta(before, view.made));
-    }
-    for (const size_t i : relations_.data)
-      if (!results[i].is_inference()) results[i] = results[i].variable_data();
-    return results;
-  }
-  bool is_long() const override { return graph_->is_long(); }
-  bool reads(size_t i) const override { return graph_->reads(i); }
-  bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
-
- private:
-  std::unique_ptr<CompiledGraph> graph_;
-  Relations relations_;
-};
-
 void show(Channel channel, const std::string& stage, const Dump& dump,
           const std::function<std::string()>& text) {
   if (!log_enabled(channel) && !dump.enabled()) return;
@@ -217,25 +168,12 @@ std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<con
     recording.graph = trace::functionalise(recorded, trace::default_dtype());
     if (strict()) graph::verify(recording.graph, true);
   }
-  Relations relations;
-  for (size_t i = 0; i < recording.is_detached.size(); ++i) {
-    const size_t output = recording.joint ? static_cast<size_t>(recording.joint->outputs[i]) : i;
-    const bool may_share_memory =
-        options.backend == Backend::Eager || recording.graph.outputs[output].kind != graph::OutputKind::Value;
-    if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
-    if (recording.view_made[i] && may_share_memory) {
-      const graph::Output& view = recording.graph.outputs[output];
-      relations.views.push_back(
-          {i, *recording.view_made[i], view.kind == graph::OutputKind::InputAlias ? view.alias : -1});
-    }
-    if (recording.is_data[i]) relations.data.push_back(i);
-  }
+  Relations relations = relations_of(recording, recorded, options.backend);
   std::unique_ptr<CompiledGraph> compiled =
       recording.joint ? compile_differentiable(std::move(recording), std::move(recorded), options, dump)
                       : compile_functional(std::move(recording.graph), std::move(recording.constants),
                                            weights, options, dump, "");
-  if (relations.empty()) return compiled;
-  return std::make_unique<RelatingGraph>(std::move(compiled), std::move(relations));
+  return relate(std::move(compiled), std::move(relations));
 }
 
 std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,

@@ -256,16 +256,18 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
     if (base.is_leaf())
       throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
-    std::string spent = session.ran_backward ? spent_history(session, output) : "";
+    bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || view_state(output) != ViewState::Free;
+    const auto spent_history_of = [&](const at::Tensor& carrier) {
+      return session.ran_backward ? spent_history(session, carrier) : "";
+    };
+    std::string spent = spent_history_of(is_shared ? base : output);
     // A write to a view leaves the hooks of the view without a call, so that a result has to be one where it
     // is one in eager. A view of some elements alone would keep the others alive, and is given back without
     // its base.
-    const bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 ||
-                           view_state(output) != ViewState::Free ||
-                           (spent.empty() && is_plain_and_whole(output, base));
+    if (!is_shared && spent.empty() && is_plain_and_whole(output, base) && spent_history_of(base).empty())
+      is_shared = true;
     const at::Tensor& carrier = is_shared ? base : output;
     if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
-    if (is_shared && session.ran_backward) spent = spent_history(session, base);
     if (spent.empty()) {
       carriers.own.push_back(carrier);
       continue;

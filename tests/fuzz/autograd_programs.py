@@ -48,6 +48,12 @@ with torch.no_grad():
 
 def see(g): LOG.append([round(v, 6) for v in g.flatten().tolist()])
 def double(g): return g * 2
+
+@oxyfuel.disable
+def forget():
+    # What gradients were added before an error is up to the order in which the engine takes the nodes.
+    for tensor in (W, V, *L.parameters(), *GIVEN):
+        if tensor.is_leaf: tensor.grad = None
 """
 
 STATEMENTS = [
@@ -109,7 +115,8 @@ def program(seed):
         a, b, c = (draw.choice("xyz") for _ in range(3))
         statement = draw.choice(STATEMENTS).format(a=a, b=b, c=c)
         if draw.random() < 0.3 and not statement.startswith(("with", "if")):
-            lines += [f"    try: {statement}", "    except Exception as e: LOG.append(type(e).__name__)"]
+            then = "; forget()" if "backward(" in statement else ""
+            lines += [f"    try: {statement}", f"    except Exception as e: LOG.append(type(e).__name__){then}"]
         else:
             lines.append(f"    {statement}")
     body = "\n".join(lines)
@@ -125,6 +132,13 @@ def looks(value):
     return value if isinstance(value, float) else repr(value)
 
 
+def as_comparable(text):
+    """An error's text without what is up to who saved the tensor that it is about."""
+    if text.startswith("one of the variables needed for gradient"):
+        return text.split(": [")[0]
+    return re.sub(r"0x\w+|Output 0 of \w+", "", text)
+
+
 def run(source, name, compile, seed):
     """What three calls of the program give; a backward pass through all that it returned follows each."""
     scope = {}
@@ -134,7 +148,7 @@ def run(source, name, compile, seed):
     kinds = [draw.randrange(len(ARGUMENTS)) for _ in range(2)]
     outcomes = []
     for kind in (kinds[0], kinds[0], kinds[1]):
-        given = ARGUMENTS[kind]()
+        given = scope["GIVEN"] = ARGUMENTS[kind]()
         scope["LOG"].clear()
         failed = False
         try:
@@ -150,9 +164,10 @@ def run(source, name, compile, seed):
             outcome.append(failed)
         except Exception as error:
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
-            outcome = [type(error).__name__, re.sub(r"0x\w+|Output 0 of \w+|, which is [^,]*", "", str(error)), lines]
+            outcome = [type(error).__name__, as_comparable(str(error)), lines]
             failed = True
-        # After an error, what was added before it depends on the order in which the engine came to the nodes.
+        if failed:
+            scope["forget"]()
         seen = [] if failed else [looks(given), looks([scope["W"], scope["V"], scope["B"], *scope["L"].parameters()])]
         outcomes.append([kind, outcome, seen, looks(list(scope["LOG"])) if not failed else None])
     return outcomes

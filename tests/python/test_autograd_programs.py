@@ -11,10 +11,14 @@ FOUND = [
     910001140,  # a part of the backward pass read an argument that eager keeps for another one
     910001475,  # one of several views, whose memory was written to, is a result
     920024833,  # a result whose history is spent lies behind another one
+    920104032,  # a hook of a result that is written to, and that eager gives as a view
+    920119032,  # a backward pass from a view that was made without grad
+    920205296,  # two arguments that a part of the backward pass read, and eager keeps for another one
+    920212695,  # a view comes before the result of which it is one
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 1000, CHUNK))
+@pytest.mark.parametrize("first", range(0, 600, CHUNK))
 @pytest.mark.filterwarnings("ignore")
 def test_same_as_eager(first):
     different = seeds.differing(autograd_programs.difference, first, CHUNK)

@@ -116,7 +116,7 @@ def test_what_can_be_done_with_tensors(part, backend):
         function = namespace["f"]
         for kind in itertools.islice(kinds, KINDS_EACH[backend]):
             if kind == "leaf" and body.startswith("a, b = o"):
-                continue  # the words of this error: docs/architecture.md, Known limits
+                continue  # the words of this error: docs/limits.md
             oxyfuel.reset()
             compiled = oxyfuel.compile(function, backend=backend)
             for number in (1, 2):

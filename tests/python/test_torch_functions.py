@@ -28,7 +28,7 @@ LEFT_OUT = set(
     "has_torch_function_unary has_torch_function_variadic nested_tensor unify_type_list parse_ir parse_schema "
     "merge_type_from_type_comment get_device_module get_file_path get_default_device".split()
 )
-# docs/architecture.md, Known limits: a function, and the kind of tensors or the arguments of which it is one.
+# docs/limits.md: a function, and the kind of tensors or the arguments of which it is one.
 KNOWN = (
     ("torch.trapz(", "bfloat16"), ("torch.trapezoid(", "bfloat16"), ("torch.cumulative_trapezoid(", "bfloat16"),
     ("F.multilabel_soft_margin_loss(", "bfloat16"),

@@ -1,0 +1,145 @@
+#include "driver/related_results.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/convert.h"
+#include "runtime/tensors.h"
+
+namespace oxy::driver {
+namespace {
+
+using graph::ValueId;
+using torch::autograd::CreationMeta;
+
+CreationMeta creation_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
+                          : CreationMeta::DEFAULT;
+}
+
+runtime::TensorSpec spec_of(const TensorMeta& meta) {
+  return {runtime::dtype_to_torch(meta.dtype), runtime::constants_of(meta.sizes),
+          runtime::constants_of(meta.strides), runtime::constants_of({meta.storage_offset})[0]};
+}
+
+at::Tensor as_view_of(const at::Tensor& base, const at::Tensor& result) {
+  const auto item = static_cast<int64_t>(result.itemsize()), own = static_cast<int64_t>(base.itemsize());
+  return runtime::alias_of(base, {result.scalar_type(), result.sizes().vec(), result.strides().vec(),
+                                  result.storage_offset() - base.storage_offset() * own / item});
+}
+
+class RelatedResults final : public CompiledGraph {
+ public:
+  RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
+      : graph_(std::move(graph)), relations_(std::move(relations)) {
+    for (const TensorMeta& meta : relations_.hidden_bases) hidden_bases_.push_back(spec_of(meta));
+  }
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    std::vector<at::Tensor> results = graph_->run(inputs);
+    for (const size_t i : relations_.detached)
+      if (results[i].is_view()) results[i] = results[i].detach();
+    std::vector<at::Tensor> hidden(hidden_bases_.size());
+    for (const Relations::View& view : relations_.views) {
+      at::Tensor& result = results[view.result];
+      if (view.base_result >= 0) {
+        result = as_view_of(results[static_cast<size_t>(view.base_result)], result);
+      } else if (view.hidden_base >= 0) {
+        const auto number = static_cast<size_t>(view.hidden_base);
+        if (!hidden[number].defined())
+          hidden[number] = runtime::tensor_over(result.storage(), hidden_bases_[number]);
+        result = as_view_of(hidden[number], result);
+      }
+      if (!result.is_view()) continue;
+      const CreationMeta before =
+          view.input < 0 ? CreationMeta::DEFAULT : creation_of(inputs[static_cast<size_t>(view.input)]);
+      torch::autograd::impl::get_view_autograd_meta(result)->set_creation_meta(
+          torch::autograd::propagate_creation_meta(before, view.made));
+    }
+    for (const size_t i : relations_.data)
+      if (!results[i].is_inference()) results[i] = results[i].variable_data();
+    return results;
+  }
+  bool is_long() const override { return graph_->is_long(); }
+  bool reads(size_t i) const override { return graph_->reads(i); }
+  bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
+
+ private:
+  std::unique_ptr<CompiledGraph> graph_;
+  Relations relations_;
+  std::vector<runtime::TensorSpec> hidden_bases_;
+};
+
+// The tensor of which autograd takes the value to be a view: the first on the way back that no view made, or
+// that is no view to autograd.
+ValueId differentiable_base(const graph::Graph& recorded, ValueId value) {
+  for (;;) {
+    const int32_t number = recorded.values[static_cast<size_t>(value)].node;
+    if (number < 0) return value;
+    const graph::Node& node = recorded.nodes[static_cast<size_t>(number)];
+    if (!node.op->is_view() || node.op->name == "aten::detach") return value;
+    ValueId before = graph::kNoValue;
+    graph::for_each_input(node, [&](ValueId id) {
+      if (before == graph::kNoValue) before = id;
+    });
+    if (before == graph::kNoValue) return value;
+    value = before;
+  }
+}
+
+// Whether another output of the functional graph lies in the same memory.
+bool shares_memory(const graph::Graph& graph, size_t output) {
+  if (graph.outputs[output].kind != graph::OutputKind::Value) return true;
+  return std::ranges::any_of(graph.outputs, [&](const graph::Output& other) {
+    return other.kind == graph::OutputKind::OutputAlias && other.alias == static_cast<int32_t>(output);
+  });
+}
+
+}  // namespace
+
+Relations relations_of(const trace::Recording& recording, const graph::Graph& recorded, Backend backend) {
+  Relations relations;
+  std::vector<size_t> output_of;  // by result
+  for (size_t i = 0; i < recording.is_detached.size(); ++i)
+    output_of.push_back(recording.joint ? static_cast<size_t>(recording.joint->outputs[i]) : i);
+  std::map<ValueId, std::vector<size_t>> views_of;  // by base: places among relations.views
+  for (size_t i = 0; i < output_of.size(); ++i) {
+    const graph::Output& output = recording.graph.outputs[output_of[i]];
+    const bool may_share_memory = backend == Backend::Eager || output.kind != graph::OutputKind::Value;
+    if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
+    if (recording.is_data[i]) relations.data.push_back(i);
+    if (!recording.view_made[i]) continue;
+    const bool is_of_input = output.kind == graph::OutputKind::InputAlias;
+    if (!is_of_input && output_of[i] < recorded.outputs.size())
+      views_of[differentiable_base(recorded, recorded.outputs[output_of[i]].value)].push_back(
+          relations.views.size());
+    relations.views.push_back({.result = i,
+                               .made = *recording.view_made[i],
+                               .input = is_of_input && may_share_memory ? output.alias : -1});
+  }
+  for (const auto& [base, places] : views_of) {
+    const auto is_base = [&](size_t output) { return recorded.outputs[output].value == base; };
+    const auto seen = std::ranges::find_if(output_of, is_base);
+    if (seen == output_of.end() && places.size() == 1 &&
+        !shares_memory(recording.graph, output_of[relations.views[places[0]].result]))
+      continue;
+    if (seen == output_of.end()) relations.hidden_bases.push_back(recorded.meta(base));
+    for (const size_t place : places) {
+      Relations::View& view = relations.views[place];
+      const graph::Output& output = recording.graph.outputs[output_of[view.result]];
+      if (seen == output_of.end())
+        view.hidden_base = static_cast<int32_t>(relations.hidden_bases.size()) - 1;
+      else if (output.kind != graph::OutputKind::OutputAlias || output.alias != static_cast<int32_t>(*seen))
+        view.base_result = static_cast<int32_t>(seen - output_of.begin());
+    }
+  }
+  return relations;
+}
+
+std::unique_ptr<CompiledGraph> relate(std::unique_ptr<CompiledGraph> compiled, Relations relations) {
+  if (relations.empty()) return compiled;
+  return std::make_unique<RelatedResults>(std::move(compiled), std::move(relations));
+}
+
+}  // namespace oxy::driver
