@@ -11,7 +11,7 @@ import seeds
 CHUNK = 100
 
 
-@pytest.mark.parametrize("first", range(0, 1500, CHUNK))
+@pytest.mark.parametrize("first", range(0, 800, CHUNK))
 @pytest.mark.filterwarnings("ignore")
 def test_same_as_eager(first):
     different = seeds.differing(class_programs.difference, first, CHUNK)
