@@ -27,6 +27,9 @@ std::span<const BuiltinEntry> function_builtins();
 std::span<const BuiltinEntry> checkpoint_builtins();
 std::span<const BuiltinEntry> hook_builtins();
 
+// What apply() of a torch.autograd.Function does; the class is the first argument.
+Ref apply_function(Evaluator& evaluator, Arguments& arguments);
+
 inline Ref none() {
   return Ref::borrow(Py_None);
 }

@@ -141,7 +141,9 @@ Ref tuple_of(const std::vector<Ref>& items) {
   return tuple;
 }
 
-Ref apply(Evaluator& e, Arguments& a) {
+}  // namespace
+
+Ref apply_function(Evaluator& e, Arguments& a) {
   if (a.positional.empty() || !PyType_Check(arg(a, 0)) || !a.keywords.empty())
     e.stop("calls a torch.autograd.Function with unusual arguments");
   if (e.torch_calls()) e.stop("calls a torch.autograd.Function, which a backend's program cannot");
@@ -220,8 +222,11 @@ Ref apply(Evaluator& e, Arguments& a) {
   return result;
 }
 
+namespace {
+
+// Where it is a method of C's, the evaluator comes to it as to any other of them.
 constexpr BuiltinEntry kTable[] = {
-    {"torch.autograd.function", "Function.apply.__func__", &apply},
+    {"torch.autograd.function", "Function.apply.__func__", &apply_function},
 };
 
 }  // namespace

@@ -187,12 +187,18 @@ Ref Evaluator::call_getter(PyObject* getter, PyObject* object) {
 // A method of a class itself.
 Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_view name,
                                  Arguments arguments) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(self);
   if (name == "from_iterable" && self == well_known("itertools", "chain") && arguments.positional.size() == 1)
     return call(prelude_function("chain_from_iterable").get(), std::move(arguments));
+  PyObject* const function = well_known("torch.autograd.function", "Function");
+  if (name == "apply" && function && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(function))) {
+    arguments.positional.insert(arguments.positional.begin(), Ref::borrow(self));
+    return apply_function(*this, arguments);
+  }
   if (name == "__call__") {
     if (Py_TYPE(self) == &PyType_Type) return call(self, std::move(arguments));
     if (is_enum_class(self)) stop("calls an enum class as any other class");
-    return make_instance(reinterpret_cast<PyTypeObject*>(self), std::move(arguments));
+    return make_instance(type, std::move(arguments));
   }
   if (name == "fromkeys" && !arguments.positional.empty() && arguments.positional.size() <= 2 &&
       (self == reinterpret_cast<PyObject*>(&PyDict_Type) ||
@@ -202,11 +208,9 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
     const auto put = [&](const Ref& key) { return set_item(made.get(), key.get(), value); };
     return made && take_items(arguments.positional[0].get(), put) ? made : Ref();
   }
-  if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") &&
-      is_python_class(reinterpret_cast<PyTypeObject*>(self)))
-    stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  if ((name == "fromkeys" || name == "from_bytes" || name == "fromhex") && is_python_class(type))
+    stop(fmt::format("calls method {} of class {}", name, type->tp_name));
   if (name == "mro" && arguments.positional.empty() && arguments.keywords.empty()) {
-    auto* const type = reinterpret_cast<PyTypeObject*>(self);
     const Ref key = interned("mro");
     if (type_lookup(Py_TYPE(type), key.get()) != _PyType_Lookup(&PyType_Type, key.get()))
       stop("asks a class for its mro(), which its metaclass has made");
@@ -216,7 +220,7 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
     return order;
   }
   if (name == "__subclasses__")
-    stop(fmt::format("asks class {} for its subclasses", reinterpret_cast<PyTypeObject*>(self)->tp_name),
+    stop(fmt::format("asks class {} for its subclasses", type->tp_name),
          "there may be more of them at each call");
   if (name == "__instancecheck__" || name == "__subclasscheck__")
     for (const Ref& value : arguments.positional)
@@ -225,7 +229,7 @@ Ref Evaluator::call_class_method(PyObject* bound, PyObject* self, std::string_vi
   if (name == "__instancecheck__" || name == "__subclasscheck__" || name == "fromkeys" ||
       name == "maketrans" || name == "__init_subclass__" || name == "from_bytes" || name == "fromhex")
     return call_real_plain(bound, arguments);
-  stop(fmt::format("calls method {} of class {}", name, reinterpret_cast<PyTypeObject*>(self)->tp_name));
+  stop(fmt::format("calls method {} of class {}", name, type->tp_name));
 }
 
 // A method of a constant, or of an object that is compared by value.
@@ -259,7 +263,12 @@ Ref Evaluator::call_value_method(PyObject* bound, PyObject* self, std::string_vi
 
 // A method of a C type, bound to `self`.
 Ref Evaluator::call_c_method(PyObject* bound, PyObject* self, std::string_view name, Arguments arguments) {
-  if (trace::is_trace_tensor(self)) return call_torch(bound, arguments);
+  if (trace::is_trace_tensor(self)) {
+    const bool sets_item =
+        name == "__setitem__" && arguments.positional.size() == 2 && arguments.keywords.empty();
+    if (!sets_item) return call_torch(bound, arguments);
+    return set_item(self, arguments.positional[0].get(), arguments.positional[1].get()) ? none() : Ref();
+  }
   if (is_generator(self) || is_coroutine(self)) return call_generator_method(self, name, arguments);
   if (name == "__new__" && PyType_Check(self)) return call_c_new(bound, std::move(arguments));
   if (PyType_Check(self) && (name == "__getattribute__" || name == "__setattr__" || name == "__delattr__"))

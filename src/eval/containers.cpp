@@ -13,6 +13,7 @@
 #include "eval/varying_number.h"
 #include "guards/constants.h"
 #include "runtime/tensor_object.h"
+#include "trace/trace_tensor.h"
 
 namespace oxy::eval {
 
@@ -274,6 +275,7 @@ bool Evaluator::set_item(PyObject* object, PyObject* key, PyObject* value) {
     Ref index = plain(key, "indexing"), item = plain(value, "assignment to elements");
     return static_cast<bool>(
         torch_result(*this, "operator", "setitem", {object, index.get(), item.get()}, [&] {
+          const trace::StorageIsAskedFor asked;  // for whether the item may be a part of the tensor
           return PyObject_SetItem(object, index.get(), item.get()) < 0 ? Ref() : Ref::borrow(Py_None);
         }));
   }

@@ -22,6 +22,8 @@ constexpr const char* kFileName = "<oxyfuel prelude>";
 // `for` does not call __iter__ of what is an iterator (step GetIter), iter() does. What zip_, enumerate_ and
 // islice_ are given are iterators.
 constexpr const char* kPrelude = R"(
+import torch
+
 def map_(function, iterable, *iterables):
     return run_map(function, [iter(each) for each in (iterable, *iterables)])
 
@@ -327,13 +329,24 @@ class FunctionContext:
     def saved_tensors(self):
         return self.to_save
 
+    # What the real one of this release has besides: the call ends here and runs in eager.
+    def __getattr__(self, name):
+        if name in function_attributes:
+            raise NotImplementedError("the context of a torch.autograd.Function is asked for " + name)
+        raise AttributeError(name)
+
+function_attributes = tuple(dir(torch.autograd.Function))
+
 def new_function_context(needs_input_grad):
     return FunctionContext(needs_input_grad)
 
+# Each release of PyTorch has attributes of its own there.
+record_function_attributes = tuple(vars(torch.autograd.profiler.record_function("")).items())
+
 def record_function_init(self, name, args=None):
-    self.name, self.args, self.record = name, args, None
-    self.run_callbacks_on_exit = False
-    self._cupti_monitor_external_id = None
+    for attribute, value in record_function_attributes:
+        setattr(self, attribute, value)
+    self.name, self.args, self.run_callbacks_on_exit = name, args, False
 
 def record_function_enter(self):
     self.run_callbacks_on_exit = False

@@ -79,19 +79,19 @@ void arange(LoweringContext& context, const Node& node) {
 void linspace(LoweringContext& context, const Node& node) {
   const TensorMeta& out = context.output_meta(node);
   if (!is_floating(out.dtype)) not_lowered(node, "integers");
+  // Releases of PyTorch round at different places on the way.
+  if (out.dtype != compute_dtype(out.dtype)) not_lowered(node, "half precision");
   const double start = real(node, 0);
   const double end = real(node, 1);
   const int64_t steps = integer(node, 2);
-  const auto element = [=, dtype = out.dtype](BodyBuilder& b, const Index& i) {
-    const DType type = compute_dtype(dtype);
-    const auto rounded = [&](Value value) { return b.round_to(value, dtype); };
-    const Value first = rounded(b.constant(start, type)), last = rounded(b.constant(end, type));
+  const auto element = [=, type = out.dtype](BodyBuilder& b, const Index& i) {
+    const Value first = b.constant(start, type), last = b.constant(end, type);
     if (steps <= 1) return first;
-    const Value step = rounded(rounded(last - first) / rounded(b.index(steps - 1, type)));
-    const auto distance = [&](const Expr& from) { return rounded(rounded(b.index(from, type)) * step); };
+    const Value step = (last - first) / b.index(steps - 1, type);
     // Symmetric from both ends, so that the last element is exact.
-    const Value forth = first + distance(i[0]), back = last - distance(steps - 1 - i[0]);
-    return rounded(where(b.index(i[0]) < static_cast<double>(steps / 2), forth, back));
+    const Value forth = first + b.index(i[0], type) * step;
+    const Value back = last - b.index(steps - 1 - i[0], type) * step;
+    return where(b.index(i[0]) < static_cast<double>(steps / 2), forth, back);
   };
   context.set(node.outputs[0], context.generate({}, out.sizes, out.dtype, element, 6));
 }

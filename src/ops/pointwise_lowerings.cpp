@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "loop/number.h"
 #include "ops/element_wise.h"
 #include "ops/lowering_arguments.h"
 
@@ -93,6 +94,18 @@ void require_nonzero_divisor(LoweringContext& context, const Node& node) {
     not_lowered(node, "an integer divisor that may be 0");
 }
 
+// An integer that the type cannot hold wraps around, is refused or cut to the limits of the type, which
+// releases of PyTorch decide differently.
+void require_held(const Node& node, size_t i, DType type) {
+  const auto* number = i < node.args.size() ? std::get_if<Expr>(&node.args[i]) : nullptr;
+  if (number == nullptr || !is_integral(type) || type == DType::Int64) return;
+  const size_t bits = 8 * item_size(type) - (is_signed(type) ? 1 : 0);
+  const int64_t greatest = (int64_t{1} << bits) - 1;
+  const int64_t least = is_signed(type) ? -greatest - 1 : 0;
+  if (!sym::known_less_equal(least, *number) || !sym::known_less_equal(*number, greatest))
+    not_lowered(node, "a number that the type may not hold");
+}
+
 Value scaled(Value x, Value alpha) {
   return x * alpha;
 }
@@ -128,6 +141,23 @@ Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, N
                                                                       const Node& node) {
     elementwise(context, node, positions, context.output_meta(node).dtype, exact, fn, work);
   };
+}
+
+Lowering limited(std::initializer_list<size_t> operands, Formula fn, int work) {
+  return [positions = std::vector<size_t>(operands), fn, work](LoweringContext& context, const Node& node) {
+    const DType type = context.output_meta(node).dtype;
+    for (const size_t i : positions) require_held(node, i, type);
+    elementwise(context, node, positions, type, Exact::None, fn, work);
+  };
+}
+
+void softshrink(LoweringContext& context, const Node& node) {
+  const DType type = context.output_meta(node).dtype;
+  const double limit = real(node, 1);
+  // Releases of PyTorch differ in whether they round it.
+  if (type != compute_dtype(type) && loop::rounded({.f = limit}, type).f != limit)
+    not_lowered(node, "a number that half precision cannot hold");
+  elementwise(context, node, {0, 1}, formulas::softshrink, 6);
 }
 
 Lowering unary(Op op, int work) {

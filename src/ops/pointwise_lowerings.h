@@ -20,6 +20,8 @@ enum class Numbers : uint8_t { AsTheyAre, SecondRounded, Rounded };
 // Value (builder == nullptr). `work`: the formula's instructions, about.
 Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
                  Numbers numbers = Numbers::AsTheyAre);
+// The same with limits, where an integer type holds them all.
+Lowering limited(std::initializer_list<size_t> operands, Formula formula, int work);
 Lowering unary(loop::Op op, int work = 1);
 Lowering binary(loop::Op op, int work = 1);
 Lowering comparison(loop::Op op);                        // operands promoted among themselves
@@ -37,6 +39,7 @@ void floor_divide(LoweringContext& context, const graph::Node& node);
 void remainder(LoweringContext& context, const graph::Node& node);
 void fmod(LoweringContext& context, const graph::Node& node);
 void pow(LoweringContext& context, const graph::Node& node);  // both operands tensors or numbers
+void softshrink(LoweringContext& context, const graph::Node& node);
 void xlogy(LoweringContext& context, const graph::Node& node);
 void gelu(LoweringContext& context, const graph::Node& node);
 void gelu_backward(LoweringContext& context, const graph::Node& node);

@@ -46,9 +46,14 @@ void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {
   value_ = value;
 }
 
+int& StorageIsAskedFor::depth() {
+  thread_local int depth = 0;
+  return depth;
+}
+
 bool TraceTensor::has_storage() const {
   // The autograd engine asks whether it may add a gradient in place; everybody else goes on to read the data.
-  if (torch::autograd::get_current_graph_task_id() != -1) return false;
+  if (torch::autograd::get_current_graph_task_id() != -1 || StorageIsAskedFor::is_alive()) return false;
   refuse_data();
 }
 const c10::Storage& TraceTensor::storage() const {

@@ -22,8 +22,8 @@ class TraceTensor final : public c10::TensorImpl {
   // After an operator that changes an argument's metadata in place (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 
-  // Every access to data ends in one of these: CannotTrace (inside the autograd engine, where has_storage()
-  // is false, PyTorch's own RuntimeError).
+  // Every access to data ends in one of these: CannotTrace (where has_storage() is false, inside the autograd
+  // engine and while a StorageIsAskedFor lives, PyTorch's own RuntimeError).
   bool has_storage() const override;
   const c10::Storage& storage() const override;
 
@@ -45,6 +45,21 @@ class TraceTensor final : public c10::TensorImpl {
   uint64_t recording_;
   graph::ValueId value_;
   bool is_data_ = false;
+};
+
+// While one lives, this thread's trace tensors say that they have no storage: what PyTorch does there asks
+// for it without reading data.
+class StorageIsAskedFor {
+ public:
+  StorageIsAskedFor() { ++depth(); }
+  ~StorageIsAskedFor() { --depth(); }
+  StorageIsAskedFor(const StorageIsAskedFor&) = delete;
+  StorageIsAskedFor& operator=(const StorageIsAskedFor&) = delete;
+
+  static bool is_alive() { return depth() > 0; }
+
+ private:
+  static int& depth();
 };
 
 // The trace tensor behind `tensor`, or nullptr.

@@ -302,3 +302,24 @@ def test_saved_results(compile):
     gc.collect()
     assert not [o for o in gc.get_objects() if type(o).__name__ == "FunctionContext"]
     return w.grad
+
+
+@program(grad=True)
+def test_what_few_contexts_have(compile):
+    """Only some releases of PyTorch let a function choose the types of its gradients."""
+
+    class Chooses(Function):
+        @staticmethod
+        def forward(ctx, x):
+            if hasattr(ctx, "set_output_grad_dtype"):
+                ctx.set_output_grad_dtype(torch.float64)
+            ctx.factor = getattr(ctx, "no such thing", 4)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient.float() * ctx.factor * (3 if gradient.dtype == torch.float64 else 5)
+
+    w = leaf(1.0, 2.0)
+    compile(lambda: Chooses.apply(w).sum())().backward()
+    return w.grad

@@ -121,6 +121,7 @@ def writes(x):
     y[0] = 1.0
     y[:, 1] = x[:, 0]
     y[1, 2] += 3
+    y.__setitem__((0, 2), x[1, 1])
     y += x
     y.mul_(2).sub_(1)
     return y

@@ -242,3 +242,13 @@ def test_a_program_that_raises_because_it_is_compiled_runs_in_eager():
             return x - 1
 
     oxyfuel.compile(caught)(torch.ones(2))  # the program handles what being compiled led to
+
+
+def test_pivots_that_eager_does_not_check():
+    """LAPACK writes to the rows that they name: numbers that were made up would name none of the matrix."""
+    matrix = torch.randn(64, 64, dtype=torch.float64)
+    factors, pivots = torch.linalg.ldl_factor(matrix @ matrix.mT)
+    right = torch.randn(64, 8, dtype=torch.float64)
+    f = oxyfuel.compile(lambda *a: torch.linalg.ldl_solve(*a) * 2, fullgraph=True)
+    for _ in range(2):
+        torch.testing.assert_close(f(factors, pivots, right), torch.linalg.ldl_solve(factors, pivots, right) * 2)

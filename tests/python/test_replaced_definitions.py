@@ -293,6 +293,7 @@ def test_numbers_that_a_type_cannot_hold(compile, dtype):
     programs = (
         lambda x, v: torch.full_like(x, v), lambda x, v: x.clone().fill_(v), lambda x, v: torch.full((2,), v, dtype=x.dtype),
         lambda x, v: x.masked_fill(x > 0, v), lambda x, v: x.clamp(max=v), lambda x, v: x.new_full((2,), v), lambda x, v: x + v,
+        lambda x, v: x.clamp(min=v), lambda x, v: x.clamp(-1, v),
     )
     # Each of a code of its own: a number that varies is known only when the graph runs.
     alone = lambda f: compile(types.FunctionType(f.__code__.replace(), globals()))
