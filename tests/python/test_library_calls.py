@@ -14,7 +14,7 @@ import torch_call_generator
 CHUNK = 100
 
 
-@pytest.mark.parametrize("first", range(0, 1000, CHUNK))
+@pytest.mark.parametrize("first", range(0, 500, CHUNK))
 @pytest.mark.parametrize("generator", [library_generator, torch_call_generator], ids=lambda module: module.__name__)
 @pytest.mark.filterwarnings("ignore")
 def test_same_as_eager(generator, first):

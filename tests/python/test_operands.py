@@ -42,21 +42,23 @@ OPERATORS = {
 }
 
 
-def operands():
+def operands(names=None):
+    """New ones of these names, or of all."""
     base = answering("Base", methods=ARITHMETIC + COMPARISONS, answers=("add", "or", "radd", "eq", "lt"))
     silent = answering("Silent", methods=ARITHMETIC + COMPARISONS)
     reflected = answering("Reflected", methods=("radd", "ror", "rmod", "rsub", "rmul"), answers=("radd", "ror", "rmod", "rsub"))
     equal = answering("Equal", methods=("eq",))
-    return {
-        "base": base(), "inherits": type("Inherits", (base,), {})(), "overrides": answering("Overrides", (base,), ("radd", "gt"), ("radd", "gt"))(),
-        "silent": silent(), "reflected": reflected(), "equal": equal(), "sure": answering("Sure", methods=("eq",), answers=("eq",))(),
-        "list": [1], "set": {1}, "dict": {1: 2}, "text": "a%s", "plain text": "a", "bytes": b"b%b", "number": 3, "none": None, "deque": collections.deque([1]),
-        "own list": answering("OwnList", (Answers, list), ("add", "radd"), ("add",))([1]),
-        "own set": answering("OwnSet", (Answers, set), ("or", "sub", "eq"), ("or",))({1}),
-        "own dict": answering("OwnDict", (Answers, dict), ("or", "ror"), ("or",))({1: 3}),
-        "ordered": collections.OrderedDict({1: 4}), "default": collections.defaultdict(list, {1: 5}), "counter": collections.Counter("a"),
-        "plain list class": type("PlainList", (list,), {})([2]), "plain dict class": type("PlainDict", (dict,), {})({1: 6}),
+    makers = {
+        "base": base, "inherits": lambda: type("Inherits", (base,), {})(), "overrides": lambda: answering("Overrides", (base,), ("radd", "gt"), ("radd", "gt"))(),
+        "silent": silent, "reflected": reflected, "equal": equal, "sure": lambda: answering("Sure", methods=("eq",), answers=("eq",))(),
+        "list": lambda: [1], "set": lambda: {1}, "dict": lambda: {1: 2}, "text": lambda: "a%s", "plain text": lambda: "a", "bytes": lambda: b"b%b", "number": lambda: 3, "none": lambda: None, "deque": lambda: collections.deque([1]),
+        "own list": lambda: answering("OwnList", (Answers, list), ("add", "radd"), ("add",))([1]),
+        "own set": lambda: answering("OwnSet", (Answers, set), ("or", "sub", "eq"), ("or",))({1}),
+        "own dict": lambda: answering("OwnDict", (Answers, dict), ("or", "ror"), ("or",))({1: 3}),
+        "ordered": lambda: collections.OrderedDict({1: 4}), "default": lambda: collections.defaultdict(list, {1: 5}), "counter": lambda: collections.Counter("a"),
+        "plain list class": lambda: type("PlainList", (list,), {})([2]), "plain dict class": lambda: type("PlainDict", (dict,), {})({1: 6}),
     }
+    return {name: makers[name]() for name in names or makers}
 
 
 NAMES = list(operands())
@@ -75,7 +77,7 @@ def test_who_is_asked(compile, left, made):
         for symbol, function in OPERATORS.items():
             def answer(x, given):
                 Answers.log.append("begins")
-                here = operands() if made == "within" else given
+                here = operands((left, right)) if made == "within" else given
                 try:
                     found = shown(function(here[left], here[right]))
                 except Exception as error:
