@@ -20,6 +20,7 @@
 #include "driver/backward_half.h"
 #include "driver/frozen_graph.h"
 #include "driver/kept_by_parts.h"
+#include "driver/related_results.h"
 #include "driver/remade_views.h"
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
@@ -252,9 +253,7 @@ class DifferentiableGraph final : public CompiledGraph {
       return view;
     }
     const at::AutoGradMode mode(true);
-    const auto item = static_cast<int64_t>(plain.itemsize()), own = static_cast<int64_t>(base.itemsize());
-    return runtime::alias_of(base, {plain.scalar_type(), plain.sizes().vec(), plain.strides().vec(),
-                                    plain.storage_offset() - base.storage_offset() * own / item});
+    return view_like(base, plain);
   }
 
   std::unique_ptr<CompiledGraph> forward_;

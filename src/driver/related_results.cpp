@@ -23,12 +23,6 @@ runtime::TensorSpec spec_of(const TensorMeta& meta) {
           runtime::constants_of(meta.strides), runtime::constants_of({meta.storage_offset})[0]};
 }
 
-at::Tensor as_view_of(const at::Tensor& base, const at::Tensor& result) {
-  const auto item = static_cast<int64_t>(result.itemsize()), own = static_cast<int64_t>(base.itemsize());
-  return runtime::alias_of(base, {result.scalar_type(), result.sizes().vec(), result.strides().vec(),
-                                  result.storage_offset() - base.storage_offset() * own / item});
-}
-
 class RelatedResults final : public CompiledGraph {
  public:
   RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
@@ -44,12 +38,12 @@ class RelatedResults final : public CompiledGraph {
     for (const Relations::View& view : relations_.views) {
       at::Tensor& result = results[view.result];
       if (view.base_result >= 0) {
-        result = as_view_of(results[static_cast<size_t>(view.base_result)], result);
+        result = view_like(results[static_cast<size_t>(view.base_result)], result);
       } else if (view.hidden_base >= 0) {
         const auto number = static_cast<size_t>(view.hidden_base);
         if (!hidden[number].defined())
           hidden[number] = runtime::tensor_over(result.storage(), hidden_bases_[number]);
-        result = as_view_of(hidden[number], result);
+        result = view_like(hidden[number], result);
       }
       if (!result.is_view()) continue;
       const CreationMeta before =
@@ -135,6 +129,13 @@ Relations relations_of(const trace::Recording& recording, const graph::Graph& re
     }
   }
   return relations;
+}
+
+at::Tensor view_like(const at::Tensor& base, const at::Tensor& tensor) {
+  // Offsets count elements of the tensor's own type.
+  const auto item = static_cast<int64_t>(tensor.itemsize()), own = static_cast<int64_t>(base.itemsize());
+  return runtime::alias_of(base, {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec(),
+                                  tensor.storage_offset() - base.storage_offset() * own / item});
 }
 
 std::unique_ptr<CompiledGraph> relate(std::unique_ptr<CompiledGraph> compiled, Relations relations) {

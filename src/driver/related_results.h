@@ -1,5 +1,6 @@
-// Results of a region that share memory, as autograd is to see them: which is a view of which, and how it was
-// made. Those that require grad have a history that says it; this is about the others.
+// Which results of a region are views of which, as autograd sees them, and how each view was made.
+//
+// This is about results that share memory and do not require grad. The others have a history that says it.
 #pragma once
 
 #include <torch/csrc/autograd/variable.h>
@@ -32,6 +33,9 @@ struct Relations {
 
 // `recorded`: the graph of `recording` before it was functionalised; empty if it was not.
 Relations relations_of(const trace::Recording& recording, const graph::Graph& recorded, Backend backend);
+
+// A view of `base`, as autograd knows views, that lies where `tensor` lies. The two share their memory.
+at::Tensor view_like(const at::Tensor& base, const at::Tensor& tensor);
 
 // `compiled`, which gives the results of the recording, with the relations between them; `compiled` itself
 // where there are none.

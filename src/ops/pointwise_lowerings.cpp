@@ -94,8 +94,8 @@ void require_nonzero_divisor(LoweringContext& context, const Node& node) {
     not_lowered(node, "an integer divisor that may be 0");
 }
 
-// An integer that the type cannot hold wraps around, is refused or cut to the limits of the type, which
-// releases of PyTorch decide differently.
+// Releases of PyTorch differ in what they do with an integer that the type cannot hold: it wraps around, is
+// an error, or becomes the nearest limit of the type. Eager's kernel decides.
 void require_held(const Node& node, size_t i, DType type) {
   const auto* number = i < node.args.size() ? std::get_if<Expr>(&node.args[i]) : nullptr;
   if (number == nullptr || !is_integral(type) || type == DType::Int64) return;
@@ -144,17 +144,17 @@ Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, N
 }
 
 Lowering limited(std::initializer_list<size_t> operands, Formula fn, int work) {
-  return [positions = std::vector<size_t>(operands), fn, work](LoweringContext& context, const Node& node) {
-    const DType type = context.output_meta(node).dtype;
-    for (const size_t i : positions) require_held(node, i, type);
-    elementwise(context, node, positions, type, Exact::None, fn, work);
+  return [positions = std::vector<size_t>(operands), lower = formula(operands, fn, work, Numbers::Rounded)](
+             LoweringContext& context, const Node& node) {
+    for (const size_t i : positions) require_held(node, i, context.output_meta(node).dtype);
+    lower(context, node);
   };
 }
 
 void softshrink(LoweringContext& context, const Node& node) {
   const DType type = context.output_meta(node).dtype;
   const double limit = real(node, 1);
-  // Releases of PyTorch differ in whether they round it.
+  // Releases of PyTorch differ in whether they round the number to the type.
   if (type != compute_dtype(type) && loop::rounded({.f = limit}, type).f != limit)
     not_lowered(node, "a number that half precision cannot hold");
   elementwise(context, node, {0, 1}, formulas::softshrink, 6);

@@ -20,7 +20,7 @@ enum class Numbers : uint8_t { AsTheyAre, SecondRounded, Rounded };
 // Value (builder == nullptr). `work`: the formula's instructions, about.
 Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
                  Numbers numbers = Numbers::AsTheyAre);
-// The same with limits, where an integer type holds them all.
+// The same for operands that bound the values (clamp); not lowered where an integer type cannot hold a bound.
 Lowering limited(std::initializer_list<size_t> operands, Formula formula, int work);
 Lowering unary(loop::Op op, int work = 1);
 Lowering binary(loop::Op op, int work = 1);

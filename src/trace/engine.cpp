@@ -27,7 +27,7 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
                                    const torch::autograd::edge_list& leaves, const BackwardOptions& options) {
   std::optional<PartOfRecording> formulas;  // of operators of the program's
   if (const Session* session = recording_session(); session && session->has_opaque_calls) formulas.emplace();
-  // The engine of torch follows them without a look.
+  // torch's engine dereferences the roots without a check.
   if (!std::ranges::all_of(roots, [](const Edge& root) { return root.is_valid(); }))
     throw Unsupported("a backward pass of a view that was made without grad");
   const cpy::WithoutGil without_gil;

@@ -132,28 +132,16 @@ ResultMetadata run(const OperatorInfo& info, std::span<const c10::IValue> call) 
     if (is_internal_trace_error(error)) throw;
     refuse(op, error);
   }
-  ResultMetadata result;
-  result.others.resize(op.returns.size());
-  for (size_t r = 0; r < op.returns.size(); ++r) {
-    const auto add = [&](const at::Tensor& tensor) {
-      result.tensors.emplace_back();
-      if (!tensor.defined() || op.returns[r].is_written) return;
-      TensorMeta& meta = result.tensors.back().emplace(runtime::metadata_of(tensor));
-      if (meta.device.kind == Device::Kind::Meta) meta.device = device;
-      if (op.returns[r].alias_set < 0) meta.storage_offset = 0;
-    };
-    const c10::IValue& value = stack.at(r);
-    if (value.isTensor()) {
-      add(value.toTensor());
-    } else if (value.isTensorList()) {
-      const std::vector<at::Tensor> list = value.toTensorVector();
-      for (const at::Tensor& tensor : list) add(tensor);
-      result.list_sizes.push_back(list.size());
-    } else {
+  for (const c10::IValue& value : stack)
+    if (!value.isTensor() && !value.isTensorList())
       throw_cannot_trace(fmt::format("the fake function of {} returns no tensor", op.name));
-    }
-  }
-  return result;
+  return metadata_of_returned(stack, [&](const at::Tensor& tensor, size_t r) -> std::optional<TensorMeta> {
+    if (op.returns[r].is_written) return std::nullopt;
+    TensorMeta meta = runtime::metadata_of(tensor);
+    if (meta.device.kind == Device::Kind::Meta) meta.device = device;
+    if (op.returns[r].alias_set < 0) meta.storage_offset = 0;
+    return meta;
+  });
 }
 
 // What a fake function may ask of the arguments.

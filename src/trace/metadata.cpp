@@ -65,7 +65,7 @@ at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
   const auto item = static_cast<int64_t>(tensor.itemsize());
   at::Tensor data = at::detail::empty_cpu({bytes / item}, tensor.scalar_type());
   std::memset(data.mutable_data_ptr(), 0, static_cast<size_t>(bytes));
-  // Pivots count from one, and LAPACK writes to the rows that they name without a look.
+  // LAPACK's pivots count from one. It swaps the rows that they name without a check of their numbers.
   if (tensor.scalar_type() == at::kInt)
     std::fill_n(static_cast<int32_t*>(data.mutable_data_ptr()), bytes / item, 1);
   data.unsafeGetTensorImpl()->set_sizes_and_strides(storage.sizes(), storage.strides(),
@@ -121,26 +121,11 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
       throw_cannot_trace(fmt::format("{} resizes its out= argument", info.schema->name));
   }
   const Device device = result_device(call);
-  ResultMetadata result;
-  const auto add = [&](const at::Tensor& tensor) {
-    result.tensors.emplace_back();
-    if (!tensor.defined()) return;
-    result.tensors.back() = runtime::metadata_of(tensor);
-    result.tensors.back()->device = device;
-  };
-  for (c10::IValue& value : stack) {
-    result.others.emplace_back();
-    if (value.isTensor()) {
-      add(value.toTensor());
-    } else if (value.isTensorList()) {
-      const std::vector<at::Tensor> list = value.toTensorVector();
-      for (const at::Tensor& tensor : list) add(tensor);
-      result.list_sizes.push_back(list.size());
-    } else {
-      result.others.back() = std::move(value);
-    }
-  }
-  return result;
+  return metadata_of_returned(stack, [&](const at::Tensor& tensor, size_t) {
+    TensorMeta meta = runtime::metadata_of(tensor);
+    meta.device = device;
+    return meta;
+  });
 }
 
 // Nothing if the rule does not cover the call.

@@ -261,9 +261,9 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
       return session.ran_backward ? spent_history(session, carrier) : "";
     };
     std::string spent = spent_history_of(is_shared ? base : output);
-    // A write to a view leaves the hooks of the view without a call, so that a result has to be one where it
-    // is one in eager. A view of some elements alone would keep the others alive, and is given back without
-    // its base.
+    // A write to a view detaches the hooks of the view. So a result that is a view in eager has to be one
+    // here. A view of only some elements is returned as a tensor of its own: its base would keep the others
+    // alive.
     if (!is_shared && spent.empty() && is_plain_and_whole(output, base) && spent_history_of(base).empty())
       is_shared = true;
     const at::Tensor& carrier = is_shared ? base : output;

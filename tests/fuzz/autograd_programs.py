@@ -51,7 +51,7 @@ def double(g): return g * 2
 
 @oxyfuel.disable
 def forget():
-    # What gradients were added before an error is up to the order in which the engine takes the nodes.
+    # After an error the gradients are undefined: the engine's order of nodes decides which were added before it.
     for tensor in (W, V, *L.parameters(), *GIVEN):
         if tensor.is_leaf: tensor.grad = None
 """
@@ -133,7 +133,7 @@ def looks(value):
 
 
 def as_comparable(text):
-    """An error's text without what is up to who saved the tensor that it is about."""
+    """An error's text without addresses, and without the saved tensor that it names: eager and a region save others."""
     if text.startswith("one of the variables needed for gradient"):
         return text.split(": [")[0]
     return re.sub(r"0x\w+|Output 0 of \w+", "", text)

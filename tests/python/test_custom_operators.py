@@ -17,13 +17,6 @@ import oxyfuel
 numbers = itertools.count()
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    oxyfuel.reset()
-    yield
-    oxyfuel.reset()
-
-
 @pytest.fixture
 def name():
     return f"oxycustom::op{next(numbers)}"

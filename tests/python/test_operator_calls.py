@@ -9,13 +9,6 @@ import torch
 import oxyfuel
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    oxyfuel.reset()
-    yield
-    oxyfuel.reset()
-
-
 @pytest.fixture
 def custom():
     """Defines an operator whose kernel notes what it is called with; it counts on the sizes that it is told."""
