@@ -1,5 +1,5 @@
-# oxyfuel_layer(name PLAIN|PYTHON|TORCH [DEPENDS layers...] [EXCLUDE folder]): src/<name>/**.cpp, less those in the
-# excluded folder, as static library oxyfuel_<name>.
+# oxyfuel_layer(name PLAIN|PYTHON|TORCH [DEPENDS layers...] [EXCLUDE folder] [ROOMS folders...]): src/<name>/**.cpp,
+# less those in the excluded folder, as static library oxyfuel_<name>. tools/check_layers reads the order of the rooms.
 add_library(oxyfuel_flags INTERFACE)
 if(NOT SKBUILD)  # pip builds with whatever compiler the user has
   set(OXYFUEL_WARNINGS_ARE_ERRORS -Werror)
@@ -14,7 +14,7 @@ endif()
 set(OXYFUEL_PCH_PLAIN <algorithm> <cstdint> <functional> <memory> <optional> <span> <string> <unordered_map> <variant> <vector>)
 
 function(oxyfuel_layer name kind)
-  cmake_parse_arguments(LAYER "" "EXCLUDE" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "EXCLUDE" "DEPENDS;ROOMS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(LAYER_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${LAYER_EXCLUDE})

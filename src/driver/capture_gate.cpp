@@ -1,6 +1,6 @@
 #include "driver/capture_gate.h"
 
-#include "eval/library_code.h"
+#include "eval/python/library_code.h"
 #include "trace/set_aside.h"
 
 namespace oxy::driver {

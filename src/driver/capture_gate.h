@@ -1,7 +1,8 @@
-// Keeps C code from running the program's special methods while a region is captured (eval/code_gate.h).
+// Keeps C code from running the program's special methods while a region is captured
+// (eval/python/code_gate.h).
 #pragma once
 
-#include "eval/code_gate.h"
+#include "eval/python/code_gate.h"
 #include "hook/hook.h"
 
 namespace oxy::driver {
@@ -13,7 +14,7 @@ class CaptureGate final : public hook::FrameGate {
   // Code of the program's own that runs all the same: finalizers, callbacks, signal handlers.
   bool is_apart(cpy::Frame frame) override;
   PyObject* run_apart(const std::function<PyObject*()>& run) override;
-  eval::CodeGate* for_evaluator() { return &gate_; }
+  eval::CodeGate* for_interpreter() { return &gate_; }
 
  private:
   eval::CodeGate gate_;

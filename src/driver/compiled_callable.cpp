@@ -16,7 +16,7 @@
 #include "driver/metrics.h"
 #include "driver/segments.h"
 #include "driver/stance.h"
-#include "eval/evaluator.h"
+#include "eval/capture/capturing.h"
 #include "hook/hook.h"
 #include "trace/trace_error.h"
 
@@ -63,7 +63,7 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
           .knows_elements = !options.custom_backend && !*options.elements_vary,
           .varying_numbers = options.custom_backend ? nullptr : varying.get(),
           .warnings = &warnings,
-          .gate = gate.for_evaluator()};
+          .gate = gate.for_interpreter()};
 }
 
 void set_unsupported_class(PyObject* unsupported) {
@@ -219,9 +219,9 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
     for (bool again = true; std::exchange(again, false);) {
       Span span("capture");
       CaptureGate gate;
-      eval::Evaluator evaluator(capture_options(*options_, varying_, warnings, gate));
+      eval::Interpreter interpreter(capture_options(*options_, varying_, warnings, gate));
       try {
-        capture = evaluator.capture_call(roots, kwnames);
+        capture = eval::capture_call(interpreter, roots, kwnames);
         again = warnings.captures_again();
         if (again)
           capture.reset();
@@ -237,7 +237,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
         is_break = true;
         reason = stop.reason;
         hint = stop.hint;
-        stack = evaluator.stack_lines();
+        stack = interpreter.break_lines;
       }
     }
     if (!warnings.show()) throw eval::Interrupted{};

@@ -14,7 +14,7 @@
 #include "driver/entry_list.h"
 #include "driver/segment_table.h"
 #include "driver/varying_places.h"
-#include "eval/capture.h"
+#include "eval/state/options.h"
 
 namespace oxy::eval {
 struct Break;

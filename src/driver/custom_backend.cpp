@@ -8,7 +8,7 @@
 #include "base/timing.h"
 #include "driver/graph_module.h"
 #include "driver/metrics.h"
-#include "eval/evaluator.h"
+#include "eval/state/break.h"
 #include "hook/hook.h"
 #include "runtime/tensor_object.h"
 

@@ -9,7 +9,7 @@
 
 #include "cpy/ref.h"
 #include "driver/pipeline.h"
-#include "eval/capture.h"
+#include "eval/rebuild/capture.h"
 
 namespace oxy::driver {
 

@@ -13,7 +13,7 @@
 #include "driver/global_state.h"
 #include "driver/pipeline.h"
 #include "driver/regions.h"
-#include "eval/capture.h"
+#include "eval/rebuild/capture.h"
 
 namespace oxy::driver {
 

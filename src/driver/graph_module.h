@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cpy/ref.h"
-#include "eval/torch_program.h"
+#include "eval/rebuild/torch_program.h"
 
 namespace oxy::driver {
 

@@ -20,7 +20,8 @@
 #include "driver/regions.h"
 #include "driver/segment_table.h"
 #include "driver/stance.h"
-#include "eval/evaluator.h"
+#include "eval/capture/capturing.h"
+#include "eval/python/treatment.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
 #include "trace/trace_error.h"
@@ -247,10 +248,10 @@ class Runner : public hook::SegmentRunner {
       for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
         Span span("capture");
         CaptureGate gate;
-        eval::Evaluator evaluator(capture_options(options, segment.varying_numbers, warnings, gate));
+        eval::Interpreter interpreter(capture_options(options, segment.varying_numbers, warnings, gate));
         try {
-          capture = evaluator.capture_frame(frame, stop_at);
-          told_that_it_compiles = evaluator.told_that_it_compiles();
+          capture = eval::capture_frame(interpreter, frame, stop_at);
+          told_that_it_compiles = interpreter.calls.told_that_it_compiles;
           if (warnings.captures_again()) {
             capture.reset();
             --attempt;
@@ -262,11 +263,11 @@ class Runner : public hook::SegmentRunner {
             --attempt;
             continue;
           }
-          count_break(stop.reason, stop.hint, evaluator.stack_lines());
-          segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, evaluator.stack_lines()};
-          if (attempt == 1 || (stop.is_too_long && evaluator.stack_lines().size() == 1)) break;
+          count_break(stop.reason, stop.hint, interpreter.break_lines);
+          segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, interpreter.break_lines};
+          if (attempt == 1 || (stop.is_too_long && interpreter.break_lines.size() == 1)) break;
           missing = stop.missing;
-          stop_at = evaluator.executed_instructions() - 1;
+          stop_at = interpreter.executed - 1;
           if (stop_at > 0) continue;
           if (!warnings.show()) throw eval::Interrupted{};
           segment.breaks_at_once = !missing.cache || std::exchange(segment.missed_answer, true);

@@ -19,6 +19,7 @@ def check(folder):
 
 
 def tree(tmp_path, files, layers=LAYERS):
+    tmp_path.mkdir(exist_ok=True)
     (tmp_path / "CMakeLists.txt").write_text(layers)
     for name, text in files.items():
         path = tmp_path / "src" / name
@@ -28,7 +29,7 @@ def tree(tmp_path, files, layers=LAYERS):
 
 
 def test_this_tree():
-    assert check(ROOT) == (0, "every include is to a lower layer\n")
+    assert check(ROOT) == (0, "every include is to a lower layer or room\n")
 
 
 def test_lower_layers_direct_and_through_others(tmp_path):
@@ -50,6 +51,21 @@ def test_faults(tmp_path):
         "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/jit/clang",
         "src/trace/a.cpp:1: includes jit/jit.h: trace is not above jit",
     ])
+
+
+def test_rooms(tmp_path):
+    layers = LAYERS + "oxyfuel_layer(eval TORCH DEPENDS trace\n    ROOMS low high)\n"
+    good = {"eval/low/a.h": '#include "trace/a.h"\n', "eval/high/a.h": '#include "eval/low/a.h"\n#include "eval/high/b.h"\n'}
+    assert check(tree(tmp_path / "good", good, layers))[0] == 0
+    bad = {"eval/low/a.h": '#include "eval/high/a.h"\n', "eval/other/a.h": "", "eval/a.h": "", "eval/high/a.h": '#include "eval/none/a.h"\n'}
+    status, text = check(tree(tmp_path / "bad", bad, layers))
+    assert status == 1
+    assert sorted(text.splitlines()) == [
+        "src/eval/a.h:1: eval has rooms: a file belongs in one",
+        "src/eval/high/a.h:1: includes eval/none/a.h: eval has no room none",
+        "src/eval/low/a.h:1: includes eval/high/a.h: low is not above high",
+        "src/eval/other/a.h:1: eval has no room other",
+    ]
 
 
 def test_the_release_of_pytorch(tmp_path):

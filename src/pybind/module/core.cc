@@ -11,7 +11,7 @@
 #include "driver/metrics.h"
 #include "driver/regions.h"
 #include "driver/stance.h"
-#include "eval/treatment.h"
+#include "eval/python/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
 #include "trace/recorder.h"

@@ -1,0 +1,37 @@
+// The families of builtins, and what their handlers share. A family is a table at the end of its file.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "eval/builtins/builtins.h"
+#include "eval/state/arguments.h"
+
+namespace oxy::eval {
+
+struct BuiltinEntry {
+  const char* module;
+  const char* name;
+  BuiltinHandler handler;
+};
+
+std::span<const BuiltinEntry> object_builtins();
+std::span<const BuiltinEntry> container_builtins();
+std::span<const BuiltinEntry> iterator_builtins();
+std::span<const BuiltinEntry> operator_builtins();
+std::span<const BuiltinEntry> torch_builtins();
+std::span<const BuiltinEntry> autograd_builtins();
+std::span<const BuiltinEntry> autocast_builtins();
+std::span<const BuiltinEntry> function_builtins();
+std::span<const BuiltinEntry> checkpoint_builtins();
+std::span<const BuiltinEntry> hook_builtins();
+std::span<const BuiltinEntry> compiling_builtins();
+
+// The frame that calls a function which looks at it.
+inline Frame& calling_frame(Interpreter& interpreter, const char* name) {
+  if (!interpreter.frame) interpreter.stop(fmt::format("calls {}() outside of a frame", name));
+  return *interpreter.frame;
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,51 @@
+// Describes what is alive at the end of a capture.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "eval/state/interpreter.h"
+
+namespace oxy::eval {
+
+// Describes the values that are alive at the end of a segment. Throws Break for an object that cannot be made
+// again.
+class TemplateBuilder {
+ public:
+  TemplateBuilder(Interpreter& interpreter, Capture& capture)
+      : interpreter_(interpreter), capture_(capture) {}
+  Template build(PyObject* object);
+  Template external(SourceId source);
+  // The trace tensors that templates refer to as outputs, in order (borrowed).
+  const std::vector<PyObject*>& outputs() const { return outputs_; }
+  // Whether a value of the dict is an object that will be made again, and could be changed before.
+  bool shares_objects(PyObject* dict) const;
+  // Whether the object will be made again.
+  bool makes(PyObject* object) const { return objects_.contains(object); }
+
+ private:
+  Template constant(PyObject* object);
+  // Whether what is built of an object has the same hash at every run: hashed by what it is made of, or the
+  // same object.
+  bool has_fixed_hash(PyObject* object, const Template& t) const;
+  bool have_fixed_hashes(PyObject* container, const std::vector<Template>& items) const;
+  bool is_known_to_its_constants(PyObject* external) const;  // of an item of a set, whose hash was guarded
+  int32_t reserve(PyObject* object, ObjectKind kind, PyObject* type = nullptr);
+  Template instance(PyObject* object);
+  Template view(PyObject* object);
+  Template container_iterator(PyObject* object);
+  Ref native_maker(PyObject* parts);
+  Template reduced(PyObject* object);
+  Template generator(PyObject* object);
+
+  Interpreter& interpreter_;
+  Capture& capture_;
+  int depth_ = 0;
+  std::vector<PyObject*> outputs_;
+  std::vector<Ref> keep_alive_;
+  std::unordered_map<PyObject*, int32_t> objects_;
+  std::unordered_map<PyObject*, int32_t> output_index_;
+  std::unordered_map<SourceId, int32_t> external_index_;
+};
+
+}  // namespace oxy::eval

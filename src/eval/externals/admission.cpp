@@ -1,0 +1,171 @@
+// Objects that existed before the call: admitted once, guarded by what is read of them.
+
+#include "eval/externals/admission.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "eval/externals/identity.h"
+#include "eval/externals/plain.h"
+#include "eval/numbers/varying_number.h"
+#include "eval/python/objects.h"
+#include "eval/state/interpreter.h"
+#include "guards/constants.h"
+#include "runtime/tensor_object.h"
+
+namespace oxy::eval {
+
+namespace {
+
+Ref admit_slice(Interpreter& interpreter, PyObject* slice, SourceId source);
+
+}  // namespace
+
+using guards::CheckKind;
+using guards::kNoSource;
+using guards::SourceKind;
+
+namespace {
+
+// Lambdas, other functions that are defined inside functions, and bound methods of C code, where variables
+// and containers hold them. What modules, classes and objects have as attributes mostly stays.
+bool may_be_made_anew(PyObject* object, SourceKind where) {
+  if (where != SourceKind::Root && where != SourceKind::CellContents && where != SourceKind::TupleItem &&
+      where != SourceKind::ListItem)
+    return false;
+  if (PyFunction_Check(object))
+    return (reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object))->co_flags & CO_NESTED) != 0;
+  return is_bound_c_method(object);
+}
+
+}  // namespace
+
+Ref pin(Interpreter& interpreter, PyObject* raw) {
+  if (guards::is_constant(raw) || interpreter.calls.is_fresh_function(raw)) return Ref::borrow(raw);
+  if (interpreter.externals.is_known_by_code(raw)) require_identity(interpreter, raw);
+  return admit(interpreter, raw, interpreter.guards().pinned(raw));
+}
+
+Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
+  if (auto it = interpreter.externals.admitted.find(source); it != interpreter.externals.admitted.end())
+    return it->second;
+  auto keep = [&](PyObject* value) {
+    Ref ref = Ref::borrow(value);
+    interpreter.externals.admitted.emplace(source, ref);
+    return ref;
+  };
+  if (!raw) interpreter.stop("reads a variable that is not bound");
+  if (guards::is_constant(raw) && interpreter.externals.varying &&
+      interpreter.externals.varying->contains(interpreter.guards().describe(source)))
+    interpreter.stop("uses a number or text that was another one at each call");
+  if (interpreter.options.varying_numbers && (PyFloat_CheckExact(raw) || PyLong_CheckExact(raw)) &&
+      interpreter.options.varying_numbers->contains(interpreter.guards().describe(source))) {
+    Ref number = admit_varying(interpreter, raw, source);
+    interpreter.externals.admitted.emplace(source, number);
+    return number;
+  }
+  if (guards::is_constant(raw)) {
+    interpreter.guards().require(source, CheckKind::Equal, raw);
+    return keep(raw);
+  }
+  if (runtime::is_tensor(raw)) {
+    if (trace::is_trace_tensor(raw)) return keep(raw);  // one of ours that a real container holds
+    if (!is_torch_tensor_type(Py_TYPE(raw)))
+      interpreter.stop(fmt::format("a tensor of type {}", Py_TYPE(raw)->tp_name),
+                       "tensor subclasses run in eager");
+    if (auto it = interpreter.externals.trace_of.find(raw); it != interpreter.externals.trace_of.end()) {
+      const SourceId first = interpreter.externals.sources.at(it->second.get());
+      if (first != source) interpreter.guards().require(source, CheckKind::Same, nullptr, first);
+      return keep(it->second.get());
+    }
+    const at::Tensor& tensor = runtime::tensor_of(raw);
+    if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested())
+      interpreter.stop("a tensor that is not dense");
+    if (!tensor.device().is_cpu())
+      interpreter.stop(fmt::format("a tensor on device {}", tensor.device().str()));
+    if (guards::history_of(tensor) == guards::History::Unclear)
+      interpreter.stop("a view made without grad of a tensor that requires grad");
+    interpreter.guards().require_tensor(source, tensor, Py_TYPE(raw));
+    Ref trace = Ref::steal(interpreter.recorder.add_input(raw, interpreter.options.knows_elements));
+    if (!trace) interpreter.stop("a tensor that cannot be traced");
+    interpreter.capture->inputs.push_back(source);
+    interpreter.externals.trace_of.emplace(raw, trace);
+    interpreter.externals.external_of.emplace(trace.get(), raw);
+    interpreter.externals.sources.emplace(trace.get(), source);
+    interpreter.externals.keep_alive.push_back(Ref::borrow(raw));
+    interpreter.externals.keep_alive.push_back(trace);
+    return keep(trace.get());
+  }
+  if (auto it = interpreter.externals.sources.find(raw); it != interpreter.externals.sources.end()) {
+    if (it->second != source) {
+      if (is_known_by_identity(interpreter, raw))
+        interpreter.guards().require(source, CheckKind::Identity, raw);
+      else
+        interpreter.guards().require(source, CheckKind::Same, nullptr, it->second);
+    }
+    return keep(raw);
+  }
+  interpreter.externals.keep_alive.push_back(Ref::borrow(raw));
+  if (PySlice_Check(raw)) {
+    interpreter.externals.sources.emplace(raw, source);
+    return keep(admit_slice(interpreter, raw, source).get());
+  }
+  if (guards::is_value(raw)) {
+    interpreter.guards().require(source, CheckKind::Equal, raw);
+    interpreter.externals.sources.emplace(raw, source);
+    return keep(raw);
+  }
+  if (may_be_made_anew(raw, interpreter.guards().kind_of(source)) &&
+      !interpreter.guards().is_stable(source)) {
+    if (PyFunction_Check(raw)) {
+      interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&PyFunction_Type));
+      interpreter.guards().require(interpreter.guards().derived(SourceKind::FunctionCode, source),
+                                   CheckKind::Identity, PyFunction_GET_CODE(raw));
+    } else {
+      interpreter.guards().require(
+          source, CheckKind::Definition, nullptr,
+          reinterpret_cast<int64_t>(reinterpret_cast<PyCFunctionObject*>(raw)->m_ml));
+    }
+    interpreter.externals.sources.emplace(raw, source);
+    interpreter.externals.known_by_code.insert(raw);
+    return keep(raw);
+  }
+  if (is_identity_object(raw)) {
+    const SourceId pinned = interpreter.guards().pinned(raw);
+    if (pinned != source) interpreter.guards().require(source, CheckKind::Identity, raw);
+    interpreter.externals.sources.emplace(raw, pinned);
+    return keep(raw);
+  }
+  interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(raw)));
+  interpreter.externals.sources.emplace(raw, source);
+  return keep(raw);
+}
+
+namespace {
+
+// What it is made of counts, not which slice it is: the fresh one stands for it.
+Ref admit_slice(Interpreter& interpreter, PyObject* slice, SourceId source) {
+  interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&PySlice_Type));
+  std::array<Ref, 3> parts;
+  constexpr std::array<const char*, 3> kNames = {"start", "stop", "step"};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    PyObject* const member = _PyType_Lookup(&PySlice_Type, interned(kNames[i]).get());
+    const SourceId part = interpreter.guards().derived(SourceKind::Member, source, member);
+    PyObject* const value =
+        guards::read({SourceKind::Member, source, -1, Ref::borrow(member), kNoSource}, slice);
+    parts[i] = known(interpreter, admit(interpreter, value, part).get(), "a slice");
+  }
+  Ref fresh = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
+  interpreter.shadows.copies.emplace(fresh.get(), Ref::borrow(slice));
+  interpreter.externals.keep_alive.push_back(fresh);
+  return fresh;
+}
+
+}  // namespace
+
+void admit_presence(Interpreter& interpreter, SourceId source) {
+  interpreter.guards().require(source, CheckKind::Present, nullptr);
+}
+
+}  // namespace oxy::eval

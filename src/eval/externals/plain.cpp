@@ -1,0 +1,99 @@
+#include "eval/externals/plain.h"
+
+#include <fmt/format.h>
+
+#include "eval/externals/external_containers.h"
+#include "eval/externals/identity.h"
+#include "eval/externals/own_code.h"
+#include "eval/numbers/numpy_scalars.h"
+#include "eval/numbers/varying_number.h"
+#include "eval/python/objects.h"
+#include "eval/state/generator.h"
+#include "eval/state/interpreter.h"
+#include "guards/constants.h"
+#include "runtime/tensor_object.h"
+
+namespace oxy::eval {
+
+Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
+  constexpr size_t kDeepest = 500;  // each level is two frames of the stack
+  if (is_varying_number(object)) return constant_of(interpreter, object);
+  if (guards::is_numpy_scalar(object)) return known_scalar(interpreter, object);
+  // A real tensor is what torch made of constants.
+  if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
+  if (!interpreter.shadows.shown.insert(object).second)
+    interpreter.stop(fmt::format("{} is given a container that contains itself", what));
+  struct Leave {
+    std::unordered_set<PyObject*>& shown;
+    PyObject* object;
+    ~Leave() { shown.erase(object); }
+  } leave{interpreter.shadows.shown, object};
+  if (interpreter.shadows.shown.size() > kDeepest)
+    interpreter.stop(fmt::format("{} is given containers nested too deeply", what));
+  if (is_container(object) && has_own_special(interpreter, object))
+    interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+  if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
+    Ref shallow = materialize(interpreter, object);
+    if (PyDict_Check(shallow.get())) {
+      // Its text names its class.
+      if (PyODict_Check(object) || is_defaultdict_type(native_base(Py_TYPE(object))))
+        if (Py_TYPE(shallow.get()) != Py_TYPE(object))
+          interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+      Ref result;
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(shallow.get(), &position, &key, &value)) {
+        Ref inner = plain(interpreter, value, what);
+        if (inner == value) continue;
+        if (!result) result = Ref::steal(PyDict_Copy(shallow.get()));
+        PyDict_SetItem(result.get(), key, inner.get());
+      }
+      return result ? result : shallow;
+    }
+    const bool tuple = PyTuple_Check(shallow.get());
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(shallow.get());
+    Ref result;
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(shallow.get(), i);
+      Ref inner = plain(interpreter, item, what);
+      if (inner == item) continue;
+      if (!result) result = Ref::steal(PySequence_List(shallow.get()));
+      PyList_SetItem(result.get(), i, inner.release());
+    }
+    if (!result) return shallow;
+    return tuple ? Ref::steal(PyList_AsTuple(result.get())) : result;
+  }
+  if (PyAnySet_Check(object)) {
+    Ref shallow = materialize(interpreter, object);
+    if (Py_TYPE(shallow.get()) != Py_TYPE(object))
+      interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+    return shallow;
+  }
+  if (is_generator(object) || is_coroutine(object))
+    interpreter.stop(fmt::format("{} is given a generator", what));
+  if (is_builtin_iterator(object) && interpreter.externals.is_external(object))
+    interpreter.stop("advances an iterator made before the captured region");
+  if (interpreter.externals.is_known_by_code(object)) require_identity(interpreter, object);
+  if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
+  if (!interpreter.externals.is_external(object)) {
+    // Of these C code takes what they hold.
+    Ref held;
+    if (PyExceptionInstance_Check(object)) held = exception_arguments(object);
+    if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) held = Ref::steal(PySequence_List(object));
+    if (held && plain(interpreter, held.get(), what) != held)
+      interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+    if (held || PyByteArray_Check(object) || PyMemoryView_Check(object)) return Ref::borrow(object);
+  }
+  interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+}
+
+Ref known(Interpreter& interpreter, PyObject* object, const char* what) {
+  if (!interpreter.externals.is_external(object) && !is_varying_number(object)) return Ref::borrow(object);
+  Ref shown = plain(interpreter, object, what);
+  // Errors name the type.
+  if (interpreter.externals.is_external(object) && Py_TYPE(shown.get()) != Py_TYPE(object))
+    interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
+  return shown;
+}
+
+}  // namespace oxy::eval

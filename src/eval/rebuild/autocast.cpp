@@ -1,0 +1,42 @@
+#include "eval/rebuild/autocast.h"
+
+#include <ATen/autocast_mode.h>
+
+namespace oxy::eval {
+namespace {
+
+void add_nesting(int levels) {
+  for (; levels > 0; --levels) at::autocast::increment_nesting();
+  for (; levels < 0; ++levels) at::autocast::decrement_nesting();
+}
+
+int current_nesting() {
+  at::autocast::increment_nesting();
+  return at::autocast::decrement_nesting();
+}
+
+}  // namespace
+
+AutocastState AutocastState::current() {
+  return {at::autocast::is_autocast_enabled(at::kCPU), at::autocast::get_autocast_dtype(at::kCPU),
+          current_nesting()};
+}
+
+void AutocastState::apply() const {
+  at::autocast::set_autocast_enabled(at::kCPU, enabled);
+  at::autocast::set_autocast_dtype(at::kCPU, dtype);
+  add_nesting(nesting - current_nesting());
+}
+
+AutocastCache::AutocastCache()
+    : was_enabled(at::autocast::is_autocast_cache_enabled()), enabled(was_enabled) {}
+
+void AutocastChange::apply() const {
+  at::autocast::set_autocast_enabled(at::kCPU, state.enabled);
+  at::autocast::set_autocast_dtype(at::kCPU, state.dtype);
+  at::autocast::set_autocast_cache_enabled(cache_enabled);
+  add_nesting(nesting);
+  if (clears_cache) at::autocast::clear_cache();
+}
+
+}  // namespace oxy::eval

@@ -1,0 +1,61 @@
+#include "eval/state/interpreter.h"
+
+#include <fmt/format.h>
+
+#include "cpy/object_dict.h"
+#include "eval/state/generator.h"
+#include "eval/state/torch_call_log.h"
+
+namespace oxy::eval {
+
+namespace {
+
+// Where the program is, as a location of the graph; -1: nowhere.
+int32_t location(Interpreter& interpreter, graph::Graph& graph) {
+  const Frame* frame = interpreter.frame;
+  if (!frame) return -1;
+  const char* file = PyUnicode_AsUTF8(frame->pycode()->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame->pycode()->co_name);
+  std::string_view path = file ? file : "?";
+  if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  std::string text = fmt::format("{}:{} in {}", path, frame->instruction().line, name ? name : "?");
+  const auto [place, inserted] = interpreter.locations.try_emplace(
+      {std::move(text), interpreter.calls.checkpoint}, static_cast<int32_t>(graph.locations.size()));
+  if (inserted) graph.locations.push_back({place->first.first, interpreter.calls.checkpoint});
+  return place->second;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(const CaptureOptions& asked) : options(asked), capture(std::make_unique<Capture>()) {
+  calls.abandoned = std::make_shared<AbandonedGenerators>();
+  if (options.torch_program) torch_calls = std::make_unique<TorchCallLog>(recorder);
+  recorder.set_location([this](graph::Graph& graph) {
+    if (torch_calls) torch_calls->count_operator();
+    return location(*this, graph);
+  });
+}
+
+// What a context has saved may hold the node that holds the context.
+Interpreter::~Interpreter() {
+  for (const Ref& context : calls.function_contexts)
+    if (PyObject* attributes = cpy::materialized_dict(context.get())) PyDict_Clear(attributes);
+}
+
+void Interpreter::stop(std::string reason, std::string hint) const {
+  throw Break{std::move(reason), std::move(hint), {}};
+}
+
+std::string line_text(const Frame& frame) {
+  const char* file = PyUnicode_AsUTF8(frame.pycode()->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame.pycode()->co_name);
+  return fmt::format("{}:{} in {}", file ? file : "?", frame.instruction().line, name ? name : "?");
+}
+
+void rely_on_nothing_handled(Interpreter& interpreter) {
+  if (interpreter.handled_before && interpreter.handled_before != Py_None)
+    interpreter.stop("looks at exceptions while one is being handled");
+  interpreter.capture->needs_nothing_handled = true;
+}
+
+}  // namespace oxy::eval

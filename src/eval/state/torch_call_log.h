@@ -1,0 +1,57 @@
+// Notes the torch functions that the interpreter calls for real, for a TorchProgram.
+#pragma once
+
+#include <Python.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cpy/ref.h"
+#include "eval/rebuild/torch_program.h"
+#include "trace/recorder.h"
+
+namespace oxy::eval {
+
+// Every operator that is recorded must belong to a call that is noted, and every tensor of a noted call to an
+// input or to an earlier one; otherwise the region is no TorchProgram, and problem() says why.
+class TorchCallLog {
+ public:
+  explicit TorchCallLog(const trace::Recorder& recorder) : recorder_(recorder) {}
+
+  struct Pending {
+    TorchCall call;
+    std::string problem;  // of an argument; counts only if the call turns out to be one of the program's
+    int64_t operators = 0;
+  };
+  // Before and after a call. Calls that record no operator and return no new tensor (`x.dim()`) are left out.
+  Pending begin(PyObject* callable, std::span<const cpy::Ref> positional,
+                std::span<const std::pair<cpy::Ref, cpy::Ref>> keywords = {});
+  void end(Pending pending, PyObject* result);
+
+  void count_operator() { ++operators_; }
+
+  // `outputs`: tensors, borrowed. Nothing if the region cannot be written so.
+  std::optional<TorchProgram> finish(std::span<PyObject* const> outputs);
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::optional<TorchValue> find(PyObject* tensor) const;
+  TorchArgument argument(PyObject* object, std::string& problem) const;
+  bool has_new_tensor(PyObject* object) const;
+  void name_tensors(PyObject* object, const TorchValue& value);
+  void check_operators();
+  void refuse(std::string reason);
+
+  const trace::Recorder& recorder_;
+  TorchProgram program_;
+  std::string problem_;
+  int64_t operators_ = 0;                             // recorded
+  int64_t noted_ = 0;                                 // those of them that belong to noted calls
+  std::unordered_map<PyObject*, TorchValue> values_;  // the latest call that returned a tensor
+  std::vector<cpy::Ref> keep_alive_;                  // their keys
+};
+
+}  // namespace oxy::eval

@@ -1,0 +1,250 @@
+#include "eval/torch/torch_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval/externals/c_calls.h"
+#include "eval/numbers/varying_number.h"
+#include "eval/python/objects.h"
+#include "eval/state/evaluation.h"
+#include "eval/state/interpreter.h"
+#include "eval/torch/legacy_tensors.h"
+#include "eval/torch/number_arguments.h"
+#include "runtime/tensor_object.h"
+#include "trace/dispatch_key.h"
+#include "trace/trace_error.h"
+
+namespace oxy::eval {
+
+namespace {
+
+constexpr std::array<std::string_view, 36> kUntraceable = {"grad",
+                                                           "grad_fn",
+                                                           "_grad",
+                                                           "_base",
+                                                           "_version",
+                                                           "data_ptr",
+                                                           "const_data_ptr",
+                                                           "mutable_data_ptr",
+                                                           "detach_",  // refuses views
+                                                           "ldexp_",  // refuses integers, in a way of its own
+                                                           "storage",
+                                                           "untyped_storage",
+                                                           "_typed_storage",
+                                                           "_backward_hooks",
+                                                           "register_post_accumulate_grad_hook",
+                                                           "retain_grad",
+                                                           "retains_grad",
+                                                           "set_",
+                                                           "resize_",
+                                                           "resize_as_",
+                                                           "share_memory_",
+                                                           "pin_memory",
+                                                           "__dlpack__",
+                                                           "__array__",
+                                                           "_cdata",
+                                                           "__reduce_ex__",
+                                                           "__reduce__",
+                                                           "__setstate__",
+                                                           "_post_accumulate_grad_hooks",
+                                                           "__deepcopy__",
+                                                           "storage_offset",
+                                                           "storage_offset_",
+                                                           "_is_view",
+                                                           "__dict__",
+                                                           "_make_subclass",
+                                                           "as_subclass"};
+
+constexpr std::string_view kForeach = "_foreach_";
+
+// The name of a method of tensors, bound or not; empty for anything else.
+std::string_view tensor_method_name(PyObject* callable) {
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    return self && runtime::is_tensor(self) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name
+                                            : "";
+  }
+  PyObject* name = nullptr;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) {
+    name = PyDescr_NAME(callable);
+  } else if (PyFunction_Check(callable)) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+    if (PyUnicode_Check(function->func_qualname) &&
+        std::string_view(PyUnicode_AsUTF8(function->func_qualname)).starts_with("Tensor."))
+      name = function->func_name;
+  }
+  const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
+  return utf8 ? utf8 : "";
+}
+
+}  // namespace
+void stop_on_torch_error(const Interpreter& interpreter) {
+  cpy::Ref type, value, traceback;
+  PyErr_Fetch(type.out(), value.out(), traceback.out());
+  Ref text = value ? Ref::steal(PyObject_Str(value.get())) : Ref();
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  std::string message = utf8 ? utf8 : "unknown error";
+  if (const size_t line_end = message.find('\n'); line_end != std::string::npos) message.resize(line_end);
+  if (type == trace::trace_error()) interpreter.stop(message);
+  if (type == trace::internal_trace_error())
+    interpreter.stop("an error of the compiler's own, while it recorded a call of torch");
+  if (message.find(trace::tracing_key_name()) != std::string::npos)
+    interpreter.stop("torch looks for the memory of a tensor, which has none while it is captured");
+  if (message.find("INTERNAL ASSERT FAILED") != std::string::npos)
+    interpreter.stop("torch does something with a tensor that it cannot do while that is captured");
+  interpreter.stop(fmt::format("torch raises {}: {}",
+                               type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an error",
+                               message));
+}
+
+bool is_untraceable(std::string_view tensor_attribute) {
+  return std::find(kUntraceable.begin(), kUntraceable.end(), tensor_attribute) != kUntraceable.end();
+}
+
+namespace {
+
+// tensor.requires_grad_(): of a tensor made by the region, or what changes nothing.
+Ref require_grad(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  std::vector<Ref> given = arguments.positional;
+  if (PyCFunction_Check(callable)) given.insert(given.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
+  for (const auto& [name, value] : arguments.keywords) given.push_back(value);
+  const bool is_plain = !given.empty() && given.size() <= 2 && runtime::is_tensor(given[0].get()) &&
+                        (given.size() == 1 || PyBool_Check(given[1].get()));
+  const bool wanted = given.size() == 1 || given.back() == Py_True;
+  if (!is_plain || interpreter.torch_calls) interpreter.stop("calls .requires_grad_ of a tensor");
+  const at::Tensor& tensor = runtime::tensor_of(given[0].get());
+  if (tensor.requires_grad() == wanted) return given[0];
+  const bool can = trace::is_trace_tensor(given[0].get()) &&
+                   !interpreter.externals.is_external(given[0].get()) && wanted && !tensor.is_view() &&
+                   !tensor.is_inference() && at::isFloatingType(tensor.scalar_type());
+  if (!can) interpreter.stop("calls .requires_grad_ of a tensor");
+  tensor.set_requires_grad(true);
+  return given[0];
+}
+
+// tensor.new_tensor(data): a tensor of the data alone, of this one's type and device unless others are asked
+// for.
+Ref make_like(Interpreter& interpreter, PyObject* tensor, Arguments arguments) {
+  for (const char* name : {"dtype", "device"}) {
+    const auto is_asked = [&](const auto& given) {
+      return PyUnicode_CompareWithASCIIString(given.first.get(), name) == 0;
+    };
+    if (std::ranges::none_of(arguments.keywords, is_asked))
+      arguments.keywords.emplace_back(interned(name), Ref::steal(PyObject_GetAttrString(tensor, name)));
+  }
+  for (const Ref& value : arguments.positional)
+    if (runtime::is_tensor(value.get())) interpreter.stop("copies a tensor by new_tensor()");
+  return call(interpreter, well_known("torch", "tensor"), std::move(arguments));
+}
+
+// tensor.tolist() of a tensor whose elements are known. Nothing: they are not.
+std::optional<Ref> known_list(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  const bool is_bound = PyCFunction_Check(callable);
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;  // it refuses these
+  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
+  const std::optional<at::Tensor> elements = self ? interpreter.recorder.known_elements(self) : std::nullopt;
+  if (!elements) return std::nullopt;
+  const trace::Recorder::Pause pause;
+  const Ref tensor = Ref::steal(runtime::wrap_tensor(*elements));
+  return Ref::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
+}
+
+}  // namespace
+
+Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  // It may have been loaded before the segment began.
+  const std::string_view method = tensor_method_name(callable);
+  if (method == "requires_grad_") return require_grad(interpreter, callable, arguments);
+  if (method == "new" || method == "new_tensor") {
+    Arguments others = arguments;
+    Ref self = PyCFunction_Check(callable) ? Ref::borrow(PyCFunction_GET_SELF(callable)) : Ref();
+    if (!self && !others.positional.empty()) {
+      self = others.positional[0];
+      others.positional.erase(others.positional.begin());
+    }
+    if (!self || !runtime::is_tensor(self.get()))
+      interpreter.stop(fmt::format("calls Tensor.{}() without a tensor", method));
+    return method == "new" ? new_like(interpreter, self.get(), others)
+                           : make_like(interpreter, self.get(), std::move(others));
+  }
+  if (method == "tolist" && arguments.keywords.empty())
+    if (std::optional<Ref> list = known_list(interpreter, callable, arguments)) return *list;
+  if (is_untraceable(method)) interpreter.stop(fmt::format("calls .{} of a tensor", method));
+  if (const std::optional<Arguments> tensors = tensors_for_varying(interpreter, callable, method, arguments))
+    return call_torch(interpreter, callable, *tensors);
+  if (PyCFunction_Check(callable)) {
+    auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+    const std::string_view name = function->m_ml->ml_name;
+    if (name.ends_with('_') && is_untraceable(name)) interpreter.stop(fmt::format("calls torch.{}", name));
+    if (name.starts_with(kForeach)) return call_foreach(interpreter, name.substr(kForeach.size()), arguments);
+    if (!arguments.keywords.empty()) {
+      Arguments others = arguments;
+      PyObject* self = method.empty() ? nullptr : function->m_self;
+      if (!self && !others.positional.empty()) {
+        self = arguments.positional[0].get();
+        others.positional.erase(others.positional.begin());
+      }
+      if (auto result = self ? call_with_factor(interpreter, self, name, others) : std::nullopt)
+        return std::move(*result);
+    }
+  }
+  return torch_result(interpreter, [&] { return call_real_plain(interpreter, callable, arguments); });
+}
+
+namespace {
+
+// As if the frames that are evaluated were the thread's, above the one that is.
+WarningPlace place_of_warning(Interpreter& interpreter, PyObject* filename, int line) {
+  const Frame* evaluated = interpreter.frame;
+  for (Ref real = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame())); real && evaluated;
+       evaluated = evaluated->back) {
+    auto* const frame = reinterpret_cast<PyFrameObject*>(real.get());
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    if (PyFrame_GetLineNumber(frame) == line &&
+        PyUnicode_Compare(reinterpret_cast<PyCodeObject*>(code.get())->co_filename, filename) == 0)
+      return {Ref::borrow(evaluated->pycode()->co_filename), evaluated->globals,
+              evaluated->instruction().line};
+    real = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
+  }
+  return {Ref::borrow(filename), Ref(), line};
+}
+
+}  // namespace
+
+void note_warnings(Interpreter& interpreter, std::span<const Ref> messages) {
+  for (const Ref& given : messages) {
+    const auto member = [&](const char* name) {
+      return Ref::steal(PyObject_GetAttrString(given.get(), name));
+    };
+    const Ref message = member("message"), category = member("category"), filename = member("filename");
+    const Ref line = member("lineno");
+    if (!message || !category || !filename || !line) {
+      PyErr_Clear();
+      interpreter.stop("torch warns here");
+    }
+    WarningPlace place =
+        place_of_warning(interpreter, filename.get(), static_cast<int>(PyLong_AsLong(line.get())));
+    if (interpreter.options.warnings &&
+        !interpreter.options.warnings->note(message.get(), category.get(), std::move(place)))
+      continue;
+    const Ref text = Ref::steal(PyObject_Str(message.get()));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    PyErr_Clear();
+    const std::string_view words = utf8 ? utf8 : "?";
+    // What follows is a line of torch's own source.
+    const size_t end = std::min(words.find(" (Triggered internally"), words.size());
+    interpreter.stop(fmt::format("torch warns here: {}", words.substr(0, end)), "it warns at every call");
+  }
+}
+
+Ref torch_result_or_error(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  const CollectedWarnings warnings;
+  Ref result = call_real_plain(interpreter, callable, arguments);
+  if (!result && PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(interpreter);
+  if (result && !warnings.messages().empty()) note_warnings(interpreter, warnings.messages());
+  return result;
+}
+
+}  // namespace oxy::eval
