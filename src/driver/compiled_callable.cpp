@@ -1,15 +1,8 @@
 #include "driver/compiled_callable.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <set>
 
-#include "base/config.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "base/timing.h"
 #include "cpy/gil.h"
 #include "cpy/thread.h"
 #include "driver/capture_gate.h"
@@ -17,8 +10,6 @@
 #include "driver/segments.h"
 #include "driver/stance.h"
 #include "eval/capture/capturing.h"
-#include "hook/hook.h"
-#include "trace/trace_error.h"
 
 namespace oxy::driver {
 
@@ -29,11 +20,6 @@ namespace {
 std::set<CompiledCallable*>& live_callables() {
   static std::set<CompiledCallable*> callables;
   return callables;
-}
-
-PyObject*& unsupported_class() {
-  static PyObject* unsupported = nullptr;
-  return unsupported;
 }
 
 std::string callable_name(PyObject* target) {
@@ -47,14 +33,6 @@ std::string callable_name(PyObject* target) {
   return text ? text : "callable";
 }
 
-void raise_unsupported(const std::string& reason, const std::string& hint,
-                       const std::vector<std::string>& stack) {
-  std::string text = reason;
-  if (!stack.empty()) text += fmt::format("\n  at {}", fmt::join(stack, "\n  called from "));
-  if (!hint.empty()) text += fmt::format("\n  {}", hint);
-  PyErr_SetString(unsupported_class() ? unsupported_class() : PyExc_RuntimeError, text.c_str());
-}
-
 }  // namespace
 
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
@@ -64,10 +42,6 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
           .varying_numbers = options.custom_backend ? nullptr : varying.get(),
           .warnings = &warnings,
           .gate = gate.for_interpreter()};
-}
-
-void set_unsupported_class(PyObject* unsupported) {
-  unsupported_class() = Py_NewRef(unsupported);
 }
 
 CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& options)
@@ -83,9 +57,7 @@ CompiledCallable::~CompiledCallable() {
 
 void CompiledCallable::reset() {
   const auto forgotten = entries_.take_all();
-  has_breaks_ = gave_up_ = is_full_ = false;
-  compiles_ = waits_ = 0;
-  varying_ = {};
+  site_ = {};
   *options_->elements_vary = false;
 }
 
@@ -135,9 +107,11 @@ bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
 }
 
 PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (gave_up_ || compiling_ || cpy::is_traced(PyThreadState_Get()) || stance() == Stance::ForceEager)
+  if (site_.state == SiteState::Eager || compiling_ || cpy::is_traced(PyThreadState_Get()) ||
+      stance() == Stance::ForceEager)
     return call_eager(args, nargsf, kwnames);
-  if (has_breaks_) return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  if (site_.state == SiteState::Breaks)
+    return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const size_t count = positional + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   constexpr size_t kInline = 16;
@@ -158,149 +132,55 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   };
   if (const std::shared_ptr<Entry> entry = entries_.find(fits))
     return call_entry(*entry, args, nargsf, kwnames);
-  if (is_full_) return call_eager(args, nargsf, kwnames);
+  if (site_.state == SiteState::Full) return call_eager(args, nargsf, kwnames);
   return compile_and_call(span, args, nargsf, kwnames);
-}
-
-// A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation is
-// shown the break.
-bool CompiledCallable::leaves_to_eager(const eval::Break& stop) {
-  return options_->wait_for_caches && stop.missing.cache && !RegionWatch::current() &&
-         waits_++ < options_->recompile_limit;
-}
-
-void CompiledCallable::learn(const guards::Changes& changes) {
-  varying_.learn(changes.constants);
-  if (changes.elements) *options_->elements_vary = true;
 }
 
 PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args,
                                              size_t nargsf, PyObject* kwnames) {
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  const GlobalState state = GlobalState::current();
-  if (stance() == Stance::EagerOnRecompile || cpy::is_finalizing()) return call_eager(args, nargsf, kwnames);
-  std::string reason = "it was not compiled before";
-  if (!entries_.empty())
-    reason = entries_.most_recent().takes(positional, kwnames)
-                 ? entries_.most_recent().entry->explain_failure(roots, state)
-                 : "called with other arguments";
-  if (stance() == Stance::FailOnRecompile) {
-    raise_would_compile(name_, reason);
-    return nullptr;
-  }
-  if (!entries_.empty()) {
-    log(Channel::Recompiles, "{}: {}", name_, reason);
-    ++metrics().recompiles;
-    metrics().recompile_reasons.push_back(fmt::format("{}: {}", name_, reason));
-    const WholeEntry& recent = entries_.most_recent();
-    if (recent.takes(positional, kwnames)) learn(recent.entry->changes(roots, state));
-    if (compiles_ >= options_->recompile_limit) {
-      is_full_ = true;
-      reason_ = BreakRecord{fmt::format("compiled {} times; the last reason: {}", compiles_, reason)};
-      warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
-                       name_, compiles_, reason));
-      return call_eager(args, nargsf, kwnames);
-    }
-  }
+  CaptureRequest request{.subject = name_,
+                         .name = name_,
+                         .roots = roots,
+                         .state = GlobalState::current(),
+                         .is_whole = true,
+                         .capture = [&](eval::Interpreter& interpreter, int64_t) {
+                           return eval::capture_call(interpreter, roots, kwnames);
+                         }};
+  std::shared_ptr<Entry> recent;  // reset() may come while Python code runs
+  if (!entries_.empty() && entries_.most_recent().takes(positional, kwnames))
+    recent = entries_.most_recent().entry;
+  else if (!entries_.empty())
+    request.why_unlike = "called with other arguments";
+  request.recent = recent.get();
   compiling_ = true;
-  struct Done {
-    bool& flag;
-    ~Done() { flag = false; }
-  } done{compiling_};
-  std::shared_ptr<Entry> entry;
-  std::string hint;
-  reason.clear();
-  std::vector<std::string> stack;
-  bool is_break = false, waits = false;
-  try {
-    const hook::HookPause pause;  // capture may run Python code
-    std::unique_ptr<eval::Capture> capture;
-    eval::PendingWarnings warnings;
-    for (bool again = true; std::exchange(again, false);) {
-      Span span("capture");
-      CaptureGate gate;
-      eval::Interpreter interpreter(capture_options(*options_, varying_, warnings, gate));
-      try {
-        capture = eval::capture_call(interpreter, roots, kwnames);
-        again = warnings.captures_again();
-        if (again)
-          capture.reset();
-        else
-          capture->guards.freeze(roots);
-      } catch (const eval::Break& stop) {
-        again = warnings.captures_again() || (stop.is_of_varying_number() && varying_.give_up());
-        if (again) continue;
-        if (leaves_to_eager(stop)) {
-          waits = true;
-          break;
-        }
-        is_break = true;
-        reason = stop.reason;
-        hint = stop.hint;
-        stack = interpreter.break_lines;
-      }
-    }
-    if (!warnings.show()) throw eval::Interrupted{};
-    if (capture) {
-      entry = std::make_shared<Entry>(std::move(capture), state, options_->compile, options_->custom_backend,
-                                      name_);
-      ++compiles_;
-    }
-  } catch (const eval::Interrupted&) {
-    return nullptr;
-  } catch (const Unsupported& unsupported) {
-    reason = unsupported.reason();
-    hint = unsupported.hint();
-  } catch (const std::exception& error) {
-    const bool is_raised = trace::is_python_error(error);
-    if (is_raised && PyErr_Occurred()) return nullptr;  // a signal handler's, raised inside a torch function
-    PyErr_Clear();
-    if (!is_raised && strict()) {
-      PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
-      return nullptr;
-    }
-    if (!is_raised)
-      warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", name_, error.what()));
-    reason = error.what();
+  SessionResult result;
+  {
+    struct Done {
+      bool& flag;
+      ~Done() { flag = false; }
+    } done{compiling_};
+    result = capture_at(site_, request, *options_);
   }
-  PyErr_Clear();
-  if (waits) {
-    compiling_ = false;
-    return call_eager(args, nargsf, kwnames);
+  if (result.end == SessionEnd::Raised) return nullptr;
+  if (result.end == SessionEnd::Compiled) {
+    entries_.add({result.entry, Ref::borrow(kwnames), positional});
+    return call_entry(*result.entry, args, nargsf, kwnames);
   }
-  if (entry) {
-    if (!entry->matches(roots, state)) {
-      if (cpy::has_other_threads())
-        return call_eager(args, nargsf, kwnames);  // which may have written meanwhile
-      if (strict()) {
-        PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: the guards of a new capture fail: %s",
-                     entry->explain_failure(roots, state).c_str());
-        return nullptr;
-      }
-      gave_up_ = true;
-      return call_eager(args, nargsf, kwnames);
-    }
-    entries_.add({entry, Ref::borrow(kwnames), positional});
-    return call_entry(*entry, args, nargsf, kwnames);
-  }
-  count_break(reason, hint, stack);
-  if (options_->fullgraph) {
-    raise_unsupported(reason, hint, stack);
+  const bool is_refused = site_.state == SiteState::Breaks || site_.state == SiteState::Eager;
+  if (options_->fullgraph && is_refused) {
+    site_.state = SiteState::Open;
+    raise_unsupported(*site_.reason);
     return nullptr;
   }
-  if (!is_break) {
-    gave_up_ = true;
-    reason_ = BreakRecord{reason, hint, stack};
-    return call_eager(args, nargsf, kwnames);
-  }
-  has_breaks_ = true;
-  compiling_ = false;
-  return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  if (result.end == SessionEnd::Break)
+    return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  return call_eager(args, nargsf, kwnames);
 }
 
 void CompiledCallable::watch_eager() const {
   if (RegionWatch* watch = RegionWatch::current())
-    watch->visit(this, [&] { return Region{.function = name_, .end = reason_}; });
+    watch->visit(this, [&] { return Region{.function = name_, .end = site_.reason}; });
 }
 
 }  // namespace oxy::driver

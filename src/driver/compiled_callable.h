@@ -11,14 +11,11 @@
 
 #include "cpy/ref.h"
 #include "driver/capture_gate.h"
+#include "driver/capture_session.h"
 #include "driver/entry_list.h"
 #include "driver/segment_table.h"
 #include "driver/varying_places.h"
 #include "eval/state/options.h"
-
-namespace oxy::eval {
-struct Break;
-}
 
 namespace oxy::driver {
 
@@ -66,8 +63,6 @@ class CompiledCallable {
   // The caller shares the entry, whose guards hold: what runs may drop it.
   PyObject* call_entry(Entry& entry, PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
-  bool leaves_to_eager(const eval::Break& stop);
-  void learn(const guards::Changes& changes);
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames);
 
@@ -75,20 +70,11 @@ class CompiledCallable {
   std::shared_ptr<const CallableOptions> options_;  // shared with the generators that calls gave
   std::string name_;
   EntryList<WholeEntry> entries_;
-  bool has_breaks_ = false;
-  bool gave_up_ = false;
-  std::optional<BreakRecord> reason_;  // why it gave up, or why no more calls are compiled
-  bool is_full_ = false;               // compiled as often as it may be: calls that fit no entry run in eager
-  int compiles_ = 0;
-  int waits_ = 0;  // calls left to eager because a cached function lacked an answer
+  CaptureSite site_;
   bool compiling_ = false;
-  VaryingPlaces varying_;
 };
 
 // Forgets what is compiled in this process; callables compile anew at their next call.
 void reset_all();
-
-// The exception class raised by fullgraph=True and in strict mode (borrowed); set once by the Python package.
-void set_unsupported_class(PyObject* unsupported);
 
 }  // namespace oxy::driver

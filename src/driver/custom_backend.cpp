@@ -137,11 +137,7 @@ std::unique_ptr<CompiledGraph> compile_with_backend(const eval::Capture& capture
                                                     std::span<const at::Tensor> examples,
                                                     const CustomBackend& backend, const std::string& name) {
   const eval::TorchProgram& program = *capture.torch_program;
-  Metrics& m = metrics();
-  ++m.graphs;
-  m.operators += static_cast<int64_t>(capture.recording.graph.nodes.size());
-  m.shape_fallbacks += capture.recording.meta_fallbacks;
-  for (const std::string& op : capture.recording.meta_fallback_names) ++m.shape_fallback_names[op];
+  metrics().compiled += statistics_of(capture.recording);
   const hook::HookPause pause;
   std::vector<std::string> names;
   for (guards::SourceId source : capture.inputs)

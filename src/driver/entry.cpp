@@ -135,25 +135,28 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
                 "", {});
     options.backend = Backend::Eager;
   }
-  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                  [](const graph::Node& n) { return n.op->is_mutating(); })) {
-    for (const graph::Mutation& mutation : trace::functionalise(graph).mutations)
-      written_.push_back(mutation.input);
-    if (writes_shared_memory())
-      throw Unsupported("an argument that is written to shares memory with another one");
-  }
+  CompileStatistics statistics = statistics_of(capture_->recording);
+  const Dump dump(name);
+  FunctionalRecording functional =
+      make_functional(std::move(capture_->recording), std::move(capture_->joint), options, dump);
+  for (const graph::Mutation& mutation : functional.recording.graph.mutations)
+    written_.push_back(mutation.input);
+  if (writes_shared_memory())
+    throw Unsupported("an argument that is written to shares memory with another one");
   std::vector<at::Tensor> weights;
   if (options.freezing && options.backend == Backend::Native && !at::GradMode::is_enabled()) {
     weights = inputs();
     for (size_t i = 0; i < weights.size(); ++i)
       if (!capture_->guards.is_module_state(capture_->inputs[i])) weights[i] = at::Tensor();
   }
-  const int64_t kernels = metrics().kernels, extern_calls = metrics().extern_calls;
-  graph_ = compile(std::move(capture_->recording), weights, options, name);
+  Compiled compiled = compile(std::move(functional), weights, options, dump);
+  graph_ = std::move(compiled.graph);
+  statistics += compiled.statistics;
+  kernels_ = statistics.kernels;
+  extern_calls_ = statistics.extern_calls;
+  metrics().compiled += statistics;
   if (graph_->is_long())
     for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
-  kernels_ = metrics().kernels - kernels;
-  extern_calls_ = metrics().extern_calls - extern_calls;
 }
 
 Region Entry::describe() const {

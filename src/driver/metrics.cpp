@@ -5,6 +5,20 @@
 
 namespace oxy::driver {
 
+CompileStatistics& CompileStatistics::operator+=(const CompileStatistics& other) {
+  graphs += other.graphs;
+  operators += other.operators;
+  shape_fallbacks += other.shape_fallbacks;
+  kernels += other.kernels;
+  launches += other.launches;
+  extern_calls += other.extern_calls;
+  arena_bytes += other.arena_bytes;
+  packed_bytes += other.packed_bytes;
+  for (const auto& [name, count] : other.shape_fallback_names) shape_fallback_names[name] += count;
+  for (const auto& [name, count] : other.extern_names) extern_names[name] += count;
+  return *this;
+}
+
 Metrics& metrics() {
   static Metrics instance;
   return instance;

@@ -16,23 +16,30 @@ struct BreakRecord {
   int64_t count = 0;
 };
 
-struct Metrics {
-  int64_t graphs = 0;
-  int64_t recompiles = 0;
-  int64_t kernels = 0;
-  int64_t launches = 0;      // in the plans made
-  int64_t extern_calls = 0;  // in the plans made
-  int64_t operators = 0;     // recorded
+// What compiling one recording or graph made.
+struct CompileStatistics {
+  int64_t graphs = 0;     // recordings
+  int64_t operators = 0;  // recorded
   int64_t shape_fallbacks = 0;
+  int64_t kernels = 0;
+  int64_t launches = 0;      // in the plans
+  int64_t extern_calls = 0;  // in the plans
+  int64_t arena_bytes = 0;   // of the plans
+  int64_t packed_bytes = 0;  // copies of weights that the plans hold
+  std::map<std::string, int64_t> shape_fallback_names;
+  std::map<std::string, int64_t> extern_names;
+
+  CompileStatistics& operator+=(const CompileStatistics& other);
+};
+
+struct Metrics {
+  CompileStatistics compiled;
+  int64_t recompiles = 0;
   int64_t calls_compiled = 0;
   int64_t calls_eager = 0;
-  int64_t arena_bytes = 0;   // of the plans made
-  int64_t packed_bytes = 0;  // copies of weights that the plans hold
   int64_t guards = 0;
   std::vector<BreakRecord> breaks;
   std::vector<std::string> recompile_reasons;
-  std::map<std::string, int64_t> shape_fallback_names;
-  std::map<std::string, int64_t> extern_names;
 };
 
 // The process's metrics; the GIL is held by whoever touches them.

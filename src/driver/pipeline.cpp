@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "autograd/differentiable_graph.h"
+#include "autograd/graph_compiler.h"
+#include "autograd/related_results.h"
 #include "base/config.h"
 #include "base/dump.h"
 #include "base/error.h"
@@ -15,12 +18,11 @@
 #include "base/timing.h"
 #include "codegen/cpp/standalone.h"
 #include "codegen/target.h"
-#include "driver/differentiable_graph.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
-#include "driver/related_results.h"
 #include "jit/jit.h"
 #include "loop/lowering.h"
+#include "passes/pipeline.h"
 #include "plan/step_buffers.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
@@ -131,58 +133,108 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   dump.write(stage, shown);
 }
 
-void count(const plan::Plan& plan) {
-  Metrics& m = metrics();
-  m.kernels += static_cast<int64_t>(plan.kernels.size());
+void count(const plan::Plan& plan, CompileStatistics& statistics) {
+  statistics.kernels = static_cast<int64_t>(plan.kernels.size());
   for (const plan::Step& step : plan.steps) {
-    if (std::holds_alternative<plan::Launch>(step)) ++m.launches;
+    if (std::holds_alternative<plan::Launch>(step)) ++statistics.launches;
     if (const auto* call = std::get_if<plan::Call>(&step)) {
-      ++m.extern_calls;
-      ++m.extern_names[runtime::called_operator(*call->op).name];
+      ++statistics.extern_calls;
+      ++statistics.extern_names[runtime::called_operator(*call->op).name];
     }
   }
 }
 
-}  // namespace
-
-std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
-                                       const CompileOptions& options, const std::string& name) {
-  Metrics& m = metrics();
-  ++m.graphs;
-  m.operators += static_cast<int64_t>(recording.graph.nodes.size());
-  m.shape_fallbacks += recording.meta_fallbacks;
-  for (const std::string& op : recording.meta_fallback_names) ++m.shape_fallback_names[op];
-  const Dump dump(name);
-  show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
-
-  graph::Graph recorded;
-  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
-  // are views of.
-  const auto& nodes = recording.graph.nodes;
-  if (options.backend == Backend::Native || recording.joint ||
-      std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||
-      std::any_of(nodes.begin(), nodes.end(),
-                  [](const graph::Node& node) { return node.op->is_mutating(); })) {
-    Span span("functionalise");
-    recorded = std::move(recording.graph);
-    recording.graph = trace::functionalise(recorded, trace::default_dtype());
-    if (strict()) graph::verify(recording.graph, true);
-  }
-  Relations relations = relations_of(recording, recorded, options.backend);
-  std::unique_ptr<CompiledGraph> compiled =
-      recording.joint ? compile_differentiable(std::move(recording), std::move(recorded), options, dump)
-                      : compile_functional(std::move(recording.graph), std::move(recording.constants),
-                                           weights, options, dump, "");
-  return relate(std::move(compiled), std::move(relations));
+// Compiles halves of joint graphs. `statistics`: of those that are compiled before compile() returns.
+autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
+                                           CompileStatistics& statistics) {
+  autograd::GraphCompiler compiler;
+  compiler.compile = [&statistics, options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
+                                                  const std::string& stage,
+                                                  const runtime::Ownership& ownership) {
+    Compiled compiled =
+        compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
+    statistics += compiled.statistics;
+    return std::move(compiled.graph);
+  };
+  compiler.try_compile = [options, dump](
+                             graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
+                             const runtime::Ownership& ownership) -> std::unique_ptr<CompiledGraph> {
+    try {
+      Compiled compiled =
+          compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
+      metrics().compiled += compiled.statistics;
+      return std::move(compiled.graph);
+    } catch (const Unsupported& unsupported) {
+      count_break(unsupported.reason(), unsupported.hint(), {});
+    } catch (const std::exception& error) {
+      if (strict()) throw;
+      warn(fmt::format(
+          "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
+          error.what()));
+    }
+    return nullptr;
+  };
+  if (options.backend == Backend::Native)
+    compiler.optimise = [](graph::Graph graph) {
+      return passes::run_passes(std::move(graph), plain_options());
+    };
+  compiler.activation_memory_budget = options.activation_memory_budget;
+  return compiler;
 }
 
-std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
-                                                  std::span<const at::Tensor> weights,
-                                                  const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage, const Ownership& ownership) {
+}  // namespace
+
+CompileStatistics statistics_of(const trace::Recording& recording) {
+  CompileStatistics statistics{.graphs = 1,
+                               .operators = static_cast<int64_t>(recording.graph.nodes.size()),
+                               .shape_fallbacks = recording.meta_fallbacks};
+  for (const std::string& op : recording.meta_fallback_names) ++statistics.shape_fallback_names[op];
+  return statistics;
+}
+
+FunctionalRecording make_functional(trace::Recording recording, std::optional<autograd::Joint> joint,
+                                    const CompileOptions& options, const Dump& dump) {
+  show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
+  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
+  // are views of.
+  const bool is_needed =
+      options.backend == Backend::Native || joint ||
+      std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||
+      std::ranges::any_of(recording.graph.nodes,
+                          [](const graph::Node& node) { return node.op->is_mutating(); });
+  FunctionalRecording result{std::move(recording), std::move(joint), {}};
+  if (!is_needed) return result;
+  Span span("functionalise");
+  result.recorded = std::move(result.recording.graph);
+  result.recording.graph = trace::functionalise(result.recorded, trace::default_dtype());
+  if (strict()) graph::verify(result.recording.graph, true);
+  return result;
+}
+
+Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> weights,
+                 const CompileOptions& options, const Dump& dump) {
+  auto& [recording, joint, recorded] = functional;
+  autograd::Relations relations = autograd::relations_of(recording, joint ? &*joint : nullptr, recorded,
+                                                         options.backend == Backend::Eager);
+  Compiled result;
+  if (joint) {
+    result.graph =
+        autograd::compile_differentiable({std::move(recording), std::move(*joint)}, std::move(recorded),
+                                         compiler_of_halves(options, dump, result.statistics));
+  } else {
+    result = compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
+                                dump, "");
+  }
+  result.graph = autograd::relate(std::move(result.graph), std::move(relations));
+  return result;
+}
+
+Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                            std::span<const at::Tensor> weights, const CompileOptions& options,
+                            const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
   if (options.backend == Backend::Eager)
-    return std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants));
-  Metrics& m = metrics();
+    return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+  Compiled result;
   const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
   FrozenGraph frozen;
   {
@@ -225,7 +277,7 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
       dump.write(named("kernels/") + plan.kernels[k].name + ".cpp",
                  codegen::cpp::standalone(plan, static_cast<int32_t>(k)));
   }
-  count(plan);
+  count(plan, result.statistics);
 
   std::shared_ptr<jit::KernelLibrary> library;
   {
@@ -235,10 +287,11 @@ std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vecto
   Span span("prepare");
   auto executable = std::make_unique<runtime::Executable>(
       std::move(plan), std::move(library), std::move(frozen.constants), ownership.visible_outputs);
-  m.arena_bytes += executable->arena_bytes();
-  m.packed_bytes += frozen.constant_bytes;
-  return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
-                                       std::move(frozen.weights));
+  result.statistics.arena_bytes = executable->arena_bytes();
+  result.statistics.packed_bytes = frozen.constant_bytes;
+  result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
+                                               std::move(frozen.weights));
+  return result;
 }
 
 }  // namespace oxy::driver

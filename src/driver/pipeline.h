@@ -4,13 +4,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "autograd/joint.h"
 #include "base/dump.h"
 #include "driver/frozen_graph.h"
-#include "runtime/executable.h"
+#include "driver/metrics.h"
+#include "runtime/compiled_graph.h"
 #include "trace/recorder.h"
 
 namespace oxy::driver {
@@ -28,40 +31,37 @@ struct CompileOptions {
   double activation_memory_budget = 1;  // passes::JointRoles
 };
 
-// A captured graph made ready to run.
-class CompiledGraph {
- public:
-  virtual ~CompiledGraph() = default;
-  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the
-  // caller can see has changed then.
-  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
-  // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
-  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) { return run(inputs); }
-  // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
-  virtual bool is_long() const = 0;
-  // False if the elements of input i make no difference.
-  virtual bool reads(size_t /*i*/) const { return true; }
-  // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
-  virtual bool valid(std::span<const at::Tensor> inputs) = 0;
+using runtime::CompiledGraph;
+
+CompileStatistics statistics_of(const trace::Recording& recording);
+
+// A recording whose graph writes to nothing that its caller can see before its end.
+struct FunctionalRecording {
+  trace::Recording recording;
+  std::optional<autograd::Joint> joint;  // if its graph is a joint one
+  graph::Graph recorded;                 // as it was; empty if it was functional already
 };
 
-// Compiles `recording`, made under the name `name`. `weights[i]`: graph input i is a parameter or buffer of a
-// module, with its tensor at capture; undefined otherwise. If the recording has a backward pass, the results
-// take part in autograd. Throws Unsupported with a reason for the user.
-std::unique_ptr<CompiledGraph> compile(trace::Recording recording, std::span<const at::Tensor> weights,
-                                       const CompileOptions& options, const std::string& name);
+FunctionalRecording make_functional(trace::Recording recording, std::optional<autograd::Joint> joint,
+                                    const CompileOptions& options, const Dump& dump);
 
-// What a graph's caller does with the tensors that cross its border.
-struct Ownership {
-  size_t visible_outputs = runtime::kAllOutputs;  // the others are for the library alone
-  std::vector<bool> released_inputs;              // by input: run_and_release gets the only reference
+struct Compiled {
+  std::unique_ptr<CompiledGraph> graph;
+  CompileStatistics
+      statistics;  // of what was compiled by now: backward passes are compiled when they are needed
 };
+
+// `weights[i]`: graph input i is a parameter or buffer of a module, with its tensor at capture; undefined
+// otherwise. If there is a joint, the results take part in autograd. Throws Unsupported with a reason for the
+// user.
+Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> weights,
+                 const CompileOptions& options, const Dump& dump);
 
 // The stages for a functional graph, with constants by handle. `stage` is put before the names of dumped
 // files.
-std::unique_ptr<CompiledGraph> compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
-                                                  std::span<const at::Tensor> weights,
-                                                  const CompileOptions& options, const Dump& dump,
-                                                  const std::string& stage, const Ownership& ownership = {});
+Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                            std::span<const at::Tensor> weights, const CompileOptions& options,
+                            const Dump& dump, const std::string& stage,
+                            const runtime::Ownership& ownership = {});
 
 }  // namespace oxy::driver

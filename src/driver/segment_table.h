@@ -5,14 +5,11 @@
 
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "driver/capture_session.h"
 #include "driver/entry_list.h"
-#include "driver/varying_places.h"
 
 namespace oxy::driver {
 
@@ -22,16 +19,8 @@ struct SegmentEntry {
 };
 
 struct Segment {
+  CaptureSite site;
   EntryList<SegmentEntry> entries;
-  bool breaks_at_once = false;  // its first instruction cannot be captured
-  bool hand_over = false;
-  std::optional<BreakRecord> reason;  // for either of these
-  bool missed_answer = false;         // it has ended where a cached function had no answer
-  bool is_full = false;               // compiled as often as it may be: what fits no entry is handed over
-  int compiles = 0;
-  std::map<std::string, int> changes;  // places that recompiled it because they held another constant
-  std::set<std::string> varying;       // those that did so often enough to be left to the interpreter
-  VaryingPlaces varying_numbers;       // those of numbers: they vary (eval/varying_number.h) from then on
 };
 
 struct CodeData {

@@ -3,17 +3,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
-#include "base/config.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "base/timing.h"
 #include "cpy/frame.h"
 #include "cpy/gil.h"
 #include "cpy/thread.h"
-#include "driver/capture_gate.h"
+#include "driver/capture_session.h"
 #include "driver/compiled_callable.h"
 #include "driver/entry.h"
 #include "driver/metrics.h"
@@ -24,14 +19,11 @@
 #include "eval/python/treatment.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
-#include "trace/trace_error.h"
 
 namespace oxy::driver {
 namespace {
 
 using cpy::Ref;
-
-constexpr int kChangesOfVarying = 2;
 
 // After so many calls of what was compiled without finding a tensor operator, a function is left to the
 // interpreter: to check guards would cost more than what they are for.
@@ -108,11 +100,11 @@ class Runner : public hook::SegmentRunner {
     CodeData& data = *known;
     if (!data.wanted) return {hook::EndKind::HandOver, state.offset};
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
-    if (segment.hand_over || stance() == Stance::ForceEager) {
+    if (segment.site.state == SiteState::Eager || stance() == Stance::ForceEager) {
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
     }
-    if (segment.breaks_at_once) {
+    if (segment.site.state == SiteState::Breaks) {
       watch_uncaptured(segment, state);
       return {hook::EndKind::Break, state.offset};
     }
@@ -134,14 +126,14 @@ class Runner : public hook::SegmentRunner {
       }
       return finish(*entry, state);
     }
-    if (segment.is_full) {
+    if (segment.site.state == SiteState::Full) {
       // Guards that fail cost more than the interpreter does where there is nothing to compile.
       if (!data.has_graph) leave_to_interpreter(segment);
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
     }
     const hook::SegmentEnd end = compile(data, segment, state, roots, global_state);
-    if (segment.breaks_at_once || segment.hand_over || segment.is_full) watch_uncaptured(segment, state);
+    if (segment.site.state != SiteState::Open) watch_uncaptured(segment, state);
     return end;
   }
 
@@ -159,14 +151,15 @@ class Runner : public hook::SegmentRunner {
   }
 
   static void leave_to_interpreter(Segment& segment) {
-    segment.hand_over = true;
+    segment.site.state = SiteState::Eager;
     const auto dropped = segment.entries.take_all();
   }
 
   static void watch_uncaptured(const Segment& segment, const hook::FrameState& state) {
     if (RegionWatch* watch = RegionWatch::current())
       watch->visit(&segment, [&] {
-        return begun({.function = PyUnicode_AsUTF8(state.code->co_qualname), .end = segment.reason}, state);
+        return begun({.function = PyUnicode_AsUTF8(state.code->co_qualname), .end = segment.site.reason},
+                     state);
       });
   }
 
@@ -192,43 +185,8 @@ class Runner : public hook::SegmentRunner {
 
   hook::SegmentEnd compile(CodeData& data, Segment& segment, hook::FrameState& state,
                            const std::vector<PyObject*>& roots, const GlobalState& global_state) {
-    const hook::SegmentEnd hand_over = {hook::EndKind::HandOver, state.offset};
-    if (!current_options || stance() == Stance::EagerOnRecompile) return hand_over;
+    if (!current_options) return {hook::EndKind::HandOver, state.offset};
     const CallableOptions& options = *current_options;
-    const auto why_not = [&] {
-      const SegmentEntry& recent = segment.entries.most_recent();
-      return recent.globals == state.globals ? recent.entry->explain_failure(roots, global_state)
-                                             : "called with other globals";
-    };
-    if (stance() == Stance::FailOnRecompile) {
-      raise_would_compile(fmt::format("a region of {}", PyUnicode_AsUTF8(state.code->co_qualname)),
-                          segment.entries.empty() ? "it was not compiled before" : why_not());
-      return {hook::EndKind::Raise, state.offset};
-    }
-    if (segment.compiles >= options.recompile_limit) {
-      segment.is_full = true;
-      const std::string reason = segment.entries.empty() ? "a weight changed" : why_not();
-      segment.reason =
-          BreakRecord{fmt::format("compiled {} times; the last reason: {}", segment.compiles, reason)};
-      // Where there are no tensors nothing is lost.
-      if (!data.has_graph) return hand_over;
-      warn(fmt::format(
-          "a region of {} was compiled {} times, other calls run in eager from now on; the last reason: {}",
-          PyUnicode_AsUTF8(state.code->co_qualname), segment.compiles, reason));
-      return hand_over;
-    }
-    if (!segment.entries.empty()) {
-      ++metrics().recompiles;
-      const std::string reason = why_not();
-      metrics().recompile_reasons.push_back(
-          fmt::format("{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason));
-      log(Channel::Recompiles, "{}: {}", PyUnicode_AsUTF8(state.code->co_qualname), reason);
-      const guards::Changes changes = segment.entries.most_recent().entry->changes(roots, global_state);
-      segment.varying_numbers.learn(changes.constants);
-      if (changes.elements) *options.elements_vary = true;
-      for (const guards::ChangedConstant& changed : changes.constants)
-        if (++segment.changes[changed.place] >= kChangesOfVarying) segment.varying.insert(changed.place);
-    }
     eval::FrameRoots frame;
     frame.code = state.code;
     frame.function = state.function;
@@ -237,93 +195,39 @@ class Runner : public hook::SegmentRunner {
     frame.locals = std::span(roots).first(state.locals.size());
     frame.stack = std::span(roots).subspan(state.locals.size());
     frame.offset = state.offset;
-    if (!segment.varying.empty()) frame.varying = &segment.varying;
-    try {
-      std::unique_ptr<eval::Capture> capture;
-      int64_t stop_at = -1;
-      std::optional<BreakRecord> ended_by;
-      eval::MissingAnswer missing;
-      eval::PendingWarnings warnings;
-      bool told_that_it_compiles = false;
-      for (int attempt = 0; attempt < 2 && !capture; ++attempt) {
-        Span span("capture");
-        CaptureGate gate;
-        eval::Interpreter interpreter(capture_options(options, segment.varying_numbers, warnings, gate));
-        try {
-          capture = eval::capture_frame(interpreter, frame, stop_at);
-          told_that_it_compiles = interpreter.calls.told_that_it_compiles;
-          if (warnings.captures_again()) {
-            capture.reset();
-            --attempt;
-          }
-        } catch (const eval::Break& stop) {
-          PyErr_Clear();
-          if (warnings.captures_again() ||
-              (stop.is_of_varying_number() && segment.varying_numbers.give_up())) {
-            --attempt;
-            continue;
-          }
-          count_break(stop.reason, stop.hint, interpreter.break_lines);
-          segment.reason = ended_by = BreakRecord{stop.reason, stop.hint, interpreter.break_lines};
-          if (attempt == 1 || (stop.is_too_long && interpreter.break_lines.size() == 1)) break;
-          missing = stop.missing;
-          stop_at = interpreter.executed - 1;
-          if (stop_at > 0) continue;
-          if (!warnings.show()) throw eval::Interrupted{};
-          segment.breaks_at_once = !missing.cache || std::exchange(segment.missed_answer, true);
-          return {hook::EndKind::Break, state.offset};
-        }
-      }
-      if (!warnings.show()) throw eval::Interrupted{};
-      // A function that only asks answers for its caller, whose frame was not captured at this call.
-      const bool only_asks = capture && told_that_it_compiles && begins_call(state) &&
-                             capture->end == eval::EndKind::Return && capture->recording.graph.nodes.empty();
-      if (!capture || only_asks) {
-        segment.hand_over = true;
-        return hand_over;
-      }
-      // Once the answer is there the capture goes on past its call. Where others are missing then, it ends
-      // here.
-      if (missing.cache && !std::exchange(segment.missed_answer, true))
-        capture->guards.require(capture->guards.pinned(missing.cache.get()), guards::CheckKind::Absent,
-                                missing.key.get());
-      capture->guards.freeze(roots);
-      data.has_graph = data.has_graph || !capture->recording.graph.nodes.empty();
-      const auto entry =
-          std::make_shared<Entry>(std::move(capture), global_state, options.compile, options.custom_backend,
-                                  PyUnicode_AsUTF8(state.code->co_qualname));
-      ++segment.compiles;
-      entry->end = std::move(ended_by);
-      if (!entry->matches(roots, global_state)) {
-        if (cpy::has_other_threads()) return hand_over;  // which may have written meanwhile
-        throw InternalError("the guards of a new capture fail: " +
-                            entry->explain_failure(roots, global_state));
-      }
-      segment.entries.add({entry, state.globals});
-      return finish(*entry, state);
-    } catch (const eval::Interrupted&) {
-      return {hook::EndKind::Raise, state.offset};
-    } catch (const Unsupported& unsupported) {
-      count_break(unsupported.reason(), unsupported.hint(), {});
-      segment.reason = BreakRecord{unsupported.reason(), unsupported.hint()};
-    } catch (const std::exception& error) {
-      if (trace::is_python_error(error)) {
-        if (PyErr_Occurred()) return {hook::EndKind::Raise, state.offset};
-        count_break(error.what(), "", {});
-        segment.reason = BreakRecord{error.what()};
-      } else {
-        warn(fmt::format("internal error, a region of {} runs in eager: {}\nPlease report it.",
-                         PyUnicode_AsUTF8(state.code->co_qualname), error.what()));
-        if (strict()) {
-          segment.hand_over = true;
-          PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
-          return {hook::EndKind::Raise, state.offset};
-        }
-      }
+    const std::string name = PyUnicode_AsUTF8(state.code->co_qualname);
+    CaptureRequest request{.subject = "a region of " + name,
+                           .name = name,
+                           .roots = roots,
+                           .state = global_state,
+                           .begins_call = begins_call(state),
+                           .warns_when_full = data.has_graph,  // without tensors nothing is lost
+                           .capture = [&](eval::Interpreter& interpreter, int64_t stop_at) {
+                             frame.unguarded =
+                                 segment.site.unguarded.empty() ? nullptr : &segment.site.unguarded;
+                             auto capture = eval::capture_frame(interpreter, frame, stop_at);
+                             data.has_graph |= !capture->recording.graph.nodes.empty();
+                             return capture;
+                           }};
+    std::shared_ptr<Entry> recent;
+    if (!segment.entries.empty() && segment.entries.most_recent().globals == state.globals)
+      recent = segment.entries.most_recent().entry;
+    else if (!segment.entries.empty())
+      request.why_unlike = "called with other globals";
+    request.recent = recent.get();
+    const SessionResult result = capture_at(segment.site, request, options);
+    switch (result.end) {
+      case SessionEnd::Compiled:
+        segment.entries.add({result.entry, state.globals});
+        return finish(*result.entry, state);
+      case SessionEnd::Break:
+        return {hook::EndKind::Break, state.offset};
+      case SessionEnd::Raised:
+        return {hook::EndKind::Raise, state.offset};
+      case SessionEnd::Eager:
+        break;
     }
-    PyErr_Clear();
-    segment.hand_over = true;
-    return hand_over;
+    return {hook::EndKind::HandOver, state.offset};
   }
 };
 

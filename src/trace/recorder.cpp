@@ -14,7 +14,6 @@
 #include "torch_api/autograd_node.h"
 #include "trace/dispatch.h"
 #include "trace/dispatch_key.h"
-#include "trace/record_backward.h"
 #include "trace/session.h"
 #include "trace/trace_tensor.h"
 #include "trace/unread_results.h"
@@ -214,19 +213,9 @@ bool Recorder::follows_from(PyObject* result, PyObject* source) const {
   return false;
 }
 
-std::vector<at::Tensor> Recorder::leaves_of(const InnerBackward& pass) const {
+Session& Recorder::session() const {
   check(session_ != nullptr, "the recording has ended");
-  return trace::leaves_of(*session_, pass);
-}
-
-void Recorder::accumulate_gradients(const InnerBackward& pass) {
-  check(session_ != nullptr, "the recording has ended");
-  trace::accumulate_gradients(*session_, pass);
-}
-
-std::vector<at::Tensor> Recorder::gradients_of(const InnerBackward& pass) {
-  check(session_ != nullptr, "the recording has ended");
-  return trace::gradients_of(*session_, pass);
+  return *session_;
 }
 
 Recorder::Pause::Pause() : was_on_(current_session() != nullptr) {
@@ -248,6 +237,18 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   return tensors;
 }
 
+// Autograd's history of an input begins with it: a write may have given an input another one, which a graph's
+// outputs cannot express.
+void check_inputs_keep_history(const Session& session) {
+  for (const at::Tensor& input : session.inputs) {
+    const auto& begin = input.grad_fn();
+    const bool untouched = !begin || dynamic_cast<torch::autograd::Error*>(begin.get()) != nullptr;
+    if (!untouched)
+      throw Unsupported("an argument is changed in place by what takes part in autograd",
+                        "assign the result to a new variable, or do the write under torch.no_grad()");
+  }
+}
+
 void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
   for (const at::Tensor& tensor : outputs) {
     const TraceTensor* trace = trace_tensor(tensor);
@@ -262,28 +263,22 @@ void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
 }  // namespace
 
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
-  check(session_ != nullptr, "the recording has ended");
-  session_->location = nullptr;
-  check_inputs_keep_history(*session_);
-  const std::vector<at::Tensor> tensors = unpack(outputs);
-  for (const at::Tensor& tensor : tensors) session_->add_output(tensor);
-  note_relations(*session_, tensors);
-  Recording result = std::move(session_->recording);
-  end();
-  check_unread_results(result.graph, result.graph.nodes.size());
-  return result;
+  return finish(outputs, [](Session& session, const std::vector<at::Tensor>& tensors) {
+    for (const at::Tensor& tensor : tensors) session.add_output(tensor);
+    return session.recording.graph.nodes.size();
+  });
 }
 
-Recording Recorder::finish_with_backward(const std::vector<PyObject*>& outputs) {
+Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutputs& add_outputs) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
   const std::vector<at::Tensor> tensors = unpack(outputs);
-  record_backward(*session_, tensors);
+  const size_t nodes_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);
   Recording result = std::move(session_->recording);
   end();
-  check_unread_results(result.graph, result.joint->forward_nodes);
+  check_unread_results(result.graph, nodes_of_program);
   return result;
 }
 

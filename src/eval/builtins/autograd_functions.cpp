@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "autograd/inner_backward.h"
 #include "base/error.h"
 #include "eval/builtins/builtin_families.h"
 #include "eval/externals/effects.h"
@@ -15,7 +16,6 @@
 #include "eval/state/recorded_as.h"
 #include "eval/torch/torch_call.h"
 #include "runtime/tensor_object.h"
-#include "trace/inner_backward.h"
 
 namespace oxy::eval {
 namespace {
@@ -82,12 +82,12 @@ void require_defined(Interpreter& interpreter, const std::vector<at::Tensor>& te
 }
 
 // What is wrong raises when the call is made for real.
-trace::InnerBackward make_pass(Interpreter& interpreter, PyObject* roots, PyObject* tangents,
-                               PyObject* inputs, bool keep_graph, bool create_graph) {
+autograd::InnerBackward make_pass(Interpreter& interpreter, PyObject* roots, PyObject* tangents,
+                                  PyObject* inputs, bool keep_graph, bool create_graph) {
   if (interpreter.torch_calls.get())
     interpreter.stop("runs a backward pass, which a backend's program cannot");
-  trace::InnerBackward pass{tensors_in(interpreter, roots), tensors_in(interpreter, tangents),
-                            tensors_in(interpreter, inputs), keep_graph, create_graph};
+  autograd::InnerBackward pass{tensors_in(interpreter, roots), tensors_in(interpreter, tangents),
+                               tensors_in(interpreter, inputs), keep_graph, create_graph};
   require_defined(interpreter, pass.roots);
   require_defined(interpreter, pass.inputs);
   if (!tangents) pass.tangents.resize(pass.roots.size());
@@ -122,10 +122,11 @@ auto recorded(Interpreter& interpreter, const Work& work) {
 }
 
 // Autograd adds to what .grad of the real tensor is, or puts a new tensor there.
-Ref accumulate(Interpreter& interpreter, const trace::InnerBackward& pass) {
+Ref accumulate(Interpreter& interpreter, const autograd::InnerBackward& pass) {
   if (pass.create_graph) interpreter.stop("calls backward() with create_graph");
   trace::Recorder& recorder = interpreter.recorder;
-  const std::vector<at::Tensor> leaves = recorded(interpreter, [&] { return recorder.leaves_of(pass); });
+  const std::vector<at::Tensor> leaves =
+      recorded(interpreter, [&] { return autograd::leaves_of(recorder, pass); });
   std::vector<Ref> objects;
   std::vector<at::Tensor> before;
   for (const at::Tensor& leaf : leaves) {
@@ -139,7 +140,7 @@ Ref accumulate(Interpreter& interpreter, const trace::InnerBackward& pass) {
     if (gradient != Py_None) before.back() = runtime::tensor_of(gradient.get());
     leaf.mutable_grad() = before.back();
   }
-  recorded(interpreter, [&] { recorder.accumulate_gradients(pass); });
+  recorded(interpreter, [&] { autograd::accumulate_gradients(recorder, pass); });
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!interpreter.externals.is_external(objects[i].get())) continue;
     const at::Tensor after = leaves[i].grad();
@@ -193,7 +194,7 @@ Ref autograd_grad(Interpreter& interpreter, Arguments& a) {
       (materialize && !allow_unused) || !inputs || PyDict_Check(inputs.get()))
     interpreter.stop("calls torch.autograd.grad() with unusual arguments");
   return recorded(interpreter, [&] {
-    const trace::InnerBackward pass =
+    const autograd::InnerBackward pass =
         make_pass(interpreter, bound.get("outputs").get(), bound.get("grad_outputs").get(), inputs.get(),
                   bound.flag(interpreter, "retain_graph", create_graph), create_graph);
     if (pass.inputs.empty()) interpreter.stop("calls torch.autograd.grad() without inputs");
@@ -202,7 +203,7 @@ Ref autograd_grad(Interpreter& interpreter, Arguments& a) {
       if (interpreter.externals.is_external(object.get()))
         require_no_gradient_hooks(interpreter, object.get());
     }
-    std::vector<at::Tensor> gradients = interpreter.recorder.gradients_of(pass);
+    std::vector<at::Tensor> gradients = autograd::gradients_of(interpreter.recorder, pass);
     Ref result = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(gradients.size())));
     for (size_t i = 0; i < gradients.size(); ++i) {
       at::Tensor& gradient = gradients[i];

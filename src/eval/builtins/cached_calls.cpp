@@ -173,7 +173,7 @@ Ref call_cached(Interpreter& interpreter, PyObject* callable, Arguments argument
                        "such types can be made once, outside of the function");
     if (!is_asked_again) interpreter.stop(kReason);
     if (!is_expression)
-      throw Break{kReason, "a later call finds the answer in the cache",
+      throw Break{kReason, "a later call finds the answer in the cache", BreakKind::MissingAnswer,
                   MissingAnswer{place->cache, place->key}};
   }
   Ref result = call_for_constant(interpreter, callable, arguments);

@@ -15,7 +15,7 @@
 #include "eval/state/evaluation.h"
 #include "runtime/tensor_object.h"
 #include "torch_api/autograd_node.h"
-#include "trace/engine.h"
+#include "autograd/engine.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {
@@ -30,7 +30,7 @@ struct Saved {
 };
 
 // The call of a function in autograd's graph of trace tensors. Lives no longer than the interpreter.
-class EvaluatedFunction final : public trace::ProgramNode {
+class EvaluatedFunction final : public autograd::ProgramNode {
  public:
   EvaluatedFunction(Interpreter& interpreter, Ref backward, Ref context, size_t arguments,
                     std::vector<size_t> tensors, std::vector<Saved> saved)

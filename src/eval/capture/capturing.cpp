@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "autograd/record_backward.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
 #include "eval/builtins/builtins.h"
@@ -149,7 +150,7 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
   ThreadState state;
   interpreter.handled_before = Ref::steal(PyErr_GetHandledException());
   interpreter.stop_at = stop_at;
-  interpreter.externals.varying = roots.varying;
+  interpreter.externals.unguarded = roots.unguarded;
   Frame frame;
   frame.code_object = Ref::borrow(reinterpret_cast<PyObject*>(roots.code));
   frame.code = bytecode::decode(roots.code);
@@ -248,8 +249,14 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     interpreter.capture->torch_problem = interpreter.torch_calls->problem();
   }
   const bool needs_backward = requires_grad && !interpreter.capture->torch_program;
-  interpreter.capture->recording = needs_backward ? interpreter.recorder.finish_with_backward(outputs)
-                                                  : interpreter.recorder.finish(outputs);
+  if (needs_backward) {
+    autograd::DifferentiableRecording recorded =
+        autograd::finish_with_backward(interpreter.recorder, outputs);
+    interpreter.capture->recording = std::move(recorded.recording);
+    interpreter.capture->joint = std::move(recorded.joint);
+  } else {
+    interpreter.capture->recording = interpreter.recorder.finish(outputs);
+  }
   // What it takes from the beginning of the storage is recorded as from that of the tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {

@@ -22,7 +22,7 @@ struct FrameRoots {
   std::span<PyObject* const> stack;   // null: a pushed NULL
   int32_t offset = 0;                 // code units
   // Places (GuardSet::describe) whose constants are not to be guarded: reading one is a Break. Null: none.
-  const std::set<std::string>* varying = nullptr;
+  const std::set<std::string>* unguarded = nullptr;
 };
 
 // Captures `callable(*roots[1:], **kwnames...)` whole: root 0 is the callable, the rest its arguments, the

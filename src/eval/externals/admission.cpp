@@ -56,8 +56,8 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     return ref;
   };
   if (!raw) interpreter.stop("reads a variable that is not bound");
-  if (guards::is_constant(raw) && interpreter.externals.varying &&
-      interpreter.externals.varying->contains(interpreter.guards().describe(source)))
+  if (guards::is_constant(raw) && interpreter.externals.unguarded &&
+      interpreter.externals.unguarded->contains(interpreter.guards().describe(source)))
     interpreter.stop("uses a number or text that was another one at each call");
   if (interpreter.options.varying_numbers && (PyFloat_CheckExact(raw) || PyLong_CheckExact(raw)) &&
       interpreter.options.varying_numbers->contains(interpreter.guards().describe(source))) {

@@ -101,7 +101,9 @@ void refuse_callbacks(PyObject* callable, const Arguments& arguments) {
   const auto refuse = [&](PyObject* value) {
     const bool is_own = (PyFunction_Check(value) && !is_torch_function(value)) || PyMethod_Check(value) ||
                         (is_python_class(Py_TYPE(value)) && PyCallable_Check(value));
-    if (is_own) throw Break{fmt::format("gives a function to {}", describe_callable(callable)), "", {}};
+    if (is_own)
+      throw Break{
+          fmt::format("gives a function to {}", describe_callable(callable)), "", BreakKind::Instruction, {}};
   };
   for (const Ref& value : arguments.positional) refuse(value.get());
   for (const auto& [keyword, value] : arguments.keywords) refuse(value.get());

@@ -112,8 +112,8 @@ Flow run(Interpreter& interpreter, Frame& frame) {
           interpreter.recorder.node_count() > interpreter.options.max_nodes)
         throw Break{.reason = "the capture is too long",
                     .hint = "a loop over data runs too often to be unrolled",
-                    .missing = {},
-                    .is_too_long = true};
+                    .kind = BreakKind::TooLong,
+                    .missing = {}};
     }
     ++interpreter.total_executed;
     frame.next = frame.current + 1;

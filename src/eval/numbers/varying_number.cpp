@@ -33,7 +33,7 @@ constexpr size_t kMostBits = 256;
 
 // With an error that the program's own handlers leave alone.
 PyObject* refuse(PyObject*) {
-  PyErr_SetString(trace::trace_error(), "the value of an oxyfuel.Numbers::Varying is looked at");
+  PyErr_SetString(trace::trace_error(), "the value of an oxyfuel.VaryingNumber is looked at");
   return nullptr;
 }
 
@@ -89,7 +89,7 @@ PyTypeObject* varying_type() {
     slots.push_back({Py_mp_length, reinterpret_cast<void*>(&refuse_size)});
     slots.push_back({Py_mp_ass_subscript, reinterpret_cast<void*>(&refuse_item)});
     slots.push_back({0, nullptr});
-    static PyType_Spec spec = {"oxyfuel.Numbers::Varying", sizeof(PyObject), 0,
+    static PyType_Spec spec = {"oxyfuel.VaryingNumber", sizeof(PyObject), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
     return PyType_FromSpec(&spec);
   });
@@ -166,8 +166,8 @@ PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
 Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (!is_varying_number(object)) return Ref::borrow(object);
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
-  if (interpreter.externals.varying &&
-      interpreter.externals.varying->contains(interpreter.guards().describe(number.source)))
+  if (interpreter.externals.unguarded &&
+      interpreter.externals.unguarded->contains(interpreter.guards().describe(number.source)))
     interpreter.stop("uses a number or text that was another one at each call");
   interpreter.guards().require(number.source, CheckKind::Equal, number.value.get());
   return number.value;

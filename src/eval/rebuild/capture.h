@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/joint.h"
 #include "cpy/ref.h"
 #include "eval/rebuild/autocast.h"
 #include "eval/rebuild/template.h"
@@ -55,6 +56,7 @@ struct Effect {
 struct Capture {
   guards::GuardSet guards;
   trace::Recording recording;
+  std::optional<autograd::Joint> joint;  // if the outputs' gradients were recorded too
   // If CaptureOptions asks for it; the recording has no backward pass then. Nothing if the region cannot be
   // written so, for the reason in `torch_problem`.
   std::optional<TorchProgram> torch_program;

@@ -9,21 +9,24 @@
 
 namespace oxy::eval {
 
-// What a call of functools.lru_cache would have found: `cache` (a dict) has no `key` yet. Both null where
-// nothing is missing.
+// What a call of functools.lru_cache would have found: `cache` (a dict) has no `key` yet.
 struct MissingAnswer {
   cpy::Ref cache;
   cpy::Ref key;
 };
 
-// Capture cannot go past the current instruction. The texts are for explain() alone.
+enum class BreakKind : uint8_t {
+  Instruction,    // the current instruction does what is not captured
+  MissingAnswer,  // it may be at a later call: `missing`
+  TooLong,        // the capture has grown too long
+};
+
+// Capture cannot go past the current instruction. The texts are for people: nothing depends on them.
 struct Break {
   std::string reason;
   std::string hint;
-  MissingAnswer missing;     // why it cannot now, but may at a later call
-  bool is_too_long = false;  // the frame is not to be tried again
-  // C code was given a varying number (numbers/varying_number.h), which it can do nothing with.
-  bool is_of_varying_number() const { return reason.find("VaryingNumber") != std::string::npos; }
+  BreakKind kind = BreakKind::Instruction;
+  MissingAnswer missing;  // of BreakKind::MissingAnswer alone
 };
 
 // A Python error is set that is the caller's to raise: a signal handler's, or that of a backend of the

@@ -22,7 +22,7 @@ struct Externals {
   std::vector<cpy::Ref> keep_alive;                      // what the maps have as keys
   std::unordered_set<PyObject*> known_by_code;           // functions and bound methods of C code
   std::unordered_set<PyObject*> code_constants;          // kept alive by their code
-  const std::set<std::string>* varying = nullptr;        // FrameRoots::varying
+  const std::set<std::string>* unguarded = nullptr;      // FrameRoots::unguarded
 
   // kNoSource for fresh objects and constants.
   guards::SourceId source_of(PyObject* object) const {

@@ -43,7 +43,7 @@ Interpreter::~Interpreter() {
 }
 
 void Interpreter::stop(std::string reason, std::string hint) const {
-  throw Break{std::move(reason), std::move(hint), {}};
+  throw Break{std::move(reason), std::move(hint), BreakKind::Instruction, {}};
 }
 
 std::string line_text(const Frame& frame) {

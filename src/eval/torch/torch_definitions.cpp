@@ -20,6 +20,7 @@ void look_at(Interpreter& interpreter, PyObject* found, PyObject* name) {
     throw Break{
         fmt::format("calls a function of torch's under which {} is another one's", PyUnicode_AsUTF8(name)),
         "",
+        BreakKind::Instruction,
         {}};
   if (is_torch_function(found)) rely_on_definitions(interpreter, found);
 }

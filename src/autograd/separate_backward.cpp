@@ -1,4 +1,4 @@
-#include "trace/separate_backward.h"
+#include "autograd/separate_backward.h"
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autograd/engine.h"
 #include "cpy/ref.h"
-#include "trace/engine.h"
 
-namespace oxy::trace {
+namespace oxy::autograd {
 namespace {
 
 using torch::autograd::Edge;
@@ -280,29 +280,30 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
   const size_t count = places.size();
   separate.joins.assign(places.begin() + static_cast<std::ptrdiff_t>(results.size()), places.end());
   separate.made = in_order_made(places);
-  std::vector<Stretch> whole;
+  separate.places.resize(count);
+  std::vector<Stretch> whole, stretches;
   for (size_t t = 0; t < count; ++t) {
     whole.push_back(stretch_of(t, places, std::vector<bool>(count, false)));
-    separate.flows.push_back(reached(leaves, whole[t]));
+    separate.places[t].flows = reached(leaves, whole[t]);
+    if (parts) separate.places[t].tangent.part = parts->number[t];
   }
-  separate.freed_with = sharing(whole);
-  separate.part = parts ? parts->number : std::vector<int32_t>(count);
-  std::vector<Stretch> stretches;
+  const auto part = [&](size_t t) { return separate.places[t].tangent.part; };
   for (size_t t = 0; t < count; ++t) {
     // Within a part a gradient goes on through its places.
     std::vector<bool> ends(count);
-    for (size_t u = 0; u < count; ++u) ends[u] = separate.part[u] != separate.part[t] && parts->ends[u];
+    for (size_t u = 0; u < count; ++u) ends[u] = part(u) != part(t) && parts->ends[u];
     stretches.push_back(stretch_of(t, places, ends));
   }
-  const std::vector<int32_t> own = sharing(stretches);
-  separate.part_frees.resize(count);
+  const std::vector<int32_t> freed_with = sharing(whole), own = sharing(stretches);
   for (size_t t = 0; t < count; ++t) {
-    separate.flows_of_part.push_back(reached(leaves, stretches[t]));
-    separate.behind.push_back(stretches[t].behind);
+    SeparateBackward::Place& place = separate.places[t];
+    place.tangent.freed_with = freed_with[t];
+    place.flows_of_part = reached(leaves, stretches[t]);
+    place.behind = stretches[t].behind;
     for (size_t u = 0; u < count; ++u)
-      if (separate.part[u] == separate.part[t] && own[u] >= 0) separate.part_frees[t] = true;
+      if (part(u) == part(t) && own[u] >= 0) place.tangent.part_frees = true;
   }
   return separate;
 }
 
-}  // namespace oxy::trace
+}  // namespace oxy::autograd

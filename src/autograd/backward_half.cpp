@@ -1,18 +1,16 @@
-#include "driver/backward_half.h"
+#include "autograd/backward_half.h"
 
 #include <algorithm>
 
 #include "base/config.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "cpy/gil.h"
-#include "driver/metrics.h"
 #include "hook/hook.h"
 #include "passes/absent_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 namespace {
 
 using graph::OutputKind;
@@ -24,13 +22,12 @@ constexpr size_t kMostVariants = 4;
 
 BackwardHalf::BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants,
                            std::vector<size_t> gradients, std::vector<bool> released_inputs,
-                           const CompileOptions& options, Dump dump, std::string stage, Replay replay)
+                           GraphCompiler::Compile compile, std::string stage, Replay replay)
     : graph_(std::move(graph)),
       constants_(std::move(constants)),
       gradients_(std::move(gradients)),
       ownership_{runtime::kAllOutputs, std::move(released_inputs)},
-      options_(options),
-      dump_(std::move(dump)),
+      compile_(std::move(compile)),
       stage_(std::move(stage)),
       replay_(std::move(replay)) {
   why_not_again = replay_.slice.why_not;
@@ -41,7 +38,7 @@ std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::ve
   const Variant& variant = compiled_for(std::move(absent));
   for (size_t t = 0; t < tangents.size(); ++t)
     if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
-      tangents[t] = runtime::zero_tangent(this->tangents[t]);
+      tangents[t] = zero_tangent(this->tangents[t]);
   // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
   std::vector<at::Tensor> gradients(gradients_.size());
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -79,7 +76,7 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Variant* known = find(absent)) return *known;
   }
-  const cpy::WithGil gil;  // the metrics', and one compilation at a time
+  const cpy::WithGil gil;  // one compilation at a time
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Variant* known = find(absent)) return *known;
@@ -89,7 +86,7 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
   auto variant = std::make_unique<Variant>();
   variant->reads_all_tangents = absent.empty();
   graph::Graph graph = absent.empty() ? graph_ : without(absent);
-  variant->compiled = compile(graph);
+  variant->compiled = compile_(graph, constants_, stage_, ownership_);
   if (!variant->compiled) variant->graph = std::move(graph);
   const std::lock_guard<std::mutex> lock(mutex_);
   return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
@@ -112,20 +109,6 @@ graph::Graph BackwardHalf::without(const std::vector<bool>& absent) const {
   return result;
 }
 
-std::unique_ptr<CompiledGraph> BackwardHalf::compile(const graph::Graph& graph) const {
-  try {
-    return compile_functional(graph, constants_, {}, options_, dump_, stage_, ownership_);
-  } catch (const Unsupported& unsupported) {
-    count_break(unsupported.reason(), unsupported.hint(), {});
-  } catch (const std::exception& error) {
-    if (strict()) throw;
-    warn(fmt::format(
-        "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
-        error.what()));
-  }
-  return nullptr;
-}
-
 std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
                                                    std::vector<at::Tensor> inputs) const {
   const hook::HookPause pause;  // kernels of the program's operators are not captured
@@ -137,4 +120,4 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
   }
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

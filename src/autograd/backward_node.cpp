@@ -1,4 +1,4 @@
-#include "runtime/backward_node.h"
+#include "autograd/backward_node.h"
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -15,7 +15,11 @@
 #include "runtime/convert.h"
 #include "runtime/tensors.h"
 
-namespace oxy::runtime {
+namespace oxy::autograd {
+
+using runtime::constants_of;
+using runtime::device_to_torch;
+using runtime::dtype_to_torch;
 
 namespace {
 
@@ -246,4 +250,4 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   return again;
 }
 
-}  // namespace oxy::runtime
+}  // namespace oxy::autograd

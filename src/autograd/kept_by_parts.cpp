@@ -1,10 +1,10 @@
-#include "driver/kept_by_parts.h"
+#include "autograd/kept_by_parts.h"
 
 #include <algorithm>
 
 #include "graph/storage.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 namespace {
 
 using graph::Node;
@@ -23,7 +23,7 @@ std::vector<ValueId> inputs_of(const Node& node) {
 }
 
 // By value: it follows from one of these tangents.
-std::vector<bool> following(const graph::Graph& graph, const trace::Joint& joint,
+std::vector<bool> following(const graph::Graph& graph, const Joint& joint,
                             const std::vector<size_t>& tangents) {
   std::vector<bool> follows(graph.values.size());
   for (const size_t t : tangents) follows[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = true;
@@ -46,11 +46,11 @@ std::vector<ValueId> values_of(const graph::Graph& graph, const SavedValue& save
 
 // The nodes of the forward pass by which the part may compute something again from the values: from now on
 // they are not. False if `before`, made_once as it was when the part was made, has them all.
-bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passes::BackwardPart& part,
+bool make_once(const graph::Graph& graph, const Joint& joint, const passes::BackwardPart& part,
                const std::vector<ValueId>& values, const std::vector<bool>& before,
                std::vector<bool>& made_once) {
   std::vector<size_t> all;
-  for (size_t t = 0; t < joint.tangents; ++t) all.push_back(t);
+  for (size_t t = 0; t < joint.tangents.size(); ++t) all.push_back(t);
   const std::vector<bool> is_late = following(graph, joint, all);
   const std::vector<bool> is_of_part = following(graph, joint, part.tangents);
   const std::vector<ValueId> root = graph::storage_roots(graph);
@@ -73,7 +73,7 @@ bool make_once(const graph::Graph& graph, const trace::Joint& joint, const passe
 }
 
 // Whether a gradient of the part flows out of the result, or into it.
-bool has_to_do_with(const passes::BackwardPart& part, size_t result, const trace::Joint& joint) {
+bool has_to_do_with(const passes::BackwardPart& part, size_t result, const Joint& joint) {
   if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
   for (const auto& gradient : joint.gradients)
     if (gradient.result == static_cast<int32_t>(result))
@@ -84,13 +84,13 @@ bool has_to_do_with(const passes::BackwardPart& part, size_t result, const trace
 }  // namespace
 
 bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
-                const std::vector<passes::BackwardPart>& parts, const trace::Joint& joint,
+                const std::vector<passes::BackwardPart>& parts, const Joint& joint,
                 passes::JointRoles& roles) {
   roles.made_once.resize(joint_graph.nodes.size());
   const std::vector<bool> made_once_before = roles.made_once;
   bool changed = false;
   for (const passes::BackwardPart& part : parts) {
-    const int32_t number = joint.part_of_tangent.at(part.tangents.at(0));
+    const int32_t number = joint.tangents.at(part.tangents.at(0)).part;
     for (const size_t s : part.saved) {
       const SavedValue& saved = halves.saved[s];
       if (saved.kind == SavedValue::Kind::Extra) continue;
@@ -98,7 +98,7 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
       const bool is_input = saved.kind == SavedValue::Kind::Input;
       const bool is_alien = !is_input && index < joint.carriers() && !has_to_do_with(part, index, joint);
       const std::vector<bool>& keeps =
-          (is_input ? joint.part_keeps_input : joint.part_keeps_output).at(number);
+          is_input ? joint.kept_by_part.at(number).inputs : joint.kept_by_part.at(number).outputs;
       if (keeps[index] && !is_alien) continue;
       if (keeps[index] || !make_once(joint_graph, joint, part, values_of(joint_graph, saved),
                                      made_once_before, roles.made_once))
@@ -109,4 +109,4 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
   return changed;
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -1,4 +1,4 @@
-#include "driver/remade_views.h"
+#include "autograd/remade_views.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -6,9 +6,9 @@
 
 #include "runtime/interpreter.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 
-at::Tensor RemadeViews::make(const std::vector<trace::ViewStep>& steps, const at::Tensor& base) {
+at::Tensor RemadeViews::make(const std::vector<ViewStep>& steps, const at::Tensor& base) {
   at::Tensor view = base;
   auto step = steps.begin();
   for (auto last = steps.end(); last != steps.begin(); --last)
@@ -20,7 +20,7 @@ at::Tensor RemadeViews::make(const std::vector<trace::ViewStep>& steps, const at
   for (; step != steps.end(); ++step) {
     const auto [results, is_new] = results_.try_emplace(step->node);
     if (is_new) {
-      const trace::ViewCall& call = calls_.at(step->node);
+      const ViewCall& call = calls_.at(step->node);
       const at::AutoGradMode mode(call.grad_mode);
       results->second = runtime::run_node(call.node, [&](graph::ValueId) { return view; });
     }
@@ -29,4 +29,4 @@ at::Tensor RemadeViews::make(const std::vector<trace::ViewStep>& steps, const at
   return view;
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

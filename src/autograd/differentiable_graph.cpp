@@ -1,4 +1,4 @@
-#include "driver/differentiable_graph.h"
+#include "autograd/differentiable_graph.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -13,25 +13,23 @@
 #include <numeric>
 #include <ranges>
 
+#include "autograd/backward_half.h"
+#include "autograd/backward_node.h"
+#include "autograd/kept_by_parts.h"
+#include "autograd/related_results.h"
+#include "autograd/remade_views.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "driver/backward_half.h"
-#include "driver/frozen_graph.h"
-#include "driver/kept_by_parts.h"
-#include "driver/related_results.h"
-#include "driver/remade_views.h"
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
-#include "passes/pipeline.h"
 #include "passes/separate_results.h"
-#include "runtime/backward_node.h"
 #include "runtime/tensors.h"
 #include "torch_api/autograd_node.h"
 #include "trace/view_inverse.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 namespace {
 
 using graph::OutputKind;
@@ -66,23 +64,23 @@ bool is_restricted(const at::Tensor& tensor) {
 }
 
 // The outputs whose history is spent, each behind those that it came from.
-std::vector<size_t> in_order_made(const trace::Joint& joint) {
+std::vector<size_t> in_order_made(const Joint& joint) {
   std::vector<size_t> order;
-  std::vector<bool> is_in(joint.forward_outputs);
+  std::vector<bool> is_in(joint.outputs.size());
   const std::function<void(size_t)> add = [&](size_t i) {
-    if (joint.spent[i].empty() || is_in[i]) return;
+    if (joint.outputs[i].spent.empty() || is_in[i]) return;
     is_in[i] = true;
-    for (const int32_t source : joint.spent_sources[i])
-      if (source < 0) add(static_cast<size_t>(-1 - source));
+    for (const SpentSource& source : joint.outputs[i].spent_sources)
+      if (!source.is_input) add(source.index);
     order.push_back(i);
   };
-  for (size_t i = 0; i < joint.forward_outputs; ++i) add(i);
+  for (size_t i = 0; i < joint.outputs.size(); ++i) add(i);
   return order;
 }
 
 class DifferentiableGraph final : public CompiledGraph {
  public:
-  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<Part> parts, trace::Joint joint,
+  DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<Part> parts, Joint joint,
                       std::vector<graph::Output> outputs)
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
@@ -120,11 +118,11 @@ class DifferentiableGraph final : public CompiledGraph {
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs, views);
     }
     for (const size_t i : spent_) add_spent_history(i, results, inputs);
-    for (size_t i = joint_.with_tangents(); i < joint_.forward_outputs; ++i)
+    for (size_t i = joint_.with_tangents(); i < joint_.outputs.size(); ++i)
       results[i] = with_history(i, -1, results, inputs, views);
     std::vector<at::Tensor> outputs;
-    outputs.reserve(joint_.outputs.size());
-    for (const int32_t i : joint_.outputs) outputs.push_back(results[static_cast<size_t>(i)]);
+    outputs.reserve(joint_.caller_outputs.size());
+    for (const int32_t i : joint_.caller_outputs) outputs.push_back(results[static_cast<size_t>(i)]);
     return outputs;
   }
 
@@ -138,7 +136,7 @@ class DifferentiableGraph final : public CompiledGraph {
     at::Tensor generator;            // the state of the CPU's, undefined unless draws_again_
   };
 
-  torch::autograd::Edge end_of(const trace::Joint::Gradient& gradient, const std::vector<at::Tensor>& results,
+  torch::autograd::Edge end_of(const Gradient& gradient, const std::vector<at::Tensor>& results,
                                std::span<const at::Tensor> inputs,
                                const torch::autograd::edge_list& joins) const {
     if (gradient.result < 0)
@@ -149,15 +147,14 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   // Fills in those of `joins` that belong to the part.
-  torch_api::NodePointer<runtime::BackwardNode> add_history(const Part& part,
-                                                            const std::vector<at::Tensor>& results,
-                                                            std::span<const at::Tensor> inputs,
-                                                            torch::autograd::edge_list& joins) const {
+  torch_api::NodePointer<BackwardNode> add_history(const Part& part, const std::vector<at::Tensor>& results,
+                                                   std::span<const at::Tensor> inputs,
+                                                   torch::autograd::edge_list& joins) const {
     torch::autograd::edge_list edges;
     edges.reserve(part.gradients.size());
     for (const size_t g : part.gradients)
       edges.push_back(end_of(joint_.gradients[g], results, inputs, joins));
-    auto node = torch_api::make_node<runtime::BackwardNode>(part.program, std::move(edges));
+    auto node = torch_api::make_node<BackwardNode>(part.program, std::move(edges));
     if (part.tangents.size() == 1 && part.tangents[0] < joint_.carriers()) {
       torch::autograd::set_history(results[part.tangents[0]], node);
     } else {
@@ -173,7 +170,7 @@ class DifferentiableGraph final : public CompiledGraph {
       for (const size_t place : part.made) {
         torch::autograd::edge_list next = {torch::autograd::Edge(node, static_cast<uint32_t>(place))};
         torch::autograd::set_history(results[part.tangents[place]],
-                                     torch_api::make_node<runtime::OutputNode>(std::move(next)));
+                                     torch_api::make_node<OutputNode>(std::move(next)));
       }
     }
     for (const Part::Saved& saved : part.saved) {
@@ -186,7 +183,7 @@ class DifferentiableGraph final : public CompiledGraph {
           node->save(saved.is_foreign ? results[index].detach() : results[index], saved.is_own);
           break;
         case SavedValue::Kind::Extra:
-          node->save(results[joint_.forward_outputs + index], false);
+          node->save(results[joint_.outputs.size() + index], false);
           break;
       }
     }
@@ -195,7 +192,7 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   // What the part's forward pass needs to be run again.
-  static void keep(runtime::BackwardNode& node, const Part& part, const std::vector<at::Tensor>& results,
+  static void keep(BackwardNode& node, const Part& part, const std::vector<at::Tensor>& results,
                    std::span<const at::Tensor> inputs, const Before& before) {
     const Replay& replay = part.program->replay();
     const ForwardReplay::Slice& slice = replay.slice;
@@ -216,10 +213,10 @@ class DifferentiableGraph final : public CompiledGraph {
   void add_spent_history(size_t i, const std::vector<at::Tensor>& results,
                          std::span<const at::Tensor> inputs) const {
     torch::autograd::edge_list behind;
-    for (const int32_t source : joint_.spent_sources[i])
-      behind.push_back(torch::autograd::impl::gradient_edge(
-          source >= 0 ? inputs[static_cast<size_t>(source)] : results[static_cast<size_t>(-1 - source)]));
-    auto error = torch_api::make_node<torch::autograd::Error>(joint_.spent[i], std::move(behind));
+    for (const SpentSource& source : joint_.outputs[i].spent_sources)
+      behind.push_back(torch::autograd::impl::gradient_edge(source.is_input ? inputs[source.index]
+                                                                            : results[source.index]));
+    auto error = torch_api::make_node<torch::autograd::Error>(joint_.outputs[i].spent, std::move(behind));
     error->add_input_metadata(results[i]);
     torch::autograd::impl::set_gradient_edge(results[i], torch::autograd::Edge(std::move(error), 0));
   }
@@ -234,20 +231,20 @@ class DifferentiableGraph final : public CompiledGraph {
     const auto alias = static_cast<size_t>(parent >= 0 ? parent : output.alias);
     const bool is_of_input = parent < 0 && output.kind == OutputKind::InputAlias;
     const at::Tensor& base = is_of_input ? inputs[alias] : results[alias];
-    if (!joint_.requires_grad[i]) return base.requires_grad() ? results[i].detach() : results[i];
+    if (!joint_.outputs[i].requires_grad) return base.requires_grad() ? results[i].detach() : results[i];
     const at::Tensor view = remade_view(i, base, results[i], views);
-    views.know(joint_.values[i], view);
+    views.know(joint_.outputs[i].value, view);
     return view;
   }
 
   // `plain`: its elements, without a history.
   at::Tensor remade_view(size_t i, const at::Tensor& base, const at::Tensor& plain,
                          RemadeViews& views) const {
-    const trace::ViewState state = joint_.view_states[i];
-    const auto& steps = joint_.view_steps[i];
-    if (state != trace::ViewState::Free || (is_restricted(base) && !steps.empty())) {
+    const ViewState state = joint_.outputs[i].view_state;
+    const auto& steps = joint_.outputs[i].view_steps;
+    if (state != ViewState::Free || (is_restricted(base) && !steps.empty())) {
       at::Tensor view = views.make(steps, base);
-      if (state == trace::ViewState::Stale)
+      if (state == ViewState::Stale)
         torch::autograd::impl::get_view_autograd_meta(view)->set_attr_version(
             static_cast<uint32_t>(view._version()) - 1);
       return view;
@@ -258,7 +255,7 @@ class DifferentiableGraph final : public CompiledGraph {
 
   std::unique_ptr<CompiledGraph> forward_;
   std::vector<Part> parts_;
-  trace::Joint joint_;
+  Joint joint_;
   std::vector<graph::Output> outputs_;
   std::vector<size_t> spent_;  // outputs, behind those that they came from
   // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
@@ -273,21 +270,21 @@ void check_base_of_view(const TensorMeta& base) {
 }
 
 // Every tensor with a gradient has to be one that the graph makes, and every other a view of such a one.
-void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
-  for (size_t i = 0; i < joint.forward_outputs; ++i) {
+void check_histories(const graph::Graph& graph, const Joint& joint) {
+  for (size_t i = 0; i < joint.outputs.size(); ++i) {
     const graph::Output& output = graph.outputs[i];
     const bool carries_tangent = i < joint.carriers();
-    if (!joint.spent[i].empty()) {
+    if (!joint.outputs[i].spent.empty()) {
       if (output.kind != OutputKind::Value)
         throw Unsupported("a result whose backward pass has been run shares memory");
       continue;
     }
-    if (carries_tangent != (output.kind == OutputKind::Value && joint.requires_grad[i]))
+    if (carries_tangent != (output.kind == OutputKind::Value && joint.outputs[i].requires_grad))
       throw Unsupported("results share memory in a way that autograd does not know as views");
-    if (!carries_tangent && joint.requires_grad[i] && output.kind == OutputKind::OutputAlias &&
+    if (!carries_tangent && joint.outputs[i].requires_grad && output.kind == OutputKind::OutputAlias &&
         static_cast<size_t>(output.alias) >= joint.carriers())
       throw Unsupported("a result shares memory with one that does not require grad");
-    if (joint.requires_grad[i] && output.kind != OutputKind::Value) {
+    if (joint.outputs[i].requires_grad && output.kind != OutputKind::Value) {
       const auto alias = static_cast<size_t>(output.alias);
       check_base_of_view(graph.meta(output.kind == OutputKind::InputAlias ? graph.inputs[alias]
                                                                           : graph.outputs[alias].value));
@@ -295,11 +292,12 @@ void check_histories(const graph::Graph& graph, const trace::Joint& joint) {
   }
 }
 
-bool has_parts(const std::vector<int32_t>& numbers) {
-  return std::ranges::any_of(numbers, [&](int32_t number) { return number != numbers[0]; });
+bool has_parts(const Joint& joint) {
+  return std::ranges::any_of(joint.tangents,
+                             [&](const Tangent& tangent) { return tangent.part != joint.tangents[0].part; });
 }
 
-graph::Graph with_totals_apart(const graph::Graph& graph, const trace::Joint& joint) {
+graph::Graph with_totals_apart(const graph::Graph& graph, const Joint& joint) {
   std::vector<passes::Total> totals;
   for (const auto& gradient : joint.gradients)
     if (gradient.result >= 0 && gradient.output >= 0)
@@ -307,10 +305,11 @@ graph::Graph with_totals_apart(const graph::Graph& graph, const trace::Joint& jo
   return passes::hold_totals_apart(graph, totals);
 }
 
-std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles) {
+std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles,
+                                           bool has_parts) {
   const std::vector<int32_t>& numbers = roles.part_of_tangent;
   if (numbers.empty()) return {};
-  if (has_parts(numbers)) return passes::backward_parts(backward, roles);
+  if (has_parts) return passes::backward_parts(backward, roles);
   passes::BackwardPart whole{
       std::move(backward), std::vector<size_t>(roles.saved), std::vector<size_t>(numbers.size()), {}};
   std::iota(whole.saved.begin(), whole.saved.end(), 0);
@@ -322,10 +321,11 @@ std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::
   return parts;
 }
 
-passes::BackwardRoles backward_roles(const passes::Partition& halves, const trace::Joint& joint) {
-  passes::BackwardRoles roles{halves.saved.size(), joint.part_of_tangent, {}};
+passes::BackwardRoles backward_roles(const passes::Partition& halves, const Joint& joint) {
+  passes::BackwardRoles roles{.saved = halves.saved.size()};
+  for (const Tangent& tangent : joint.tangents) roles.part_of_tangent.push_back(tangent.part);
   for (const auto& gradient : joint.gradients) {
-    const auto index = static_cast<size_t>(gradient.output) - joint.forward_outputs;
+    const auto index = static_cast<size_t>(gradient.output) - joint.outputs.size();
     roles.gradients.push_back(
         {gradient.output < 0 ? -1 : halves.gradients.at(index), gradient.result, gradient.tangents_of_part});
   }
@@ -341,7 +341,7 @@ std::vector<int> readers_of(const passes::Partition& halves, const std::vector<p
 }
 
 // Its program is yet to be made.
-Part part_of(const passes::BackwardPart& source, const passes::Partition& halves, const trace::Joint& joint) {
+Part part_of(const passes::BackwardPart& source, const passes::Partition& halves, const Joint& joint) {
   Part part;
   part.tangents = source.tangents;
   for (const size_t t : joint.made)
@@ -362,12 +362,12 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
                    std::ranges::find(part.tangents, index) != part.tangents.end();
     saved.is_foreign = is_result && !saved.is_own;
   }
-  for (size_t i = 0; i < joint.forward_outputs; ++i) {
+  for (size_t i = 0; i < joint.outputs.size(); ++i) {
     const bool is_saved = std::ranges::any_of(part.saved, [&](const Part::Saved& saved) {
       return saved.value.kind == SavedValue::Kind::Output && static_cast<size_t>(saved.value.index) == i;
     });
     const bool is_kept = std::ranges::any_of(
-        part.tangents, [&](size_t t) { return joint.part_keeps_output.at(joint.part_of_tangent[t])[i]; });
+        part.tangents, [&](size_t t) { return joint.kept_by_part.at(joint.tangents[t].part).outputs[i]; });
     if (is_kept && !is_saved && halves.forward.outputs[i].kind == OutputKind::Value)
       part.watched.push_back(i);
   }
@@ -379,13 +379,14 @@ struct Cut {
   std::vector<passes::BackwardPart> parts;  // of the backward half
 };
 
-Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_memory_budget) {
+Cut cut(const graph::Graph& graph, const Joint& joint, double activation_memory_budget) {
   passes::JointRoles roles{.forward_inputs = joint.forward_inputs,
-                           .forward_outputs = joint.forward_outputs,
+                           .forward_outputs = joint.outputs.size(),
                            .keeps_input = joint.keeps_input,
-                           .keeps_output = joint.keeps_output,
+                           .keeps_output = {},
                            .memory_budget = activation_memory_budget,
                            .made_once = {}};
+  for (const ForwardOutput& output : joint.outputs) roles.keeps_output.push_back(output.is_kept);
   Cut result;
   do {
     result.halves = passes::partition(graph, roles);
@@ -393,7 +394,7 @@ Cut cut(const graph::Graph& graph, const trace::Joint& joint, double activation_
       graph::verify(result.halves.forward, true);
       graph::verify(result.halves.backward, true);
     }
-    result.parts = parts_of(result.halves.backward, backward_roles(result.halves, joint));
+    result.parts = parts_of(result.halves.backward, backward_roles(result.halves, joint), has_parts(joint));
   } while (keep_apart(graph, result.halves, result.parts, joint, roles));
   return result;
 }
@@ -450,7 +451,7 @@ std::vector<bool> inputs_behind(const Part& part, const passes::Partition& halve
   return behind;
 }
 
-Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part, const trace::Joint& joint) {
+Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part, const Joint& joint) {
   Replay replay{std::move(forward), {}, {}};
   replay.slice = replay.forward->slice(part.tangents, part.gradients, joint);
   if (!replay.slice.why_not.empty()) {
@@ -486,12 +487,13 @@ std::vector<std::optional<TensorMeta>> stand_ins_of(const Replay& replay, const 
 }
 
 // What flows where, and what is freed together: of the part alone, unless it is the whole.
-void add_flows(runtime::BackwardProgram& program, const Part& part, bool is_whole,
-               const trace::Joint& joint) {
+void add_flows(BackwardProgram& program, const Part& part, bool is_whole, const Joint& joint) {
   for (const size_t t : part.tangents)
-    program.freed_with.push_back(is_whole ? joint.freed_with[t] : joint.part_frees[t] ? 0 : -1);
+    program.freed_with.push_back(is_whole                       ? joint.tangents[t].freed_with
+                                 : joint.tangents[t].part_frees ? 0
+                                                                : -1);
   for (const size_t g : part.gradients) {
-    const trace::Joint::Gradient& gradient = joint.gradients[g];
+    const Gradient& gradient = joint.gradients[g];
     std::vector<bool>& flows = program.flows.emplace_back();
     for (const size_t t : part.tangents)
       flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);
@@ -500,30 +502,28 @@ void add_flows(runtime::BackwardProgram& program, const Part& part, bool is_whol
 
 }  // namespace
 
-std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording, graph::Graph recorded,
-                                                      const CompileOptions& options, const Dump& dump) {
-  trace::Joint& joint = *recording.joint;
+std::unique_ptr<CompiledGraph> compile_differentiable(DifferentiableRecording source, graph::Graph recorded,
+                                                      const GraphCompiler& compiler) {
+  auto& [recording, joint] = source;
   check_histories(recording.graph, joint);
   Cut pieces;
   {
     Span span("partition");
-    if (has_parts(joint.part_of_tangent)) recording.graph = with_totals_apart(recording.graph, joint);
-    if (options.backend == Backend::Native)
-      recording.graph = passes::run_passes(std::move(recording.graph), plain_options());
-    pieces = cut(recording.graph, joint, options.activation_memory_budget);
+    if (has_parts(joint)) recording.graph = with_totals_apart(recording.graph, joint);
+    if (compiler.optimise) recording.graph = compiler.optimise(std::move(recording.graph));
+    pieces = cut(recording.graph, joint, compiler.activation_memory_budget);
   }
   auto& [halves, sources] = pieces;
-  const auto forward_end =
-      halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_outputs);
+  const auto forward_end = halves.forward.outputs.begin() + static_cast<std::ptrdiff_t>(joint.outputs.size());
   std::vector<graph::Output> outputs(halves.forward.outputs.begin(), forward_end);
   const std::vector<int> readers = readers_of(halves, sources);
   const bool is_whole = sources.size() == 1;
   const auto replay = std::make_shared<ForwardReplay>(std::move(recorded), std::move(recording.histories),
                                                       recording.constants, joint);
   std::vector<Part> parts;
-  for (passes::BackwardPart& source : sources) {
-    if (strict()) graph::verify(source.graph, true);
-    Part& part = parts.emplace_back(part_of(source, halves, joint));
+  for (passes::BackwardPart& backward : sources) {
+    if (strict()) graph::verify(backward.graph, true);
+    Part& part = parts.emplace_back(part_of(backward, halves, joint));
     const size_t first = part.tangents[0];
     if (first >= joint.carriers() && first < joint.with_tangents()) {
       if (part.parent >= 0)
@@ -531,23 +531,23 @@ std::unique_ptr<CompiledGraph> compile_differentiable(trace::Recording recording
             halves.forward.meta(halves.forward.outputs[static_cast<size_t>(part.parent)].value));
       continue;
     }
-    std::vector<bool> released = released_inputs(source, part, readers);
-    std::vector<TensorMeta> tangents = tangents_of(source);
+    std::vector<bool> released = released_inputs(backward, part, readers);
+    std::vector<TensorMeta> tangents = tangents_of(backward);
     part.program = std::make_shared<BackwardHalf>(
-        std::move(source.graph), recording.constants, outputs_of_gradients(source, part), std::move(released),
-        options, dump, is_whole ? "backward_" : fmt::format("backward{}_", parts.size()),
-        replay_of(replay, part, joint));
+        std::move(backward.graph), recording.constants, outputs_of_gradients(backward, part),
+        std::move(released), compiler.try_compile,
+        is_whole ? "backward_" : fmt::format("backward{}_", parts.size()), replay_of(replay, part, joint));
     part.program->tangents = std::move(tangents);
-    part.program->stand_ins = stand_ins_of(
-        part.program->replay(), inputs_behind(part, halves, joint.forward_outputs), halves.forward);
+    part.program->stand_ins = stand_ins_of(part.program->replay(),
+                                           inputs_behind(part, halves, joint.outputs.size()), halves.forward);
     add_flows(*part.program, part, is_whole, joint);
   }
   // What is saved must not be what the caller writes to; the passes of a native graph see to it.
-  if (options.backend == Backend::Eager) halves.forward = passes::separate_results(halves.forward, {});
-  auto forward = compile_functional(std::move(halves.forward), std::move(recording.constants), {}, options,
-                                    dump, "forward_", {joint.forward_outputs, {}});
+  if (!compiler.optimise) halves.forward = passes::separate_results(halves.forward, {});
+  auto forward = compiler.compile(std::move(halves.forward), std::move(recording.constants), "forward_",
+                                  {joint.outputs.size(), {}});
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(parts), std::move(joint),
                                                std::move(outputs));
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

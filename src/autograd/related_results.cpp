@@ -1,4 +1,4 @@
-#include "driver/related_results.h"
+#include "autograd/related_results.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include "runtime/convert.h"
 #include "runtime/tensors.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 namespace {
 
 using graph::ValueId;
@@ -92,15 +92,16 @@ bool shares_memory(const graph::Graph& graph, size_t output) {
 
 }  // namespace
 
-Relations relations_of(const trace::Recording& recording, const graph::Graph& recorded, Backend backend) {
+Relations relations_of(const trace::Recording& recording, const Joint* joint, const graph::Graph& recorded,
+                       bool keeps_views) {
   Relations relations;
   std::vector<size_t> output_of;  // by result
   for (size_t i = 0; i < recording.is_detached.size(); ++i)
-    output_of.push_back(recording.joint ? static_cast<size_t>(recording.joint->outputs[i]) : i);
+    output_of.push_back(joint ? static_cast<size_t>(joint->caller_outputs[i]) : i);
   std::map<ValueId, std::vector<size_t>> views_of;  // by base: places among relations.views
   for (size_t i = 0; i < output_of.size(); ++i) {
     const graph::Output& output = recording.graph.outputs[output_of[i]];
-    const bool may_share_memory = backend == Backend::Eager || output.kind != graph::OutputKind::Value;
+    const bool may_share_memory = keeps_views || output.kind != graph::OutputKind::Value;
     if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
     if (recording.is_data[i]) relations.data.push_back(i);
     if (!recording.view_made[i]) continue;
@@ -143,4 +144,4 @@ std::unique_ptr<CompiledGraph> relate(std::unique_ptr<CompiledGraph> compiled, R
   return std::make_unique<RelatedResults>(std::move(compiled), std::move(relations));
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

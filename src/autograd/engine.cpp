@@ -1,4 +1,4 @@
-#include "trace/engine.h"
+#include "autograd/engine.h"
 
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
@@ -13,7 +13,14 @@
 #include "trace/set_aside.h"
 #include "trace/trace_error.h"
 
-namespace oxy::trace {
+namespace oxy::autograd {
+
+using trace::is_cannot_trace;
+using trace::is_internal_trace_error;
+using trace::PartOfRecording;
+
+using trace::recording_session;
+using trace::Session;
 
 using torch::autograd::Edge;
 using torch::autograd::Node;
@@ -65,4 +72,4 @@ std::unordered_set<Node*> reached_from(const Edge& root) {
   return reached;
 }
 
-}  // namespace oxy::trace
+}  // namespace oxy::autograd

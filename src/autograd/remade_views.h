@@ -10,25 +10,26 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trace/recorder.h"
+#include "autograd/joint.h"
+#include "graph/graph.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 
 // For one run of a region; `calls` outlives it.
 class RemadeViews {
  public:
-  explicit RemadeViews(const std::map<int32_t, trace::ViewCall>& calls) : calls_(calls) {}
+  explicit RemadeViews(const std::map<int32_t, ViewCall>& calls) : calls_(calls) {}
 
   // From now on `tensor` stands for the recorded value.
   void know(graph::ValueId value, const at::Tensor& tensor) { known_.insert_or_assign(value, tensor); }
   // The view to which the steps lead, from the last tensor on their way that is known, or else from `base`.
   // Results of one call are siblings, as in eager. `steps` is not empty.
-  at::Tensor make(const std::vector<trace::ViewStep>& steps, const at::Tensor& base);
+  at::Tensor make(const std::vector<ViewStep>& steps, const at::Tensor& base);
 
  private:
-  const std::map<int32_t, trace::ViewCall>& calls_;
+  const std::map<int32_t, ViewCall>& calls_;
   std::unordered_map<graph::ValueId, at::Tensor> known_;
   std::unordered_map<int32_t, std::vector<at::Tensor>> results_;  // by recorded node
 };
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -1,4 +1,4 @@
-#include "driver/forward_replay.h"
+#include "autograd/forward_replay.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
@@ -18,7 +18,7 @@
 #include "runtime/interpreter.h"
 #include "runtime/tensors.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 namespace {
 
 using graph::kNoValue;
@@ -64,8 +64,8 @@ void for_each_written(const Node& node, const Function& fn) {
 
 // Joins are no results: nobody has their tensors.
 bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>& gradients,
-                 const trace::Joint& joint) {
-  const auto is_join = [&](size_t place) { return place >= joint.tangents - joint.joins; };
+                 const Joint& joint) {
+  const auto is_join = [&](size_t place) { return place >= joint.with_tangents(); };
   return std::ranges::any_of(tangents, is_join) || std::ranges::any_of(gradients, [&](size_t g) {
            const int32_t result = joint.gradients[g].result;
            return result >= 0 && is_join(static_cast<size_t>(result));
@@ -134,7 +134,7 @@ class Search {
 }  // namespace
 
 ForwardReplay::ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHistory> histories,
-                             std::vector<at::Tensor> constants, const trace::Joint& joint)
+                             std::vector<at::Tensor> constants, const Joint& joint)
     : graph_(std::move(recorded)), histories_(std::move(histories)), constants_(std::move(constants)) {
   inputs_ = joint.forward_inputs;
   graph_.nodes.resize(joint.forward_nodes);
@@ -167,15 +167,14 @@ std::string ForwardReplay::settle_writes(Slice& slice, const std::vector<bool>& 
 }
 
 ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
-                                          const std::vector<size_t>& gradients,
-                                          const trace::Joint& joint) const {
+                                          const std::vector<size_t>& gradients, const Joint& joint) const {
   Slice slice;
   const auto refuse = [&](std::string why) {
     slice.why_not = std::move(why);
     return slice;
   };
   if (!joint.why_not_again.empty()) return refuse(joint.why_not_again);
-  const size_t results = joint.tangents - joint.joins;
+  const size_t results = joint.with_tangents();
   if (meets_joins(tangents, gradients, joint)) return refuse("its results share a part of their history");
 
   std::vector<bool> is_taken(graph_.values.size());
@@ -209,7 +208,7 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   for (const size_t t : others) keep(graph_.outputs[t].value, t, slice.results);
   std::vector<ValueId> ends;
   for (const size_t g : gradients) {
-    const trace::Joint::Gradient& gradient = joint.gradients[g];
+    const Gradient& gradient = joint.gradients[g];
     ends.push_back(gradient.result < 0 ? graph_.inputs[static_cast<size_t>(gradient.input)]
                                        : graph_.outputs[static_cast<size_t>(gradient.result)].value);
     slice.ends.push_back(place_of[at(ends.back())]);
@@ -290,4 +289,4 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
   return gradients;
 }
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -10,15 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "autograd/joint.h"
 #include "trace/recorder.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 
 class ForwardReplay {
  public:
   // `recorded` is the recording's graph before it was made functional, `joint` its joint.
   ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHistory> histories,
-                std::vector<at::Tensor> constants, const trace::Joint& joint);
+                std::vector<at::Tensor> constants, const Joint& joint);
 
   // What lies between some of the region's results and what their gradients flow into.
   struct Slice {
@@ -36,7 +37,7 @@ class ForwardReplay {
 
   // Of the tangents with these numbers and the gradients with these numbers of the joint.
   Slice slice(const std::vector<size_t>& tangents, const std::vector<size_t>& gradients,
-              const trace::Joint& joint) const;
+              const Joint& joint) const;
 
   // The slice's gradients, undefined where none flows or none is wanted. `kept` are the tensors of `inputs`,
   // then `results`, then, if it is random, the state that the CPU's generator had before the region;
@@ -68,4 +69,4 @@ class ForwardReplay {
   size_t inputs_ = 0;
 };
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-namespace oxy::trace {
+#include "trace/recorder.h"
 
-struct Session;
+namespace oxy::autograd {
 
 struct InnerBackward {
   std::vector<at::Tensor> roots;     // trace tensors that require grad
@@ -19,13 +19,13 @@ struct InnerBackward {
 
 // The leaves that a gradient of the roots flows into, those among the inputs if there are any. Unsupported if
 // it flows out of the recording: into what was computed before it, or into a tensor that is no trace tensor.
-std::vector<at::Tensor> leaves_of(const Session& session, const InnerBackward& pass);
+std::vector<at::Tensor> leaves_of(const trace::Recorder& recorder, const InnerBackward& pass);
 
 // Records the pass; the gradients are added to .grad of the leaves, as autograd does it. Needs the GIL.
 // Unsupported where eager would raise.
-void accumulate_gradients(Session& session, const InnerBackward& pass);
+void accumulate_gradients(trace::Recorder& recorder, const InnerBackward& pass);
 
 // Records the pass; returns the inputs' gradients, undefined where none comes. As above.
-std::vector<at::Tensor> gradients_of(Session& session, const InnerBackward& pass);
+std::vector<at::Tensor> gradients_of(trace::Recorder& recorder, const InnerBackward& pass);
 
-}  // namespace oxy::trace
+}  // namespace oxy::autograd

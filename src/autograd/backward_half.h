@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "driver/forward_replay.h"
-#include "driver/pipeline.h"
-#include "runtime/backward_node.h"
+#include "autograd/backward_node.h"
+#include "autograd/forward_replay.h"
+#include "autograd/graph_compiler.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
+
+using runtime::CompiledGraph;
 
 // How gradients are made that can be differentiated again.
 struct Replay {
@@ -28,11 +30,11 @@ struct Replay {
 
 // It is compiled when a gradient is asked for the first time: many calls never do, or always for the same of
 // several outputs.
-class BackwardHalf final : public runtime::BackwardProgram {
+class BackwardHalf final : public BackwardProgram {
  public:
   // Gradient i is output gradients[i] of the graph.
   BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants, std::vector<size_t> gradients,
-               std::vector<bool> released_inputs, const CompileOptions& options, Dump dump, std::string stage,
+               std::vector<bool> released_inputs, GraphCompiler::Compile compile, std::string stage,
                Replay replay);
 
   const Replay& replay() const { return replay_; }
@@ -56,19 +58,17 @@ class BackwardHalf final : public runtime::BackwardProgram {
   const Variant& compiled_for(std::vector<bool> absent);
   const Variant* find(const std::vector<bool>& absent) const;
   graph::Graph without(const std::vector<bool>& absent) const;
-  std::unique_ptr<CompiledGraph> compile(const graph::Graph& graph) const;
   std::vector<at::Tensor> run_compiled(const Variant& variant, std::vector<at::Tensor> inputs) const;
 
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
   std::vector<size_t> gradients_;
-  Ownership ownership_;
-  CompileOptions options_;
-  Dump dump_;
+  runtime::Ownership ownership_;
+  GraphCompiler::Compile compile_;
   std::string stage_;
   Replay replay_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
 };
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -14,7 +14,7 @@
 
 #include "aten/tensor_meta.h"
 
-namespace oxy::runtime {
+namespace oxy::autograd {
 
 // What every backward call of one compiled graph has in common.
 struct BackwardProgram {
@@ -106,4 +106,4 @@ class BackwardNode final : public torch::autograd::Node {
   bool will_release_ = false;
 };
 
-}  // namespace oxy::runtime
+}  // namespace oxy::autograd

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace oxy::trace {
+namespace oxy::autograd {
 
 struct BackwardOptions {
   bool keep_graph = false;
@@ -48,4 +48,4 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
 // The nodes of autograd's graph that a gradient of `root` flows through.
 std::unordered_set<torch::autograd::Node*> reached_from(const torch::autograd::Edge& root);
 
-}  // namespace oxy::trace
+}  // namespace oxy::autograd

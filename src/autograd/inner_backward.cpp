@@ -1,4 +1,4 @@
-#include "trace/inner_backward.h"
+#include "autograd/inner_backward.h"
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -6,11 +6,15 @@
 
 #include <algorithm>
 
+#include "autograd/engine.h"
 #include "base/error.h"
-#include "trace/engine.h"
 #include "trace/session.h"
 
-namespace oxy::trace {
+namespace oxy::autograd {
+
+using trace::Session;
+using trace::trace_tensor;
+using trace::TraceTensor;
 namespace {
 
 using torch::autograd::impl::gradient_edge;
@@ -60,7 +64,8 @@ std::vector<at::Tensor> run(Session& session, const InnerBackward& pass, bool ac
 
 }  // namespace
 
-std::vector<at::Tensor> leaves_of(const Session& session, const InnerBackward& pass) {
+std::vector<at::Tensor> leaves_of(const trace::Recorder& recorder, const InnerBackward& pass) {
+  const Session& session = recorder.session();
   std::vector<at::Tensor> leaves;
   for (const torch::autograd::Edge& root : edges_of(pass.roots)) {
     for (torch::autograd::Node* node : reached_from(root)) {
@@ -82,14 +87,16 @@ std::vector<at::Tensor> leaves_of(const Session& session, const InnerBackward& p
   return leaves;
 }
 
-void accumulate_gradients(Session& session, const InnerBackward& pass) {
+void accumulate_gradients(trace::Recorder& recorder, const InnerBackward& pass) {
+  Session& session = recorder.session();
   for (const at::Tensor& input : pass.inputs)
     if (!input.is_leaf()) throw Unsupported("gradients are collected in a tensor that is not a leaf");
   run(session, pass, true);
 }
 
-std::vector<at::Tensor> gradients_of(Session& session, const InnerBackward& pass) {
+std::vector<at::Tensor> gradients_of(trace::Recorder& recorder, const InnerBackward& pass) {
+  Session& session = recorder.session();
   return run(session, pass, false);
 }
 
-}  // namespace oxy::trace
+}  // namespace oxy::autograd

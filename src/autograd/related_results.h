@@ -8,11 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "driver/pipeline.h"
+#include "autograd/joint.h"
 #include "graph/graph.h"
+#include "runtime/compiled_graph.h"
 #include "trace/recorder.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
+
+using runtime::CompiledGraph;
 
 // Results are numbered as the caller of the recording asked for them.
 struct Relations {
@@ -32,7 +35,9 @@ struct Relations {
 };
 
 // `recorded`: the graph of `recording` before it was functionalised; empty if it was not.
-Relations relations_of(const trace::Recording& recording, const graph::Graph& recorded, Backend backend);
+// `joint`: null if there is none. `keeps_views`: what runs the graph gives views where the program made some.
+Relations relations_of(const trace::Recording& recording, const Joint* joint, const graph::Graph& recorded,
+                       bool keeps_views);
 
 // A view of `base`, as autograd knows views, that lies where `tensor` lies. The two share their memory.
 at::Tensor view_like(const at::Tensor& base, const at::Tensor& tensor);
@@ -41,4 +46,4 @@ at::Tensor view_like(const at::Tensor& base, const at::Tensor& tensor);
 // where there are none.
 std::unique_ptr<CompiledGraph> relate(std::unique_ptr<CompiledGraph> compiled, Relations relations);
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd

@@ -1,4 +1,4 @@
-#include "trace/record_backward.h"
+#include "autograd/record_backward.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/ones_like.h>
@@ -13,19 +13,20 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autograd/engine.h"
+#include "autograd/separate_backward.h"
 #include "base/error.h"
 #include "graph/storage.h"
 #include "runtime/convert.h"
-#include "trace/engine.h"
-#include "trace/separate_backward.h"
 #include "trace/session.h"
 
-namespace oxy::trace {
+namespace oxy::autograd {
 
 namespace {
 
 using graph::ValueId;
 using torch::autograd::Edge;
+using trace::Session;
 
 // The tensor that autograd takes `tensor` to be a view of, or `tensor`.
 at::Tensor differentiable_base(const at::Tensor& tensor) {
@@ -73,13 +74,13 @@ std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, Val
 // By node from joint.forward_nodes on, the parts whose backward pass goes through it.
 std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const Joint& joint) {
   std::vector<std::set<int32_t>> parts_of_value(graph.values.size());
-  for (size_t t = 0; t < joint.tangents; ++t)
-    parts_of_value[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = {joint.part_of_tangent[t]};
+  for (size_t t = 0; t < joint.tangents.size(); ++t)
+    parts_of_value[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = {joint.tangents[t].part};
   std::unordered_map<ValueId, int32_t> goes_on_in;
-  for (const Joint::Gradient& gradient : joint.gradients)
+  for (const Gradient& gradient : joint.gradients)
     if (gradient.result >= 0)
       goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
-                         joint.part_of_tangent[static_cast<size_t>(gradient.result)]);
+                         joint.tangents[static_cast<size_t>(gradient.result)].part);
   std::vector<std::set<int32_t>> result;
   for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n) {
     std::set<int32_t>& parts = result.emplace_back();
@@ -116,20 +117,19 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
       const auto& of_node = parts[n - joint.forward_nodes];
       readers[root[static_cast<size_t>(id)]].insert(of_node.begin(), of_node.end());
     });
-  for (const int32_t part : joint.part_of_tangent) {
-    joint.part_keeps_input[part].resize(joint.forward_inputs);
-    joint.part_keeps_output[part].resize(joint.forward_outputs);
-  }
-  const auto note = [&](ValueId id, size_t i, std::vector<bool>& keeps, auto& part_keeps) {
+  for (const Tangent& tangent : joint.tangents)
+    joint.kept_by_part.try_emplace(
+        tangent.part, Kept{std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
+  const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
     const auto read = readers.find(root[static_cast<size_t>(id)]);
-    keeps.push_back(read != readers.end());
-    if (read == readers.end()) return;
-    for (const int32_t part : read->second) part_keeps[part][i] = true;
+    if (read == readers.end()) return false;
+    for (const int32_t part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
+    return true;
   };
   for (size_t i = 0; i < joint.forward_inputs; ++i)
-    note(graph.inputs[i], i, joint.keeps_input, joint.part_keeps_input);
-  for (size_t i = 0; i < joint.forward_outputs; ++i)
-    note(graph.outputs[i].value, i, joint.keeps_output, joint.part_keeps_output);
+    joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
+  for (size_t i = 0; i < joint.outputs.size(); ++i)
+    joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
 }
 
 // Eager's backward passes run outside of the user's autocast region.
@@ -189,13 +189,13 @@ void check_nothing_else_is_noticed(const torch::autograd::edge_list& roots,
     }
 }
 
-std::vector<int32_t> inputs_behind(const Session& session, const at::Tensor& tensor) {
+std::vector<SpentSource> inputs_behind(const Session& session, const at::Tensor& tensor) {
   const auto reached = reached_from(torch::autograd::impl::gradient_edge(tensor));
-  std::vector<int32_t> inputs;
+  std::vector<SpentSource> inputs;
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     const at::Tensor& input = session.inputs[i];
     if (input.requires_grad() && reached.contains(torch::autograd::impl::gradient_edge(input).function.get()))
-      inputs.push_back(static_cast<int32_t>(i));
+      inputs.push_back({true, i});
   }
   return inputs;
 }
@@ -317,28 +317,29 @@ std::vector<at::Tensor> with_tangents(const Carriers& carriers) {
 }
 
 bool are_parts_of_their_own(const Carriers& carriers, const SeparateBackward& separate) {
-  const std::vector<int32_t>& part = separate.part;
+  const auto part_of = [](const SeparateBackward::Place& place) { return place.tangent.part; };
   for (size_t v = 0; v < carriers.views.size(); ++v)
-    if (std::ranges::count(part, part[carriers.own.size() + v]) != 1) return false;
+    if (std::ranges::count(separate.places, part_of(separate.places[carriers.own.size() + v]), part_of) != 1)
+      return false;
   return true;
 }
 
 // What flows into others (a tensor computed from a view that was made without grad) is not recorded.
 void check_results_come_from_leaves(const SeparateBackward& separate, size_t results) {
   for (size_t t = 0; t < results; ++t)
-    if (std::ranges::find(separate.flows[t], true) == separate.flows[t].end())
+    if (std::ranges::find(separate.places[t].flows, true) == separate.places[t].flows.end())
       throw Unsupported("a result requires grad, and no argument that does is behind it");
 }
 
-// What it takes to make the next output anew as a view, if it is one with a history.
-void note_view(Session& session, const at::Tensor& tensor, Joint& joint) {
-  joint.values.push_back(session.value_of(tensor));
-  std::vector<ViewStep>& steps = joint.view_steps.emplace_back();
-  joint.view_states.push_back(tensor.requires_grad() ? view_state(tensor) : ViewState::Free);
+// What it takes to make the output anew as a view, if it is one with a history.
+void note_view(Session& session, const at::Tensor& tensor, ForwardOutput& output, Joint& joint) {
+  output.value = session.value_of(tensor);
+  std::vector<ViewStep>& steps = output.view_steps;
+  if (tensor.requires_grad()) output.view_state = view_state(tensor);
   if (!tensor.requires_grad() || !tensor.is_view()) return;
   const graph::Graph& graph = session.recording.graph;
   steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
-  if (steps.empty() && joint.view_states.back() != ViewState::Free)
+  if (steps.empty() && output.view_state != ViewState::Free)
     throw Unsupported("a result is a view that may not be written to, made by as_strided()");
   for (const ViewStep& step : steps) {
     const auto node = static_cast<size_t>(step.node);
@@ -357,29 +358,29 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     const auto index = static_cast<int32_t>(graph.outputs.size());
     if (!index_of.emplace(tensor.unsafeGetTensorImpl(), index).second) return;
     session.add_output(tensor);
-    joint.requires_grad.push_back(tensor.requires_grad());
-    note_view(session, tensor, joint);
+    ForwardOutput& output = joint.outputs.emplace_back();
+    output.requires_grad = tensor.requires_grad();
+    note_view(session, tensor, output, joint);
     const auto spent = carriers.spent.find(tensor.unsafeGetTensorImpl());
-    const bool is_spent = spent != carriers.spent.end();
-    joint.spent.push_back(is_spent ? spent->second : "");
-    joint.spent_sources.push_back(is_spent ? inputs_behind(session, tensor) : std::vector<int32_t>());
+    if (spent != carriers.spent.end()) {
+      output.spent = spent->second;
+      output.spent_sources = inputs_behind(session, tensor);
+    }
     added.push_back(tensor);
   };
   for (const at::Tensor& tensor : carriers.own) add(tensor);
   for (const at::Tensor& tensor : carriers.views) add(tensor);
   for (const at::Tensor& output : outputs) {
     add(output);
-    joint.outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
+    joint.caller_outputs.push_back(index_of.at(output.unsafeGetTensorImpl()));
   }
   for (size_t i = 0; i < added.size(); ++i)
-    for (size_t j = 0; !joint.spent[i].empty() && j < added.size(); ++j)
-      if ((j < carriers.own.size() || !joint.spent[j].empty()) &&
+    for (size_t j = 0; !joint.outputs[i].spent.empty() && j < added.size(); ++j)
+      if ((j < carriers.own.size() || !joint.outputs[j].spent.empty()) &&
           leads_to(torch::autograd::impl::gradient_edge(added[i]),
                    torch::autograd::impl::gradient_edge(added[j])))
-        joint.spent_sources[i].push_back(-1 - static_cast<int32_t>(j));
-  joint.tangents = carriers.own.size() + carriers.views.size();
+        joint.outputs[i].spent_sources.push_back({false, j});
   joint.views = carriers.views.size();
-  joint.forward_outputs = graph.outputs.size();
   joint.forward_inputs = graph.inputs.size();
   joint.forward_nodes = graph.nodes.size();
 }
@@ -399,7 +400,7 @@ std::vector<at::Tensor> add_tangents(Session& session, const torch::autograd::ed
                                      Joint& joint) {
   graph::Graph& graph = session.recording.graph;
   std::vector<at::Tensor> tangents;
-  for (size_t t = 0; t < joint.tangents; ++t) {
+  for (size_t t = 0; t < joint.with_tangents(); ++t) {
     TensorMeta meta = graph.meta(graph.outputs[t].value);
     meta.storage_offset = 0;
     if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
@@ -407,8 +408,6 @@ std::vector<at::Tensor> add_tangents(Session& session, const torch::autograd::ed
   }
   for (const Edge& join : joins)
     tangents.push_back(session.make_tensor(graph.add_input(meta_of(join)), false));
-  joint.joins = joins.size();
-  joint.tangents += joins.size();
   return tangents;
 }
 
@@ -437,7 +436,7 @@ Gradients run_backward(const torch::autograd::edge_list& roots, const std::vecto
   Gradients gradients{std::vector<at::Tensor>(leaves.size()), std::vector<at::Tensor>(roots.size())};
   if (roots.empty() || leaves.empty()) return gradients;
   for (size_t u = 0; u < roots.size(); ++u)
-    if (std::ranges::any_of(separate.behind, [&](const std::vector<bool>& behind) { return behind[u]; }))
+    if (std::ranges::any_of(separate.places, [&](const auto& place) { return place.behind[u]; }))
       roots[u].function->add_tensor_pre_hook(
           std::make_unique<NotingHook>(gradients.places[u], roots[u].input_nr));
   const WithoutAutocast without_autocast;
@@ -448,7 +447,7 @@ Gradients run_backward(const torch::autograd::edge_list& roots, const std::vecto
 // Those of the inputs that require grad come first, whether anything flows into them or not.
 void add_gradients(Session& session, const Gradients& values, const SeparateBackward& separate,
                    Joint& joint) {
-  const auto add = [&](const at::Tensor& value, Joint::Gradient gradient) {
+  const auto add = [&](const at::Tensor& value, Gradient gradient) {
     if (value.defined()) {
       gradient.output = static_cast<int32_t>(session.recording.graph.outputs.size());
       session.add_output(value);
@@ -458,18 +457,19 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
   size_t leaf = 0;
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     if (!session.inputs[i].requires_grad()) continue;
-    Joint::Gradient gradient{.input = static_cast<int32_t>(i)};
-    for (size_t t = 0; t < joint.tangents; ++t) {
-      gradient.tangents.push_back(separate.flows[t][leaf]);
-      gradient.tangents_of_part.push_back(separate.flows_of_part[t][leaf]);
+    Gradient gradient{.input = static_cast<int32_t>(i)};
+    for (const SeparateBackward::Place& place : separate.places) {
+      gradient.tangents.push_back(place.flows[leaf]);
+      gradient.tangents_of_part.push_back(place.flows_of_part[leaf]);
     }
     add(values.leaves[leaf++], std::move(gradient));
   }
-  for (size_t u = 0; u < joint.tangents; ++u) {
+  for (size_t u = 0; u < joint.tangents.size(); ++u) {
     if (!values.places[u].defined()) continue;
-    Joint::Gradient gradient{.result = static_cast<int32_t>(u)};
-    gradient.tangents.assign(joint.tangents, false);
-    for (size_t t = 0; t < joint.tangents; ++t) gradient.tangents_of_part.push_back(separate.behind[t][u]);
+    Gradient gradient{.result = static_cast<int32_t>(u)};
+    gradient.tangents.assign(joint.tangents.size(), false);
+    for (const SeparateBackward::Place& place : separate.places)
+      gradient.tangents_of_part.push_back(place.behind[u]);
     add(values.places[u], std::move(gradient));
   }
 }
@@ -495,17 +495,9 @@ void note_formulas(Session& session) {
 
 }  // namespace
 
-void check_inputs_keep_history(const Session& session) {
-  for (const at::Tensor& input : session.inputs) {
-    const auto& begin = input.grad_fn();
-    const bool untouched = !begin || dynamic_cast<torch::autograd::Error*>(begin.get()) != nullptr;
-    if (!untouched)
-      throw Unsupported("an argument is changed in place by what takes part in autograd",
-                        "assign the result to a new variable, or do the write under torch.no_grad()");
-  }
-}
+namespace {
 
-void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
+Joint record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   Joint joint;
   note_formulas(session);
   Carriers carriers = carriers_of(session, outputs);
@@ -520,19 +512,30 @@ void record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
     separate = separate_backward(own, leaves);
   }
   check_results_come_from_leaves(separate, carriers.own.size());
+  for (const SeparateBackward::Place& place : separate.places) joint.tangents.push_back(place.tangent);
+  joint.joins = separate.joins.size();
+  joint.made = separate.made;
   add_outputs(session, outputs, carriers, joint);
   const std::vector<at::Tensor> tangents = add_tangents(session, separate.joins, joint);
-  joint.freed_with = separate.freed_with;
-  joint.part_of_tangent = separate.part;
-  joint.part_frees = separate.part_frees;
-  joint.made = separate.made;
   torch::autograd::edge_list roots = edges_of(with_tangents(carriers));
   roots.insert(roots.end(), separate.joins.begin(), separate.joins.end());
   joint.why_not_again = why_not_again(own);
   const Gradients gradients = run_backward(roots, tangents, leaves, separate);
   add_gradients(session, gradients, separate, joint);
   note_what_autograd_keeps(session.recording.graph, joint);
-  session.recording.joint = std::move(joint);
+  return joint;
 }
 
-}  // namespace oxy::trace
+}  // namespace
+
+DifferentiableRecording finish_with_backward(trace::Recorder& recorder,
+                                             const std::vector<PyObject*>& outputs) {
+  DifferentiableRecording result;
+  result.recording = recorder.finish(outputs, [&](Session& session, const std::vector<at::Tensor>& tensors) {
+    result.joint = record_backward(session, tensors);
+    return result.joint.forward_nodes;
+  });
+  return result;
+}
+
+}  // namespace oxy::autograd

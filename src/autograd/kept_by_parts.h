@@ -7,16 +7,17 @@
 
 #include <vector>
 
+#include "autograd/joint.h"
 #include "passes/backward_parts.h"
 #include "passes/partition.h"
 #include "trace/recorder.h"
 
-namespace oxy::driver {
+namespace oxy::autograd {
 
 // `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part
 // reads what it may not: then they have to be made again.
 bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
-                const std::vector<passes::BackwardPart>& parts, const trace::Joint& joint,
+                const std::vector<passes::BackwardPart>& parts, const Joint& joint,
                 passes::JointRoles& roles);
 
-}  // namespace oxy::driver
+}  // namespace oxy::autograd
