@@ -1,4 +1,4 @@
-# tests/cpp/<layer>_<topic>_test.cpp of the torch-free layers make one test program, oxyfuel_tests; the tests of one
+# tests/cpp/<layer>/<topic>_test.cpp of the torch-free layers make one test program, oxyfuel_tests; the tests of one
 # layer alone are the program oxyfuel_<layer>_tests, which is built on request only.
 enable_testing()
 set(OXYFUEL_TESTED_LAYERS base sym aten graph plan loop ops passes codegen sched jit cpy bytecode hook)
@@ -8,11 +8,12 @@ function(oxyfuel_test_program name)
   add_executable(${name} ${PROGRAM_SOURCES} ${CMAKE_SOURCE_DIR}/tests/cpp/main.cpp)
   list(TRANSFORM PROGRAM_LAYERS PREPEND oxyfuel_)
   target_link_libraries(${name} PRIVATE ${PROGRAM_LAYERS} doctest::doctest)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
   target_compile_definitions(${name} PRIVATE OXYFUEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 endfunction()
 
 foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)
-  file(GLOB layer_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/${layer}_*.cpp)
+  file(GLOB layer_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/${layer}/*_test.cpp)
   if(layer_tests)
     set(layers ${layer})
     if(layer STREQUAL "sched")  # schedules are compiled and run

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "hook/hook.h"
-#include "passes/absent_gradients.h"
+#include "passes/training/absent_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 

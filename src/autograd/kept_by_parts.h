@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "autograd/joint.h"
-#include "passes/backward_parts.h"
-#include "passes/partition.h"
+#include "passes/training/backward_parts.h"
+#include "passes/training/partition.h"
 #include "trace/recorder.h"
 
 namespace oxy::autograd {

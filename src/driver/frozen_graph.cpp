@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "passes/freeze_inputs.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
+#include "passes/weights/freeze_inputs.h"
 #include "runtime/interpreter.h"
 #include "runtime/packing.h"
 

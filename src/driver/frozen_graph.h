@@ -8,7 +8,7 @@
 
 #include "base/dump.h"
 #include "graph/graph.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "runtime/freeze.h"
 
 namespace oxy::driver {

@@ -22,7 +22,7 @@
 #include "driver/metrics.h"
 #include "jit/jit.h"
 #include "loop/lowering.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "plan/step_buffers.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "ops/registry.h"
+#include "ops/core/registry.h"
 
 namespace oxy::trace {
 

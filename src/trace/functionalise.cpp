@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "ops/registry.h"
+#include "ops/core/registry.h"
 #include "trace/functional_forms.h"
 #include "trace/view_inverse.h"
 

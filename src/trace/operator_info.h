@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aten/schema.h"
-#include "ops/registry.h"
+#include "ops/core/registry.h"
 
 namespace oxy::trace {
 

@@ -170,3 +170,12 @@ def source_line(function, text):
         number += 1
         assert number < code.co_firstlineno + 200
     return number
+
+
+def is_close(a, b, relative, absolute):
+    """Whether two results are equal, floats up to a tolerance."""
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(is_close(x, y, relative, absolute) for x, y in zip(a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (a != a and b != b) or math.isclose(a, b, rel_tol=relative, abs_tol=absolute)
+    return a == b

@@ -1,0 +1,42 @@
+#include "ops/attention/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+// Sizes [batch, heads, positions, width] laid out as [batch, positions, heads, width].
+TensorMeta heads_inside(DType dtype, Device device, std::vector<Expr> sizes) {
+  TensorMeta out = contiguous_meta(dtype, device, {sizes[0], sizes[2], sizes[1], sizes[3]});
+  std::swap(out.sizes[1], out.sizes[2]);
+  std::swap(out.strides[1], out.strides[2]);
+  return out;
+}
+
+}  // namespace
+
+Metas flash_attention(const ShapeContext& context) {
+  const TensorMeta& query = context.tensor(0);
+  const TensorMeta& value = context.tensor(2);
+  if (query.rank() != 4 || value.rank() != 4 || !is_floating(query.dtype))
+    not_covered(context, "operands of this kind");
+  const std::vector<Expr>& q = query.sizes;
+  const DType accumulate = query.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  TensorMeta output = dense_like(context, query, query.dtype);
+  TensorMeta log_sums = contiguous_meta(accumulate, query.device, {q[0], q[2], q[1]});
+  std::swap(log_sums.sizes[1], log_sums.sizes[2]);
+  std::swap(log_sums.strides[1], log_sums.strides[2]);
+  return {output, log_sums};
+}
+
+Metas flash_attention_backward(const ShapeContext& context) {
+  Metas out;
+  for (size_t i : {1, 2, 3}) {
+    const TensorMeta& meta = context.tensor(i);
+    if (meta.rank() != 4) not_covered(context, "operands of another rank");
+    out.push_back(heads_inside(meta.dtype, meta.device, meta.sizes));
+  }
+  return out;
+}
+
+}  // namespace oxy::ops::shapes

@@ -1,0 +1,24 @@
+// The table of convolutions.
+#include "ops/convolution/shapes.h"
+#include "ops/core/families.h"
+
+namespace oxy::ops {
+
+Family convolution_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::convolution",
+       .schema =
+           "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+           "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+       .shape = shapes::convolution},
+      {.name = "aten::convolution_backward",
+       .schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "
+                 "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+                 "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+       .shape = shapes::convolution_backward,
+       .has_result = output_mask},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,83 @@
+#include "ops/core/composer.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/literal_parser.h"
+
+namespace oxy::ops {
+
+using graph::Argument;
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+using graph::ValueRef;
+
+TensorMeta Composer::meta(const Argument& tensor) const {
+  const auto* ref = std::get_if<ValueRef>(&tensor);
+  if (ref == nullptr) throw Unsupported(node_.op->name + ": a tensor is expected");
+  return graph_.meta(ref->id);
+}
+
+int64_t Composer::integer(size_t i) const {
+  const auto* e = std::get_if<Expr>(&arg(i));
+  if (e == nullptr || !e->is_constant()) throw Unsupported(node_.op->name + ": a known integer is expected");
+  return e->constant();
+}
+
+double Composer::real(size_t i) const {
+  if (const auto* d = std::get_if<double>(&arg(i))) return *d;
+  if (const auto* b = std::get_if<bool>(&arg(i))) return *b ? 1.0 : 0.0;
+  return static_cast<double>(integer(i));
+}
+
+std::vector<ValueRef> Composer::call_many(std::string_view name, std::vector<Argument> args) {
+  const OperatorEntry* entry = find(name);
+  if (entry == nullptr || !entry->shape) throw Unsupported(fmt::format("{} has no shape rule", name));
+  const OperatorSchema* schema = schema_of(*entry);
+  for (size_t i = args.size(); i < schema->arguments.size(); ++i)
+    args.push_back(graph::parse_default(graph::Lexer(name), schema->arguments[i]));
+  const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
+    return graph_.meta(id);
+  };
+  // The default dtype only types numbers without a tensor, which decompositions do not write.
+  std::vector<TensorMeta> metas = entry->shape(ShapeContext(*schema, args, meta_of, DType::Float32));
+  const int32_t index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
+  std::vector<ValueRef> outputs;
+  for (ValueId id : graph_.nodes[static_cast<size_t>(index)].outputs) outputs.push_back({id});
+  return outputs;
+}
+
+ValueRef Composer::call(std::string_view name, std::vector<Argument> args) {
+  return call_many(name, std::move(args)).at(0);
+}
+
+ValueRef Composer::convert(ValueRef value, DType dtype) {
+  return meta(value).dtype == dtype ? value : call("aten::_to_copy", {value, dtype});
+}
+
+Decomposition composed(Composition composition) {
+  return [composition](Graph& graph, const Node& node) -> std::vector<ValueId> {
+    const size_t nodes = graph.nodes.size();
+    const size_t values = graph.values.size();
+    std::vector<ValueId> results;
+    try {
+      Composer composer(graph, node);
+      for (ValueRef value : composition(composer)) {
+        const ValueId expected = composer.node().outputs.at(results.size());
+        if (expected != graph::kNoValue && !(graph.meta(value.id) == graph.meta(expected)))
+          throw Unsupported("other metadata");
+        results.push_back(value.id);
+      }
+    } catch (const Unsupported&) {
+      results.clear();
+    }
+    if (results.empty()) {
+      graph.nodes.resize(nodes);
+      graph.values.resize(values);
+    }
+    return results;
+  };
+}
+
+}  // namespace oxy::ops

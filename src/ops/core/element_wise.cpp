@@ -1,0 +1,346 @@
+#include "ops/core/element_wise.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace oxy::ops {
+namespace {
+
+bool is_zero(const Expr& e) {
+  return e.is_constant() && e.constant() == 0;
+}
+bool is_one(const Expr& e) {
+  return e.is_constant() && e.constant() == 1;
+}
+
+std::optional<DType> merge(std::optional<DType> a, DType b) {
+  return a ? promote(*a, b) : b;
+}
+
+bool decides(DType higher, DType lower) {
+  if (is_complex(higher)) return true;
+  if (is_floating(higher)) return !is_complex(lower);
+  if (is_floating(lower) || is_complex(lower)) return false;
+  return higher != DType::Bool;
+}
+
+std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> lower) {
+  if (!higher || !lower) return higher ? higher : lower;
+  if (decides(*higher, *lower)) return higher;
+  if (is_floating(*higher)) {  // over complex: keeps its precision
+    if (*higher == DType::Float16) throw Unsupported("complex numbers of half precision");
+    return *higher == DType::Float64 ? DType::Complex128 : DType::Complex64;
+  }
+  return promote(*higher, *lower);
+}
+
+// -1: a < b, 0: equal, 1: a > b.
+int compare(const ShapeContext& context, const Expr& a, const Expr& b) {
+  if (a.is_constant() && b.is_constant())
+    return a.constant() < b.constant() ? -1 : static_cast<int>(a.constant() > b.constant());
+  if (a == b) return 0;
+  if (sym::known_less(a, b)) return -1;
+  if (sym::known_less(b, a)) return 1;
+  // Products of sizes: n against n * m with m > 1.
+  if (sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a))) return -1;
+  if (sym::known_divisible(a, b) && sym::known_less(1, sym::floordiv(a, b))) return 1;
+  not_covered(context, "strides whose order is not known");
+}
+
+// The dimensions swap places if dim0 is to lie outside of dim1: 1 yes, -1 no, 0 no operand says so.
+int should_swap(const ShapeContext& context, const std::vector<Expr>& sizes,
+                std::span<const std::vector<Expr>> strides, size_t dim0, size_t dim1) {
+  for (const std::vector<Expr>& operand : strides) {
+    const Expr& stride0 = operand[dim0];
+    const Expr& stride1 = operand[dim1];
+    if (is_zero(stride0) || is_zero(stride1)) continue;
+    if (int order = compare(context, stride0, stride1); order != 0) return order;
+    if (!(sizes[dim0] == sizes[dim1]) && compare(context, sizes[dim0], sizes[dim1]) > 0) return 1;
+  }
+  return 0;
+}
+
+std::vector<Expr> broadcast_strides(const TensorMeta& operand, const std::vector<Expr>& sizes) {
+  std::vector<Expr> strides(sizes.size(), Expr(0));
+  const size_t offset = sizes.size() - operand.sizes.size();
+  for (size_t d = 0; d < operand.sizes.size(); ++d)
+    if (!is_one(operand.sizes[d]) || is_one(sizes[offset + d])) strides[offset + d] = operand.strides[d];
+  return strides;
+}
+
+// Where PyTorch takes a short cut: all operands of one shape and one simple layout.
+bool simple_layout(std::span<const TensorMeta* const> operands, TensorMeta& out) {
+  const TensorMeta& first = *operands.front();
+  const auto all = [&](auto predicate) { return std::all_of(operands.begin(), operands.end(), predicate); };
+  if (!all([&](const TensorMeta* m) { return m == &first || m->sizes == first.sizes; })) return false;
+  if (all([](const TensorMeta* m) { return is_contiguous(*m); })) {
+    out.strides = contiguous_strides(first.sizes);
+    return true;
+  }
+  if (first.rank() == 4 && all([](const TensorMeta* m) { return is_channels_last(*m); })) {
+    out.strides = channels_last_strides(first.sizes);
+    return true;
+  }
+  if (all([&](const TensorMeta* m) {
+        return (m == &first || m->strides == first.strides) && is_non_overlapping_and_dense(*m);
+      })) {
+    out.strides = first.strides;
+    return true;
+  }
+  return false;
+}
+
+const TensorMeta& number_meta(const graph::Argument& number, DType default_dtype) {
+  static const std::vector<TensorMeta> table = [] {
+    std::vector<TensorMeta> metas;
+    for (int i = 0; i <= static_cast<int>(DType::Complex128); ++i)
+      metas.push_back({static_cast<DType>(i), {}, {}, {}, 0});
+    return metas;
+  }();
+  DType dtype = DType::Int64;
+  if (std::holds_alternative<bool>(number)) dtype = DType::Bool;
+  if (std::holds_alternative<double>(number)) dtype = default_dtype;
+  if (std::holds_alternative<std::complex<double>>(number))
+    dtype = default_dtype == DType::Float64 ? DType::Complex128 : DType::Complex64;
+  return table[static_cast<size_t>(dtype)];
+}
+
+constexpr size_t kMaxOperands = 8;
+
+struct Operands {
+  const TensorMeta* metas[kMaxOperands];
+  size_t count = 0;
+  void add(const TensorMeta* meta) {
+    check(count < kMaxOperands, "too many operands");
+    metas[count++] = meta;
+  }
+  std::span<const TensorMeta* const> span() const { return {metas, count}; }
+};
+
+DType final_type(DType common, ResultType type) {
+  return type == ResultType::Bool ? DType::Bool : common;
+}
+
+DType common_type(const ShapeContext& context, const Promotion& promotion, ResultType type) {
+  DType common = promotion.result();
+  if (type == ResultType::PromotedToFloat && !is_floating(common) && !is_complex(common))
+    common = context.default_dtype();
+  return common;
+}
+
+}  // namespace
+
+void Promotion::add_tensor(const TensorMeta& meta) {
+  std::optional<DType>& rank = ranks_[meta.sizes.empty() ? 1 : 0];
+  rank = merge(rank, meta.dtype);
+}
+
+void Promotion::add_number(const graph::Argument& number) {
+  ranks_[2] = merge(ranks_[2], number_meta(number, default_dtype_).dtype);
+}
+
+DType Promotion::result() const {
+  std::optional<DType> type = combine(ranks_[0], combine(ranks_[1], ranks_[2]));
+  check(type.has_value(), "no operands to promote");
+  return *type;
+}
+
+std::vector<Expr> broadcast(const ShapeContext& context, std::span<const TensorMeta* const> operands) {
+  size_t rank = 0;
+  for (const TensorMeta* m : operands) rank = std::max(rank, m->sizes.size());
+  std::vector<Expr> sizes(rank, Expr(1));
+  for (const TensorMeta* m : operands) {
+    const size_t offset = rank - m->sizes.size();
+    for (size_t d = 0; d < m->sizes.size(); ++d) {
+      const Expr& size = m->sizes[d];
+      Expr& out = sizes[offset + d];
+      if (out == size || is_one(size)) continue;
+      if (is_one(out)) {
+        out = size;
+      } else if (!sym::known_equal(out, size)) {
+        not_covered(context, "sizes that do not broadcast");
+      }
+    }
+  }
+  return sizes;
+}
+
+std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
+                                 std::span<const std::vector<Expr>> strides) {
+  std::vector<size_t> order(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
+  // An insertion sort that looks past ambiguous neighbours: the relation is no total order, so that the
+  // result depends on the order of the comparisons.
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t before = i; before-- > 0;) {
+      const int swap = should_swap(context, sizes, strides, order[before], order[at]);
+      if (swap < 0) break;
+      if (swap > 0) {
+        std::swap(order[before], order[at]);
+        at = before;
+      }
+    }
+  }
+  return order;
+}
+
+TensorMeta element_wise_layout(const ShapeContext& context, std::span<const TensorMeta* const> operands) {
+  TensorMeta out;
+  if (simple_layout(operands, out)) {
+    out.sizes = operands.front()->sizes;
+    return out;
+  }
+  out.sizes = broadcast(context, operands);
+  std::vector<std::vector<Expr>> strides;
+  for (const TensorMeta* m : operands)
+    if (!m->sizes.empty()) strides.push_back(broadcast_strides(*m, out.sizes));
+  const std::vector<size_t> order = stride_order(context, out.sizes, strides);
+  if (std::is_sorted(order.rbegin(), order.rend())) {
+    out.strides = contiguous_strides(out.sizes);
+    return out;
+  }
+  out.strides.resize(out.sizes.size());
+  Expr stride = 1;
+  for (size_t d : order) {
+    out.strides[d] = stride;
+    stride = stride * out.sizes[d];
+  }
+  return out;
+}
+
+TensorMeta element_wise(const ShapeContext& context, std::initializer_list<size_t> positions,
+                        ResultType type) {
+  Operands operands;
+  Operands tensors;
+  Promotion promotion(context.default_dtype());
+  for (size_t i : positions) {
+    if (context.is_none(i)) continue;
+    if (context.is_tensor(i)) {
+      const TensorMeta& meta = context.tensor(i);
+      promotion.add_tensor(meta);
+      operands.add(&meta);
+      tensors.add(&meta);
+    } else {
+      if (!is_number(context.arg(i))) not_covered(context, "an operand that is neither tensor nor number");
+      promotion.add_number(context.arg(i));
+      operands.add(&number_meta(context.arg(i), context.default_dtype()));
+    }
+  }
+  if (tensors.count == 0) not_covered(context, "no tensor among the operands");
+  const DType common = common_type(context, promotion, type);
+  const Device device = common_device(tensors.span());
+  // On the CPU an operand of another type is converted first, which gives it another layout if it has gaps.
+  std::vector<TensorMeta> converted;
+  if (device.kind == Device::Kind::Cpu) {
+    converted.reserve(operands.count);
+    for (size_t k = 0; k < operands.count; ++k) {
+      const TensorMeta& meta = *operands.metas[k];
+      if (meta.dtype == common || meta.sizes.empty() || is_non_overlapping_and_dense(meta)) continue;
+      converted.push_back(dense_like(context, meta, common));
+      operands.metas[k] = &converted.back();
+    }
+  }
+  TensorMeta out = element_wise_layout(context, operands.span());
+  out.device = device;
+  out.dtype = final_type(common, type);
+  return out;
+}
+
+TensorMeta element_wise_like(const ShapeContext& context, size_t layout_of,
+                             std::initializer_list<size_t> others, ResultType type) {
+  if (!context.is_tensor(layout_of)) not_covered(context, "a number where the rule needs a tensor");
+  const TensorMeta& meta = context.tensor(layout_of);
+  Promotion promotion(context.default_dtype());
+  promotion.add_tensor(meta);
+  for (size_t i : others)
+    if (is_number(context.arg(i))) promotion.add_number(context.arg(i));
+  const DType common = common_type(context, promotion, type);
+  const bool convert =
+      meta.device.kind == Device::Kind::Cpu && meta.dtype != common && !is_non_overlapping_and_dense(meta);
+  const TensorMeta converted = convert ? dense_like(context, meta, common) : TensorMeta{};
+  const TensorMeta* const operands[] = {convert ? &converted : &meta};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.device = meta.device;
+  out.dtype = final_type(common, type);
+  return out;
+}
+
+TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) {
+  TensorMeta out;
+  out.dtype = dtype;
+  out.device = device;
+  out.strides = contiguous_strides(sizes);
+  out.sizes = std::move(sizes);
+  return out;
+}
+
+TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType dtype) {
+  TensorMeta out;
+  out.dtype = dtype;
+  out.device = meta.device;
+  out.sizes = meta.sizes;
+  if (is_non_overlapping_and_dense(meta)) {
+    out.strides = meta.strides;
+    return out;
+  }
+  out.strides.resize(meta.sizes.size());
+  Expr stride = 1;
+  for (size_t d : stride_order(context, meta.sizes, {&meta.strides, 1})) {
+    out.strides[d] = stride;
+    stride = stride * sym::max(meta.sizes[d], 1);
+  }
+  return out;
+}
+
+TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta) {
+  bool overlaps = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    overlaps |= is_zero(meta.strides[d]) && !is_one(meta.sizes[d]);
+  return overlaps && !is_non_overlapping_and_dense(meta) ? dense_like(context, meta, meta.dtype) : meta;
+}
+
+TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype,
+                       MemoryFormat format) {
+  if (format == MemoryFormat::Preserve) return dense_like(context, meta, dtype);
+  TensorMeta out = contiguous_meta(dtype, meta.device, meta.sizes);
+  if (format == MemoryFormat::Contiguous) return out;
+  if (meta.rank() != (format == MemoryFormat::ChannelsLast ? 4 : 5))
+    not_covered(context, "a channels-last format for this rank");
+  out.strides = channels_last_strides(meta.sizes);
+  return out;
+}
+
+MemoryFormat suggested_format(const TensorMeta& meta) {
+  if (meta.rank() != 4 && meta.rank() != 5) return MemoryFormat::Contiguous;
+  if (is_zero(meta.strides[1])) return MemoryFormat::Contiguous;
+  // Each dimension must lie outside of the one before it in the order channels, width, ..., batch.
+  Expr least = 0;
+  const auto rank = static_cast<size_t>(meta.rank());
+  const auto lies_outside = [&](size_t d) {
+    if (is_zero(meta.sizes[d])) return false;
+    const Expr& stride = meta.strides[d];
+    const bool in_order = least.is_constant() && stride.is_constant() ? least.constant() <= stride.constant()
+                                                                      : sym::known_less_equal(least, stride);
+    if (!in_order) return false;
+    // A batch of single values: every order of strides fits, and plain wins.
+    if (d == 0 && least == meta.strides[1]) return false;
+    least = is_one(meta.sizes[d]) ? meta.strides[d] : meta.strides[d] * meta.sizes[d];
+    return true;
+  };
+  if (!lies_outside(1)) return MemoryFormat::Contiguous;
+  for (size_t d = rank - 1; d >= 2; --d)
+    if (!lies_outside(d)) return MemoryFormat::Contiguous;
+  if (!lies_outside(0)) return MemoryFormat::Contiguous;
+  return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
+Device common_device(std::span<const TensorMeta* const> operands) {
+  check(!operands.empty(), "no operands to take the device of");
+  for (const TensorMeta* m : operands)
+    if (!m->sizes.empty()) return m->device;
+  return operands.front()->device;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,46 @@
+// Reading an operator call's arguments in shape rules and decompositions.
+//
+// Positions are those of the schema. A reader throws Unsupported when the argument is not of the kind asked
+// for or (where an int64_t is returned) not known while compiling.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ops/core/registry.h"
+
+namespace oxy::ops {
+
+using Metas = std::vector<TensorMeta>;
+
+// Throws Unsupported naming the operator: the rule does not cover this call, or eager refuses it.
+[[noreturn]] void not_covered(const ShapeContext& context, std::string_view what);
+// Throws RefusedByEager: eager raises, or warns, for a reason that PyTorch's meta kernel does not look for.
+[[noreturn]] void refused_by_eager(const ShapeContext& context, std::string_view what);
+
+int64_t known(const ShapeContext& context, const Expr& e);
+const Expr& expression(const ShapeContext& context, size_t i);
+int64_t integer(const ShapeContext& context, size_t i);
+bool flag(const ShapeContext& context, size_t i);
+std::optional<double> real(const ShapeContext& context,
+                           size_t i);  // nothing if None or not a plain real number
+const std::vector<Expr>& list(const ShapeContext& context, size_t i);  // empty if None
+std::vector<int64_t> integers(const ShapeContext& context, size_t i);  // empty if None
+const std::vector<graph::ValueId>& tensors(const ShapeContext& context, size_t i);
+const TensorMeta* optional_tensor(const ShapeContext& context, size_t i);  // nullptr if None
+std::optional<DType> optional_dtype(const ShapeContext& context, size_t i);
+Device device_or(const ShapeContext& context, size_t i, Device otherwise);
+std::optional<MemoryFormat> optional_format(const ShapeContext& context, size_t i);
+bool is_number(const graph::Argument& argument);
+
+// `dim` counted from the front, 0 <= result < max(rank, 1).
+int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank);
+int64_t dim_argument(const ShapeContext& context, size_t i, int64_t rank);
+// The dims as a mask; all of them for None or an empty list (as reductions read it) if `empty_means_all`.
+std::vector<bool> dim_mask(const ShapeContext& context, size_t i, int64_t rank, bool empty_means_all = true);
+
+// The last argument, as a ResultRule of operators with an `output_mask`.
+std::vector<bool> output_mask(const ShapeContext& context);
+
+}  // namespace oxy::ops

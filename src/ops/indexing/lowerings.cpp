@@ -1,0 +1,492 @@
+#include "ops/indexing/lowerings.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "loop/view.h"
+#include "ops/core/lowering_arguments.h"
+
+namespace oxy::ops::lowerings {
+
+using loop::compute_dtype;
+
+namespace {
+
+Value element(BodyBuilder& b, const Tensor& x, const Index& index) {
+  return LoweringContext::element(b, x, index);
+}
+
+Value element_as(BodyBuilder& b, const Tensor& x, const Index& index, DType dtype) {
+  return b.cast(element(b, x, loop::broadcast_index(x.sizes, index)), compute_dtype(dtype));
+}
+
+size_t position(int64_t d) {
+  return static_cast<size_t>(d);
+}
+
+// A kernel reads something for every index, also for one that is out of range. Where there is nothing to
+// read, eager finds the index out of range.
+void need_elements(const Node& node, const Expr& size) {
+  if (size == Expr(0)) not_lowered(node, "nothing to index");
+}
+
+// Where x[:, i, j] and x[i, :, j] put the dimensions of the indices: those that are adjacent stay in place,
+// others come first.
+struct Indexing {
+  std::vector<std::optional<Tensor>> indices;  // one a dimension of x
+  std::vector<Expr> sizes;                     // the indices' common shape
+  size_t first = 0;                            // its place in the result
+};
+
+Indexing indexing_of(LoweringContext& context, const Node& node, size_t argument,
+                     const std::vector<Expr>& x_sizes) {
+  Indexing result;
+  const auto& ids = tensors(node, argument);
+  std::vector<size_t> given;
+  for (size_t d = 0; d < x_sizes.size(); ++d) {
+    bool present = d < ids.size() && ids[d] != graph::kNoValue;
+    result.indices.push_back(present ? std::optional(context.value(ids[d])) : std::nullopt);
+    if (!present) continue;
+    given.push_back(d);
+    need_elements(node, x_sizes[d]);
+    const Tensor& index = *result.indices.back();
+    if (!is_integral(index.dtype) || index.dtype == DType::UInt8) not_lowered(node, "a mask as index");
+    if (index.sizes.size() > result.sizes.size())
+      result.sizes.insert(result.sizes.begin(), index.sizes.size() - result.sizes.size(), Expr(1));
+    size_t skipped = result.sizes.size() - index.sizes.size();
+    for (size_t k = 0; k < index.sizes.size(); ++k)
+      if (!(index.sizes[k] == Expr(1))) result.sizes[k + skipped] = index.sizes[k];
+  }
+  if (given.empty()) not_lowered(node, "no index");
+  bool adjacent = given.back() - given.front() + 1 == given.size();
+  result.first = adjacent ? given.front() : 0;
+  return result;
+}
+
+// The index into x of the element that the result has at `index`.
+Index indexed(BodyBuilder& b, const Indexing& indexing, const std::vector<Expr>& sizes, const Index& index) {
+  auto begin = index.begin() + static_cast<std::ptrdiff_t>(indexing.first);
+  Index common(begin, begin + static_cast<std::ptrdiff_t>(indexing.sizes.size()));
+  Index kept(index.begin(), begin);
+  kept.insert(kept.end(), begin + static_cast<std::ptrdiff_t>(indexing.sizes.size()), index.end());
+  Index source;
+  size_t next = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (!indexing.indices[d]) {
+      source.push_back(kept[next++]);
+      continue;
+    }
+    const Tensor& i = *indexing.indices[d];
+    source.push_back(b.bind_index(element(b, i, loop::broadcast_index(i.sizes, common)), sizes[d], true));
+  }
+  return source;
+}
+
+std::vector<Tensor> with_indices(const Tensor& x, const Indexing& indexing) {
+  std::vector<Tensor> inputs{x};
+  for (const auto& index : indexing.indices)
+    if (index) inputs.push_back(*index);
+  return inputs;
+}
+
+// Elements that are picked more often than there are of them are better computed once.
+void realise_if_repeated(LoweringContext& context, const Tensor& x, const TensorMeta& out) {
+  if (!sym::known_less_equal(element_count(out), sym::product(x.sizes))) context.realise_unless_cheap(x);
+}
+
+Tensor output_buffer(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  return context.new_buffer(out.sizes, out.dtype);
+}
+
+Index same(BodyBuilder&, const Index& index) {
+  return index;
+}
+
+// A buffer of the result's shape that holds argument 0.
+Tensor copy_of_self(LoweringContext& context, const Node& node) {
+  Tensor target = output_buffer(context, node);
+  Tensor self = context.operand(node, 0);
+  context.store(
+      target, target.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, self, index); }, same,
+      loop::StoreMode::Set, std::span(&self, 1));
+  return target;
+}
+
+}  // namespace
+
+void embedding(LoweringContext& context, const Node& node) {
+  Tensor weight = context.operand(node, 0);
+  Tensor indices = context.operand(node, 1);
+  const TensorMeta& out = context.output_meta(node);
+  need_elements(node, weight.sizes[0]);
+  context.realise(weight);
+  context.set(node.outputs[0], context.generate(
+                                   {weight, indices}, out.sizes, out.dtype,
+                                   [weight, indices](BodyBuilder& b, const Index& index) {
+                                     Index outer(index.begin(), index.end() - 1);
+                                     Expr row = b.bind_index(element(b, indices, outer), weight.sizes[0],
+                                                             true, false);
+                                     return element(b, weight, {row, index.back()});
+                                   },
+                                   2, true));
+}
+
+void index(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  Indexing indexing = indexing_of(context, node, 1, x.sizes);
+  const TensorMeta& out = context.output_meta(node);
+  realise_if_repeated(context, x, out);
+  context.set(node.outputs[0], context.generate(
+                                   with_indices(x, indexing), out.sizes, out.dtype,
+                                   [x, indexing](BodyBuilder& b, const Index& index) {
+                                     return element(b, x, indexed(b, indexing, x.sizes, index));
+                                   },
+                                   3, true));
+}
+
+namespace {
+
+// Elements of x whose position along dimension d is an element of `indices`, at the place that `place` gives.
+void pick(LoweringContext& context, const Node& node, const Tensor& x, const Tensor& indices, size_t d,
+          const std::function<Index(const Index& index)>& place) {
+  const TensorMeta& out = context.output_meta(node);
+  realise_if_repeated(context, x, out);
+  context.set(node.outputs[0], context.generate(
+                                   {x, indices}, out.sizes, out.dtype,
+                                   [x, indices, d, place](BodyBuilder& b, const Index& index) {
+                                     Index source = index;
+                                     source[d] = b.bind_index(element(b, indices, place(index)), x.sizes[d],
+                                                              true, false);
+                                     return element(b, x, source);
+                                   },
+                                   2, true));
+}
+
+}  // namespace
+
+void index_select(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  if (x.rank() == 0) not_lowered(node, "a tensor without dimensions");
+  size_t d = position(dim(node, 1, x.rank()));
+  need_elements(node, x.sizes[d]);
+  Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
+  pick(context, node, x, indices, d, [d](const Index& index) { return Index{index[d]}; });
+}
+
+void gather(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  Tensor indices = context.operand(node, 2);
+  if (x.rank() == 0 || indices.rank() != x.rank()) not_lowered(node, "a tensor without dimensions");
+  size_t d = position(dim(node, 1, x.rank()));
+  need_elements(node, x.sizes[d]);
+  pick(context, node, x, indices, d, [](const Index& index) { return index; });
+}
+
+void index_put(LoweringContext& context, const Node& node) {
+  Tensor self = context.operand(node, 0);
+  Tensor values = context.operand(node, 2);
+  Indexing indexing = indexing_of(context, node, 1, self.sizes);
+  bool accumulate = flag(node, 3);
+  if (accumulate && !is_floating(self.dtype) && self.dtype != DType::Int64 && self.dtype != DType::Int32)
+    not_lowered(node, "accumulating small integers");
+  if (accumulate && compute_dtype(self.dtype) != self.dtype) not_lowered(node, "accumulating half precision");
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (!indexing.indices[d]) sizes.push_back(self.sizes[d]);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(indexing.first), indexing.sizes.begin(),
+               indexing.sizes.end());
+  Tensor target = copy_of_self(context, node);
+  context.store(
+      target, sizes,
+      [&](BodyBuilder& b, const Index& index) { return element_as(b, values, index, self.dtype); },
+      [&](BodyBuilder& b, const Index& index) { return indexed(b, indexing, self.sizes, index); },
+      accumulate ? loop::StoreMode::AtomicAdd : loop::StoreMode::Set, std::span(&values, 1));
+  context.set(node.outputs[0], target);
+}
+
+namespace {
+
+void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode) {
+  Tensor self = context.operand(node, 0);
+  Tensor indices = context.operand(node, 2);
+  Tensor source = context.operand(node, 3);
+  if (self.rank() == 0 || indices.rank() != self.rank()) not_lowered(node, "a tensor without dimensions");
+  if (mode == loop::StoreMode::AtomicAdd &&
+      (compute_dtype(self.dtype) != self.dtype || (!is_floating(self.dtype) && self.dtype != DType::Int64)))
+    not_lowered(node, "accumulating this type");
+  size_t d = position(dim(node, 1, self.rank()));
+  need_elements(node, self.sizes[d]);
+  Tensor target = copy_of_self(context, node);
+  context.store(
+      target, indices.sizes,
+      [&](BodyBuilder& b, const Index& index) {
+        return source.rank() == 0 ? element_as(b, source, index, self.dtype) : element(b, source, index);
+      },
+      [&](BodyBuilder& b, const Index& index) {
+        Index place = index;
+        place[d] = b.bind_index(element(b, indices, index), self.sizes[d], true, false);
+        return place;
+      },
+      mode, std::span(&source, 1));
+  context.set(node.outputs[0], target);
+}
+
+// `part` where `inside` gives an index into it, else argument 0.
+void overlay(LoweringContext& context, const Node& node, const Tensor& part,
+             std::function<std::optional<Value>(BodyBuilder&, const Index&)> inside,
+             std::function<Index(const Index&)> place) {
+  Tensor self = context.operand(node, 0);
+  const TensorMeta& out = context.output_meta(node);
+  context.set(node.outputs[0], context.generate(
+                                   {self, part}, out.sizes, out.dtype,
+                                   [self, part, inside = std::move(inside), place = std::move(place)](
+                                       BodyBuilder& b, const Index& index) {
+                                     std::optional<Value> mask = inside(b, index);
+                                     auto written = [&] {
+                                       return element_as(b, part, place(index), self.dtype);
+                                     };
+                                     if (!mask) return written();
+                                     return b.masked(*mask, written, element(b, self, index));
+                                   },
+                                   4));
+}
+
+// lower <= e < upper, leaving out what the ranges settle; nothing if all of it is true.
+std::optional<Value> within(BodyBuilder& b, const Expr& e, const Expr& lower, const Expr& upper) {
+  std::optional<Value> mask;
+  if (!sym::known_less_equal(lower, e)) mask = b.index(e) >= b.index(lower);
+  if (!sym::known_less(e, upper)) {
+    Value below = b.index(e) < b.index(upper);
+    mask = mask ? *mask & below : below;
+  }
+  return mask;
+}
+
+}  // namespace
+
+void scatter(LoweringContext& context, const Node& node) {
+  scatter_as(context, node, loop::StoreMode::Set);
+}
+void scatter_add(LoweringContext& context, const Node& node) {
+  scatter_as(context, node, loop::StoreMode::AtomicAdd);
+}
+
+void slice_scatter(LoweringContext& context, const Node& node) {
+  Tensor part = context.operand(node, 1);
+  const std::vector<Expr>& sizes = context.output_meta(node).sizes;
+  size_t d = position(dim(node, 2, static_cast<int64_t>(sizes.size())));
+  Expr start = slice_bound(node.args[3], sizes[d], 0);
+  Expr step = is_none(node, 5) ? Expr(1) : expression(node, 5);
+  Expr count = part.sizes[d];
+  overlay(
+      context, node, part,
+      [=](BodyBuilder& b, const Index& index) {
+        Expr offset = index[d] - start;
+        auto mask = within(b, offset, 0, step * count);
+        if (step == Expr(1)) return mask;
+        Value on_step = b.index(sym::mod(offset, step)) == b.index(0);
+        return std::optional(mask ? *mask & on_step : on_step);
+      },
+      [=](const Index& index) {
+        Index place = index;
+        place[d] = sym::floordiv(place[d] - start, step);
+        return place;
+      });
+}
+
+void select_scatter(LoweringContext& context, const Node& node) {
+  Tensor part = context.operand(node, 1);
+  const std::vector<Expr>& sizes = context.output_meta(node).sizes;
+  int64_t d = dim(node, 2, static_cast<int64_t>(sizes.size()));
+  Expr chosen = expression(node, 3);
+  if (chosen.range().high < 0) chosen = chosen + sizes[position(d)];
+  if (chosen.range().low < 0) not_lowered(node, "an index of unknown sign");
+  overlay(
+      context, node, part,
+      [=](BodyBuilder& b, const Index& index) {
+        return std::optional(b.index(index[position(d)]) == b.index(chosen));
+      },
+      [=](const Index& index) {
+        Index place = index;
+        place.erase(place.begin() + d);
+        return place;
+      });
+}
+
+void as_strided_scatter(LoweringContext& context, const Node& node) {
+  const TensorMeta& in = context.meta(std::get<graph::ValueRef>(node.args[0]).id);
+  const TensorMeta& out = context.output_meta(node);
+  Tensor part = context.operand(node, 1);
+  const std::vector<Expr>& strides = expressions(node, 3);
+  Expr offset = (is_none(node, 4) ? in.storage_offset : expression(node, 4)) - in.storage_offset;
+  if (!(out.strides == in.strides)) not_lowered(node, "a tensor that is laid out anew");
+  Expr linear = offset;
+  Expr last = offset;
+  Index index = loop::view_index(part.sizes);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    linear = linear + index[d] * strides[d];
+    last = last + (part.sizes[d] - 1) * strides[d];
+  }
+  bool inside = sym::known_less_equal(0, offset) && sym::known_less(last, element_count(in));
+  auto map = inside ? loop::unravel(linear, in.sizes, in.strides) : std::nullopt;
+  if (!map) not_lowered(node, "elements outside of the tensor, or one with gaps");
+  Tensor target = copy_of_self(context, node);
+  context.store(
+      target, part.sizes, [&](BodyBuilder& b, const Index& i) { return element_as(b, part, i, out.dtype); },
+      [&](BodyBuilder&, const Index& i) { return loop::at(*map, i); }, loop::StoreMode::Set,
+      std::span(&part, 1));
+  context.set(node.outputs[0], target);
+}
+
+void constant_pad(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  const std::vector<Expr>& pads = expressions(node, 1);
+  Tensor fill = is_none(node, 2) ? context.constant(loop::Scalar{}, {}, x.dtype) : context.operand(node, 2);
+  const TensorMeta& out = context.output_meta(node);
+  std::vector<Expr> before(x.sizes.size(), Expr(0));
+  for (size_t k = 0; k < pads.size() / 2; ++k) before[x.sizes.size() - 1 - k] = pads[2 * k];
+  context.set(node.outputs[0], context.generate(
+                                   {x}, out.sizes, out.dtype,
+                                   [=](BodyBuilder& b, const Index& index) {
+                                     Index source;
+                                     std::optional<Value> mask;
+                                     for (size_t d = 0; d < index.size(); ++d) {
+                                       source.push_back(index[d] - before[d]);
+                                       auto here = within(b, source.back(), 0, x.sizes[d]);
+                                       if (here) mask = mask ? *mask & *here : here;
+                                     }
+                                     if (!mask) return element(b, x, source);
+                                     return b.masked(
+                                         *mask, [&] { return element(b, x, source); },
+                                         b.round_to(element_as(b, fill, {}, x.dtype), x.dtype));
+                                   },
+                                   4));
+}
+
+namespace {
+
+// True if the value only goes into elements computed right there, so that memory for it would be a waste.
+bool feeds_elements_only(LoweringContext& context, graph::ValueId id) {
+  if (context.uses(id) != 1 || context.users(id).size() != 1) return false;
+  const Node& user = context.graph().nodes[position(context.users(id)[0])];
+  const OperatorEntry* entry = find(user.op->name);
+  if (entry == nullptr || !entry->lower || user.op->is_view() || user.outputs.size() != 1) return false;
+  return user.op->name.starts_with("aten::mul") || user.op->name.starts_with("aten::add") ||
+         user.op->name.starts_with("aten::sub");
+}
+
+struct Piece {
+  Tensor tensor;
+  Expr start;  // along the joined dimension
+};
+
+constexpr size_t kMaxInlinePieces = 3;
+
+// Joins pieces along dimension d, each an element function of the result's rank.
+void join(LoweringContext& context, const Node& node, size_t d, const std::vector<Piece>& pieces) {
+  const TensorMeta& out = context.output_meta(node);
+  size_t reads = 0;
+  for (const Piece& piece : pieces)
+    reads += piece.tensor.is_realised() ? 1 : piece.tensor.source->reads.size();
+  if (pieces.size() <= kMaxInlinePieces && reads <= 4 && feeds_elements_only(context, node.outputs[0])) {
+    std::vector<Tensor> inputs;
+    for (const Piece& piece : pieces) inputs.push_back(piece.tensor);
+    context.set(node.outputs[0], context.generate(
+                                     inputs, out.sizes, out.dtype,
+                                     [pieces, d, dtype = out.dtype](BodyBuilder& b, const Index& index) {
+                                       auto at_piece = [&](const Piece& piece) {
+                                         Index source = index;
+                                         source[d] = source[d] - piece.start;
+                                         return element_as(b, piece.tensor, source, dtype);
+                                       };
+                                       Value result = b.constant(loop::Scalar{}, compute_dtype(dtype));
+                                       for (const Piece& piece : pieces) {
+                                         auto mask = within(b, index[d], piece.start,
+                                                            piece.start + piece.tensor.sizes[d]);
+                                         if (!mask) return at_piece(piece);
+                                         result = b.masked(*mask, [&] { return at_piece(piece); }, result);
+                                       }
+                                       return result;
+                                     },
+                                     4));
+    return;
+  }
+  Tensor target = output_buffer(context, node);
+  for (const Piece& piece : pieces)
+    context.store(
+        target, piece.tensor.sizes,
+        [&](BodyBuilder& b, const Index& index) { return element_as(b, piece.tensor, index, out.dtype); },
+        [&](BodyBuilder&, const Index& index) {
+          Index place = index;
+          place[d] = place[d] + piece.start;
+          return place;
+        },
+        loop::StoreMode::Set, std::span(&piece.tensor, 1));
+  context.set(node.outputs[0], target);
+}
+
+}  // namespace
+
+void cat(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  if (out.rank() == 1 && out.sizes[0] == Expr(0))  // of which eager does not look at the dimension
+    return context.set(node.outputs[0], context.constant(loop::Scalar{}, out.sizes, out.dtype));
+  size_t d = position(dim(node, 1, out.rank()));
+  std::vector<Piece> pieces;
+  Expr start = 0;
+  for (graph::ValueId id : tensors(node, 0)) {
+    Tensor x = context.value(id);
+    if (x.rank() != out.rank()) continue;  // an old exception: empty tensors of rank 1 are skipped
+    if (x.sizes[d] == Expr(0)) continue;
+    pieces.push_back({x, start});
+    start = start + x.sizes[d];
+  }
+  if (pieces.empty())
+    return context.set(node.outputs[0], context.constant(loop::Scalar{}, out.sizes, out.dtype));
+  join(context, node, d, pieces);
+}
+
+void stack(LoweringContext& context, const Node& node) {
+  const TensorMeta& out = context.output_meta(node);
+  int64_t d = dim(node, 1, out.rank());
+  std::vector<Piece> pieces;
+  for (graph::ValueId id : tensors(node, 0)) {
+    Tensor x = context.value(id);
+    std::vector<Expr> sizes = x.sizes;
+    sizes.insert(sizes.begin() + d, Expr(1));
+    pieces.push_back({context.reshape(x, sizes), static_cast<int64_t>(pieces.size())});
+  }
+  join(context, node, position(d), pieces);
+}
+
+namespace {
+
+void triangle(LoweringContext& context, const Node& node, bool lower) {
+  Tensor x = context.operand(node, 0);
+  Expr diagonal = is_none(node, 1) ? Expr(0) : expression(node, 1);
+  const TensorMeta& out = context.output_meta(node);
+  context.set(node.outputs[0], context.generate(
+                                   {x}, out.sizes, out.dtype,
+                                   [=](BodyBuilder& b, const Index& index) {
+                                     size_t n = index.size();
+                                     Value column = b.index(index[n - 1]);
+                                     Value limit = b.index(index[n - 2] + diagonal);
+                                     Value kept = lower ? column <= limit : column >= limit;
+                                     return b.masked(
+                                         kept, [&] { return element(b, x, index); },
+                                         b.constant(loop::Scalar{}, compute_dtype(x.dtype)));
+                                   },
+                                   4));
+}
+
+}  // namespace
+
+void tril(LoweringContext& context, const Node& node) {
+  triangle(context, node, true);
+}
+void triu(LoweringContext& context, const Node& node) {
+  triangle(context, node, false);
+}
+
+}  // namespace oxy::ops::lowerings

@@ -1,0 +1,56 @@
+// The table of matrix products.
+#include "ops/core/families.h"
+#include "ops/matmul/decompositions.h"
+#include "ops/matmul/shapes.h"
+
+namespace oxy::ops {
+
+Family matmul_operators() {
+  static const OperatorEntry table[] = {
+      {.name = "aten::mm", .schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor", .shape = shapes::mm},
+      {.name = "aten::bmm", .schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor", .shape = shapes::bmm},
+      {.name = "aten::addmm",
+       .schema =
+           "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       .shape = shapes::addmm},
+      {.name = "aten::_addmm_activation",
+       .schema = "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
+                 "alpha=1, bool use_gelu=False) -> Tensor",
+       .shape = shapes::addmm,
+       .decompose = composed(decompositions::addmm_activation)},
+      {.name = "aten::baddbmm",
+       .schema = "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
+                 "-> Tensor",
+       .shape = shapes::baddbmm,
+       .decompose = composed(decompositions::baddbmm)},
+      {.name = "aten::addbmm",
+       .schema = "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
+                 "-> Tensor",
+       .shape = shapes::addbmm},
+      {.name = "aten::mv", .schema = "aten::mv(Tensor self, Tensor vec) -> Tensor", .shape = shapes::mv},
+      {.name = "aten::addmv",
+       .schema =
+           "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       .shape = shapes::addmv},
+      {.name = "aten::addr",
+       .schema =
+           "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       .shape = shapes::addr,
+       .decompose = composed(decompositions::addr)},
+      {.name = "aten::dot",
+       .schema = "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+       .shape = shapes::dot},
+      {.name = "aten::vdot",
+       .schema = "aten::vdot(Tensor self, Tensor other) -> Tensor",
+       .shape = shapes::dot},
+      {.name = "aten::mm.dtype",
+       .schema = "aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+       .shape = shapes::mm_to_type},
+      {.name = "aten::bmm.dtype",
+       .schema = "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+       .shape = shapes::bmm_to_type},
+  };
+  return table;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,122 @@
+#include "ops/matmul/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+void need(const ShapeContext& context, bool condition, std::string_view what) {
+  if (!condition) not_covered(context, what);
+}
+
+void need_types(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
+  need(context, a.dtype == b.dtype, "factors of different types");
+  need(context, a.dtype != DType::Bool, "factors of this type");
+}
+
+TensorMeta product_of(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
+  need_types(context, a, b);
+  need(context, a.rank() == 2 && b.rank() == 2, "factors that are no matrices");
+  need(context, sym::known_equal(a.sizes[1], b.sizes[0]), "inner sizes that differ");
+  return contiguous_meta(a.dtype, a.device, {a.sizes[0], b.sizes[1]});
+}
+
+TensorMeta batched_product_of(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
+  need_types(context, a, b);
+  need(context, a.rank() == 3 && b.rank() == 3, "factors that are no batches of matrices");
+  need(context, sym::known_equal(a.sizes[2], b.sizes[1]) && sym::known_equal(a.sizes[0], b.sizes[0]),
+       "sizes that do not fit");
+  return contiguous_meta(a.dtype, a.device, {a.sizes[0], a.sizes[1], b.sizes[2]});
+}
+
+TensorMeta with_addend(const ShapeContext& context, const TensorMeta& addend, TensorMeta out) {
+  need(context, addend.dtype == out.dtype, "an addend of another type");
+  const TensorMeta* const operands[] = {&addend, &out};
+  need(context, broadcast(context, operands) == out.sizes, "an addend that does not broadcast");
+  return out;
+}
+
+TensorMeta matrix_vector(const ShapeContext& context, const TensorMeta& matrix, const TensorMeta& vector) {
+  need_types(context, matrix, vector);
+  need(context, matrix.rank() == 2 && vector.rank() == 1, "factors of other ranks");
+  need(context, sym::known_equal(matrix.sizes[1], vector.sizes[0]), "inner sizes that differ");
+  return contiguous_meta(matrix.dtype, matrix.device, {matrix.sizes[0]});
+}
+
+}  // namespace
+
+Metas mm(const ShapeContext& context) {
+  return {product_of(context, context.tensor(0), context.tensor(1))};
+}
+
+Metas bmm(const ShapeContext& context) {
+  return {batched_product_of(context, context.tensor(0), context.tensor(1))};
+}
+
+Metas addmm(const ShapeContext& context) {
+  return {with_addend(context, context.tensor(0), product_of(context, context.tensor(1), context.tensor(2)))};
+}
+
+Metas baddbmm(const ShapeContext& context) {
+  return {with_addend(context, context.tensor(0),
+                      batched_product_of(context, context.tensor(1), context.tensor(2)))};
+}
+
+Metas addbmm(const ShapeContext& context) {
+  const TensorMeta batched = batched_product_of(context, context.tensor(1), context.tensor(2));
+  return {with_addend(context, context.tensor(0),
+                      contiguous_meta(batched.dtype, batched.device, {batched.sizes[1], batched.sizes[2]}))};
+}
+
+Metas mv(const ShapeContext& context) {
+  return {matrix_vector(context, context.tensor(0), context.tensor(1))};
+}
+
+Metas addmv(const ShapeContext& context) {
+  return {
+      with_addend(context, context.tensor(0), matrix_vector(context, context.tensor(1), context.tensor(2)))};
+}
+
+Metas addr(const ShapeContext& context) {
+  const TensorMeta& a = context.tensor(1);
+  const TensorMeta& b = context.tensor(2);
+  need(context, a.rank() == 1 && b.rank() == 1, "factors that are no vectors");
+  Promotion promotion(context.default_dtype());
+  for (size_t i : {0, 1, 2}) promotion.add_tensor(context.tensor(i));
+  const DType dtype = promotion.result();
+  need(context, a.dtype == dtype && b.dtype == dtype, "factors of different types");
+  const TensorMeta product = contiguous_meta(dtype, a.device, {a.sizes[0], b.sizes[0]});
+  with_addend(context, context.tensor(0), product);
+  // Element-wise over the addend, a column and a row.
+  TensorMeta column = a;
+  column.sizes.push_back(1);
+  column.strides.push_back(1);
+  const TensorMeta* const operands[] = {&context.tensor(0), &column, &b};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = dtype;
+  out.device = a.device;
+  return {out};
+}
+
+Metas dot(const ShapeContext& context) {
+  const TensorMeta& a = context.tensor(0);
+  const TensorMeta& b = context.tensor(1);
+  need_types(context, a, b);
+  need(context, a.rank() == 1 && b.rank() == 1 && sym::known_equal(a.sizes[0], b.sizes[0]),
+       "sizes that differ");
+  return {contiguous_meta(a.dtype, a.device, {})};
+}
+
+Metas mm_to_type(const ShapeContext& context) {
+  TensorMeta out = mm(context)[0];
+  out.dtype = optional_dtype(context, 2).value_or(out.dtype);
+  return {out};
+}
+
+Metas bmm_to_type(const ShapeContext& context) {
+  TensorMeta out = bmm(context)[0];
+  out.dtype = optional_dtype(context, 2).value_or(out.dtype);
+  return {out};
+}
+
+}  // namespace oxy::ops::shapes

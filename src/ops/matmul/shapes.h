@@ -1,0 +1,22 @@
+// Shape rules of matrix products.
+#pragma once
+
+#include "ops/core/shape_arguments.h"
+
+namespace oxy::ops::shapes {
+
+Metas mm(const ShapeContext& context);
+Metas bmm(const ShapeContext& context);
+Metas addmm(const ShapeContext& context);    // (self, mat1, mat2, ...)
+Metas baddbmm(const ShapeContext& context);  // (self, batch1, batch2, ...)
+Metas addbmm(const ShapeContext& context);
+Metas mv(const ShapeContext& context);
+Metas addmv(const ShapeContext& context);
+Metas addr(const ShapeContext& context);
+Metas dot(const ShapeContext& context);
+
+// The overloads of mm, bmm, addmm and baddbmm that name the type of the result.
+Metas mm_to_type(const ShapeContext& context);
+Metas bmm_to_type(const ShapeContext& context);
+
+}  // namespace oxy::ops::shapes

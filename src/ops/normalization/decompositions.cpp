@@ -1,0 +1,128 @@
+#include "ops/normalization/decompositions.h"
+
+#include "base/error.h"
+
+namespace oxy::ops::decompositions {
+
+using graph::Argument;
+using graph::ValueRef;
+
+namespace {
+
+ValueRef sum_over(Composer& c, ValueRef value, std::vector<Expr> dims, bool keepdim) {
+  return c.call("aten::sum.dim_IntList", {value, std::move(dims), keepdim});
+}
+
+// A vector of one number a channel, shaped to broadcast over batches [batch, channels, ...].
+ValueRef by_channel(Composer& c, const Argument& vector, const TensorMeta& batch) {
+  std::vector<Expr> sizes(static_cast<size_t>(batch.rank()) - 1, Expr(1));
+  sizes[0] = batch.sizes[1];
+  return c.call("aten::view", {vector, std::move(sizes)});
+}
+
+std::vector<Expr> all_but_channels(const TensorMeta& batch) {
+  std::vector<Expr> dims = {0};
+  for (int64_t d = 2; d < batch.rank(); ++d) dims.emplace_back(d);
+  return dims;
+}
+
+// Elements a channel.
+double elements_of_a_channel(const TensorMeta& batch) {
+  const Expr count = element_count(batch);
+  if (!count.is_constant() || !batch.sizes[1].is_constant() || count.constant() == 0)
+    throw Unsupported("symbolic or empty batches");
+  return static_cast<double>(count.constant() / batch.sizes[1].constant());
+}
+
+}  // namespace
+
+std::vector<ValueRef> softmax_backward(Composer& c) {
+  // (grad_output, output, dim, input_dtype)
+  const ValueRef product = c.call("aten::mul.Tensor", {c.arg(0), c.arg(1)});
+  const ValueRef total = sum_over(c, product, {Expr(c.integer(2))}, true);
+  return {c.call("aten::sub.Tensor", {product, c.call("aten::mul.Tensor", {c.arg(1), total})})};
+}
+
+std::vector<ValueRef> log_softmax_backward(Composer& c) {
+  const ValueRef total = c.call("aten::sum.dim_IntList", {c.arg(0), std::vector<Expr>{c.integer(2)}, true});
+  const ValueRef share = c.call("aten::mul.Tensor", {c.call("aten::exp", {c.arg(1)}), total});
+  return {c.call("aten::sub.Tensor", {c.arg(0), share})};
+}
+
+std::vector<ValueRef> layer_norm_backward(Composer& c) {
+  // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  const TensorMeta statistics = c.meta(c.arg(3));
+  if (input.dtype != statistics.dtype || c.is_none(5)) throw Unsupported("statistics of another type");
+  const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(c.arg(2)).size());
+  std::vector<Expr> outer_dims;
+  std::vector<Expr> inner_dims;
+  Expr count = 1;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    (d < input.rank() - inner ? outer_dims : inner_dims).emplace_back(d);
+    if (d >= input.rank() - inner) count = count * input.sizes[static_cast<size_t>(d)];
+  }
+  if (outer_dims.empty() || !count.is_constant()) throw Unsupported("a single row or a symbolic row");
+  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
+  const ValueRef normalized = c.call("aten::mul.Tensor", {centred, c.arg(4)});
+  const ValueRef weighted = c.call("aten::mul.Tensor", {c.arg(0), c.arg(5)});
+  const double scale = 1.0 / static_cast<double>(count.constant());
+  const ValueRef mean = c.call("aten::mul.Tensor", {sum_over(c, weighted, inner_dims, true), scale});
+  const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
+  const ValueRef slope = c.call("aten::mul.Tensor", {sum_over(c, product, inner_dims, true), scale});
+  const ValueRef level = c.call("aten::sub.Tensor", {weighted, mean});
+  const ValueRef rest = c.call("aten::sub.Tensor", {level, c.call("aten::mul.Tensor", {normalized, slope})});
+  const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, c.arg(4)});
+  const ValueRef by_weight = c.call("aten::mul.Tensor", {c.arg(0), normalized});
+  return {input_gradient, sum_over(c, by_weight, outer_dims, false),
+          c.call("aten::sum.dim_IntList", {c.arg(0), outer_dims, false})};
+}
+
+std::vector<ValueRef> batch_norm_functional(Composer& c) {
+  // (input, weight, bias, running_mean, running_var, training, momentum, eps)
+  const TensorMeta input = c.meta(c.arg(0));
+  const TensorMeta statistics = c.result(1);
+  if (!c.flag(5) || input.dtype != statistics.dtype || c.is_none(1) || c.is_none(2))
+    throw Unsupported("fixed statistics, or parameters of another type");
+  const double count = elements_of_a_channel(input);
+  if (count < 2) throw Unsupported("a single value per channel");
+  const std::vector<ValueRef> moments =
+      c.call_many("aten::var_mean.correction", {c.arg(0), all_but_channels(input), Expr(0), false});
+  const ValueRef variance = moments.at(0), mean = moments.at(1);
+  const ValueRef deviation = c.call("aten::rsqrt", {c.call("aten::add.Tensor", {variance, c.real(7)})});
+  const ValueRef scale = c.call("aten::mul.Tensor", {deviation, c.arg(1)});
+  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(0), by_channel(c, mean, input)});
+  const ValueRef scaled = c.call("aten::mul.Tensor", {centred, by_channel(c, scale, input)});
+  const ValueRef output = c.call("aten::add.Tensor", {scaled, by_channel(c, c.arg(2), input)});
+  const auto moved = [&](const Argument& running, ValueRef batch, double factor) {
+    const ValueRef kept = c.call("aten::mul.Tensor", {running, 1.0 - c.real(6)});
+    return c.call("aten::add.Tensor", {kept, c.call("aten::mul.Tensor", {batch, c.real(6) * factor})});
+  };
+  return {output, mean, deviation, moved(c.arg(3), mean, 1.0),
+          moved(c.arg(4), variance, count / (count - 1.0))};
+}
+
+std::vector<ValueRef> batch_norm_backward(Composer& c) {
+  // (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6) || c.meta(c.arg(5)).dtype != input.dtype ||
+      c.meta(c.arg(0)).dtype != input.dtype)
+    throw Unsupported("fixed statistics, or parameters of another type");
+  const double scale = 1.0 / elements_of_a_channel(input);
+  const std::vector<Expr> dims = all_but_channels(input);
+  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), by_channel(c, c.arg(5), input)});
+  const ValueRef normalized = c.call("aten::mul.Tensor", {centred, by_channel(c, c.arg(6), input)});
+  const ValueRef bias_gradient = c.call("aten::sum.dim_IntList", {c.arg(0), dims, false});
+  const ValueRef weight_gradient =
+      sum_over(c, c.call("aten::mul.Tensor", {c.arg(0), normalized}), dims, false);
+  const auto average = [&](ValueRef sum) {
+    return by_channel(c, c.call("aten::mul.Tensor", {sum, scale}), input);
+  };
+  const ValueRef slope = c.call("aten::mul.Tensor", {normalized, average(weight_gradient)});
+  const ValueRef level = c.call("aten::sub.Tensor", {c.arg(0), average(bias_gradient)});
+  const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
+  const ValueRef factor = c.call("aten::mul.Tensor", {c.arg(2), c.arg(6)});
+  return {c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)}), weight_gradient, bias_gradient};
+}
+
+}  // namespace oxy::ops::decompositions

@@ -1,0 +1,220 @@
+#include "ops/normalization/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+// Statistics are kept in the type of the parameters when those are wider than the input.
+DType statistics_type(const TensorMeta& input, std::initializer_list<const TensorMeta*> parameters) {
+  for (const TensorMeta* p : parameters)
+    if (p != nullptr) return p->dtype == input.dtype ? input.dtype : DType::Float32;
+  return input.dtype;
+}
+
+TensorMeta empty_vector(DType dtype, Device device) {
+  return contiguous_meta(dtype, device, {0});
+}
+
+// An undefined gradient: no tensor at all.
+TensorMeta vector_of(const TensorMeta& like, const Expr& size) {
+  return contiguous_meta(like.dtype, like.device, {size});
+}
+
+void need_channels(const ShapeContext& context, const TensorMeta& input) {
+  if (input.rank() < 2) not_covered(context, "an input without channels");
+  if (!is_floating(input.dtype)) not_covered(context, "an input of this type");
+}
+
+void need_vectors(const ShapeContext& context, const Expr& channels, size_t first, size_t last) {
+  for (size_t i = first; i <= last; ++i) {
+    if (!context.is_tensor(i)) continue;
+    const TensorMeta& parameter = context.tensor(i);
+    if (parameter.rank() != 1 || !sym::known_equal(parameter.sizes[0], channels))
+      not_covered(context, "parameters of another size than the channels");
+  }
+}
+
+TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
+  // The kernels work in one of the plain formats; other layouts are made contiguous first.
+  if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
+  if (is_channels_last(input))
+    return with_format(context, input, input.dtype,
+                       input.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+  return with_format(context, input, input.dtype, suggested_format(input));
+}
+
+DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
+  return statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
+}
+
+}  // namespace
+
+Metas layer_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const size_t inner = list(context, 1).size();
+  if (inner == 0 || inner > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
+  const size_t outer = input.sizes.size() - inner;
+  for (size_t d = 0; d < inner; ++d)
+    if (!sym::known_equal(input.sizes[outer + d], list(context, 1)[d]))
+      not_covered(context, "a normalized shape that is not the input's");
+  for (size_t i : {2, 3})
+    if (const TensorMeta* parameter = optional_tensor(context, i))
+      if (parameter->sizes != list(context, 1)) not_covered(context, "parameters of another shape");
+  std::vector<Expr> statistics = input.sizes;
+  for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
+  const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
+  TensorMeta mean = contiguous_meta(type, input.device, std::move(statistics));
+  return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
+}
+
+Metas layer_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(7));
+  if (mask == nullptr || mask->size() != 3 || !(*mask)[0])
+    not_covered(context, "gradients that are left out");
+  const TensorMeta* weight = optional_tensor(context, 5);
+  const TensorMeta* bias = optional_tensor(context, 6);
+  if (((*mask)[1] && weight == nullptr) || ((*mask)[2] && bias == nullptr) || !(*mask)[1] || !(*mask)[2])
+    not_covered(context, "gradients that are left out");
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          contiguous_meta(weight->dtype, weight->device, weight->sizes),
+          contiguous_meta(bias->dtype, bias->device, bias->sizes)};
+}
+
+namespace {
+
+// With `vectors` arguments of one number a channel behind the input.
+Metas normalized_by_channel(const ShapeContext& context, size_t vectors, bool training) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, vectors);
+  const DType type = batch_statistics_type(context, input);
+  TensorMeta saved =
+      training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
+  return {normalized_batch(context, input), saved, saved};
+}
+
+}  // namespace
+
+Metas batch_norm(const ShapeContext& context) {
+  return normalized_by_channel(context, 4, flag(context, 5));
+}
+
+Metas batch_norm_without_statistics(const ShapeContext& context) {
+  return normalized_by_channel(context, 2, flag(context, 3));
+}
+
+Metas batch_norm_inference(const ShapeContext& context) {
+  return normalized_by_channel(context, 4, false);
+}
+
+namespace {
+
+// The new running statistics behind the results.
+Metas with_running_statistics(const ShapeContext& context, Metas results) {
+  for (size_t i : {3, 4}) {
+    const TensorMeta& statistic = context.tensor(i);
+    results.push_back(dense_like(context, statistic, statistic.dtype));
+  }
+  return results;
+}
+
+}  // namespace
+
+Metas batch_norm_functional(const ShapeContext& context) {
+  return with_running_statistics(context, batch_norm(context));
+}
+
+Metas batch_norm_with_update(const ShapeContext& context) {
+  Metas out = normalized_by_channel(context, 4, true);
+  out.push_back(empty_vector(DType::UInt8, context.tensor(0).device));  // room that other devices reserve
+  return out;
+}
+
+Metas batch_norm_with_update_functional(const ShapeContext& context) {
+  return with_running_statistics(context, batch_norm_with_update(context));
+}
+
+Metas batch_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  need_channels(context, input);
+  const TensorMeta* weight = optional_tensor(context, 2);
+  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
+  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
+    not_covered(context, "gradients that are left out");
+  const DType type = weight == nullptr ? input.dtype : weight->dtype;
+  TensorMeta parameter = contiguous_meta(type, input.device, {input.sizes[1]});
+  const TensorMeta& grad = context.tensor(0);
+  const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
+                           (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
+  return {same_format ? normalized_batch(context, input)
+                      : with_format(context, input, input.dtype, suggested_format(input)),
+          parameter, parameter};
+}
+
+Metas group_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  need_channels(context, input);
+  need_vectors(context, input.sizes[1], 1, 2);
+  for (size_t i : {1, 2})
+    if (const TensorMeta* parameter = optional_tensor(context, i);
+        parameter != nullptr && !is_contiguous(*parameter))
+      not_covered(context, "parameters that are not contiguous");
+  const bool is_narrow = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
+  for (size_t i : {1, 2})
+    if (const TensorMeta* parameter = optional_tensor(context, i);
+        parameter != nullptr && parameter->dtype != input.dtype &&
+        !(is_narrow && parameter->dtype == DType::Float32))
+      refused_by_eager(context, "parameters of another type");
+  const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
+  TensorMeta statistics =
+      contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});
+  return {with_format(context, input, input.dtype, suggested_format(input)), statistics, statistics};
+}
+
+Metas group_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const TensorMeta* weight = optional_tensor(context, 4);
+  const std::vector<bool> mask = output_mask(context);
+  if (weight == nullptr && (mask[1] || mask[2]))
+    not_covered(context, "gradients of parameters without a weight");
+  TensorMeta parameter = vector_of(weight == nullptr ? input : *weight, expression(context, 6));
+  return {with_format(context, input, input.dtype, suggested_format(input)), parameter, parameter};
+}
+
+Metas softmax(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  if (flag(context, 2) || !is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas safe_softmax(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  const DType dtype = optional_dtype(context, 2).value_or(self.dtype);
+  if (!is_floating(dtype)) not_covered(context, "an operand of this type");
+  return {contiguous_meta(dtype, self.device, self.sizes)};
+}
+
+Metas softmax_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  const DType dtype = optional_dtype(context, 3).value_or(grad.dtype);
+  if (dtype != grad.dtype) not_covered(context, "a conversion");
+  return {contiguous_meta(dtype, grad.device, grad.sizes)};
+}
+
+Metas weight_norm(const ShapeContext& context) {
+  const TensorMeta& v = context.tensor(0);
+  const TensorMeta& g = context.tensor(1);
+  const int64_t dim = integer(context, 2);
+  if (dim != 0 && dim != v.rank() - 1) not_covered(context, "a dimension that is neither first nor last");
+  const DType type = g.dtype == DType::BFloat16 ? DType::Float32 : g.dtype;
+  TensorMeta norm = g;
+  norm.dtype = type;
+  norm.storage_offset = 0;
+  return {contiguous_meta(v.dtype, v.device, v.sizes), norm};
+}
+
+}  // namespace oxy::ops::shapes

@@ -1,0 +1,150 @@
+#include "ops/pooling/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+// Spatial dimensions of the operator, as its name says.
+size_t spatial_dims(const ShapeContext& context) {
+  const std::string& name = context.schema().name;
+  for (size_t n : {1, 2, 3}) {
+    const char text[] = {static_cast<char>('0' + n), 'd', 0};
+    if (name.find(text) != std::string::npos) return n;
+  }
+  not_covered(context, "an operator of unknown rank");
+}
+
+void need_rank(const ShapeContext& context, const TensorMeta& self, size_t spatial) {
+  if (self.sizes.size() != spatial + 1 && self.sizes.size() != spatial + 2)
+    not_covered(context, "an input of another rank");
+  const bool is_batch = self.sizes.size() == spatial + 2;  // which alone may be empty
+  for (size_t d = is_batch ? 1 : 0; d < self.sizes.size(); ++d)
+    if (self.sizes[d] == Expr(0)) not_covered(context, "an empty dimension");
+}
+
+Expr item(const ShapeContext& context, const std::vector<Expr>& items, size_t d, size_t spatial) {
+  if (items.size() == 1) return items[0];
+  if (items.size() != spatial) not_covered(context, "a list of another length");
+  return items[d];
+}
+
+Expr window_count(const ShapeContext& context, const Expr& size, const Expr& kernel, const Expr& stride,
+                  const Expr& padding, const Expr& dilation, bool ceil_mode) {
+  const Expr reach = dilation * (kernel - 1) + 1;
+  if (!sym::known_less(0, stride) || !sym::known_less_equal(padding * 2, reach) ||
+      !sym::known_less_equal(0, padding) || !sym::known_less(0, kernel) || !sym::known_less(0, dilation))
+    not_covered(context, "a stride or padding that is not valid");
+  Expr count = sym::floordiv(size + padding * 2 - reach + (ceil_mode ? stride - 1 : Expr(0)), stride) + 1;
+  if (ceil_mode) {  // the last window must start inside the input or its left padding
+    const Expr last = (count - 1) * stride;
+    if (sym::known_less_equal(size + padding, last)) {
+      count = count - 1;
+    } else if (!sym::known_less(last, size + padding)) {
+      not_covered(context, "a symbolic size in ceil mode");
+    }
+  }
+  if (!sym::known_less(0, count)) not_covered(context, "a window larger than the input");
+  return count;
+}
+
+std::vector<Expr> pooled_sizes(const ShapeContext& context, size_t spatial, const std::vector<Expr>& dilation,
+                               bool ceil_mode) {
+  const TensorMeta& self = context.tensor(0);
+  need_rank(context, self, spatial);
+  const std::vector<Expr>& kernel = list(context, 1);
+  const std::vector<Expr>& stride = list(context, 2).empty() ? kernel : list(context, 2);
+  std::vector<Expr> sizes = self.sizes;
+  const size_t first = sizes.size() - spatial;
+  for (size_t d = 0; d < spatial; ++d)
+    sizes[first + d] = window_count(
+        context, sizes[first + d], item(context, kernel, d, spatial), item(context, stride, d, spatial),
+        item(context, list(context, 3), d, spatial), item(context, dilation, d, spatial), ceil_mode);
+  return sizes;
+}
+
+// The result follows the suggested format of the input where the kernel has a channels-last variant.
+TensorMeta in_format_of(const ShapeContext& context, const TensorMeta& self, std::vector<Expr> sizes) {
+  TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
+  return with_format(context, out, out.dtype, suggested_format(self));
+}
+
+TensorMeta with_index_type(TensorMeta meta) {
+  meta.dtype = DType::Int64;
+  return meta;
+}
+
+}  // namespace
+
+Metas max_pool(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const size_t spatial = spatial_dims(context);
+  TensorMeta out =
+      in_format_of(context, self, pooled_sizes(context, spatial, list(context, 4), flag(context, 5)));
+  return {out, with_index_type(out)};
+}
+
+Metas average_pool(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const size_t spatial = spatial_dims(context);
+  std::vector<Expr> sizes = pooled_sizes(context, spatial, {Expr(1)}, flag(context, 4));
+  const size_t divisor = 6;  // divisor_override, of two and three dimensions
+  if (context.size() > divisor && !context.is_none(divisor) && integer(context, divisor) == 0)
+    not_covered(context, "a divisor of zero");
+  if (spatial == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+  return {in_format_of(context, self, std::move(sizes))};
+}
+
+Metas adaptive_average_pool(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const size_t spatial = spatial_dims(context);
+  need_rank(context, self, spatial);
+  std::vector<Expr> sizes = self.sizes;
+  for (size_t d = 0; d < spatial; ++d)
+    sizes[sizes.size() - spatial + d] = item(context, list(context, 1), d, spatial);
+  return {spatial == 3 ? contiguous_meta(self.dtype, self.device, std::move(sizes))
+                       : in_format_of(context, self, std::move(sizes))};
+}
+
+Metas adaptive_max_pool(const ShapeContext& context) {
+  const TensorMeta out = adaptive_average_pool(context).front();
+  return {out, with_index_type(out)};
+}
+
+Metas upsample(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const size_t spatial = spatial_dims(context);
+  if (self.sizes.size() != spatial + 2) not_covered(context, "an input of another rank");
+  std::vector<Expr> sizes = self.sizes;
+  for (size_t d = 0; d < spatial; ++d) sizes[d + 2] = item(context, list(context, 1), d, spatial);
+  for (size_t d = 1; d < sizes.size(); ++d)
+    if (!sym::known_less(0, sizes[d]) || !sym::known_less(0, self.sizes[d]))
+      refused_by_eager(context, "an image without elements");
+  return {in_format_of(context, self, std::move(sizes))};
+}
+
+Metas pool_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  return {in_format_of(context, self, self.sizes)};
+}
+
+Metas upsample_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  return {in_format_of(context, grad, list(context, 2))};
+}
+
+Metas bicubic_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  return {contiguous_meta(grad.dtype, grad.device, list(context, 2))};
+}
+
+Metas grid_sample(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const TensorMeta& grid = context.tensor(1);
+  if (input.rank() != grid.rank() || input.rank() < 4) not_covered(context, "an input of another rank");
+  std::vector<Expr> sizes = {input.sizes[0], input.sizes[1]};
+  for (size_t d = 1; d + 1 < grid.sizes.size(); ++d) sizes.push_back(grid.sizes[d]);
+  return {contiguous_meta(input.dtype, input.device, std::move(sizes))};
+}
+
+}  // namespace oxy::ops::shapes

@@ -1,0 +1,19 @@
+// Shape rules of pooling and resampling.
+#pragma once
+
+#include "ops/core/shape_arguments.h"
+
+namespace oxy::ops::shapes {
+
+Metas max_pool(
+    const ShapeContext& context);  // (self, kernel, stride, padding, dilation, ceil_mode) -> values, indices
+Metas average_pool(const ShapeContext& context);           // (self, kernel, stride, padding, ceil_mode, ...)
+Metas adaptive_average_pool(const ShapeContext& context);  // (self, output_size)
+Metas adaptive_max_pool(const ShapeContext& context);
+Metas upsample(const ShapeContext& context);           // (self, output_size, ...)
+Metas pool_backward(const ShapeContext& context);      // (grad_output, self, ...): self's shape
+Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
+Metas bicubic_backward(const ShapeContext& context);
+Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
+
+}  // namespace oxy::ops::shapes

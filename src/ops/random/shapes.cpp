@@ -1,0 +1,66 @@
+#include "ops/random/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+TensorMeta with_options(const ShapeContext& context, DType dtype, const std::vector<Expr>& sizes) {
+  TensorMeta out = contiguous_meta(dtype, {}, sizes);
+  const auto& arguments = context.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].kind == ArgumentKind::DType) out.dtype = optional_dtype(context, i).value_or(dtype);
+    if (arguments[i].kind == ArgumentKind::Device) out.device = device_or(context, i, {});
+  }
+  return out;
+}
+
+}  // namespace
+
+Metas random_integers(const ShapeContext& context) {
+  const bool has_low = context.schema().arguments[1].kind == ArgumentKind::Int;
+  return {with_options(context, DType::Int64, list(context, has_low ? 2 : 1))};
+}
+
+Metas random_permutation(const ShapeContext& context) {
+  return {with_options(context, DType::Int64, {expression(context, 0)})};
+}
+
+Metas bernoulli(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (context.size() > 1 && context.is_tensor(1)) not_covered(context, "probabilities as a tensor");
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas normal(const ShapeContext& context) {
+  const TensorMeta& deviation = context.tensor(1);
+  if (!context.is_tensor(0)) return {contiguous_meta(deviation.dtype, deviation.device, deviation.sizes)};
+  const TensorMeta& mean = context.tensor(0);
+  const TensorMeta* const operands[] = {&mean, &deviation};
+  return {contiguous_meta(mean.dtype, mean.device, broadcast(context, operands))};
+}
+
+Metas dropout(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  const TensorMeta mask = dense_like(context, self, DType::Bool);
+  TensorMeta out = dense_like(context, self, self.dtype);
+  const bool trains = context.is_none(2) || flag(context, 2);
+  if (trains) {  // a product with the mask
+    const TensorMeta* const operands[] = {&self, &mask};
+    out = element_wise_layout(context, operands);
+    out.dtype = self.dtype;
+    out.device = self.device;
+  }
+  return {out, mask};
+}
+
+Metas multinomial(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() != 1 && self.rank() != 2) not_covered(context, "neither one nor two dimensions");
+  std::vector<Expr> sizes = self.sizes;
+  sizes.back() = expression(context, 1);
+  return {contiguous_meta(DType::Int64, self.device, std::move(sizes))};
+}
+
+}  // namespace oxy::ops::shapes

@@ -1,0 +1,240 @@
+#include "ops/reductions/shapes.h"
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops::shapes {
+namespace {
+
+bool is_whole(DType dtype) {
+  return !is_floating(dtype) && !is_complex(dtype);
+}
+
+DType real_type(DType dtype) {
+  if (dtype == DType::Complex64) return DType::Float32;
+  return dtype == DType::Complex128 ? DType::Float64 : dtype;
+}
+
+TensorMeta reduced(const TensorMeta& self, const std::vector<bool>& mask, bool keepdim, DType dtype) {
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d) {
+    if (!mask[d]) {
+      sizes.push_back(self.sizes[d]);
+    } else if (keepdim) {
+      sizes.push_back(1);
+    }
+  }
+  return contiguous_meta(dtype, self.device, std::move(sizes));
+}
+
+TensorMeta reduced_wholly(const TensorMeta& self, DType dtype) {
+  return contiguous_meta(dtype, self.device, {});
+}
+
+// Position of an argument by name: overloads of a reduction differ in which they have.
+std::optional<size_t> find_argument(const ShapeContext& context, std::string_view name) {
+  const auto& arguments = context.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name == name) return i;
+  return std::nullopt;
+}
+
+TensorMeta reduce(const ShapeContext& context, DType dtype) {
+  const TensorMeta& self = context.tensor(0);
+  const auto dim = find_argument(context, "dim");
+  if (!dim) return reduced_wholly(self, dtype);
+  const auto keepdim = find_argument(context, "keepdim");
+  return reduced(self, dim_mask(context, *dim, self.rank()), keepdim && flag(context, *keepdim), dtype);
+}
+
+// How many elements each result is made of; none of no results. Nothing: a size is a symbol.
+std::optional<int64_t> reduced_count(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<bool> mask = dim_mask(context, 1, self.rank());
+  int64_t count = 1;
+  for (size_t d = 0; d < self.sizes.size(); ++d) {
+    if (!mask[d] && self.sizes[d] == Expr(0)) return 0;
+    if (mask[d] && !self.sizes[d].is_constant()) return std::nullopt;
+    if (mask[d]) count *= self.sizes[d].constant();
+  }
+  return count;
+}
+
+std::optional<DType> asked_dtype(const ShapeContext& context) {
+  const auto i = find_argument(context, "dtype");
+  return i ? optional_dtype(context, *i) : std::nullopt;
+}
+
+// A reduction without a neutral element needs elements along the reduced dimensions.
+void need_elements(const ShapeContext& context) {
+  for (const Expr& size : context.tensor(0).sizes)
+    if (size == Expr(0)) not_covered(context, "a dimension without elements");
+}
+
+}  // namespace
+
+Metas sum(const ShapeContext& context) {
+  const DType own = context.tensor(0).dtype;
+  return {reduce(context, asked_dtype(context).value_or(is_whole(own) ? DType::Int64 : own))};
+}
+
+Metas mean(const ShapeContext& context) {
+  const DType dtype = asked_dtype(context).value_or(context.tensor(0).dtype);
+  if (is_whole(dtype)) not_covered(context, "the mean of integers");
+  return {reduce(context, dtype)};
+}
+
+Metas extremum(const ShapeContext& context) {
+  need_elements(context);
+  if (is_complex(context.tensor(0).dtype)) not_covered(context, "an order of complex numbers");
+  return {reduce(context, context.tensor(0).dtype)};
+}
+
+Metas extremum_with_index(const ShapeContext& context) {
+  TensorMeta values = extremum(context)[0];
+  TensorMeta indices = values;
+  indices.dtype = DType::Int64;
+  return {values, indices};
+}
+
+Metas both_extrema(const ShapeContext& context) {
+  TensorMeta values = extremum(context)[0];
+  return {values, values};
+}
+
+Metas arg_extremum(const ShapeContext& context) {
+  need_elements(context);
+  if (is_complex(context.tensor(0).dtype) || context.tensor(0).dtype == DType::Bool)
+    not_covered(context, "an operand of this type");
+  const TensorMeta& self = context.tensor(0);
+  std::vector<bool> mask(self.sizes.size(), true);
+  if (!context.is_none(1)) mask = dim_mask(context, 1, self.rank());
+  return {reduced(self, mask, flag(context, 2), DType::Int64)};
+}
+
+Metas any_or_all(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const DType dtype = self.dtype == DType::UInt8 ? DType::UInt8 : DType::Bool;
+  // An empty list (not None) of dimensions reduces nothing.
+  const auto* dims = context.size() > 1 ? std::get_if<std::vector<Expr>>(&context.arg(1)) : nullptr;
+  if (dims != nullptr && dims->empty())
+    return {reduced(self, std::vector<bool>(self.sizes.size()), false, dtype)};
+  return {reduce(context, dtype)};
+}
+
+Metas count_nonzero(const ShapeContext& context) {
+  return {reduce(context, DType::Int64)};
+}
+
+Metas variance(const ShapeContext& context) {
+  const DType own = context.tensor(0).dtype;
+  if (is_whole(own)) not_covered(context, "the variance of integers");
+  if (const auto count = reduced_count(context);
+      count && static_cast<double>(*count) <= real(context, 2).value_or(1))
+    refused_by_eager(context, "warns that there are no degrees of freedom");
+  return {reduce(context, real_type(own))};
+}
+
+Metas variance_and_mean(const ShapeContext& context) {
+  TensorMeta value = variance(context)[0];
+  TensorMeta average = value;
+  average.dtype = context.tensor(0).dtype;
+  return {value, average};
+}
+
+Metas log_sum_exp(const ShapeContext& context) {
+  const DType own = context.tensor(0).dtype;
+  if (is_whole(own) && list(context, 1).empty() && !flag(context, 2))
+    not_covered(context, "whole numbers without a dimension");
+  return {reduce(context, is_whole(own) ? context.default_dtype() : own)};
+}
+
+Metas norm(const ShapeContext& context) {
+  const DType own = context.tensor(0).dtype;
+  const DType dtype = asked_dtype(context).value_or(own);
+  if (is_whole(own) || is_whole(dtype)) not_covered(context, "the norm of integers");
+  // Those of order infinity, and negative ones, have no neutral element.
+  need_elements(context);
+  return {reduce(context, real_type(dtype))};
+}
+
+Metas whole_to_scalar(const ShapeContext& context) {
+  return {reduced_wholly(context.tensor(0), context.tensor(0).dtype)};
+}
+
+Metas kth_value(const ShapeContext& context) {
+  return extremum_with_index(context);
+}
+
+Metas scan(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  const DType dtype = asked_dtype(context).value_or(is_whole(self.dtype) ? DType::Int64 : self.dtype);
+  return {contiguous_meta(dtype, self.device, self.sizes)};
+}
+
+Metas histogram(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  return {contiguous_meta(self.dtype, self.device, {expression(context, 1)})};
+}
+
+Metas float_scan(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  if (is_whole(self.dtype)) not_covered(context, "integers");
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas scan_with_index(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, 1, self.rank());
+  return {contiguous_meta(self.dtype, self.device, self.sizes),
+          contiguous_meta(DType::Int64, self.device, self.sizes)};
+}
+
+Metas sort(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  dim_argument(context, *find_argument(context, "dim"), self.rank());
+  if (is_complex(self.dtype)) not_covered(context, "an order of complex numbers");
+  return {dense_like(context, self, self.dtype), dense_like(context, self, DType::Int64)};
+}
+
+Metas top_k(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const auto dim = static_cast<size_t>(dim_argument(context, 2, self.rank()));
+  const Expr& k = expression(context, 1);
+  std::vector<Expr> sizes = self.sizes;
+  if (!sizes.empty()) {
+    if (!sym::known_less_equal(0, k) || !sym::known_less_equal(k, sizes[dim]))
+      not_covered(context, "k out of range");
+    sizes[dim] = k;
+  }
+  return {contiguous_meta(self.dtype, self.device, sizes), contiguous_meta(DType::Int64, self.device, sizes)};
+}
+
+Metas distance_matrix(const ShapeContext& context) {
+  TensorMeta a = context.tensor(0);
+  TensorMeta b = context.tensor(1);
+  if (a.rank() < 2 || b.rank() < 2) not_covered(context, "fewer than two dimensions");
+  const Expr rows = a.sizes[a.sizes.size() - 2];
+  const Expr columns = b.sizes[b.sizes.size() - 2];
+  a.sizes.resize(a.sizes.size() - 2);
+  b.sizes.resize(b.sizes.size() - 2);
+  const TensorMeta* const batches[] = {&a, &b};
+  std::vector<Expr> sizes = broadcast(context, batches);
+  sizes.push_back(rows);
+  sizes.push_back(columns);
+  return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
+}
+
+Metas trace(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() != 2) not_covered(context, "a tensor that is no matrix");
+  return {reduced_wholly(self, is_whole(self.dtype) ? DType::Int64 : self.dtype)};
+}
+
+Metas truth(const ShapeContext& context) {
+  if (context.tensor(0).dtype != DType::Bool) not_covered(context, "an operand of this type");
+  return {reduced_wholly(context.tensor(0), DType::Bool)};
+}
+
+}  // namespace oxy::ops::shapes

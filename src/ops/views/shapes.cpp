@@ -1,0 +1,400 @@
+#include "ops/views/shapes.h"
+
+#include <algorithm>
+
+#include "ops/core/element_wise.h"
+
+namespace oxy::ops {
+namespace {
+
+bool is_one(const Expr& e) {
+  return e.is_constant() && e.constant() == 1;
+}
+bool is_zero(const Expr& e) {
+  return e.is_constant() && e.constant() == 0;
+}
+size_t at(int64_t dim) {
+  return static_cast<size_t>(dim);
+}
+
+}  // namespace
+
+std::optional<std::vector<Expr>> view_strides(const TensorMeta& meta, const std::vector<Expr>& sizes) {
+  if (std::any_of(meta.sizes.begin(), meta.sizes.end(), is_zero))
+    return sizes == meta.sizes ? meta.strides : contiguous_strides(sizes);
+  std::vector<Expr> strides(sizes.size(), Expr(1));
+  if (meta.sizes.empty()) return strides;
+  // From the innermost dimension outwards: a run of old dimensions that lie in one another without gaps must
+  // equal a run of new ones.
+  size_t next = sizes.size();
+  for (size_t end = meta.sizes.size(); end > 0;) {
+    const Expr base = meta.strides[end - 1];
+    Expr elements = meta.sizes[--end];
+    while (end > 0 && (is_one(meta.sizes[end - 1]) || meta.strides[end - 1] == elements * base))
+      elements = elements * meta.sizes[--end];
+    Expr covered = 1;
+    while (next > 0 &&
+           (is_one(sizes[next - 1]) || (!(covered == elements) && !sym::known_less(elements, covered)))) {
+      --next;
+      strides[next] = covered * base;
+      covered = covered * sizes[next];
+    }
+    if (!(covered == elements)) return std::nullopt;
+  }
+  return next == 0 ? std::optional(strides) : std::nullopt;
+}
+
+namespace shapes {
+namespace {
+
+// The sizes asked for, with -1 filled in.
+std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<Expr>& asked,
+                                 const Expr& elements) {
+  std::vector<Expr> sizes = asked;
+  std::optional<size_t> hole;
+  Expr rest = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == Expr(-1)) {
+      if (hole) not_covered(context, "two sizes to infer");
+      hole = d;
+    } else {
+      if (sizes[d].is_constant() && sizes[d].constant() < 0) not_covered(context, "a negative size");
+      rest = rest * sizes[d];
+    }
+  }
+  if (hole) {
+    if (is_zero(rest) || !sym::known_divisible(elements, rest))
+      not_covered(context, "a size that cannot be inferred");
+    sizes[*hole] = sym::floordiv(elements, rest);
+  } else if (!sym::known_equal(rest, elements)) {
+    not_covered(context, "sizes of another number of elements");
+  }
+  return sizes;
+}
+
+void remove_dim(TensorMeta& meta, int64_t dim) {
+  meta.sizes.erase(meta.sizes.begin() + dim);
+  meta.strides.erase(meta.strides.begin() + dim);
+}
+
+// start and end as Python's slices read them.
+Expr clamp_index(const ShapeContext& context, const Expr& index, const Expr& low, const Expr& size) {
+  Expr position = index;
+  if (sym::known_less(index, 0)) {
+    position = index + size;
+  } else if (!sym::known_less_equal(0, index)) {
+    not_covered(context, "an index whose sign is not known");
+  }
+  return sym::min(sym::max(position, low), size);
+}
+
+TensorMeta sliced(const TensorMeta& meta, size_t dim, const Expr& start, const Expr& length) {
+  TensorMeta out = meta;
+  out.storage_offset = out.storage_offset + start * meta.strides[dim];
+  out.sizes[dim] = length;
+  return out;
+}
+
+}  // namespace
+
+Metas alias(const ShapeContext& context) {
+  return {context.tensor(0)};
+}
+
+Metas as_strided(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  out.sizes = list(context, 1);
+  out.strides = list(context, 2);
+  if (out.sizes.size() != out.strides.size()) not_covered(context, "not as many strides as sizes");
+  for (const Expr& stride : out.strides)
+    if (sym::known_less(stride, 0)) not_covered(context, "a negative stride");
+  if (!context.is_none(3)) out.storage_offset = expression(context, 3);
+  return {out};
+}
+
+Metas diagonal(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  const int64_t offset = integer(context, 1);
+  const int64_t dim1 = dim_argument(context, 2, out.rank());
+  const int64_t dim2 = dim_argument(context, 3, out.rank());
+  if (out.rank() < 2 || dim1 == dim2) not_covered(context, "a diagonal needs two dimensions");
+  const Expr rows = out.sizes[at(dim1)];
+  const Expr columns = out.sizes[at(dim2)];
+  const Expr row_stride = out.strides[at(dim1)];
+  const Expr column_stride = out.strides[at(dim2)];
+  const Expr length = offset >= 0 ? sym::max(sym::min(rows, columns - offset), 0)
+                                  : sym::max(sym::min(rows + offset, columns), 0);
+  if (!is_zero(length))
+    out.storage_offset = out.storage_offset + (offset >= 0 ? column_stride * offset : row_stride * -offset);
+  remove_dim(out, std::max(dim1, dim2));
+  remove_dim(out, std::min(dim1, dim2));
+  out.sizes.push_back(length);
+  out.strides.push_back(row_stride + column_stride);
+  return {out};
+}
+
+Metas expand(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<Expr>& asked = list(context, 1);
+  if (asked.size() < self.sizes.size()) not_covered(context, "fewer sizes than the tensor has");
+  TensorMeta out = self;
+  out.sizes = asked;
+  out.strides.assign(asked.size(), Expr(0));
+  const size_t added = asked.size() - self.sizes.size();
+  if (self.sizes.empty()) {
+    for (const Expr& size : asked)
+      if (sym::known_less(size, 0)) not_covered(context, "-1 for a new dimension");
+    return {out};
+  }
+  for (size_t d = asked.size(); d-- > 0;) {
+    const bool is_new = d < added;
+    Expr size = is_new ? Expr(1) : self.sizes[d - added];
+    Expr stride = 1;
+    if (!is_new) {
+      stride = self.strides[d - added];
+    } else if (d + 1 < asked.size()) {
+      stride = out.sizes[d + 1] * out.strides[d + 1];
+    }
+    if (asked[d] == Expr(-1)) {
+      if (is_new) not_covered(context, "-1 for a new dimension");
+      out.sizes[d] = size;
+    } else if (!(size == asked[d])) {
+      if (!is_one(size)) not_covered(context, "expansion of a dimension that is not of size 1");
+      stride = 0;
+    }
+    out.strides[d] = stride;
+  }
+  return {out};
+}
+
+Metas permute(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<int64_t> dims = integers(context, 1);
+  if (static_cast<int64_t>(dims.size()) != self.rank()) not_covered(context, "not one dimension each");
+  TensorMeta out = self;
+  std::vector<bool> seen(dims.size(), false);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const size_t d = at(wrap_dim(context, dims[i], self.rank()));
+    if (seen[d]) not_covered(context, "a dimension that is named twice");
+    seen[d] = true;
+    out.sizes[i] = self.sizes[d];
+    out.strides[i] = self.strides[d];
+  }
+  return {out};
+}
+
+Metas reshape_alias(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  out.sizes = list(context, 1);
+  out.strides = list(context, 2);
+  return {out};
+}
+
+Metas select(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  if (out.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const int64_t dim = dim_argument(context, 1, out.rank());
+  Expr index = expression(context, 2);
+  const Expr size = out.sizes[at(dim)];
+  if (sym::known_less(index, 0)) index = index + size;
+  if (!sym::known_less_equal(0, index) || !sym::known_less(index, size))
+    not_covered(context, "an index out of range");
+  out.storage_offset = out.storage_offset + index * out.strides[at(dim)];
+  remove_dim(out, dim);
+  return {out};
+}
+
+// The slice of self that the arguments from `first` on name: dim, start, end, step.
+TensorMeta named_slice(const ShapeContext& context, size_t first) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const size_t dim = at(dim_argument(context, first, self.rank()));
+  const Expr& size = self.sizes[dim];
+  const Expr& step = expression(context, first + 3);
+  if (!sym::known_less(0, step)) not_covered(context, "a step that is not positive");
+  const auto bound = [&](size_t i, const Expr& least, const Expr& otherwise) {
+    return context.is_none(i) ? otherwise : clamp_index(context, expression(context, i), least, size);
+  };
+  const Expr start = bound(first + 1, 0, 0);
+  const Expr end = bound(first + 2, start, size);
+  TensorMeta out = sliced(self, dim, start, sym::ceildiv(end - start, step));
+  out.strides[dim] = out.strides[dim] * step;
+  return out;
+}
+
+Metas slice(const ShapeContext& context) {
+  return {named_slice(context, 1)};
+}
+
+Metas slice_scatter(const ShapeContext& context) {
+  if (named_slice(context, 2).sizes != context.tensor(1).sizes)
+    refused_by_eager(context, "a source of another shape than the slice");
+  return {strided_like(context, context.tensor(0))};
+}
+
+Metas split(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t part = integer(context, 1);
+  const size_t dim = at(dim_argument(context, 2, self.rank()));
+  if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const int64_t size = known(context, self.sizes[dim]);
+  if (part < 0 || (part == 0 && size != 0)) not_covered(context, "a part size that is not positive");
+  Metas out;
+  const int64_t count = part == 0 ? 1 : std::max<int64_t>((size + part - 1) / part, 1);
+  for (int64_t i = 0; i < count; ++i)
+    out.push_back(sliced(self, dim, i * part, std::min(part, size - i * part)));
+  return out;
+}
+
+Metas split_with_sizes(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const size_t dim = at(dim_argument(context, 2, self.rank()));
+  Metas out;
+  Expr start = 0;
+  for (const Expr& length : list(context, 1)) {
+    if (!sym::known_less_equal(0, length)) not_covered(context, "a negative part size");
+    out.push_back(sliced(self, dim, start, length));
+    start = start + length;
+  }
+  if (!sym::known_equal(start, self.sizes[dim])) not_covered(context, "parts that are not the whole");
+  return out;
+}
+
+Metas squeeze(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  for (int64_t d = out.rank(); d-- > 0;)
+    if (is_one(out.sizes[at(d)])) remove_dim(out, d);
+  return {out};
+}
+
+Metas squeeze_dims(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  const std::vector<bool> mask = dim_mask(context, 1, out.rank(), false);
+  for (int64_t d = out.rank(); d-- > 0;)
+    if (mask[at(d)] && is_one(out.sizes[at(d)])) remove_dim(out, d);
+  return {out};
+}
+
+Metas t(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  if (out.rank() > 2) not_covered(context, "more than two dimensions");
+  std::reverse(out.sizes.begin(), out.sizes.end());
+  std::reverse(out.strides.begin(), out.strides.end());
+  return {out};
+}
+
+Metas transpose(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  const size_t a = at(dim_argument(context, 1, out.rank()));
+  const size_t b = at(dim_argument(context, 2, out.rank()));
+  if (a == b) return {out};
+  std::swap(out.sizes[a], out.sizes[b]);
+  std::swap(out.strides[a], out.strides[b]);
+  return {out};
+}
+
+Metas unbind(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const int64_t dim = dim_argument(context, 1, self.rank());
+  const int64_t count = known(context, self.sizes[at(dim)]);
+  TensorMeta part = self;
+  remove_dim(part, dim);
+  Metas out(at(count), part);
+  for (int64_t i = 0; i < count; ++i)
+    out[at(i)].storage_offset = self.storage_offset + self.strides[at(dim)] * i;
+  return out;
+}
+
+Metas unfold(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  if (out.rank() == 0) not_covered(context, "a tensor without dimensions");
+  const size_t dim = at(dim_argument(context, 1, out.rank()));
+  const Expr& window = expression(context, 2);
+  const Expr& step = expression(context, 3);
+  if (!sym::known_less_equal(window, out.sizes[dim]) || !sym::known_less(0, step))
+    not_covered(context, "a window larger than the dimension");
+  out.sizes.push_back(window);
+  out.strides.push_back(out.strides[dim]);
+  out.sizes[dim] = sym::floordiv(out.sizes[dim] - window, step) + 1;
+  out.strides[dim] = out.strides[dim] * step;
+  return {out};
+}
+
+Metas unsqueeze(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  const int64_t dim = wrap_dim(context, integer(context, 1), out.rank() + 1);
+  const Expr stride = dim < out.rank() ? out.sizes[at(dim)] * out.strides[at(dim)] : Expr(1);
+  out.sizes.insert(out.sizes.begin() + dim, Expr(1));
+  out.strides.insert(out.strides.begin() + dim, stride);
+  return {out};
+}
+
+Metas view(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  TensorMeta out = self;
+  out.sizes = inferred_sizes(context, list(context, 1), element_count(self));
+  std::optional<std::vector<Expr>> strides = view_strides(self, out.sizes);
+  if (!strides) not_covered(context, "a view of these strides");
+  out.strides = std::move(*strides);
+  return {out};
+}
+
+Metas view_as_complex(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  if (out.rank() == 0 || !(out.sizes.back() == Expr(2)) || !(out.strides.back() == Expr(1)) ||
+      (out.dtype != DType::Float32 && out.dtype != DType::Float64))
+    not_covered(context, "no pairs of real numbers");
+  out.dtype = out.dtype == DType::Float32 ? DType::Complex64 : DType::Complex128;
+  remove_dim(out, out.rank() - 1);
+  for (Expr& stride : out.strides) {
+    if (!sym::known_divisible(stride, 2)) not_covered(context, "odd strides");
+    stride = sym::floordiv(stride, 2);
+  }
+  if (!sym::known_divisible(out.storage_offset, 2)) not_covered(context, "an odd offset");
+  out.storage_offset = sym::floordiv(out.storage_offset, 2);
+  return {out};
+}
+
+Metas view_as_real(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  if (!is_complex(out.dtype)) not_covered(context, "numbers that are not complex");
+  out.dtype = out.dtype == DType::Complex64 ? DType::Float32 : DType::Float64;
+  for (Expr& stride : out.strides) stride = stride * 2;
+  out.storage_offset = out.storage_offset * 2;
+  out.sizes.push_back(2);
+  out.strides.push_back(1);
+  return {out};
+}
+
+Metas view_dtype(const ShapeContext& context) {
+  TensorMeta out = context.tensor(0);
+  const DType dtype = *optional_dtype(context, 1);
+  const auto from = static_cast<int64_t>(item_size(out.dtype));
+  const auto to = static_cast<int64_t>(item_size(dtype));
+  out.dtype = dtype;
+  if (from == to) return {out};
+  if (out.rank() == 0 || !(out.strides.back() == Expr(1)))
+    not_covered(context, "an inner stride other than 1");
+  if (from > to) {
+    const int64_t factor = from / to;
+    for (size_t d = 0; d + 1 < out.strides.size(); ++d) out.strides[d] = out.strides[d] * factor;
+    out.sizes.back() = out.sizes.back() * factor;
+    out.storage_offset = out.storage_offset * factor;
+    return {out};
+  }
+  const int64_t factor = to / from;
+  const auto shrink = [&](Expr& e) {
+    if (!sym::known_divisible(e, factor))
+      not_covered(context, "sizes or strides that the wider type does not divide");
+    e = sym::floordiv(e, factor);
+  };
+  for (size_t d = 0; d + 1 < out.strides.size(); ++d) shrink(out.strides[d]);
+  shrink(out.sizes.back());
+  shrink(out.storage_offset);
+  return {out};
+}
+
+}  // namespace shapes
+}  // namespace oxy::ops

@@ -1,0 +1,145 @@
+#include "passes/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/timing.h"
+#include "passes/simplification/accumulate_embeddings.h"
+#include "passes/simplification/common_subexpressions.h"
+#include "passes/simplification/dead_code.h"
+#include "passes/simplification/decompose.h"
+#include "passes/simplification/separate_results.h"
+#include "passes/simplification/simplify_arithmetic.h"
+#include "passes/simplification/simplify_views.h"
+#include "passes/training/recompute.h"
+#include "passes/weights/convolution_to_linear.h"
+#include "passes/weights/fold_batch_norm.h"
+
+namespace oxy::passes {
+namespace {
+
+constexpr int kMaxCleanups = 4;  // rounds of simplification until nothing changes
+
+template <Graph (*kRun)(const Graph&)>
+Graph plain(const Graph& graph, const PassContext&) {
+  return kRun(graph);
+}
+
+constexpr Pass kDeadCode = {"dead_code", plain<remove_dead_code>};
+constexpr Pass kSimplifyViews = {"simplify_views", plain<simplify_views>};
+constexpr Pass kSimplifyArithmetic = {"simplify_arithmetic", plain<simplify_arithmetic>};
+constexpr Pass kCommonSubexpressions = {"common_subexpressions", plain<merge_common_subexpressions>};
+constexpr Pass kFoldBatchNorm = {"fold_batch_norm", plain<fold_batch_norm>};
+constexpr Pass kConvolutionToLinear = {"convolution_to_linear", plain<convolution_to_linear>};
+constexpr Pass kChannelsLast = {"channels_last", [](const Graph& graph, const PassContext& context) {
+                                  return use_channels_last(graph, context.options.choose_layout);
+                                }};
+constexpr Pass kPackConvolution = {"pack_convolution", [](const Graph& graph, const PassContext& context) {
+                                     return pack_convolution(graph, context.options.convolution);
+                                   }};
+constexpr Pass kPackLinear = {"pack_linear", [](const Graph& graph, const PassContext& context) {
+                                return pack_linear(graph, context.options.linear);
+                              }};
+constexpr Pass kAccumulateEmbeddings = {"accumulate_embeddings", plain<accumulate_embeddings>};
+constexpr Pass kDecompose = {"decompose", plain<decompose>};
+constexpr Pass kFoldConstants = {
+    "fold_constants",
+    [](const Graph& graph, const PassContext& context) {
+      return fold_constants(graph, context.options.evaluate_constants, context.options.folding);
+    },
+    [](const Graph&, const PassContext& context) { return context.options.evaluate_constants != nullptr; }};
+constexpr Pass kSeparateResults = {"separate_results", [](const Graph& graph, const PassContext& context) {
+                                     return separate_results(graph, context.had_own_memory);
+                                   }};
+constexpr Pass kRecompute = {"recompute_for_backward",
+                             [](const Graph& graph, const PassContext& context) {
+                               return recompute_for_backward(graph, context.options.activation_memory_budget);
+                             },
+                             [](const Graph& graph, const PassContext&) {
+                               return std::ranges::any_of(
+                                   graph.locations, [](const graph::Location& location) {
+                                     return location.checkpoint == graph::kInBackwardPass;
+                                   });
+                             }};
+
+constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
+                                    &kDeadCode};
+// What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
+constexpr const Pass* kOnWholeOperators[] = {&kFoldBatchNorm,   &kConvolutionToLinear, &kChannelsLast,
+                                             &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings,
+                                             &kDecompose};
+constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode, &kSeparateResults, &kDeadCode, &kRecompute};
+
+class PassRunner {
+ public:
+  PassRunner(Graph graph, const Options& options, const Dump* dump)
+      : graph_(std::move(graph)), context_{options, outputs_with_own_memory(graph_)}, dump_(dump) {}
+
+  Graph run() {
+    clean_up();
+    for (const Pass* pass : kOnWholeOperators) step(*pass);
+    clean_up();
+    for (const Pass* pass : kAtTheEnd) step(*pass);
+    return std::move(graph_);
+  }
+
+ private:
+  void step(const Pass& pass) {
+    if (pass.applies && !pass.applies(graph_, context_)) return;
+    {
+      Span span(fmt::format("passes.{}", pass.name));
+      graph_ = pass.run(graph_, context_);
+    }
+    ++count_;
+    if (strict()) {
+      try {
+        graph::verify(graph_, true);
+      } catch (const InternalError& error) {
+        throw InternalError(fmt::format("after passes.{}: {}", pass.name, error.what()));
+      }
+    }
+    if (dump_ == nullptr || !dump_->enabled()) return;
+    std::string text = graph::print(graph_);
+    if (text != dumped_) dump_->write(fmt::format("{:02}_passes.{}.txt", count_, pass.name), text);
+    dumped_ = std::move(text);
+  }
+
+  void clean_up() {
+    step(kDeadCode);
+    for (int round = 0; round < kMaxCleanups; ++round) {
+      const size_t before = graph_.nodes.size();
+      for (const Pass* pass : kCleanUp) step(*pass);
+      if (graph_.nodes.size() == before) return;
+    }
+  }
+
+  Graph graph_;
+  PassContext context_;
+  const Dump* dump_;
+  std::string dumped_;  // the last text written
+  int count_ = 0;
+};
+
+}  // namespace
+
+std::span<const Pass* const> all_passes() {
+  static const std::vector<const Pass*> passes = [] {
+    std::vector<const Pass*> found;
+    for (const std::span<const Pass* const> group :
+         {std::span<const Pass* const>(kCleanUp), std::span<const Pass* const>(kOnWholeOperators),
+          std::span<const Pass* const>(kAtTheEnd)})
+      for (const Pass* pass : group)
+        if (std::ranges::find(found, pass) == found.end()) found.push_back(pass);
+    return found;
+  }();
+  return passes;
+}
+
+Graph run_passes(Graph graph, const Options& options, const Dump* dump) {
+  return PassRunner(std::move(graph), options, dump).run();
+}
+
+}  // namespace oxy::passes

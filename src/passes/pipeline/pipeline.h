@@ -1,0 +1,48 @@
+// Which passes run, and in which order.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/dump.h"
+#include "passes/weights/channels_last.h"
+#include "passes/weights/fold_constants.h"
+#include "passes/weights/pack_convolution.h"
+#include "passes/weights/pack_linear.h"
+
+namespace oxy::passes {
+
+struct Options {
+  // What the target can do with constants. Passes whose function is empty do nothing.
+  EvaluateConstants evaluate_constants;
+  FoldOptions folding;
+  LinearPacking linear;
+  ConvolutionPacking convolution;
+  ChooseLayout choose_layout;
+  double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass
+};
+
+// What a pass is given besides the graph.
+struct PassContext {
+  const Options& options;
+  std::vector<bool> had_own_memory;  // by output, as recorded: passes::outputs_with_own_memory()
+};
+
+// A pass takes a verified functional graph and gives one with the same meaning. It has nothing left to do on
+// what it gives, once dead code is removed.
+struct Pass {
+  std::string_view name;  // of its golden file, tests/golden/passes/<name>.txt
+  Graph (*run)(const Graph& graph, const PassContext& context);
+  bool (*applies)(const Graph& graph, const PassContext& context) = nullptr;  // null: to every graph
+};
+
+// Each pass that the pipeline runs, once.
+std::span<const Pass* const> all_passes();
+
+// From a functional graph as recorded to one that lowering takes. Every pass is timed ("passes.<name>"); in
+// strict mode its result is verified; `dump`, if given, gets each result that differs, as
+// "passes/<nn>_<name>".
+graph::Graph run_passes(graph::Graph graph, const Options& options, const Dump* dump = nullptr);
+
+}  // namespace oxy::passes

@@ -1,0 +1,52 @@
+#include "passes/simplification/dead_code.h"
+
+#include "ops/core/registry.h"
+#include "passes/rewriting/rewrite.h"
+
+namespace oxy::passes {
+namespace {
+
+bool may_raise(const Graph& graph, const Node& node) {
+  const ops::Raises raises = ops::raises_on_data(*node.op);
+  if (raises != ops::Raises::OnIntegers) return raises == ops::Raises::OnAnyElements;
+  bool has_integers = false;
+  graph::for_each_input(node, [&](ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
+  return has_integers;
+}
+
+}  // namespace
+
+Graph remove_dead_code(const Graph& source) {
+  std::vector<bool> live(source.values.size(), false);
+  auto mark = [&](ValueId id) { live[static_cast<size_t>(id)] = true; };
+  for (ValueId id : source.inputs) mark(id);
+  for (const graph::Output& output : source.outputs) mark(output.value);
+  for (const graph::Mutation& mutation : source.mutations) mark(mutation.value);
+
+  std::vector<bool> needed(source.nodes.size(), false);
+  for (size_t i = source.nodes.size(); i-- > 0;) {
+    const Node& node = source.nodes[i];
+    bool is_read = false;
+    for (ValueId id : node.outputs)
+      is_read = is_read || (id != graph::kNoValue && live[static_cast<size_t>(id)]);
+    if (!is_read && !has_effect(node) && !may_raise(source, node)) continue;
+    needed[i] = true;
+    graph::for_each_input(node, mark);
+  }
+
+  Rewriter rewriter(source);
+  Graph& out = rewriter.graph();
+  // Constants are the values that follow the inputs: number the live ones again.
+  out.values.resize(source.inputs.size());
+  out.constants.clear();
+  for (const graph::Constant& constant : source.constants) {
+    bool is_live = live[static_cast<size_t>(constant.value)];
+    rewriter.set(constant.value,
+                 is_live ? out.add_constant(source.meta(constant.value), constant.handle) : graph::kNoValue);
+  }
+  for (size_t i = 0; i < source.nodes.size(); ++i)
+    if (needed[i]) rewriter.keep(rewriter.renamed(source.nodes[i]));
+  return rewriter.finish();
+}
+
+}  // namespace oxy::passes

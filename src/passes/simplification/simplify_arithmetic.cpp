@@ -1,0 +1,128 @@
+#include "passes/simplification/simplify_arithmetic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+
+#include "passes/rewriting/operators.h"
+#include "passes/rewriting/rewrite.h"
+#include "passes/rewriting/storage_reads.h"
+
+namespace oxy::passes {
+namespace {
+
+using Replacement = std::optional<std::vector<ValueId>>;
+using Simplify = Replacement (*)(const Site& site);
+
+// Argument `index` in the place of the only output, if it is a tensor with the output's metadata.
+Replacement argument(const Site& site, size_t index) {
+  ValueId x = tensor_argument(site.node, index);
+  if (x == graph::kNoValue) return std::nullopt;
+  const TensorMeta& from = site.graph.meta(x);
+  const TensorMeta& to = site.meta();
+  bool same = from.dtype == to.dtype && from.device == to.device && from.sizes == to.sizes &&
+              from.strides == to.strides;
+  if (!same) return std::nullopt;
+  return std::vector<ValueId>{x};
+}
+
+bool is_number(const Site& site, size_t index, double wanted) {
+  return number_argument(site.node, index) == wanted;
+}
+
+Replacement simplify_sum(const Site& site, bool subtract) {
+  auto added = number_argument(site.node, 1);
+  auto alpha = number_argument(site.node, 2);
+  if (!added || !alpha || *added != 0.0 || !std::isfinite(*alpha)) {
+    // 0 + x of integers
+    bool zero_first = !subtract && is_number(site, 0, 0.0) && is_number(site, 2, 1.0);
+    return zero_first && !is_floating(site.meta().dtype) && !is_complex(site.meta().dtype) ? argument(site, 1)
+                                                                                           : std::nullopt;
+  }
+  double term = (subtract ? -*added : *added) * *alpha;
+  bool exact = is_integral(site.meta().dtype) || std::signbit(term);
+  return exact ? argument(site, 0) : std::nullopt;
+}
+
+Replacement simplify_add(const Site& site) {
+  return simplify_sum(site, false);
+}
+Replacement simplify_sub(const Site& site) {
+  return simplify_sum(site, true);
+}
+
+Replacement simplify_mul(const Site& site) {
+  if (is_number(site, 1, 1.0)) return argument(site, 0);
+  if (is_number(site, 0, 1.0)) return argument(site, 1);
+  return std::nullopt;
+}
+
+Replacement one_on_the_right(const Site& site) {
+  return is_number(site, 1, 1.0) ? argument(site, 0) : std::nullopt;
+}
+
+Replacement empty_padding(const Site& site) {
+  const auto* pad = std::get_if<std::vector<Expr>>(&site.node.args[1]);
+  bool nothing =
+      pad != nullptr && std::all_of(pad->begin(), pad->end(), [](const Expr& e) { return e == Expr(0); });
+  return nothing ? argument(site, 0) : std::nullopt;
+}
+
+Replacement evaluation_dropout(const Site& site) {
+  const bool* train = std::get_if<bool>(&site.node.args[2]);
+  return train != nullptr && !*train ? argument(site, 0) : std::nullopt;
+}
+
+// native_dropout also gives the mask of what it kept.
+Replacement native_dropout(const Site& site) {
+  Replacement kept = evaluation_dropout(site);
+  if (!kept || site.node.outputs.size() != 2) return std::nullopt;
+  if (site.node.outputs[1] == graph::kNoValue) return std::vector<ValueId>{kept->front(), graph::kNoValue};
+  TensorMeta mask = site.meta(1);
+  kept->push_back(
+      site.emit(op::full(), {mask.sizes, true, mask.dtype, graph::None{}, mask.device, graph::None{}}, mask));
+  return kept;
+}
+
+Replacement idempotent(const Site& site) {
+  const Node* before = producer(site.graph, tensor_argument(site.node, 0));
+  return before != nullptr && before->op == site.node.op ? argument(site, 0) : std::nullopt;
+}
+
+const std::unordered_map<std::string_view, Simplify>& rules() {
+  static const std::unordered_map<std::string_view, Simplify> table = {
+      {"aten::add.Tensor", simplify_add},
+      {"aten::add.Scalar", simplify_add},
+      {"aten::sub.Tensor", simplify_sub},
+      {"aten::sub.Scalar", simplify_sub},
+      {"aten::mul.Tensor", simplify_mul},
+      {"aten::mul.Scalar", simplify_mul},
+      {"aten::div.Tensor", one_on_the_right},
+      {"aten::div.Scalar", one_on_the_right},
+      {"aten::pow.Tensor_Scalar", one_on_the_right},
+      {"aten::constant_pad_nd", empty_padding},
+      {"aten::dropout", evaluation_dropout},
+      {"aten::feature_dropout", evaluation_dropout},
+      {"aten::alpha_dropout", evaluation_dropout},
+      {"aten::native_dropout", native_dropout},
+      {"aten::relu", idempotent},
+      {"aten::abs", idempotent},
+  };
+  return table;
+}
+
+}  // namespace
+
+Graph simplify_arithmetic(const Graph& source) {
+  const std::vector<bool> read_as_storage = values_read_as_storage(source);
+  return rewrite(source, [&](const Site& site) -> Replacement {
+    auto rule = rules().find(site.node.op->name);
+    if (rule == rules().end()) return std::nullopt;
+    for (const ValueId id : site.node.outputs)
+      if (id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)]) return std::nullopt;
+    return rule->second(site);
+  });
+}
+
+}  // namespace oxy::passes

@@ -1,0 +1,251 @@
+#include "passes/simplification/simplify_views.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+
+#include "passes/rewriting/operators.h"
+#include "passes/rewriting/rewrite.h"
+#include "passes/rewriting/storage_reads.h"
+
+namespace oxy::passes {
+namespace {
+
+using Replacement = std::optional<std::vector<ValueId>>;
+using Simplify = Replacement (*)(const Site& site);
+
+const TensorMeta& input_meta(const Site& site) {
+  return site.graph.meta(tensor_argument(site.node, 0));
+}
+
+// A dimension argument, counted from the front.
+std::optional<int64_t> dimension(const Site& site, size_t index) {
+  auto dim = integer_argument(site.node, index);
+  if (!dim) return std::nullopt;
+  return *dim < 0 ? *dim + input_meta(site).rank() : *dim;
+}
+
+Replacement itself(const Site& site) {
+  return std::vector<ValueId>{tensor_argument(site.node, 0)};
+}
+
+Replacement drop_alias(const Site& site) {
+  if (!same_layout(site.meta(), input_meta(site))) return std::nullopt;
+  return itself(site);
+}
+
+Replacement to_view(const Site& site) {
+  ValueId x = tensor_argument(site.node, 0);
+  const Node* before = producer(site.graph, x);
+  if (before != nullptr && before->op == op::view()) x = tensor_argument(*before, 0);
+  if (same_layout(site.graph.meta(x), site.meta())) return std::vector<ValueId>{x};
+  if (site.node.op == op::view() && x == tensor_argument(site.node, 0)) return std::nullopt;
+  return std::vector<ValueId>{site.emit(op::view(), {ValueRef{x}, site.meta().sizes}, site.meta())};
+}
+
+// as_strided that shows contiguous elements from the first to the last of a contiguous tensor.
+Replacement as_strided_to_view(const Site& site) {
+  const TensorMeta& from = input_meta(site);
+  const TensorMeta& to = site.meta();
+  bool same_elements = is_contiguous(from) && is_contiguous(to) && from.storage_offset == to.storage_offset &&
+                       element_count(from) == element_count(to);
+  if (!same_elements) return std::nullopt;
+  if (same_layout(from, to)) return itself(site);
+  return std::vector<ValueId>{site.emit(op::view(), {site.node.args[0], to.sizes}, to)};
+}
+
+// The source dimension of each dimension of a permuting view; empty if the arguments are not understood.
+std::vector<int64_t> permutation_of(const Site& site) {
+  int64_t rank = input_meta(site).rank();
+  std::vector<int64_t> dims(static_cast<size_t>(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  std::string_view name = site.node.op->name;
+  if (name == "aten::permute") {
+    const auto* given = std::get_if<std::vector<Expr>>(&site.node.args[1]);
+    if (given == nullptr || given->size() != dims.size()) return {};
+    for (size_t i = 0; i < dims.size(); ++i) {
+      auto dim = (*given)[i].as_constant();
+      if (!dim) return {};
+      dims[i] = *dim < 0 ? *dim + rank : *dim;
+    }
+  } else if (name == "aten::transpose.int") {
+    auto a = dimension(site, 1);
+    auto b = dimension(site, 2);
+    if (!a || !b) return {};
+    if (rank > 0) std::swap(dims.at(static_cast<size_t>(*a)), dims.at(static_cast<size_t>(*b)));
+  } else if (rank == 2) {
+    std::swap(dims[0], dims[1]);
+  }
+  return dims;
+}
+
+Replacement to_permute(const Site& site) {
+  std::vector<int64_t> dims = permutation_of(site);
+  if (dims.size() != site.meta().sizes.size()) return std::nullopt;
+  ValueId x = tensor_argument(site.node, 0);
+  const Node* before = producer(site.graph, x);
+  if (before != nullptr && before->op == op::permute()) {
+    const auto& first = std::get<std::vector<Expr>>(before->args[1]);
+    for (int64_t& dim : dims) dim = first.at(static_cast<size_t>(dim)).constant();
+    x = tensor_argument(*before, 0);
+  }
+  if (std::is_sorted(dims.begin(), dims.end()) && same_layout(site.graph.meta(x), site.meta()))
+    return std::vector<ValueId>{x};
+  std::vector<Expr> order(dims.begin(), dims.end());
+  return std::vector<ValueId>{site.emit(op::permute(), {ValueRef{x}, std::move(order)}, site.meta())};
+}
+
+Replacement simplify_expand(const Site& site) {
+  if (same_layout(site.meta(), input_meta(site))) return itself(site);
+  const Node* before = producer(site.graph, tensor_argument(site.node, 0));
+  if (before == nullptr || before->op != site.node.op) return std::nullopt;
+  return std::vector<ValueId>{
+      site.emit(site.node.op, {before->args[0], site.meta().sizes, site.node.args[2]}, site.meta())};
+}
+
+ValueId emit_slice(const Site& site, int64_t dim, const Expr& start, const Expr& end,
+                   const TensorMeta& meta) {
+  return site.emit(op::slice(), {site.node.args[0], Expr(dim), start, end, Expr(1)}, meta);
+}
+
+Replacement split_to_slices(const Site& site) {
+  auto dim = dimension(site, 2);
+  if (!dim) return std::nullopt;
+  std::vector<ValueId> parts;
+  Expr start = 0;
+  for (size_t i = 0; i < site.node.outputs.size(); ++i) {
+    const TensorMeta& meta = site.meta(i);
+    Expr end = start + meta.sizes.at(static_cast<size_t>(*dim));
+    parts.push_back(site.node.outputs.size() == 1 && same_layout(meta, input_meta(site))
+                        ? tensor_argument(site.node, 0)
+                        : emit_slice(site, *dim, start, end, meta));
+    start = end;
+  }
+  return parts;
+}
+
+Replacement unbind_to_selects(const Site& site) {
+  auto dim = dimension(site, 1);
+  if (!dim) return std::nullopt;
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < site.node.outputs.size(); ++i)
+    parts.push_back(site.emit(op::select(), {site.node.args[0], Expr(*dim), Expr(static_cast<int64_t>(i))},
+                              site.meta(i)));
+  return parts;
+}
+
+// Bits that hold an integer of this type exactly: its width without the sign, or a float's significand.
+int exact_bits(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return 1;
+    case DType::Float16:
+      return 11;
+    case DType::BFloat16:
+      return 8;
+    case DType::Float32:
+      return 24;
+    case DType::Float64:
+      return 53;
+    default:
+      return is_integral(dtype) ? static_cast<int>(item_size(dtype)) * 8 - (is_signed(dtype) ? 1 : 0) : 0;
+  }
+}
+
+// True if every value of `from` is a value of `to`.
+bool is_lossless(DType from, DType to) {
+  if (from == to || from == DType::Bool) return true;
+  if (is_complex(from) || is_complex(to) || to == DType::Bool) return false;
+  if (is_floating(from)) return is_floating(to) && item_size(to) > item_size(from);
+  if (is_integral(to) && is_signed(from) && !is_signed(to)) return false;
+  return exact_bits(to) >= exact_bits(from);
+}
+
+Replacement simplify_conversion(const Site& site) {
+  const TensorMeta& meta = site.meta();
+  if (same_layout(meta, input_meta(site))) return itself(site);
+  const Node* before = producer(site.graph, tensor_argument(site.node, 0));
+  if (before == nullptr || before->op != site.node.op) return std::nullopt;
+  const TensorMeta& origin = site.graph.meta(tensor_argument(*before, 0));
+  const TensorMeta& middle = input_meta(site);
+  bool same_place = origin.device == middle.device && middle.device == meta.device;
+  if (!same_place || !is_lossless(origin.dtype, middle.dtype) || origin.strides != meta.strides)
+    return std::nullopt;
+  if (origin.dtype == meta.dtype) return std::vector<ValueId>{tensor_argument(*before, 0)};
+  // A number outside the target's range converts differently from an integer and from a float.
+  if (is_integral(meta.dtype) && is_floating(origin.dtype) != is_floating(middle.dtype)) return std::nullopt;
+  std::vector<Argument> args = site.node.args;
+  args[0] = before->args[0];
+  return std::vector<ValueId>{site.emit(site.node.op, std::move(args), meta)};
+}
+
+// copy(self, src), slice_scatter(self, src, ...) and the like: src, if it covers all of self. With holes
+// between the elements src would lose its layout where it has to be copied after all.
+Replacement whole_copy(const Site& site) {
+  ValueId src = tensor_argument(site.node, 1);
+  if (!is_non_overlapping_and_dense(site.meta())) return std::nullopt;
+  if (src == graph::kNoValue || !same_layout(site.graph.meta(src), site.meta())) return std::nullopt;
+  return std::vector<ValueId>{src};
+}
+
+Replacement single_cat(const Site& site) {
+  const auto* list = std::get_if<graph::ValueList>(&site.node.args[0]);
+  if (list == nullptr || list->ids.size() != 1) return std::nullopt;
+  if (!same_layout(site.graph.meta(list->ids.front()), site.meta())) return std::nullopt;
+  return std::vector<ValueId>{list->ids.front()};
+}
+
+const std::unordered_map<std::string_view, Simplify>& rules() {
+  static const std::unordered_map<std::string_view, Simplify> table = {
+      {"aten::alias", drop_alias},
+      {"aten::detach", drop_alias},
+      {"aten::lift_fresh", drop_alias},
+      {"aten::lift_fresh_copy", drop_alias},
+      {"aten::alias_copy", drop_alias},
+      {"aten::detach_copy", drop_alias},
+      {"aten::contiguous", drop_alias},
+      {"aten::clone", drop_alias},
+      {"aten::slice.Tensor", drop_alias},
+      {"aten::narrow", drop_alias},
+      {"aten::view", to_view},
+      {"aten::_unsafe_view", to_view},
+      {"aten::reshape", to_view},
+      {"aten::_reshape_alias", to_view},
+      {"aten::unsqueeze", to_view},
+      {"aten::squeeze", to_view},
+      {"aten::squeeze.dim", to_view},
+      {"aten::squeeze.dims", to_view},
+      {"aten::as_strided", as_strided_to_view},
+      {"aten::permute", to_permute},
+      {"aten::transpose.int", to_permute},
+      {"aten::t", to_permute},
+      {"aten::expand", simplify_expand},
+      {"aten::split.Tensor", split_to_slices},
+      {"aten::split_with_sizes", split_to_slices},
+      {"aten::unbind.int", unbind_to_selects},
+      {"aten::_to_copy", simplify_conversion},
+      {"aten::copy", whole_copy},
+      {"aten::slice_scatter", whole_copy},
+      {"aten::cat", single_cat},
+  };
+  return table;
+}
+
+}  // namespace
+
+Graph simplify_views(const Graph& source) {
+  std::vector<bool> read_as_storage = values_read_as_storage(source);
+  return rewrite(source, [&](const Site& site) -> Replacement {
+    auto rule = rules().find(site.node.op->name);
+    if (rule == rules().end()) return std::nullopt;
+    if (rule->second != single_cat && tensor_argument(site.node, 0) == graph::kNoValue) return std::nullopt;
+    bool keeps_storage = site.node.op->is_view();
+    for (ValueId id : site.node.outputs)
+      if (!keeps_storage && id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)])
+        return std::nullopt;
+    return rule->second(site);
+  });
+}
+
+}  // namespace oxy::passes

@@ -1,0 +1,167 @@
+#include "passes/training/backward_parts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "passes/rewriting/rewrite.h"
+#include "passes/training/absent_gradients.h"
+
+namespace oxy::passes {
+namespace {
+
+using graph::kNoValue;
+using graph::Output;
+using graph::OutputKind;
+
+size_t at(ValueId id) {
+  return static_cast<size_t>(id);
+}
+
+// The graph without the inputs that nothing reads, but for those for which `is_kept`. `inputs`: the numbers
+// of those that are left. An output that is an input is passed on as that.
+Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kept,
+                            std::vector<size_t>& inputs) {
+  const std::vector<int32_t> uses = use_counts(source);
+  Graph result;
+  result.locations = source.locations;
+  std::vector<ValueId> map(source.values.size(), kNoValue);
+  std::map<size_t, int32_t> new_input;
+  for (size_t i = 0; i < source.inputs.size(); ++i) {
+    const ValueId id = source.inputs[i];
+    if (uses[at(id)] == 0 && !is_kept[i]) continue;
+    new_input.emplace(i, static_cast<int32_t>(inputs.size()));
+    inputs.push_back(i);
+    map[at(id)] = result.add_input(source.meta(id));
+  }
+  for (const graph::Constant& constant : source.constants)
+    map[at(constant.value)] = result.add_constant(source.meta(constant.value), constant.handle);
+  for (const Node& node : source.nodes) append_with_needs(source, node, result, map);
+  for (const Output& output : source.outputs) {
+    const auto passed_on = std::ranges::find(source.inputs, output.value);
+    const ValueId value = map[at(output.value)];
+    if (passed_on == source.inputs.end())
+      result.outputs.push_back({value});
+    else
+      result.outputs.push_back({value, OutputKind::InputAlias,
+                                new_input.at(static_cast<size_t>(passed_on - source.inputs.begin()))});
+  }
+  return result;
+}
+
+bool is_of(const BackwardRoles& roles, size_t tangent, int32_t part) {
+  return roles.part_of_tangent[tangent] == part;
+}
+
+bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradient, int32_t part) {
+  for (size_t t = 0; t < roles.part_of_tangent.size(); ++t)
+    if (is_of(roles, t, part) && gradient.tangents[t]) return true;
+  return false;
+}
+
+constexpr std::string_view kTotal = "oxyfuel::total(Tensor self, int tangent) -> Tensor";
+
+// Where what has come to a result of another part in all goes on, puts a new input instead: a gradient that
+// does not come in.
+Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, int32_t number) {
+  const OperatorSchema* const total = intern_schema(kTotal);
+  Rewriter rewriter(whole);
+  for (const Node& node : whole.nodes) {
+    const Node renamed = rewriter.renamed(node);
+    if (node.op != total) {
+      rewriter.keep(renamed);
+      continue;
+    }
+    const auto tangent = static_cast<size_t>(*integer_argument(node, 1));
+    const ValueId value = node.outputs[0];
+    rewriter.set(value, is_of(roles, tangent, number) ? tensor_argument(renamed, 0)
+                                                      : rewriter.graph().add_input(whole.meta(value)));
+  }
+  return rewriter.finish();
+}
+
+BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number) {
+  Graph own = cut_at_totals(whole, roles, number);
+  BackwardPart result;
+  std::vector<Output> wanted;
+  std::map<int32_t, int32_t> place;
+  for (const BackwardRoles::Gradient& gradient : roles.gradients) {
+    const bool is_own = gradient.result >= 0 && is_of(roles, static_cast<size_t>(gradient.result), number);
+    if (gradient.output < 0 || is_own || !flows_from(roles, gradient, number)) {
+      result.gradients.push_back(-1);
+      continue;
+    }
+    const auto [it, is_new] = place.emplace(gradient.output, static_cast<int32_t>(wanted.size()));
+    if (is_new) wanted.push_back(own.outputs.at(static_cast<size_t>(gradient.output)));
+    result.gradients.push_back(it->second);
+  }
+  own.outputs = std::move(wanted);
+  std::vector<bool> is_gradient(own.inputs.size(), true), is_own(own.inputs.size(), false),
+      is_absent(own.inputs.size(), true);
+  for (size_t i = 0; i < whole.inputs.size(); ++i) {
+    is_gradient[i] = i >= roles.saved;
+    is_own[i] = is_gradient[i] && is_of(roles, i - roles.saved, number);
+    is_absent[i] = is_gradient[i] && !is_own[i];
+  }
+  own = without_gradients(own, is_gradient, is_absent);
+  std::vector<size_t> inputs;
+  result.graph = without_unread_inputs(own, is_own, inputs);
+  for (const size_t input : inputs) {
+    check(input < roles.saved || is_own[input], "a part of a backward pass reads the tangent of another one");
+    if (input < roles.saved)
+      result.saved.push_back(input);
+    else
+      result.tangents.push_back(input - roles.saved);
+  }
+  return result;
+}
+
+}  // namespace
+
+Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
+  const OperatorSchema* const total = intern_schema(kTotal);
+  std::map<ValueId, size_t> tangent_of;
+  for (const auto& [output, tangent] : totals) tangent_of.emplace(joint.outputs.at(output).value, tangent);
+  Rewriter rewriter(joint);
+  std::map<ValueId, ValueId> itself;
+  for (const Node& node : joint.nodes) {
+    rewriter.keep(rewriter.renamed(node));
+    for (const ValueId id : node.outputs) {
+      const auto found = tangent_of.find(id);
+      if (found == tangent_of.end()) continue;
+      const ValueId value = rewriter.map(id);
+      itself.emplace(id, value);
+      const int32_t held =
+          rewriter.graph().add_node(total, {ValueRef{value}, Expr(static_cast<int64_t>(found->second))},
+                                    {joint.meta(id)}, node.location);
+      rewriter.set(id, rewriter.graph().nodes[static_cast<size_t>(held)].outputs[0]);
+    }
+  }
+  Graph result = rewriter.finish();
+  for (const auto& [output, tangent] : totals)
+    if (const auto value = itself.find(joint.outputs[output].value); value != itself.end())
+      result.outputs[output] = {value->second};
+  return result;
+}
+
+std::vector<BackwardPart> backward_parts(const Graph& whole, const BackwardRoles& roles) {
+  std::vector<BackwardPart> parts;
+  std::set<int32_t> left(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
+  while (!left.empty()) {
+    const auto is_next = [&](int32_t number) {
+      return std::ranges::none_of(roles.gradients, [&](const BackwardRoles::Gradient& gradient) {
+        if (gradient.result < 0 || !flows_from(roles, gradient, number)) return false;
+        const int32_t other = roles.part_of_tangent[static_cast<size_t>(gradient.result)];
+        return other != number && left.contains(other);
+      });
+    };
+    const auto next = std::ranges::find_if(left, is_next);
+    check(next != left.end(), "the parts of a backward pass wait for each other");
+    parts.push_back(part(whole, roles, *next));
+    left.erase(next);
+  }
+  return parts;
+}
+
+}  // namespace oxy::passes

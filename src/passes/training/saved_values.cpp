@@ -1,0 +1,161 @@
+#include "passes/training/saved_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "aten/dtype.h"
+#include "ops/core/registry.h"
+#include "passes/rewriting/rewrite.h"
+#include "passes/training/checkpoints.h"
+#include "passes/training/maximum_flow.h"
+
+namespace oxy::passes {
+namespace {
+
+// What a saved value costs besides its bytes: an output, an input and a tensor of its own.
+constexpr int64_t kBytesOfATensor = 64;
+
+using graph::kNoValue;
+
+size_t at(ValueId id) {
+  return static_cast<size_t>(id);
+}
+
+bool is_recomputable(const Node& node) {
+  return node.op->is_view() || (ops::is_cheap(*node.op) && !has_effect(node));
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const BackwardPass& pass)
+      : graph_(graph),
+        pass_(pass),
+        is_early_(graph.values.size(), false),
+        checkpoints_(checkpoint_roles(graph, pass.is_forward)) {
+    for (const ValueId id : pass.inputs) is_early_[at(id)] = true;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (!pass.is_late[i])
+        for (const ValueId id : graph.nodes[i].outputs)
+          if (id != kNoValue) is_early_[at(id)] = true;
+  }
+
+  // The price of work falls until the budget is met.
+  std::vector<ValueId> run() const {
+    std::vector<ValueId> saved = cut(std::nullopt);
+    if (pass_.memory_budget >= 1) return saved;
+    const auto most = static_cast<int64_t>(pass_.memory_budget * static_cast<double>(extra_bytes(saved)));
+    double low = 0, high = 1024;  // bytes for an instruction
+    saved = cut(low);
+    for (int step = 0; step < 14; ++step) {
+      const double price = low > 0 ? std::sqrt(low * high) : high / 1024 / 1024;
+      std::vector<ValueId> tried = cut(price);
+      if (extra_bytes(tried) <= most) {
+        saved = std::move(tried);
+        low = price;
+      } else {
+        high = price;
+      }
+    }
+    return saved;
+  }
+
+ private:
+  int64_t bytes(ValueId id) const {
+    const TensorMeta& meta = graph_.meta(id);
+    const Expr elements = element_count(meta);
+    if (!elements.is_constant()) return FlowNetwork::kUnbounded / 2;
+    return elements.constant() * static_cast<int64_t>(item_size(meta.dtype));
+  }
+
+  // About the multiplications, or the bytes moved, of computing the node once more.
+  double work(const Node& node) const {
+    double result = 0;
+    for (const ValueId id : node.outputs)
+      if (id != kNoValue) result += static_cast<double>(bytes(id));
+    std::vector<double> arguments = {0, 0};
+    graph::for_each_input(node, [&](ValueId id) { arguments.push_back(static_cast<double>(bytes(id))); });
+    std::ranges::sort(arguments, std::greater());
+    const ops::OperatorEntry* entry = ops::find(node.op->name);
+    const bool is_product = (!entry || !entry->lower) && arguments[1] > 0;
+    if (!is_product) return result + arguments[0];
+    // m * n and n * k elements come in, m * k go out: m * n * k multiplications.
+    return std::sqrt(arguments[0] / 4 * arguments[1] / 4 * result / 4);
+  }
+
+  int64_t extra_bytes(const std::vector<ValueId>& saved) const {
+    int64_t total = 0;
+    for (const ValueId id : saved)
+      if (!pass_.is_held[at(id)]) total += bytes(id);
+    return total;
+  }
+
+  // The values to save. `price`: of an instruction of what is_recomputable() leaves out; none: it is always
+  // saved.
+  std::vector<ValueId> cut(std::optional<double> price) const {
+    const auto count = static_cast<int32_t>(graph_.values.size());
+    const int32_t source = 2 * count, sink = source + 1;
+    const auto entrance = [](ValueId id) { return 2 * id; };
+    const auto exit = [](ValueId id) { return 2 * id + 1; };
+    FlowNetwork network(sink + 1);
+    const auto can_be_saved_at = [&](ValueId id, bool is_view) {
+      const int64_t cost = bytes(id) + kBytesOfATensor;
+      const bool never = is_view || checkpoints_[at(id)] == CheckpointRole::Interior;
+      network.add_edge(entrance(id), exit(id),
+                       never ? FlowNetwork::kUnbounded : (pass_.is_held[at(id)] ? (cost + 1) / 2 : cost));
+    };
+    const auto is_read_late = [&](ValueId id) {
+      if (is_early_[at(id)]) network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
+    };
+    for (const ValueId id : pass_.inputs) {
+      network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
+      can_be_saved_at(id, false);
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (pass_.is_late[i]) {
+        graph::for_each_input(node, is_read_late);
+        continue;
+      }
+      const bool once = !pass_.made_once.empty() && pass_.made_once[i];
+      const bool recomputable = !once && is_recomputable(node);
+      for (const ValueId id : node.outputs) {
+        if (id == kNoValue) continue;
+        can_be_saved_at(id, node.op->is_view());
+        const CheckpointRole role = checkpoints_[at(id)];
+        const bool is_free = recomputable || role == CheckpointRole::Interior;
+        if (role == CheckpointRole::Result || (!is_free && (!price || once || has_effect(node)))) {
+          network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
+          continue;
+        }
+        if (!is_free) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
+        graph::for_each_input(node, [&](ValueId argument) {
+          if (is_early_[at(argument)])
+            network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
+        });
+      }
+    }
+    std::ranges::for_each(pass_.wanted, is_read_late);
+    const std::vector<bool> late = network.minimum_cut(source, sink);
+    std::vector<ValueId> saved;
+    for (ValueId id = 0; id < count; ++id)
+      if (!late[static_cast<size_t>(entrance(id))] && late[static_cast<size_t>(exit(id))] &&
+          is_early_[at(id)])
+        saved.push_back(id);
+    return saved;
+  }
+
+  const Graph& graph_;
+  const BackwardPass& pass_;
+  std::vector<bool> is_early_;  // by value: made in the forward pass, and no constant
+  std::vector<CheckpointRole> checkpoints_;
+};
+
+}  // namespace
+
+std::vector<ValueId> choose_saved(const Graph& graph, const BackwardPass& pass) {
+  return Chooser(graph, pass).run();
+}
+
+}  // namespace oxy::passes

@@ -1,0 +1,34 @@
+// What of a forward pass is kept for the backward pass, and what is computed again.
+//
+// Whichever moves fewer bytes: a minimum cut over the values between the forward pass and the gradients
+// (PyTorch 2 paper, section 5 "min-cut"). Only cheap operators are computed again (ops::is_cheap), not
+// products and reductions, unless a memory budget asks for it; never random numbers. What ran under
+// torch.utils.checkpoint is computed again as the program asks (passes/training/checkpoints.h).
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace oxy::passes {
+
+struct BackwardPass {
+  // By node: it runs in the backward pass. What it reads and such a node has not made is saved, or follows
+  // from what is.
+  std::vector<bool> is_late;
+  std::vector<bool> is_forward;        // by node: what it reads is read in the forward pass
+  std::vector<graph::ValueId> inputs;  // of the graph, that are there in the forward pass
+  std::vector<graph::ValueId> wanted;  // what else is needed in the backward pass
+  std::vector<bool> is_held;           // by value: somebody holds it until then anyway
+  // The bytes that may be saved besides what is held anyway, as a share (0 to 1) of what is saved without a
+  // budget. Below 1, products and reductions are computed again too, those first that give most bytes for
+  // their work.
+  double memory_budget = 1;
+  // By node: it is not computed again, unless a checkpoint asks for it. Empty: what may be, is.
+  std::vector<bool> made_once;
+};
+
+// The values to save, ascending; constants are never among them.
+std::vector<graph::ValueId> choose_saved(const graph::Graph& graph, const BackwardPass& pass);
+
+}  // namespace oxy::passes

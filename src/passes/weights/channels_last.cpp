@@ -1,0 +1,227 @@
+#include "passes/weights/channels_last.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+#include "ops/core/registry.h"
+#include "passes/rewriting/operators.h"
+#include "passes/weights/fold_constants.h"
+
+namespace oxy::passes {
+namespace {
+
+// Operators that run as PyTorch's kernels and take their operands in any layout. Other kernels may rely on
+// what eager's callers have seen to: operands of one layout, elements of a row beside each other.
+bool takes_any_layout(const OperatorSchema& op) {
+  constexpr std::array<std::string_view, 17> kBeginnings = {
+      "aten::convolution",       "aten::max_pool",      "aten::avg_pool",         "aten::_adaptive_avg_pool",
+      "aten::adaptive_max_pool", "aten::upsample_",     "aten::_upsample_",       "aten::reflection_pad",
+      "aten::replication_pad",   "aten::_native_batch", "aten::_batch_norm_with", "aten::softplus_backward",
+      "aten::mish_backward",     "aten::elu_backward",  "aten::hardshrink_back",  "aten::softshrink_back",
+      "aten::grid_sampler_"};
+  return std::ranges::any_of(kBeginnings,
+                             [&](std::string_view beginning) { return op.name.starts_with(beginning); });
+}
+
+class Relayout {
+ public:
+  Relayout(const Graph& source, const ChooseLayout& choose, bool grants_wishes)
+      : source_(source),
+        choose_(choose),
+        grants_wishes_(grants_wishes),
+        rewriter_(source),
+        recorded_(source.values.size(), graph::kNoValue) {}
+
+  Graph run() {
+    std::vector<bool> is_constant = constant_values(source_);
+    for (const Node& node : source_.nodes) {
+      auto site = convolution_site(source_, node, is_constant);
+      const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
+      switch (has_choice ? choose_(*site) : ConvolutionLayout::AsItComes) {
+        case ConvolutionLayout::PrefersChannelsLast:
+          if (!grants_wishes_) {
+            follow(node);
+            break;
+          }
+          moved_ += elements(site->input) + elements(site->output);
+          [[fallthrough]];
+        case ConvolutionLayout::ChannelsLast:
+          site->is_backward ? convert_backward(node) : convert(node);
+          break;
+        case ConvolutionLayout::AsRecorded:
+          keep_recorded(node);
+          break;
+        case ConvolutionLayout::AsItComes:
+          follow(node);
+      }
+    }
+    restore_results();
+    return rewriter_.finish();
+  }
+
+  // Whether the convolutions that got their wish move more than twice of what the copies do.
+  bool is_worth_its_copies() const { return moved_ == 0 || copied_ <= moved_ / 2; }
+
+ private:
+  static double elements(const TensorMeta& meta) {
+    const Expr count = element_count(meta);
+    return count.is_constant() ? static_cast<double>(count.constant()) : 0;
+  }
+
+  static MemoryFormat channels_last(const TensorMeta& meta) {
+    return meta.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+  }
+
+  const TensorMeta& now(ValueId source_value) { return rewriter_.graph().meta(rewriter_.map(source_value)); }
+
+  bool is_changed(ValueId source_value) {
+    return !same_layout(now(source_value), source_.meta(source_value));
+  }
+
+  ValueId copy(const Node& at, ValueId value, MemoryFormat format, TensorMeta meta) {
+    Site site{rewriter_.graph(), source_, at, at};
+    meta.storage_offset = 0;
+    copied_ += elements(meta);
+    return site.emit(op::clone(), {ValueRef{value}, format}, std::move(meta));
+  }
+
+  // The value in the layout that the program recorded.
+  ValueId recorded(const Node& at, ValueId source_value) {
+    if (!is_changed(source_value)) return rewriter_.map(source_value);
+    ValueId& cached = recorded_[static_cast<size_t>(source_value)];
+    if (cached == graph::kNoValue) {
+      const TensorMeta& meta = source_.meta(source_value);
+      MemoryFormat format = is_contiguous(meta) ? MemoryFormat::Contiguous : channels_last(meta);
+      cached = copy(at, rewriter_.map(source_value), format, meta);
+    }
+    return cached;
+  }
+
+  void convert(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    ValueId x = tensor_argument(renamed, 0);
+    TensorMeta meta = rewriter_.graph().meta(x);
+    if (!is_channels_last(meta)) {
+      meta.strides = channels_last_strides(meta.sizes);
+      renamed.args[0] = ValueRef{copy(node, x, channels_last(meta), meta)};
+    }
+    TensorMeta out = source_.meta(node.outputs.front());
+    if (can_restore(out)) {
+      out.strides = channels_last_strides(out.sizes);
+    }
+    keep(renamed, {out});
+  }
+
+  // Of a convolution, or of a group norm, whose kernel takes both in one layout.
+  void convert_backward(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    for (size_t i : {0, 1}) {  // the output's gradient, the input
+      const ValueId x = tensor_argument(renamed, i);
+      TensorMeta meta = rewriter_.graph().meta(x);
+      if (is_channels_last(meta)) continue;
+      meta.strides = channels_last_strides(meta.sizes);
+      renamed.args[i] = ValueRef{copy(node, x, channels_last(meta), meta)};
+    }
+    if (auto metas = layouts(node, renamed))
+      keep(renamed, *metas);
+    else
+      keep_recorded(node);
+  }
+
+  // A copy can give the value back the layout that was recorded.
+  static bool can_restore(const TensorMeta& meta) { return is_contiguous(meta) || is_channels_last(meta); }
+
+  void follow(const Node& node) {
+    Node renamed = rewriter_.renamed(node);
+    bool changed = false;
+    graph::for_each_input(node, [&](ValueId id) { changed = changed || is_changed(id); });
+    if (!changed) {
+      rewriter_.keep(renamed);
+      return;
+    }
+    if (node.op->name == "aten::native_group_norm_backward") {
+      const ValueId x = tensor_argument(node, 1);
+      const size_t rank = source_.meta(x).rank();
+      return is_changed(x) && (rank == 4 || rank == 5) ? convert_backward(node) : keep_recorded(node);
+    }
+    if (auto metas = layouts(node, renamed)) {
+      keep(renamed, *metas);
+      return;
+    }
+    keep_recorded(node);
+  }
+
+  void keep_recorded(const Node& node) {
+    Node restored = node;
+    graph::for_each_input(restored, [&](ValueId& id) { id = recorded(node, id); });
+    rewriter_.keep(restored);
+  }
+
+  // What the operator makes of the new layouts; nothing if its rule does not say, or the recorded layout of a
+  // result could not be had back.
+  std::optional<std::vector<TensorMeta>> layouts(const Node& node, const Node& renamed) {
+    const ops::OperatorEntry* entry = ops::find(node.op->name);
+    if (entry == nullptr || !entry->shape || has_effect(node)) return std::nullopt;
+    if (node.op->name.starts_with("aten::as_strided")) return std::nullopt;  // reads the recorded storage
+    const bool is_kernel = !entry->lower && !entry->decompose && !node.op->is_view();
+    const bool fits = takes_any_layout(*node.op) || node.op->name == "aten::native_group_norm_backward";
+    if (is_kernel && !fits) return std::nullopt;
+    const Graph& out = rewriter_.graph();
+    std::function<const TensorMeta&(ValueId)> meta_of = [&](ValueId id) -> const TensorMeta& {
+      return out.meta(id);
+    };
+    std::vector<TensorMeta> metas;
+    try {
+      metas = entry->shape(ops::ShapeContext(*node.op, renamed.args, meta_of, DType::Float32));
+    } catch (const Unsupported&) {
+      return std::nullopt;
+    }
+    if (metas.size() != node.outputs.size()) return std::nullopt;
+    for (size_t i = 0; i < metas.size(); ++i) {
+      if (node.outputs[i] == graph::kNoValue) continue;
+      const TensorMeta& before = source_.meta(node.outputs[i]);
+      bool same_values = metas[i].sizes == before.sizes && metas[i].dtype == before.dtype;
+      if (!same_values || (!same_layout(metas[i], before) && !can_restore(before))) return std::nullopt;
+    }
+    return metas;
+  }
+
+  void keep(const Node& renamed, const std::vector<TensorMeta>& metas) {
+    rewriter_.keep(renamed);
+    Graph& out = rewriter_.graph();
+    const Node& kept = out.nodes.back();
+    for (size_t i = 0; i < metas.size(); ++i)
+      if (kept.outputs[i] != graph::kNoValue)
+        out.values[static_cast<size_t>(kept.outputs[i])].meta = metas[i];
+  }
+
+  void restore_results() {
+    static const Node nowhere;
+    auto restore = [&](ValueId id) { rewriter_.set(id, recorded(nowhere, id)); };
+    for (const graph::Output& output : source_.outputs) restore(output.value);
+    for (const graph::Mutation& mutation : source_.mutations) restore(mutation.value);
+  }
+
+  const Graph& source_;
+  const ChooseLayout& choose_;
+  bool grants_wishes_;
+  double moved_ = 0, copied_ = 0;  // elements
+  Rewriter rewriter_;
+  std::vector<ValueId> recorded_;  // copies in the recorded layout, by source value
+};
+
+}  // namespace
+
+Graph use_channels_last(const Graph& source, const ChooseLayout& choose) {
+  const auto has_layout = [](const Node& node) {
+    return node.op->name == "aten::convolution" || node.op->name == "aten::convolution_backward";
+  };
+  if (!choose || std::ranges::none_of(source.nodes, has_layout)) return source;
+  Relayout wished(source, choose, true);
+  Graph graph = wished.run();
+  return wished.is_worth_its_copies() ? graph : Relayout(source, choose, false).run();
+}
+
+}  // namespace oxy::passes

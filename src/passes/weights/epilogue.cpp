@@ -1,0 +1,76 @@
+#include "passes/weights/epilogue.h"
+
+#include <array>
+#include <utility>
+
+#include "passes/rewriting/operators.h"
+
+namespace oxy::passes {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kActivations = {{
+    {"aten::relu", "relu"},
+    {"aten::silu", "silu"},
+    {"aten::hardswish", "hardswish"},
+    {"aten::hardsigmoid", "hardsigmoid"},
+    {"aten::sigmoid", "sigmoid"},
+    {"aten::tanh", "tanh"},
+    {"aten::gelu", "gelu"},
+}};
+
+// The tensor added to `value`, kNoValue if the node is not such an addition.
+ValueId added_tensor(const Graph& graph, const Node& node, ValueId value) {
+  if (node.op != op::add() || number_argument(node, 2) != 1.0) return graph::kNoValue;
+  ValueId a = tensor_argument(node, 0);
+  ValueId b = tensor_argument(node, 1);
+  ValueId other = a == value ? b : a;
+  if (other == graph::kNoValue || other == value) return graph::kNoValue;
+  return same_memory_order(graph.meta(value), graph.meta(other)) ? other : graph::kNoValue;
+}
+
+}  // namespace
+
+std::string activation_name(const Node& node) {
+  for (const auto& [op_name, activation] : kActivations) {
+    if (node.op->name != op_name) continue;
+    if (activation != "gelu") return std::string(activation);
+    const auto* approximate = std::get_if<std::string>(&node.args[1]);
+    return approximate != nullptr && *approximate == "tanh" ? "gelu_tanh" : "gelu";
+  }
+  return "";
+}
+
+Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
+                        bool through_views, const FusesEpilogue& fuses) {
+  Epilogue found;
+  if (!fuses) return found;
+  std::vector<int32_t> pending;  // views that are absorbed only if something useful follows
+  for (;;) {
+    int32_t reader = only_readers[static_cast<size_t>(value)];
+    if (reader < 0) return found;
+    const Node& node = graph.nodes[static_cast<size_t>(reader)];
+    if (node.outputs.size() != 1) return found;
+    pending.push_back(reader);
+    ValueId next = node.outputs.front();
+    if (through_views && node.op == op::view()) {
+      value = next;
+      continue;
+    }
+    if (!same_memory_order(graph.meta(next), graph.meta(value))) return found;
+    bool has_residual = found.residual != graph::kNoValue;
+    ValueId other = has_residual || !fuses("none", true) ? graph::kNoValue : added_tensor(graph, node, value);
+    std::string activation = activation_name(node);
+    bool is_activation = !activation.empty() && fuses(activation, has_residual);
+    if (other == graph::kNoValue && !is_activation) return found;
+    found.absorbed.insert(found.absorbed.end(), pending.begin(), pending.end());
+    pending.clear();
+    if (is_activation) {
+      found.activation = activation;
+      return found;
+    }
+    found.residual = other;
+    value = next;
+  }
+}
+
+}  // namespace oxy::passes

@@ -1,0 +1,283 @@
+// Minimum cuts, and the cut between forward and backward graphs.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "ops/core/registry.h"
+#include "passes/training/checkpoints.h"
+#include "passes/training/maximum_flow.h"
+#include "passes/training/partition.h"
+#include "passes/training/recompute.h"
+
+using namespace oxy;
+using namespace oxy::passes;
+
+namespace {
+
+struct EdgeSpec {
+  int32_t from, to;
+  int64_t capacity;
+};
+
+int64_t cut_capacity(const std::vector<EdgeSpec>& edges, const std::vector<bool>& late) {
+  int64_t total = 0;
+  for (const EdgeSpec& e : edges)
+    if (!late[static_cast<size_t>(e.from)] && late[static_cast<size_t>(e.to)]) total += e.capacity;
+  return total;
+}
+
+Partition cut(std::string_view text, const JointRoles& roles) {
+  ops::intern_schemas();
+  const graph::Graph joint = graph::parse(text);
+  graph::verify(joint, true);
+  Partition result = partition(joint, roles);
+  graph::verify(result.forward, true);
+  graph::verify(result.backward, true);
+  return result;
+}
+
+std::string operators(const graph::Graph& graph) {
+  std::string names;
+  for (const graph::Node& node : graph.nodes) names += (names.empty() ? "" : " ") + node.op->name.substr(6);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("maximum flow: the cut is minimal, and the last one, in random networks") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const int32_t n = 2 + static_cast<int32_t>(random() % 8);
+    std::vector<EdgeSpec> edges;
+    FlowNetwork network(n);
+    for (int32_t from = 0; from < n; ++from)
+      for (int32_t to = 0; to < n; ++to)
+        if (from != to && random() % 3 == 0) edges.push_back({from, to, static_cast<int64_t>(random() % 9)});
+    for (const EdgeSpec& e : edges) network.add_edge(e.from, e.to, e.capacity);
+    const std::vector<bool> late = network.minimum_cut(0, n - 1);
+    CHECK(late[static_cast<size_t>(n - 1)]);
+    CHECK(!late[0]);
+    int64_t best = INT64_MAX;
+    int fewest = n;  // vertices on the sink's side
+    for (uint32_t side = 0; side < (1U << n); ++side) {
+      std::vector<bool> tried;
+      for (int32_t v = 0; v < n; ++v) tried.push_back((side >> v & 1) != 0);
+      if (tried[0] || !tried[static_cast<size_t>(n - 1)]) continue;
+      const int64_t capacity = cut_capacity(edges, tried);
+      const int size = static_cast<int>(std::ranges::count(tried, true));
+      if (capacity < best || (capacity == best && size < fewest)) fewest = size;
+      best = std::min(best, capacity);
+    }
+    CAPTURE(round);
+    CHECK(cut_capacity(edges, late) == best);
+    CHECK(std::ranges::count(late, true) == fewest);
+  }
+}
+
+TEST_CASE("maximum flow: a path of a hundred thousand vertices needs no stack; no finite cut is no cut") {
+  constexpr int32_t kLength = 100000;
+  FlowNetwork path(kLength);
+  for (int32_t v = 0; v + 1 < kLength; ++v) path.add_edge(v, v + 1, v == kLength / 2 ? 1 : 2);
+  const std::vector<bool> late = path.minimum_cut(0, kLength - 1);
+  CHECK(!late[kLength / 2]);
+  CHECK(late[kLength / 2 + 1]);
+  FlowNetwork unbounded(2);
+  unbounded.add_edge(0, 1, FlowNetwork::kUnbounded);
+  CHECK(unbounded.minimum_cut(0, 1) == std::vector<bool>{false, false});
+}
+
+// y = sin(exp(x) + 1), of which autograd keeps exp(x) + 1 and exp(x).
+constexpr std::string_view kChain = R"(graph(%0: float32[64], %1: float32[64]) {
+  %2: float32[64] = aten::exp(%0)
+  %3: float32[64] = aten::add.Tensor(%2, 1, alpha=1)
+  %4: float32[64] = aten::sin(%3)
+  %5: float32[64] = aten::cos(%3)
+  %6: float32[64] = aten::mul.Tensor(%1, %5)
+  %7: float32[64] = aten::mul.Tensor(%6, %2)
+  return %4, %7
+})";
+
+TEST_CASE("partition: one value is saved where others follow from it") {
+  const Partition result = cut(
+      kChain, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {false}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Extra);
+  CHECK(operators(result.forward) == "exp add.Tensor sin");
+  CHECK(operators(result.backward) == "add.Tensor cos mul.Tensor mul.Tensor");  // from exp(x)
+  CHECK(result.forward.outputs.size() == 2);
+  CHECK(result.gradients == std::vector<int32_t>{0});
+}
+
+TEST_CASE("partition: an input that the caller keeps anyway costs less") {
+  const Partition result = cut(
+      kChain, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Input);
+  CHECK(operators(result.backward) == "exp add.Tensor cos mul.Tensor mul.Tensor");
+}
+
+TEST_CASE("partition: products and random numbers are never computed again") {
+  const Partition result =
+      cut(R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8]) {
+  %3: float32[8, 8] = aten::mm(%0, %1)
+  %4: float32[8, 8] = aten::bernoulli.p(%3, 0.5, generator=None)
+  %5: float32[8, 8] = aten::mul.Tensor(%3, %4)
+  %6: float32[8, 8] = aten::tanh(%5)
+  %7: float32[8, 8] = aten::mul.Tensor(%2, %6)
+  %8: float32[8, 8] = aten::mul.Tensor(%7, %4)
+  %9: float32[8, 8]{strides=[1, 8]} = aten::t(%1)
+  %10: float32[8, 8] = aten::mm(%8, %9)
+  return %6, %10
+})",
+          {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}});
+  CHECK(operators(result.backward) == "mul.Tensor mul.Tensor t mm");
+  CHECK(result.saved.size() == 3);  // the output, the random numbers, the weight
+  CHECK(std::ranges::count_if(result.saved,
+                              [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; }) == 1);
+}
+
+TEST_CASE(
+    "partition: a written input is saved as it was, a tangent is passed on, a constant gradient made late") {
+  const Partition result =
+      cut(R"(graph(%0: float32[8], %1: float32[8], %2: float32[8]) {
+  %3: float32[8] = aten::add.Tensor(%0, %1, alpha=1)
+  %4: float32[8] = aten::mul.Tensor(%3, %0)
+  %5: float32[8] = aten::mul.Tensor(%2, %0)
+  %6: float32[8] = aten::full([8], 2, dtype=float32, layout=None, device=cpu, pin_memory=None)
+  mutate input 0 = %3
+  return %4, %5, %2, %6
+})",
+          {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {false}});
+  REQUIRE(result.saved.size() == 1);
+  CHECK(result.saved[0].kind == SavedValue::Kind::Extra);
+  CHECK(result.forward.mutations.size() == 1);
+  CHECK(operators(result.backward) == "mul.Tensor full");
+  REQUIRE(result.backward.outputs.size() == 3);
+  CHECK(result.backward.outputs[1].kind == graph::OutputKind::InputAlias);
+}
+
+// Two layers tanh(x @ w), each under a checkpoint of its own, and their gradients for x.
+constexpr std::string_view kLayers = R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8]) {
+  %3: float32[8, 8] = aten::mm(%0, %1)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::tanh(%3)  # a.py:1 in f [checkpoint 1]
+  %5: float32[8, 8] = aten::sin(%4)  # a.py:1 in f [checkpoint 1]
+  %6: float32[8, 8] = aten::mm(%5, %1)  # a.py:1 in f [checkpoint 2]
+  %7: float32[8, 8] = aten::tanh(%6)  # a.py:1 in f [checkpoint 2]
+  %8: float32[8, 8] = aten::tanh_backward(%2, %7)
+  %9: float32[8, 8]{strides=[1, 8]} = aten::t(%1)
+  %10: float32[8, 8] = aten::mm(%8, %9)
+  %11: float32[8, 8] = aten::cos(%4)
+  %12: float32[8, 8] = aten::mul.Tensor(%10, %11)
+  %13: float32[8, 8] = aten::tanh_backward(%12, %4)
+  %14: float32[8, 8] = aten::mm(%13, %9)
+  return %7, %14
+})";
+
+TEST_CASE("partition: what ran under a checkpoint is computed again, from the checkpoint's inputs") {
+  const JointRoles roles{
+      .forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}};
+  const Partition result = cut(kLayers, roles);
+  CHECK(operators(result.backward) == "tanh_backward t mm mm tanh cos mul.Tensor tanh_backward mm");
+  CHECK(result.saved.size() == 3);  // both inputs and the output
+  CHECK(std::ranges::none_of(result.saved,
+                             [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; }));
+  std::string plain(kLayers);
+  for (size_t mark = 0; (mark = plain.find("[checkpoint", mark)) != std::string::npos;) plain.erase(mark, 14);
+  CHECK(operators(cut(plain, roles).backward) == "tanh_backward t mm cos mul.Tensor tanh_backward mm");
+}
+
+TEST_CASE("checkpoints: a value that leaves by a view is not computed again, random numbers are kept") {
+  ops::intern_schemas();
+  const graph::Graph graph = graph::parse(R"(graph(%0: float32[8, 8], %1: float32[8, 8]) {
+  %2: float32[8, 8] = aten::exp(%0)  # a.py:1 in f [checkpoint 1]
+  %3: float32[8, 8] = aten::bernoulli.p(%2, 0.5, generator=None)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::mm(%3, %1)  # a.py:1 in f [checkpoint 1]
+  %5: float32[64] = aten::view(%4, [64])  # a.py:1 in f [checkpoint 1]
+  %6: float32[64] = aten::sin(%5)  # a.py:2 in f
+  return %6
+})");
+  using enum CheckpointRole;
+  CHECK(checkpoint_roles(graph, std::vector<bool>(graph.nodes.size(), true)) ==
+        std::vector{None, None, Interior, None, Result, None, None});
+}
+
+TEST_CASE("checkpoints: a backward pass of the program's own computes again what it reads") {
+  ops::intern_schemas();
+  const graph::Graph graph =
+      recompute_for_backward(graph::parse(R"(graph(%0: float32[8, 8], %1: float32[8, 8]) {
+  %2: float32[8, 8] = aten::mm(%0, %1)  # a.py:1 in f [checkpoint 1]
+  %3: float32[8, 8] = aten::tanh(%2)  # a.py:1 in f [checkpoint 1]
+  %4: float32[8, 8] = aten::sin(%3)  # a.py:1 in f [checkpoint 1]
+  %5: float32[8, 8] = aten::cos(%3)  # a.py:2 in f [checkpoint -1]
+  %6: float32[8, 8] = aten::mul.Tensor(%4, %5)  # a.py:2 in f [checkpoint -1]
+  %7: float32[8, 8] = aten::add.Tensor(%6, %4, alpha=1)  # a.py:3 in f
+  %8: float32[8, 8] = aten::exp(%4)  # a.py:3 in f
+  return %7, %8
+})"),
+                             1);
+  graph::verify(graph, true);
+  CHECK(operators(graph) == "mm tanh sin mm tanh cos mul.Tensor add.Tensor exp");
+  CHECK(graph::same(graph::parse(graph::print(graph)), graph));
+}
+
+TEST_CASE("partition: a result that depends on a gradient is refused") {
+  CHECK_THROWS_AS(
+      cut(R"(graph(%0: float32[8], %1: float32[8]) {
+  %2: float32[8] = aten::mul.Tensor(%0, %1)
+  return %2, %2
+})",
+          {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {true}}),
+      Unsupported);
+}
+
+TEST_CASE("partition: what is made once is saved, however cheap it is") {
+  const std::string_view joint = R"(graph(%0: float32[8], %1: float32[8]) {
+  %2: float32[8] = aten::sin(%0)
+  %3: float32[8] = aten::cos(%0)
+  %4: float32[8] = aten::mul.Tensor(%1, %3)
+  return %2, %4
+})";
+  JointRoles roles{.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {false}};
+  CHECK(operators(cut(joint, roles).backward) == "cos mul.Tensor");
+  for (const double budget : {1.0, 0.0}) {
+    roles.memory_budget = budget;
+    roles.made_once = {false, true, false};
+    const Partition result = cut(joint, roles);
+    CHECK(operators(result.backward) == "mul.Tensor");
+    CHECK(result.saved.at(0).kind == SavedValue::Kind::Extra);
+  }
+}
+
+TEST_CASE("partition: a memory budget has products computed again") {
+  const std::string_view joint =
+      R"(graph(%0: float32[8, 8], %1: float32[8, 8], %2: float32[8, 8], %3: float32[8, 8]) {
+  %4: float32[8, 8] = aten::mm(%0, %1)
+  %5: float32[8, 8] = aten::sin(%4)
+  %6: float32[8, 8] = aten::mm(%5, %2)
+  %7: float32[8, 8] = aten::sin(%6)
+  %8: float32[8, 8] = aten::cos(%6)
+  %9: float32[8, 8] = aten::mul.Tensor(%3, %8)
+  %10: float32[8, 8]{strides=[1, 8]} = aten::t(%2)
+  %11: float32[8, 8] = aten::mm(%9, %10)
+  %12: float32[8, 8] = aten::cos(%4)
+  %13: float32[8, 8] = aten::mul.Tensor(%11, %12)
+  %14: float32[8, 8]{strides=[1, 8]} = aten::t(%5)
+  %15: float32[8, 8] = aten::mm(%14, %9)
+  %16: float32[8, 8]{strides=[1, 8]} = aten::t(%0)
+  %17: float32[8, 8] = aten::mm(%16, %13)
+  return %7, %17, %15
+})";
+  JointRoles roles{3, 1, {true, true, true}, {false}};
+  const auto saved_tensors = [&](double budget) {
+    roles.memory_budget = budget;
+    return std::ranges::count_if(cut(joint, roles).saved,
+                                 [](const SavedValue& s) { return s.kind == SavedValue::Kind::Extra; });
+  };
+  CHECK(saved_tensors(1) == 2);
+  CHECK(saved_tensors(0.9) == 1);
+  CHECK(saved_tensors(0.5) == 1);
+  CHECK(saved_tensors(0) == 0);
+}
