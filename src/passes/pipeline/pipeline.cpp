@@ -28,33 +28,35 @@ Graph plain(const Graph& graph, const PassContext&) {
   return kRun(graph);
 }
 
-constexpr Pass kDeadCode = {"dead_code", plain<remove_dead_code>};
-constexpr Pass kSimplifyViews = {"simplify_views", plain<simplify_views>};
-constexpr Pass kSimplifyArithmetic = {"simplify_arithmetic", plain<simplify_arithmetic>};
-constexpr Pass kCommonSubexpressions = {"common_subexpressions", plain<merge_common_subexpressions>};
-constexpr Pass kFoldBatchNorm = {"fold_batch_norm", plain<fold_batch_norm>};
-constexpr Pass kConvolutionToLinear = {"convolution_to_linear", plain<convolution_to_linear>};
-constexpr Pass kChannelsLast = {"channels_last", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kDeadCode = {"passes.dead_code", plain<remove_dead_code>};
+constexpr Pass kSimplifyViews = {"passes.simplify_views", plain<simplify_views>};
+constexpr Pass kSimplifyArithmetic = {"passes.simplify_arithmetic", plain<simplify_arithmetic>};
+constexpr Pass kCommonSubexpressions = {"passes.common_subexpressions", plain<merge_common_subexpressions>};
+constexpr Pass kFoldBatchNorm = {"passes.fold_batch_norm", plain<fold_batch_norm>};
+constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<convolution_to_linear>};
+constexpr Pass kChannelsLast = {"passes.channels_last", [](const Graph& graph, const PassContext& context) {
                                   return use_channels_last(graph, context.options.choose_layout);
                                 }};
-constexpr Pass kPackConvolution = {"pack_convolution", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kPackConvolution = {"passes.pack_convolution",
+                                   [](const Graph& graph, const PassContext& context) {
                                      return pack_convolution(graph, context.options.convolution);
                                    }};
-constexpr Pass kPackLinear = {"pack_linear", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const PassContext& context) {
                                 return pack_linear(graph, context.options.linear);
                               }};
-constexpr Pass kAccumulateEmbeddings = {"accumulate_embeddings", plain<accumulate_embeddings>};
-constexpr Pass kDecompose = {"decompose", plain<decompose>};
+constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
+constexpr Pass kDecompose = {"passes.decompose", plain<decompose>};
 constexpr Pass kFoldConstants = {
     "fold_constants",
     [](const Graph& graph, const PassContext& context) {
       return fold_constants(graph, context.options.evaluate_constants, context.options.folding);
     },
     [](const Graph&, const PassContext& context) { return context.options.evaluate_constants != nullptr; }};
-constexpr Pass kSeparateResults = {"separate_results", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kSeparateResults = {"passes.separate_results",
+                                   [](const Graph& graph, const PassContext& context) {
                                      return separate_results(graph, context.had_own_memory);
                                    }};
-constexpr Pass kRecompute = {"recompute_for_backward",
+constexpr Pass kRecompute = {"passes.recompute_for_backward",
                              [](const Graph& graph, const PassContext& context) {
                                return recompute_for_backward(graph, context.options.activation_memory_budget);
                              },
@@ -90,7 +92,7 @@ class PassRunner {
   void step(const Pass& pass) {
     if (pass.applies && !pass.applies(graph_, context_)) return;
     {
-      Span span(fmt::format("passes.{}", pass.name));
+      Span span(pass.stage);
       graph_ = pass.run(graph_, context_);
     }
     ++count_;
@@ -98,12 +100,12 @@ class PassRunner {
       try {
         graph::verify(graph_, true);
       } catch (const InternalError& error) {
-        throw InternalError(fmt::format("after passes.{}: {}", pass.name, error.what()));
+        throw InternalError(fmt::format("after {}: {}", pass.stage, error.what()));
       }
     }
     if (dump_ == nullptr || !dump_->enabled()) return;
     std::string text = graph::print(graph_);
-    if (text != dumped_) dump_->write(fmt::format("{:02}_passes.{}.txt", count_, pass.name), text);
+    if (text != dumped_) dump_->write(fmt::format("{:02}_{}.txt", count_, pass.stage), text);
     dumped_ = std::move(text);
   }
 

@@ -32,9 +32,11 @@ struct PassContext {
 // A pass takes a verified functional graph and gives one with the same meaning. It has nothing left to do on
 // what it gives, once dead code is removed.
 struct Pass {
-  std::string_view name;  // of its golden file, tests/golden/passes/<name>.txt
+  std::string_view stage;  // "passes.<name>", for ever: its golden file is tests/golden/passes/<name>.txt
   Graph (*run)(const Graph& graph, const PassContext& context);
   bool (*applies)(const Graph& graph, const PassContext& context) = nullptr;  // null: to every graph
+
+  std::string_view name() const { return stage.substr(std::string_view("passes.").size()); }
 };
 
 // Each pass that the pipeline runs, once.
