@@ -47,7 +47,7 @@ constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const
 constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
 constexpr Pass kDecompose = {"passes.decompose", plain<decompose>};
 constexpr Pass kFoldConstants = {
-    "fold_constants",
+    "passes.fold_constants",
     [](const Graph& graph, const PassContext& context) {
       return fold_constants(graph, context.options.evaluate_constants, context.options.folding);
     },
