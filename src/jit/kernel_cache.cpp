@@ -5,6 +5,9 @@
 namespace oxy::jit {
 namespace {
 
+// Owners; one has the kernels of one compilation, some 50 KiB.
+constexpr size_t kMostKept = 512;
+
 class Library : public KernelLibrary {
  public:
   explicit Library(std::vector<LoadedKernel> kernels) : kernels_(std::move(kernels)) {}
@@ -28,21 +31,41 @@ Hash128 key_of(const plan::Kernel& kernel) {
 
 }  // namespace
 
+std::shared_ptr<const void> KernelCache::keep(const std::shared_ptr<const void>& owner) {
+  const auto known = place_of_.find(owner.get());
+  if (known != place_of_.end()) {
+    recent_.splice(recent_.begin(), recent_, known->second);
+    return nullptr;
+  }
+  recent_.push_front(owner);
+  place_of_.emplace(owner.get(), recent_.begin());
+  if (recent_.size() <= kMostKept) return nullptr;
+  std::shared_ptr<const void> last = std::move(recent_.back());
+  recent_.pop_back();
+  place_of_.erase(last.get());
+  return last;
+}
+
 LoadedKernel KernelCache::find(const Hash128& key) {
-  std::lock_guard lock(mutex_);
-  auto found = entries_.find(key);
+  std::shared_ptr<const void> dropped;
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
   if (found == entries_.end()) return {};
   auto owner = found->second.owner.lock();
-  return owner ? LoadedKernel{owner, found->second.function} : LoadedKernel{};
+  if (!owner) return {};
+  dropped = keep(owner);
+  return {std::move(owner), found->second.function};
 }
 
 void KernelCache::insert(const Hash128& key, const LoadedKernel& kernel) {
-  std::lock_guard lock(mutex_);
+  std::shared_ptr<const void> dropped;
+  const std::lock_guard lock(mutex_);
   if (entries_.size() >= sweep_at_) {
     std::erase_if(entries_, [](const auto& entry) { return entry.second.owner.expired(); });
     sweep_at_ = 2 * entries_.size() + 256;
   }
   entries_[key] = {kernel.owner, kernel.function};
+  dropped = keep(kernel.owner);
 }
 
 std::shared_ptr<KernelLibrary> KernelCache::get(std::span<const plan::Kernel> kernels,

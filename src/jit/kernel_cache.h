@@ -1,8 +1,9 @@
-// Loaded kernels by the hash of their text: as long as one user lives, the same text is not compiled again.
+// Loaded kernels by the hash of their text: what is in use or was used lately is not compiled again.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -38,8 +39,13 @@ class KernelCache {
 
   LoadedKernel find(const Hash128& key);
   void insert(const Hash128& key, const LoadedKernel& kernel);
+  // With the mutex held. Returns what is not kept any more, to be let go of without it.
+  std::shared_ptr<const void> keep(const std::shared_ptr<const void>& owner);
 
   std::mutex mutex_;
+  // A function that is compiled anew mostly has kernels that it had before. The last used first.
+  std::list<std::shared_ptr<const void>> recent_;
+  std::unordered_map<const void*, std::list<std::shared_ptr<const void>>::iterator> place_of_;
   std::unordered_map<Hash128, Entry> entries_;
   size_t sweep_at_ = 256;
 };
