@@ -1,4 +1,5 @@
-# Clang and LLVM 19, linked statically into whatever uses the jit layer. Their headers are seen by src/jit/clang only.
+# Clang and LLVM 19, linked statically into whatever uses the backend layer. Their headers are
+# seen by src/backend/cpu/jit/clang only.
 find_program(LLVM_CONFIG NAMES llvm-config-19 PATHS /usr/lib/llvm-19/bin)
 if(NOT LLVM_CONFIG)
   message(FATAL_ERROR "llvm-config-19 not found: install llvm-19-dev and libclang-19-dev, or set OXYFUEL_WITH_LLVM=OFF")

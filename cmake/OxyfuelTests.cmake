@@ -1,7 +1,7 @@
 # tests/cpp/<layer>/<topic>_test.cpp of the torch-free layers make one test program, oxyfuel_tests; the tests of one
 # layer alone are the program oxyfuel_<layer>_tests, which is built on request only.
 enable_testing()
-set(OXYFUEL_TESTED_LAYERS base sym aten graph plan loop ops passes codegen sched jit cpy bytecode hook)
+set(OXYFUEL_TESTED_LAYERS base sym aten graph plan loop ops passes backend cpy bytecode hook)
 
 function(oxyfuel_test_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;LAYERS" ${ARGN})
@@ -16,8 +16,8 @@ foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)
   file(GLOB layer_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/${layer}/*_test.cpp)
   if(layer_tests)
     set(layers ${layer})
-    if(layer STREQUAL "sched")  # schedules are compiled and run
-      list(APPEND layers ops jit)
+    if(layer STREQUAL "backend")  # schedules are compiled and run
+      list(APPEND layers ops)
     endif()
     oxyfuel_test_program(oxyfuel_${layer}_tests SOURCES ${layer_tests} LAYERS ${layers})
     set_target_properties(oxyfuel_${layer}_tests PROPERTIES EXCLUDE_FROM_ALL TRUE)
@@ -25,5 +25,5 @@ foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)
 endforeach()
 
 file(GLOB_RECURSE all_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*_test.cpp)
-oxyfuel_test_program(oxyfuel_tests SOURCES ${all_tests} LAYERS sched passes jit)
+oxyfuel_test_program(oxyfuel_tests SOURCES ${all_tests} LAYERS backend passes)
 add_test(NAME oxyfuel_tests COMMAND oxyfuel_tests)

@@ -16,18 +16,16 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "codegen/cpp/standalone.h"
-#include "codegen/target.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
-#include "jit/jit.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "plan/step_buffers.h"
 #include "runtime/executable.h"
 #include "runtime/interpreter.h"
 #include "runtime/program_operators.h"
-#include "sched/schedule.h"
+#include "backend/registry/backends.h"
+#include "backend/shared/schedule.h"
 #include "trace/functionalise.h"
 #include "trace/metadata.h"
 
@@ -131,6 +129,16 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   const std::string shown = text();
   log(channel, "{}", shown);
   dump.write(stage, shown);
+}
+
+// That of the devices that the program's tensors are on.
+const backend::Backend& backend_of(const loop::Program& program) {
+  Device::Kind kind = Device::Kind::Cpu;
+  for (const loop::Buffer& buffer : program.buffers)
+    if (buffer.device.kind != Device::Kind::Cpu) kind = buffer.device.kind;
+  const backend::Backend* const found = backend::find_backend(kind);
+  if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(Device{kind})));
+  return *found;
 }
 
 void count(const plan::Plan& plan, CompileStatistics& statistics) {
@@ -254,19 +262,20 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   show(Channel::Loops, named("loops"), dump, [&] { return loop::print(program); });
 
+  const backend::Backend& device = backend_of(program);
   plan::Plan plan;
   std::string schedule_text;
   {
     Span span("schedule");
-    sched::Options schedule_options;
-    schedule_options.threads = at::get_num_threads();
+    backend::ScheduleOptions schedule_options;
+    schedule_options.parallelism = at::get_num_threads();
     schedule_options.fuse = options.fuse;
     if (!ownership.released_inputs.empty())
       for (const int32_t input : frozen.inputs)
         schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);
     const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
     schedule_options.log = wanted ? &schedule_text : nullptr;
-    plan = sched::schedule(std::move(program), codegen::host_target(), schedule_options);
+    plan = backend::schedule(std::move(program), device, schedule_options);
     if (strict()) plan::verify(plan);
   }
   show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
@@ -274,15 +283,15 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     log(Channel::Code, "{}", plan.kernels[k].source);
     if (dump.enabled())
-      dump.write(named("kernels/") + plan.kernels[k].name + ".cpp",
-                 codegen::cpp::standalone(plan, static_cast<int32_t>(k)));
+      dump.write(fmt::format("{}{}{}", named("kernels/"), plan.kernels[k].name, device.suffix()),
+                 device.standalone(plan, static_cast<int32_t>(k)));
   }
   count(plan, result.statistics);
 
-  std::shared_ptr<jit::KernelLibrary> library;
+  std::shared_ptr<backend::KernelLibrary> library;
   {
     Span span("jit");
-    library = jit::default_compiler().compile(plan.kernels);
+    library = device.load(plan.kernels);
   }
   Span span("prepare");
   auto executable = std::make_unique<runtime::Executable>(

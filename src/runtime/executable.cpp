@@ -82,7 +82,7 @@ void launch(const PreparedLaunch& step, Frame& frame) {
     parallel_slices(step.extent, step.grain, &context, run_slice);
     status = context.status.load(std::memory_order_relaxed);
   }
-  if (status == jit::kIndexError) throw IndexOutOfRange();
+  if (status == backend::kIndexError) throw IndexOutOfRange();
   check(status == 0, "a kernel returned an unknown status");
 }
 
@@ -225,7 +225,7 @@ constexpr size_t kMostVariants = 8;
 
 struct Executable::Impl {
   plan::Plan plan;
-  std::shared_ptr<jit::KernelLibrary> kernels;
+  std::shared_ptr<backend::KernelLibrary> kernels;
   std::vector<at::Tensor> constants;
   size_t visible_outputs;
   std::vector<SymbolSource> symbols;
@@ -267,7 +267,7 @@ struct Executable::Impl {
   }
 };
 
-Executable::Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels,
+Executable::Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> kernels,
                        std::vector<at::Tensor> constants, size_t visible_outputs)
     : impl_(std::make_unique<Impl>()) {
   plan::verify(plan);

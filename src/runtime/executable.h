@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "jit/jit.h"
+#include "backend/cpu/jit/jit.h"
 #include "plan/plan.h"
 
 namespace oxy::runtime {
@@ -22,7 +22,7 @@ inline constexpr size_t kAllOutputs = std::numeric_limits<size_t>::max();
 class Executable {
  public:
   // `constants[h]` is the tensor with handle h. Outputs from `visible_outputs` on never leave the library.
-  Executable(plan::Plan plan, std::shared_ptr<jit::KernelLibrary> kernels, std::vector<at::Tensor> constants,
+  Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> kernels, std::vector<at::Tensor> constants,
              size_t visible_outputs = kAllOutputs);
   ~Executable();
 

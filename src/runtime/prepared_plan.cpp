@@ -21,7 +21,7 @@ std::vector<int64_t> values(const std::vector<Expr>& expressions) {
 
 class Preparation {
  public:
-  Preparation(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count)
+  Preparation(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count)
       : plan_(plan), kernels_(kernels), constant_count_(constant_count) {}
 
   PreparedPlan prepare(size_t visible_outputs) {
@@ -237,7 +237,7 @@ class Preparation {
   }
 
   const plan::Plan& plan_;
-  const jit::KernelLibrary* kernels_;
+  const backend::KernelLibrary* kernels_;
   size_t constant_count_;
   std::vector<std::vector<plan::BufferId>> begins_, ends_;  // by step: outputs, inputs
   PreparedPlan result_;
@@ -245,7 +245,7 @@ class Preparation {
 
 }  // namespace
 
-PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count,
+PreparedPlan prepare(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count,
                      size_t visible_outputs) {
   return Preparation(plan, kernels, constant_count).prepare(visible_outputs);
 }

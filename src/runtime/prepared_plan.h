@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "jit/jit.h"
+#include "backend/cpu/jit/jit.h"
 #include "plan/plan.h"
 #include "runtime/extern/call_site.h"
 #include "runtime/tensors.h"
@@ -16,7 +16,7 @@
 namespace oxy::runtime {
 
 struct PreparedLaunch {
-  jit::KernelFunction function = nullptr;
+  backend::KernelFunction function = nullptr;
   std::vector<plan::BufferId> buffers;
   std::vector<int64_t> sizes;
   int64_t extent = 1;
@@ -100,7 +100,7 @@ struct PreparedPlan {
 // `plan` must be verified and free of symbols. Outputs from `visible_outputs` on stay inside the library:
 // small ones share blocks of memory. Unsupported for devices other than the CPU; UserError for operators that
 // this torch lacks.
-PreparedPlan prepare(const plan::Plan& plan, const jit::KernelLibrary* kernels, size_t constant_count,
+PreparedPlan prepare(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count,
                      size_t visible_outputs);
 
 }  // namespace oxy::runtime

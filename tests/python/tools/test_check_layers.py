@@ -39,7 +39,7 @@ def test_lower_layers_direct_and_through_others(tmp_path):
 
 
 def test_faults(tmp_path):
-    files = {"base/a.h": '\n#include "graph/graph.h"\n', "trace/a.cpp": '#include "jit/jit.h"\n',
+    files = {"base/a.h": '\n#include "graph/graph.h"\n', "trace/a.cpp": '#include "backend/cpu/jit/jit.h"\n',
              "graph/a.cpp": "#include <ATen/ATen.h>\n#include <Python.h>\n#include <clang/Basic/X.h>\n", "stray/a.h": ""}
     status, text = check(tree(tmp_path, files))
     assert status == 1
@@ -49,23 +49,30 @@ def test_faults(tmp_path):
         "src/graph/a.cpp:1: includes ATen/ATen.h: graph is to know no PyTorch",
         "src/graph/a.cpp:2: includes Python.h: graph is to know no Python",
         "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/jit/clang",
-        "src/trace/a.cpp:1: includes jit/jit.h: trace is not above jit",
+        "src/trace/a.cpp:1: includes backend/cpu/jit/jit.h: trace is not above jit",
     ])
 
 
 def test_rooms(tmp_path):
     layers = LAYERS + "oxyfuel_layer(eval TORCH DEPENDS trace\n    ROOMS low high)\n"
-    good = {"eval/low/a.h": '#include "trace/a.h"\n', "eval/high/a.h": '#include "eval/low/a.h"\n#include "eval/high/b.h"\n'}
+    good = {"eval/root.h": "", "eval/low/a.h": '#include "trace/a.h"\n#include "eval/root.h"\n', "eval/high/a.h": '#include "eval/low/a.h"\n#include "eval/high/b.h"\n'}
     assert check(tree(tmp_path / "good", good, layers))[0] == 0
-    bad = {"eval/low/a.h": '#include "eval/high/a.h"\n', "eval/other/a.h": "", "eval/a.h": "", "eval/high/a.h": '#include "eval/none/a.h"\n'}
+    bad = {"eval/low/a.h": '#include "eval/high/a.h"\n', "eval/other/a.h": "", "eval/a.h": '#include "eval/low/a.h"\n', "eval/high/a.h": '#include "eval/none/a.h"\n'}
     status, text = check(tree(tmp_path / "bad", bad, layers))
     assert status == 1
     assert sorted(text.splitlines()) == [
-        "src/eval/a.h:1: eval has rooms: a file belongs in one",
+        "src/eval/a.h:1: includes eval/low/a.h: a.h is not above low",
         "src/eval/high/a.h:1: includes eval/none/a.h: eval has no room none",
         "src/eval/low/a.h:1: includes eval/high/a.h: low is not above high",
         "src/eval/other/a.h:1: eval has no room other",
     ]
+
+
+def test_what_is_common_to_all_devices(tmp_path):
+    layers = LAYERS + "oxyfuel_layer(backend PLAIN DEPENDS base\n  ROOMS shared cpu)\n"
+    files = {"backend/shared/a.h": "// What runs at once.\n// Threads of the CPU.\n", "backend/cpu/a.h": "// Threads.\n"}
+    status, text = check(tree(tmp_path, files, layers))
+    assert (status, text) == (1, "src/backend/shared/a.h:2: says Threads, which is of one kind of device\n")
 
 
 def test_the_release_of_pytorch(tmp_path):

@@ -157,8 +157,8 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
       .def("text", [](const plan::Plan& p) { return plan::print(p); })
       .def("verify", [](const plan::Plan& p) { plan::verify(p); })
       .def("executable", [](const plan::Plan& p, nb::list constants) {
-        std::shared_ptr<jit::KernelLibrary> library;
-        if (!p.kernels.empty()) library = jit::make_system_compiler()->compile(p.kernels);
+        std::shared_ptr<backend::KernelLibrary> library;
+        if (!p.kernels.empty()) library = backend::cpu::make_system_compiler()->compile(p.kernels);
         return Runner{std::make_shared<runtime::Executable>(p, library, tensors(constants))};
       });
   nb::class_<Runner>(m, "Runner")

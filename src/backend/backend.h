@@ -1,0 +1,98 @@
+// The contract between what is common and a kind of device: what a device is asked for so that a loop program
+// becomes a plan with kernels, and the kernels code that can be called. backend/shared asks; cpu answers, and
+// so does every other device. How a plan runs is the runtime's part (runtime/device.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "loop/program.h"
+#include "plan/plan.h"
+
+namespace oxy::backend {
+
+struct Group;
+struct Item;
+using loop::BufferId;
+
+struct ScheduleOptions {
+  int parallelism = 1;                // how much of a kernel runs at once: threads, on a CPU
+  bool fuse = true;                   // off: one kernel a computation (for tests)
+  bool all_arguments = false;         // kernels that nobody shares take integers as arguments too (for tests)
+  std::vector<bool> released_inputs;  // by input: nobody else holds it, it is freed after its last use
+  std::string* log = nullptr;         // receives the schedule's text form if set
+};
+
+// What fusing depends on.
+struct FusionCosts {
+  double serial_bytes = 0;    // a kernel that moves less gains nothing from running in parallel
+  double parallel_bytes = 0;  // one that moves more has to keep all that can run at once busy
+  int64_t cache_bytes = 0;    // a row that passes between loops of one kernel stays below
+};
+
+// A fused group on its way to a kernel. Buffers are the program's.
+class KernelDraft {
+ public:
+  virtual ~KernelDraft() = default;
+  // False: everything that it would store has vanished, and there is nothing to launch.
+  virtual bool has_work() const = 0;
+  // Calls fn(buffer, is_written) for the memory that the kernel reads and writes.
+  virtual void for_each_buffer(const std::function<void(BufferId, bool)>& fn) const = 0;
+  // Lets the kernel write results over operands where every element is read before, and at the same place
+  // where, it is written. Returns the pairs (operand, result) that share memory from now on. `dies(b)`: the
+  // kernel is the last to use b; `is_new(b)`: the first.
+  using Test = std::function<bool(BufferId)>;
+  virtual std::vector<std::pair<BufferId, BufferId>> write_in_place(
+      const Test& dies, const Test& is_new, const std::function<bool(BufferId, BufferId)>& same_size) = 0;
+  virtual std::string print() const = 0;  // for the schedule's log
+};
+
+struct PrintedKernels {
+  std::vector<plan::Kernel> kernels;  // each text once
+  // By draft: how its kernel is launched, with buffers of the program; nothing where there is no work.
+  std::vector<std::optional<plan::Launch>> launches;
+};
+
+// Runs the slice [begin, end) of the kernel's outermost loop. Returns 0, or kIndexError if an index was out
+// of range (nothing that the caller can see has been written then).
+using KernelFunction = int (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin,
+                               int64_t end);
+inline constexpr int kIndexError = 1;
+
+// Loaded code. The functions are valid while the object lives.
+class KernelLibrary {
+ public:
+  virtual ~KernelLibrary() = default;
+  virtual KernelFunction function(size_t kernel) const = 0;  // by position in the span given to load()
+};
+
+// One kind of device. Thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  // "cpu"
+
+  virtual FusionCosts fusion_costs() const = 0;
+  // `is_needed(buffer)`: somebody outside the group reads it.
+  virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+                                             const Group& group,
+                                             const std::function<bool(BufferId)>& is_needed,
+                                             const ScheduleOptions& options) const = 0;
+  // Drafts are this backend's own; null where a group is no kernel.
+  virtual PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
+                               const ScheduleOptions& options) const = 0;
+  // Compiles and loads every kernel, identical texts once. Unsupported if no compiler can be had or the disk
+  // is full; InternalError with the diagnostics if a text does not compile.
+  virtual std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const = 0;
+  // The kernel as a file that can be compiled and run alone, and the name of such files' kind: ".cpp".
+  virtual std::string standalone(const plan::Plan& plan, int32_t kernel) const = 0;
+  virtual std::string_view suffix() const = 0;
+};
+
+}  // namespace oxy::backend

@@ -1,0 +1,176 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "backend/cpu/jit/jit.h"
+#include "backend/cpu/print/kernel_printer.h"
+#include "backend/cpu/print/standalone.h"
+#include "backend/cpu/split.h"
+#include "backend/cpu/tile.h"
+#include "backend/nests/in_place.h"
+#include "backend/nests/nest_builder.h"
+#include "backend/nests/size_arguments.h"
+
+namespace oxy::backend::cpu {
+
+namespace {
+
+constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
+constexpr size_t kFewestAlike = 4;           // different kernels that are worth making one of
+
+struct Draft final : KernelDraft {
+  Draft(const loop::Program& program, LoopNest nest) : program(program), nest(std::move(nest)) {}
+
+  bool has_work() const override { return !nest.phases.empty(); }
+
+  void for_each_buffer(const std::function<void(BufferId, bool)>& fn) const override {
+    for (const Array& array : nest.arrays)
+      if (array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
+        fn(array.buffer, array.is_written);
+  }
+
+  std::vector<std::pair<BufferId, BufferId>> write_in_place(
+      const Test& dies, const Test& is_new,
+      const std::function<bool(BufferId, BufferId)>& same_size) override {
+    return backend::write_in_place(nest, dies, is_new, same_size);
+  }
+
+  std::string print() const override {
+    std::string out = backend::print(nest) + " ";
+    for (size_t k = 0; k < nest.arrays.size(); ++k)
+      if (const Array& array = nest.arrays[k];
+          array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
+        out += fmt::format(" array{} = {}{}", k, program.buffers[static_cast<size_t>(array.buffer)].name,
+                           array.is_written ? " (written)" : "");
+    return out + "\n";
+  }
+
+  const loop::Program& program;
+  LoopNest nest;
+};
+
+// A nest with its text, and the integers that its kernel is given at a launch.
+struct Printed {
+  const LoopNest* nest = nullptr;
+  std::vector<Symbol> symbols;
+  KernelText text;
+};
+
+plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& target) {
+  const LoopNest& nest = *printed.nest;
+  plan::Launch launch;
+  launch.kernel = kernel;
+  for (const int32_t array : printed.text.parameters)
+    launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
+  for (const Symbol& symbol : printed.symbols) launch.sizes.push_back(symbol.value);
+  launch.extent = launch_extent(nest);
+  launch.scratch_bytes = scratch_bytes(nest);
+  const double grain = std::ceil(kSliceNanoseconds / nanoseconds_per_iteration(nest));
+  launch.grain = nest.serial ? std::numeric_limits<int64_t>::max() / 2
+                             : std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e15)));
+  if (nest.axis == VectorAxis::Outer && nest.outer.size() == 1 && !nest.serial) {
+    const int64_t lanes = target.vector_bytes / 4;
+    launch.grain = (launch.grain + lanes - 1) / lanes * lanes;
+  }
+  return launch;
+}
+
+// Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several.
+// Else each keeps them in its text, where the compiler sees them. `all_arguments`: they always are.
+std::vector<Printed> print_nests(const std::vector<const LoopNest*>& nests, const Target& target,
+                                 bool all_arguments) {
+  std::vector<Printed> printed;
+  std::map<std::string, std::vector<size_t>> alike;  // by the name of the kernel with arguments
+  for (const LoopNest* nest : nests) {
+    LoopNest general = with_size_arguments(*nest, lane_count(*nest, target));
+    KernelText text = print_kernel(general, target);
+    alike[text.name].push_back(printed.size());
+    printed.push_back({nest, std::move(general.symbols), std::move(text)});
+  }
+  const auto same_value = [](const Symbol& a, const Symbol& b) { return a.value == b.value; };
+  const auto same_values = [&](size_t a, size_t b) {
+    return std::ranges::equal(printed[a].symbols, printed[b].symbols, same_value);
+  };
+  for (const auto& [name, members] : alike) {
+    std::vector<size_t> different;  // one nest of each list of values
+    for (const size_t n : members)
+      if (different.size() < kFewestAlike &&
+          std::ranges::none_of(different, [&](size_t other) { return same_values(n, other); }))
+        different.push_back(n);
+    if (different.size() >= kFewestAlike || all_arguments) continue;
+    for (const size_t n : members)
+      printed[n] = {nests[n], nests[n]->symbols, print_kernel(*nests[n], target)};
+  }
+  return printed;
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const Target& target) : target_(target) {}
+
+  std::string_view name() const override { return "cpu"; }
+
+  FusionCosts fusion_costs() const override {
+    return {.serial_bytes = 64 * 1024, .parallel_bytes = 512 * 1024, .cache_bytes = target_.l2_bytes / 2};
+  }
+
+  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+                                     const Group& group, const std::function<bool(BufferId)>& is_needed,
+                                     const ScheduleOptions& options) const override {
+    LoopNest nest = build_nest(program, items, group, is_needed,
+                               {target_.l1_bytes, target_.l2_bytes, target_.vector_bytes / 4});
+    tile_transposes(nest);
+    split_for_threads(nest, options.parallelism);
+    return std::make_unique<Draft>(program, std::move(nest));
+  }
+
+  PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
+                       const ScheduleOptions& options) const override {
+    PrintedKernels result;
+    result.launches.resize(drafts.size());
+    std::vector<const LoopNest*> nests;
+    std::vector<size_t> places;
+    for (size_t d = 0; d < drafts.size(); ++d)
+      if (drafts[d] && drafts[d]->has_work()) {
+        nests.push_back(&static_cast<const Draft&>(*drafts[d]).nest);
+        places.push_back(d);
+      }
+    std::unordered_map<std::string, int32_t> kernels;  // by name
+    std::vector<Printed> printed = print_nests(nests, target_, options.all_arguments);
+    for (size_t n = 0; n < printed.size(); ++n) {
+      KernelText& text = printed[n].text;
+      const auto [kernel, is_new] =
+          kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
+      if (is_new) result.kernels.push_back({text.name, std::move(text.source)});
+      result.launches[places[n]] = launch_of(printed[n], kernel->second, target_);
+    }
+    return result;
+  }
+
+  std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const override {
+    return default_compiler().compile(kernels);
+  }
+
+  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
+    return cpu::standalone(plan, kernel);
+  }
+  std::string_view suffix() const override { return ".cpp"; }
+
+ private:
+  Target target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const Target& target) {
+  return std::make_unique<CpuBackend>(target);
+}
+
+}  // namespace oxy::backend::cpu

@@ -1,0 +1,322 @@
+#include "backend/cpu/print/kernel_printer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "backend/cpu/print/expression_text.h"
+#include "backend/cpu/print/phase_printer.h"
+#include "backend/cpu/print/prelude.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace oxy::backend::cpu {
+
+namespace {
+
+constexpr int kMostColumnVectors = 8;
+constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
+
+// Whether the nest does little more than reduce columns.
+bool reduces_columns(const LoopNest& nest) {
+  if (nest.axis != VectorAxis::Outer) return false;
+  bool reduces = false;
+  size_t work = 0;
+  const Expr& lane = nest.outer.back().variable;
+  for (const Phase& phase : nest.phases) {
+    for (const Reduction& r : phase.reductions) {
+      reduces = true;
+      bool simple =
+          r.kind == ReductionKind::Sum || r.kind == ReductionKind::Max || r.kind == ReductionKind::Min;
+      if (!simple || r.accumulate != DType::Float32) return false;
+    }
+    for (const loop::Inst& inst : phase.insts) {
+      work += inst.op != loop::Op::Constant;
+      if (inst.op == loop::Op::BindIndex || (inst.op >= loop::Op::Exp && inst.op <= loop::Op::Erfc))
+        return false;
+      if (inst.op != loop::Op::Load) continue;
+      auto stride = stride_of(phase.expressions[static_cast<size_t>(inst.index)], lane);
+      if (!stride || !(*stride == Expr(0) || *stride == Expr(1)) || inst.operands[0] != loop::kNoInst)
+        return false;
+    }
+  }
+  for (const Array& array : nest.arrays)
+    if (array.kind != ArrayKind::Dead && array.dtype != DType::Float32) return false;
+  return reduces && work <= 12;
+}
+
+// Reductions of columns read a few lines of every row: wide steps keep more of them in flight.
+int vectors_a_step(const LoopNest& nest, int lanes) {
+  if (!reduces_columns(nest)) return 1;
+  int64_t extent = backend::estimate(nest.outer.back().extent);
+  for (int vectors = kMostColumnVectors; vectors > 1; vectors /= 2)
+    if (extent % (vectors * lanes) == 0 || extent >= 16 * vectors * lanes) return vectors;
+  return 1;
+}
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const LoopNest& nest, const Target& target)
+      : nest_(nest),
+        target_(target),
+        scope_{.nest = nest, .out = out_, .functions = functions_, .lanes = lane_count(nest, target)} {
+    scope_.masked_loads = target.isa == Isa::Avx512 && scope_.lanes == 16;
+  }
+
+  KernelText print() {
+    out_.open(fmt::format(
+        "extern \"C\" int {}(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, "
+        "int64_t end)",
+        kNamePlaceholder));
+    for (size_t k = 0; k < nest_.symbols.size(); ++k) {
+      std::string name = fmt::format("n{}", k);
+      scope_.variables[nest_.symbols[k].variable.variable_id()] = name;
+      out_.line("[[maybe_unused]] const int64_t {} = sizes[{}];", name, k);
+    }
+    print_arrays();
+    out_.line("int error = 0, ignored = 0;");
+    out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
+    if (nest_.tiled)
+      print_tiles();
+    else if (nest_.axis == VectorAxis::Outer)
+      print_outer_lanes();
+    else
+      print_rows();
+    out_.line("return error;");
+    out_.close();
+
+    KernelText text;
+    std::string body = prelude(functions_, scope_.lanes, target_) + "\n" + out_.text();
+    text.name = "oxy_" + to_hex(hash128(body)).substr(0, 16);
+    body.replace(body.find(kNamePlaceholder), kNamePlaceholder.size(), text.name);
+    text.source = comment() + body;
+    text.parameters = std::move(parameters_);
+    return text;
+  }
+
+ private:
+  // Not part of the name: the same kernel may come from other operators.
+  std::string comment() const {
+    constexpr size_t kLongest = 110;
+    if (nest_.comment.empty()) return "";
+    bool is_long = nest_.comment.size() > kLongest;
+    return "// " + nest_.comment.substr(0, kLongest) + (is_long ? " ...\n" : "\n");
+  }
+
+  void print_arrays() {
+    scope_.array_names.resize(nest_.arrays.size());
+    int inputs = 0, outputs = 0, both = 0, rows = 0;
+    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
+      const Array& array = nest_.arrays[i];
+      std::string& name = scope_.array_names[i];
+      if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
+      if (array.kind == ArrayKind::Register) {
+        name = fmt::format("s{}", scope_.next_name++);
+        continue;
+      }
+      std::string_view type = memory_type(array.dtype);
+      if (array.kind == ArrayKind::Scratch) {
+        name = fmt::format("row{}", rows++);
+        out_.line("{0}* __restrict {1} = ({0}*)((char*)scratch + {2});", type, name,
+                  expression(array.scratch_offset));
+        continue;
+      }
+      name = array.is_read && array.is_written ? fmt::format("inout{}", both++)
+             : array.is_written                ? fmt::format("out{}", outputs++)
+                                               : fmt::format("in{}", inputs++);
+      out_.line("{0}{1}* __restrict {2} = ({0}{1}*)buffers[{3}];", array.is_written ? "" : "const ", type,
+                name, parameters_.size());
+      parameters_.push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  void declare_registers(bool vector) {
+    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
+      const Array& array = nest_.arrays[i];
+      if (array.kind != ArrayKind::Register || scope_.array_names[i].empty()) continue;
+      out_.line("{} {}{};", vector ? vector_type(array.dtype) : scalar_type(array.dtype),
+                scope_.array_names[i], vector ? " = {}" : " = 0");
+    }
+  }
+
+  std::string expression(const Expr& e) {
+    return expression_text(
+        e, [&](const Expr& v) { return scope_.variables.at(v.variable_id()); },
+        [&](const char* function) { functions_.insert(function); });
+  }
+
+  // These loops as one loop over the slice.
+  void open_slice(const std::vector<LoopVariable>& loops) {
+    if (loops.size() == 1) {
+      scope_.variables[loops[0].variable.variable_id()] = "o0";
+      return out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
+    }
+    if (std::any_of(loops.begin() + 1, loops.end(),
+                    [](const LoopVariable& l) { return !l.extent.is_constant(); }))
+      return open_counting_slice(loops);
+    out_.open("for (int64_t o = begin; o < end; ++o)");
+    Expr inner = 1;
+    std::vector<std::string> lines(loops.size());
+    for (size_t k = loops.size(); k-- > 0;) {
+      std::string name = fmt::format("o{}", k);
+      std::string quotient = inner == Expr(1) ? "o" : fmt::format("o / ({})", expression(inner));
+      lines[k] =
+          k == 0 ? fmt::format("const int64_t {} = {};", name, quotient)
+                 : fmt::format("const int64_t {} = {} % {};", name, quotient, expression(loops[k].extent));
+      scope_.variables[loops[k].variable.variable_id()] = name;
+      inner = inner * loops[k].extent;
+    }
+    for (const std::string& line : lines) out_.line("{}", line);
+  }
+
+  // The same by counting: where an extent is a variable, a division at every iteration would be slow.
+  void open_counting_slice(const std::vector<LoopVariable>& loops) {
+    out_.line("int64_t rest = begin;");
+    for (size_t k = loops.size(); k-- > 0;) {
+      std::string name = fmt::format("o{}", k);
+      scope_.variables[loops[k].variable.variable_id()] = name;
+      if (k == 0) {
+        out_.line("int64_t o0 = rest;");
+        continue;
+      }
+      std::string extent = expression(loops[k].extent);
+      out_.line("int64_t {} = rest % ({});", name, extent);
+      out_.line("rest /= {};", extent);
+    }
+    std::string next;
+    for (size_t k = loops.size(); k-- > 1;)
+      next += fmt::format("if (++o{0} < {1}) return; o{0} = 0; ", k, expression(loops[k].extent));
+    out_.line("auto next = [&]() __attribute__((always_inline)) {{ {}++o0; }};", next);
+    out_.open("for (int64_t o = begin; o < end; ++o, next())");
+  }
+
+  void print_rows() {
+    if (nest_.outer.empty())
+      out_.open("for (int64_t o = begin; o < end; ++o)");
+    else
+      open_slice(nest_.outer);
+    declare_registers(false);
+    for (const Phase& phase : nest_.phases) {
+      out_.open("");
+      PhasePrinter(scope_, phase).print();
+      out_.close();
+    }
+    out_.close();
+  }
+
+  // Walks the last two outer loops in tiles of W rows by W lanes.
+  void print_tiles() {
+    const LoopVariable& lane = nest_.outer.back();
+    const LoopVariable& row = nest_.outer[nest_.outer.size() - 2];
+    std::vector<LoopVariable> sliced(nest_.outer.begin(), nest_.outer.end() - 2);
+    sliced.push_back(
+        {row.variable, sym::floordiv(row.extent + (backend::kTileSide - 1), backend::kTileSide)});
+    open_slice(sliced);
+    functions_.insert({"full", "least"});
+    std::string name = fmt::format("o{}", sliced.size());
+    std::string end = expression(row.extent);
+    out_.line("const int64_t stop = least(({} + 1) * {}, {});",
+              scope_.variables.at(row.variable.variable_id()), backend::kTileSide, end);
+    out_.line("const int64_t start = {} * {};", scope_.variables.at(row.variable.variable_id()),
+              backend::kTileSide);
+    scope_.lane_variable = lane.variable.variable_id();
+    PhasePrinter printer(scope_, nest_.phases[0]);
+    out_.open(
+        fmt::format("auto step = [&](int64_t {}, int64_t row, auto n) __attribute__((always_inline))", name));
+    out_.line("(void)n;");
+    out_.line("const int64_t rows = least(W, stop - row);");
+    scope_.variables[scope_.lane_variable] = name;
+    printer.print_tiles("row", "rows");
+    out_.open("for (int64_t j = 0; j < rows; ++j)");
+    scope_.variables[row.variable.variable_id()] = "(row + j)";
+    declare_registers(true);
+    printer.print_tile_row("j");
+    out_.close();
+    out_.close("};");
+    std::string width = expression(lane.extent);
+    std::string rows = "for (int64_t row = start; row < stop; row += W)";
+    out_.line("int64_t at = 0;");
+    out_.open(fmt::format("for (; at + W <= {}; at += W)", width));
+    out_.line("{} step(at, row, Full{{}});", rows);
+    out_.close();
+    auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
+    if (!rest || *rest != 0) {
+      out_.open(fmt::format("if (at < {0})", width));
+      out_.line("{} step(at, row, {});", rows,
+                rest ? fmt::format("int64_t({})", *rest) : fmt::format("{} - at", width));
+      out_.close();
+    }
+    out_.close();
+  }
+
+  void print_outer_lanes() {
+    const LoopVariable& lane = nest_.outer.back();
+    bool flat = nest_.outer.size() == 1;
+    scope_.lane_variable = lane.variable.variable_id();
+    functions_.insert("full");
+    if (!flat) open_slice({nest_.outer.begin(), nest_.outer.end() - 1});
+    std::string name = fmt::format("o{}", nest_.outer.size() - 1);
+    std::vector<PhasePrinter> printers;
+    for (const Phase& phase : nest_.phases) printers.emplace_back(scope_, phase);
+    for (PhasePrinter& printer : printers) printer.print_uniform();
+    out_.open(fmt::format("auto step = [&](int64_t {}, auto n) __attribute__((always_inline))", name));
+    out_.line("(void)n;");
+    scope_.variables[scope_.lane_variable] = name;
+    declare_registers(true);
+    for (PhasePrinter& printer : printers) {
+      if (printers.size() > 1) out_.open("");
+      printer.print();
+      if (printers.size() > 1) out_.close();
+    }
+    out_.close("};");
+    if (flat) {
+      out_.line("int64_t at = begin;");
+      out_.line("for (; at + W <= end; at += W) step(at, Full{{}});");
+      out_.line("if (at < end) step(at, end - at);");
+    } else if (auto extent = lane.extent.as_constant(); extent && *extent < scope_.lanes) {
+      if (*extent > 0) out_.line("step(0, int64_t({}));", *extent);
+    } else {
+      std::string stop = expression(lane.extent);
+      out_.line("int64_t at = 0;");
+      out_.line("for (; at + W <= {}; at += W) step(at, Full{{}});", stop);
+      auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
+      if (!rest)
+        out_.line("if (at < {0}) step(at, {0} - at);", stop);
+      else if (*rest != 0)
+        out_.line("step(at, int64_t({}));", *rest);
+    }
+    if (!flat) out_.close();
+  }
+
+  const LoopNest& nest_;
+  const Target& target_;
+  Writer out_;
+  std::set<std::string> functions_;
+  std::vector<int32_t> parameters_;
+  KernelScope scope_;
+};
+
+}  // namespace
+
+// As many lanes as elements of four bytes fill a vector register; of eight if the kernel has no smaller ones.
+int lane_count(const LoopNest& nest, const Target& target) {
+  int lanes = target.vector_bytes / 4;
+  if (int vectors = vectors_a_step(nest, lanes); vectors > 1) return vectors * lanes;
+  bool small = false;
+  bool any = false;
+  for (const Array& array : nest.arrays) {
+    if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
+    any = true;
+    small = small || (item_size(array.dtype) < 8 && array.dtype != DType::Bool);
+  }
+  for (const Phase& phase : nest.phases)
+    for (const loop::Inst& inst : phase.insts)
+      small =
+          small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
+  return any && !small ? target.vector_bytes / 8 : lanes;
+}
+
+KernelText print_kernel(const LoopNest& nest, const Target& target) {
+  return KernelPrinter(nest, target).print();
+}
+
+}  // namespace oxy::backend::cpu

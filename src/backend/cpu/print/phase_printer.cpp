@@ -1,0 +1,530 @@
+#include "backend/cpu/print/phase_printer.h"
+
+#include <algorithm>
+
+#include "backend/cpu/print/expression_text.h"
+#include "backend/cpu/print/prelude.h"
+#include "base/error.h"
+
+namespace oxy::backend::cpu {
+
+using loop::Inst;
+using loop::kNoInst;
+using loop::Op;
+
+namespace {
+
+bool is_plain(DType dtype) {
+  return dtype != DType::Bool && dtype != DType::Float16 && dtype != DType::BFloat16;
+}
+
+}  // namespace
+
+PhasePrinter::PhasePrinter(KernelScope& scope, const Phase& phase) : scope_(scope), phase_(phase) {
+  classify();
+}
+
+void PhasePrinter::classify() {
+  const LoopNest& nest = scope_.nest;
+  along_reduction_ = lanes_along_reduction(nest, phase_);
+  if (nest.axis == VectorAxis::Phase) {
+    scope_.lane_variable = -1;
+    if (along_reduction_)
+      scope_.lane_variable = phase_.reduction.back().variable.variable_id();
+    else if (!phase_.loops.empty())
+      scope_.lane_variable = phase_.loops.back().variable.variable_id();
+  }
+  std::map<int64_t, int> bound_depths;
+  varying_.resize(phase_.insts.size());
+  depths_.resize(phase_.insts.size());
+  names_.resize(phase_.insts.size());
+  for (size_t i = 0; i < phase_.insts.size(); ++i) {
+    const Inst& inst = phase_.insts[i];
+    bool varying = false;
+    int depth = nest.axis == VectorAxis::Outer ? -1 : 0;
+    for (InstId id : inst.operands)
+      if (id != kNoInst) {
+        varying = varying || varying_[static_cast<size_t>(id)];
+        depth = std::max(depth, depths_[static_cast<size_t>(id)]);
+      }
+    if (inst.index >= 0) {
+      const Expr& e = phase_.expressions[static_cast<size_t>(inst.index)];
+      varying = varying || varies(e);
+      depth = std::max(depth, depth_of(e));
+      for (const Expr& v : sym::variables(e))
+        if (auto found = bound_depths.find(v.variable_id()); found != bound_depths.end())
+          depth = std::max(depth, found->second);
+    }
+    if (inst.op == Op::Load) {
+      const Array& array = nest.arrays[static_cast<size_t>(inst.buffer)];
+      if (array.kind == ArrayKind::Register) {
+        varying = nest.axis == VectorAxis::Outer;
+        depth = std::max(depth, 0);
+      }
+      // What this kernel writes must not be read ahead of its loops.
+      if (array.is_written) depth = std::max(depth, 0);
+    }
+    if (varying) depth = std::max(depth, 0);
+    if (varying && nest.axis == VectorAxis::Phase) {
+      size_t at = along_reduction_ ? phase_.loops.size() + phase_.reduction.size() : phase_.loops.size();
+      depth = std::max(depth, static_cast<int>(at));
+    }
+    varying_[i] = varying;
+    depths_[i] = depth;
+    if (inst.op == Op::BindIndex) {
+      bound_depths[inst.variable] = depth;
+      // An earlier phase may bind the same variable, lane by lane or not.
+      if (varying)
+        scope_.lane_bound.insert(inst.variable);
+      else
+        scope_.lane_bound.erase(inst.variable);
+    }
+  }
+}
+
+// The number of the phase's loops (loops, then reduction) that must be open for e.
+int PhasePrinter::depth_of(const Expr& e) const {
+  int depth = scope_.nest.axis == VectorAxis::Outer ? -1 : 0;
+  if (e.is_constant()) return depth;
+  for (const Expr& v : sym::variables(e)) {
+    int position = 0;
+    for (const auto* loops : {&phase_.loops, &phase_.reduction})
+      for (const LoopVariable& l : *loops) {
+        ++position;
+        if (l.variable.variable_id() == v.variable_id()) depth = std::max(depth, position);
+      }
+    if (v.variable_id() == scope_.lane_variable) depth = std::max(depth, 0);
+  }
+  return depth;
+}
+
+bool PhasePrinter::varies(const Expr& e) const {
+  if (e.is_constant() || scope_.lane_variable < 0) return false;
+  for (const Expr& v : sym::variables(e))
+    if (v.variable_id() == scope_.lane_variable || scope_.lane_bound.contains(v.variable_id())) return true;
+  return false;
+}
+
+OpContext PhasePrinter::context(bool vector) {
+  return {scope_.functions, vector, vector ? "n" : "1"};
+}
+
+Operand PhasePrinter::operand(InstId id) const {
+  const Inst& inst = phase_.insts[static_cast<size_t>(id)];
+  if (inst.op == Op::Constant) return {literal(inst.constant, inst.dtype), inst.dtype, false, &inst.constant};
+  return {names_[static_cast<size_t>(id)], inst.dtype, varying_[static_cast<size_t>(id)], nullptr};
+}
+
+std::string PhasePrinter::text(const Expr& e, bool each_lane) {
+  return expression_text(
+      e,
+      [&](const Expr& v) -> std::string {
+        int64_t id = v.variable_id();
+        auto found = scope_.variables.find(id);
+        check(found != scope_.variables.end(), "an index expression uses an unknown variable " + v.str());
+        if (!each_lane) return found->second;
+        if (id == scope_.lane_variable) return "(" + found->second + " + l)";
+        return scope_.lane_bound.contains(id) ? found->second + "[l]" : found->second;
+      },
+      [&](const char* function) { scope_.functions.insert(function); });
+}
+
+// --- loads and stores
+
+namespace {
+
+std::string pointer_text(const std::string& base, const std::string& offset) {
+  return offset == "0" ? base : base + " + " + offset;
+}
+
+}  // namespace
+
+std::string PhasePrinter::load_text(const Inst& inst, bool vector) {
+  const Array& array = scope_.nest.arrays[static_cast<size_t>(inst.buffer)];
+  const std::string& name = scope_.array_names[static_cast<size_t>(inst.buffer)];
+  const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+  if (array.kind == ArrayKind::Register) return name;
+  std::string_view type = short_name(array.dtype);
+  auto call = [&](std::string_view function, const std::string& arguments) {
+    std::string full = fmt::format("{}_{}", function, type);
+    scope_.functions.insert(full);
+    return fmt::format("{}({})", full, arguments);
+  };
+  if (!vector || !varies(offset)) {
+    std::string scalar;
+    if (is_plain(array.dtype))
+      scalar = fmt::format("{}[{}]", name, text(offset));
+    else if (array.dtype == DType::Bool)
+      scalar = fmt::format("({}[{}] != 0)", name, text(offset));
+    else
+      scalar = call("load", fmt::format("{}, 1", pointer_text(name, text(offset)))) + "[0]";
+    if (!vector) return scalar;
+    OpContext c = context(true);
+    return as_vector({scalar, array.dtype, false, nullptr}, c);
+  }
+  std::optional<Expr> stride;
+  if (scope_.variables.contains(scope_.lane_variable)) {
+    auto linear = sym::linear_in(offset, scope_.lane_variable);
+    if (linear && !varies(linear->first)) {
+      bool bound = false;
+      for (const Expr& v : sym::variables(offset))
+        bound = bound || scope_.lane_bound.contains(v.variable_id());
+      if (!bound) stride = linear->first;
+    }
+  }
+  if (stride && *stride == Expr(1)) return call("load", pointer_text(name, text(offset)) + ", n");
+  if (stride)
+    return call("load_strided", fmt::format("{}, {}, n", pointer_text(name, text(offset)), text(*stride)));
+  return call("gather", fmt::format("{}, [&](int64_t l) {{ return {}; }}, n", name, text(offset, true)));
+}
+
+std::string PhasePrinter::masked_load_text(const Inst& inst, bool vector, const Operand& mask) {
+  const Array& array = scope_.nest.arrays[static_cast<size_t>(inst.buffer)];
+  const std::string& name = scope_.array_names[static_cast<size_t>(inst.buffer)];
+  const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+  Operand otherwise = operand(inst.operands[1]);
+  OpContext c = context(vector);
+  if (!mask.vector) {
+    std::string other = vector ? as_vector(otherwise, c) : otherwise.text;
+    return fmt::format("{} ? {} : {}", mask.text, load_text(inst, vector), other);
+  }
+  auto stride = stride_of(offset, Expr::variable("", scope_.lane_variable, {}));
+  bool bound = false;
+  for (const Expr& v : sym::variables(offset)) bound = bound || scope_.lane_bound.contains(v.variable_id());
+  if (scope_.masked_loads && array.dtype == DType::Float32 && stride && *stride == Expr(1) && !bound &&
+      array.kind != ArrayKind::Register) {
+    scope_.functions.insert("load_masked_f32");
+    return fmt::format("load_masked_f32({}, {}, {}, n)", pointer_text(name, text(offset)), mask.text,
+                       as_vector(otherwise, c));
+  }
+  if (array.kind == ArrayKind::Register) {
+    Operand loaded{load_text(inst, vector), array.dtype, true, nullptr};
+    return select_text(mask, loaded, otherwise, array.dtype, c);
+  }
+  std::string function = fmt::format("gather_masked_{}", short_name(array.dtype));
+  scope_.functions.insert(function);
+  return fmt::format("{}({}, [&](int64_t l) {{ return {}; }}, {}, {}, n)", function, name, text(offset, true),
+                     mask.text, as_vector(otherwise, c));
+}
+
+std::string PhasePrinter::index_text(const Inst& inst, bool vector) {
+  const Expr& e = phase_.expressions[static_cast<size_t>(inst.index)];
+  OpContext c = context(vector);
+  if (!vector || !varies(e)) {
+    Operand value{text(e), DType::Int64, false, nullptr};
+    std::string scalar = cast_text({"(" + value.text + ")", DType::Int64, false, nullptr}, inst.dtype, c);
+    return vector ? as_vector({scalar, inst.dtype, false, nullptr}, c) : scalar;
+  }
+  std::string lanes;
+  auto linear = sym::linear_in(e, scope_.lane_variable);
+  bool bound = false;
+  for (const Expr& v : sym::variables(e)) bound = bound || scope_.lane_bound.contains(v.variable_id());
+  if (linear && !bound && !varies(linear->first)) {
+    scope_.functions.insert("iota");
+    scope_.functions.insert("splat_i64");
+    std::string steps =
+        linear->first == Expr(1) ? "iota()" : fmt::format("iota() * int64_t({})", text(linear->first));
+    lanes = fmt::format("(splat_i64({}) + {})", text(e), steps);
+  } else {
+    scope_.functions.insert("each_lane");
+    lanes = fmt::format("each_lane([&](int64_t l) {{ return {}; }})", text(e, true));
+  }
+  return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
+}
+
+void PhasePrinter::store(int32_t id, const Expr& offset, Operand value, loop::StoreMode mode) {
+  const Array& array = scope_.nest.arrays[static_cast<size_t>(id)];
+  if (array.kind == ArrayKind::Dead) return;
+  const std::string& name = scope_.array_names[static_cast<size_t>(id)];
+  bool in_lanes = scope_.lane_variable >= 0 && scope_.variables.contains(scope_.lane_variable);
+  OpContext c = context(value.vector);
+  bool half = array.dtype == DType::Float16 || array.dtype == DType::BFloat16;
+  if (value.dtype != array.dtype) {
+    DType to = half && array.kind != ArrayKind::Register ? DType::Float32
+                                                         : array.dtype;  // stores round by themselves
+    value = {cast_text(value, to, c), array.dtype, value.vector, nullptr};
+  }
+  if (array.kind == ArrayKind::Register) {
+    c.vector = scope_.nest.axis == VectorAxis::Outer;
+    scope_.out.line("{} = {};", name, c.vector ? as_vector(value, c) : value.text);
+    return;
+  }
+  std::string_view type = short_name(array.dtype);
+  auto call = [&](std::string_view function, const std::string& before, const std::string& after) {
+    std::string full = fmt::format("{}_{}", function, type);
+    scope_.functions.insert(full);
+    c.vector = true;
+    scope_.out.line("{}({}, {}{});", full, before, as_vector(value, c), after);
+  };
+  bool adds = mode == loop::StoreMode::AtomicAdd;
+  if (!in_lanes || (!varies(offset) && !value.vector && !adds)) {
+    if (adds && is_plain(array.dtype))
+      scope_.out.line("{}[{}] += {};", name, text(offset), value.text);
+    else if (adds)
+      call("scatter_add", name + fmt::format(", [&](int64_t) {{ return {}; }}", text(offset)), ", 1");
+    else if (is_plain(array.dtype) || array.dtype == DType::Bool)
+      scope_.out.line("{}[{}] = {};", name, text(offset), value.text);
+    else
+      call("store", pointer_text(name, text(offset)), ", 1");
+    return;
+  }
+  std::optional<Expr> stride;
+  bool bound = false;
+  for (const Expr& v : sym::variables(offset)) bound = bound || scope_.lane_bound.contains(v.variable_id());
+  if (auto linear = sym::linear_in(offset, scope_.lane_variable); linear && !bound && !varies(linear->first))
+    stride = linear->first;
+  if (adds && stride && *stride == Expr(1) && is_plain(array.dtype)) {
+    std::string place = pointer_text(name, text(offset));
+    std::string sum = fmt::format("load_{}({}, n) + {}", type, place, as_vector(value, c));
+    scope_.functions.insert(fmt::format("load_{}", type));
+    value = {sum, array.dtype, true, nullptr};
+    call("store", place, ", n");
+  } else if (adds)
+    call("scatter_add", fmt::format("{}, [&](int64_t l) {{ (void)l; return {}; }}", name, text(offset, true)),
+         ", n");
+  else if (stride && *stride == Expr(1))
+    call("store", pointer_text(name, text(offset)), ", n");
+  else if (stride)
+    call("store_strided", fmt::format("{}, {}", pointer_text(name, text(offset)), text(*stride)), ", n");
+  else
+    call("scatter", fmt::format("{}, [&](int64_t l) {{ return {}; }}", name, text(offset, true)), ", n");
+}
+
+void PhasePrinter::print_stores() {
+  for (const ElementStore& s : phase_.stores) store(s.array, s.offset, operand(s.value), s.mode);
+}
+
+// --- bodies
+
+void PhasePrinter::print_insts(int depth) {
+  for (size_t i = 0; i < phase_.insts.size(); ++i)
+    if (depths_[i] == depth) print_inst(i);
+}
+
+void PhasePrinter::print_bind(size_t i) {
+  const Inst& inst = phase_.insts[i];
+  bool vector = varying_[i];
+  std::string name = fmt::format("t{}", scope_.next_name++);
+  std::string size = text(phase_.expressions[static_cast<size_t>(inst.index)]);
+  std::string error = inst.checked ? "error" : "ignored";
+  Operand position = operand(inst.operands[0]);
+  OpContext c = context(vector);
+  if (vector) {
+    scope_.functions.insert("bind_indices");
+    scope_.out.line("const i64v {} = bind_indices({}, {}, {}, n);", name, as_vector(position, c), size,
+                    error);
+  } else {
+    scope_.functions.insert("bind_index");
+    scope_.out.line("const int64_t {} = bind_index({}, {}, {});", name, position.text, size, error);
+  }
+  scope_.variables[inst.variable] = name;
+  names_[i] = name;
+}
+
+void PhasePrinter::print_inst(size_t i) {
+  const Inst& inst = phase_.insts[i];
+  if (inst.op == Op::Constant) return;
+  if (inst.op == Op::BindIndex) return print_bind(i);
+  bool vector = varying_[i];
+  std::string expression;
+  if (auto tile = tiles_.find(i); tile != tiles_.end()) {
+    expression = fmt::format("{}[{}]", tile->second, row_in_tile_);
+  } else if (inst.op == Op::Load) {
+    expression = inst.operands[0] == kNoInst ? load_text(inst, vector)
+                                             : masked_load_text(inst, vector, operand(inst.operands[0]));
+    DType held = scope_.nest.arrays[static_cast<size_t>(inst.buffer)].dtype;
+    if (held != inst.dtype) {
+      OpContext c = context(vector);
+      expression = cast_text({"(" + expression + ")", held, vector, nullptr}, inst.dtype, c);
+    }
+  } else if (inst.op == Op::Index) {
+    expression = index_text(inst, vector);
+  } else {
+    std::vector<Operand> operands;
+    for (InstId id : inst.operands)
+      if (id != kNoInst) operands.push_back(operand(id));
+    OpContext c = context(vector);
+    bool half = inst.op == Op::Cast && (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16);
+    bool only_stored =
+        half && std::ranges::none_of(phase_.insts, [&](const Inst& user) {
+          return std::ranges::find(user.operands, static_cast<InstId>(i)) != user.operands.end();
+        });
+    Inst shown = inst;
+    if (only_stored) shown.dtype = DType::Float32;  // the store rounds
+    expression = op_text(shown, operands, c);
+    bool rounds = (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16) && inst.op != Op::Cast &&
+                  inst.op != Op::Where && inst.op != Op::Bitcast;
+    if (rounds) expression = cast_text({expression, DType::Float32, vector, nullptr}, inst.dtype, c);
+  }
+  names_[i] = fmt::format("x{}", scope_.next_name++);
+  scope_.out.line("const {} {} = {};", vector ? vector_type(inst.dtype) : scalar_type(inst.dtype), names_[i],
+                  expression);
+}
+
+void PhasePrinter::print_uniform() {
+  print_insts(-1);
+}
+
+void PhasePrinter::print_tiles(const std::string& row, const std::string& rows) {
+  const LoopNest& nest = scope_.nest;
+  const Expr& row_variable = nest.outer[nest.outer.size() - 2].variable;
+  scope_.variables[row_variable.variable_id()] = row;
+  for (size_t i = 0; i < phase_.insts.size(); ++i) {
+    const Inst& inst = phase_.insts[i];
+    if (!is_transposed(nest, phase_, inst)) continue;
+    scope_.functions.insert("load_tile_f32");
+    std::string name = fmt::format("tile{}", scope_.next_name++);
+    const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+    scope_.out.line("f32v {}[W];", name);
+    scope_.out.line("load_tile_f32({}, {}, {}, {}, n);", name,
+                    pointer_text(scope_.array_names[static_cast<size_t>(inst.buffer)], text(offset)),
+                    text(*stride_of(offset, nest.outer.back().variable)), rows);
+    tiles_[i] = name;
+  }
+}
+
+void PhasePrinter::print_tile_row(const std::string& row_in_tile) {
+  row_in_tile_ = row_in_tile;
+  print_uniform();
+  print();
+}
+
+// --- loops
+
+void PhasePrinter::print_loop(const LoopVariable& l, const std::string& name, int depth) {
+  scope_.out.open(fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", name, text(l.extent)));
+  scope_.variables[l.variable.variable_id()] = name;
+  print_insts(depth);
+}
+
+void PhasePrinter::print() {
+  print_insts(0);
+  print_inner(0);
+}
+
+void PhasePrinter::print_inner(size_t loop) {
+  if (loop < phase_.loops.size()) {
+    const LoopVariable& l = phase_.loops[loop];
+    std::string name = fmt::format("i{}", loop);
+    int depth = static_cast<int>(loop) + 1;
+    if (l.variable.variable_id() == scope_.lane_variable) return print_lane_loop(l, name, depth);
+    print_loop(l, name, depth);
+    print_inner(loop + 1);
+    scope_.out.close();
+    return;
+  }
+  if (phase_.reduction.empty()) return print_stores();
+  declare_accumulators();
+  print_reduction_loops(0);
+  print_results();
+}
+
+void PhasePrinter::print_lane_loop(const LoopVariable& l, const std::string& name, int depth) {
+  Writer& out = scope_.out;
+  auto extent = l.extent.as_constant();
+  int64_t lanes = scope_.lanes;
+  scope_.functions.insert("full");
+  std::string step = fmt::format("step{}", scope_.next_name++);
+  out.open(fmt::format("auto {} = [&](int64_t {}, auto n) __attribute__((always_inline))", step, name));
+  out.line("(void)n;");
+  scope_.variables[l.variable.variable_id()] = name;
+  print_insts(depth);
+  print_inner(static_cast<size_t>(depth));
+  out.close("};");
+  scope_.variables.erase(l.variable.variable_id());
+  if (extent && *extent < lanes) {
+    if (*extent > 0) out.line("{}(0, int64_t({}));", step, *extent);
+    return;
+  }
+  std::string end = text(l.extent);
+  out.line("int64_t {} = 0;", step + "_at");
+  out.line("for (; {0}_at + W <= {1}; {0}_at += W) {0}({0}_at, Full{{}});", step, end);
+  auto rest = sym::mod(l.extent, lanes).as_constant();
+  if (!rest)
+    out.line("if ({0}_at < {1}) {0}({0}_at, {1} - {0}_at);", step, end);
+  else if (*rest != 0)
+    out.line("{0}({0}_at, int64_t({1}));", step, *rest);
+}
+
+void PhasePrinter::print_reduction_loops(size_t loop) {
+  const LoopVariable& l = phase_.reduction[loop];
+  std::string name = fmt::format("r{}", loop);
+  int depth = static_cast<int>(phase_.loops.size() + loop) + 1;
+  if (l.variable.variable_id() == scope_.lane_variable) return print_lane_reduction(l, name, depth);
+  bool innermost = loop + 1 == phase_.reduction.size();
+  if (innermost && is_blocked()) {
+    Writer& out = scope_.out;
+    scope_.functions.insert("least");
+    std::string end = text(l.extent);
+    out.open(block_loop(end));
+    out.open(fmt::format("for (int64_t {0} = block, end = {1}; {0} < end; ++{0})", name, block_end(end)));
+    scope_.variables[l.variable.variable_id()] = name;
+    print_insts(depth);
+    print_stores();
+    accumulate();
+    out.close();
+    flush_accumulators();
+    out.close();
+    return;
+  }
+  print_loop(l, name, depth);
+  if (innermost) {
+    print_stores();
+    accumulate();
+  } else {
+    print_reduction_loops(loop + 1);
+  }
+  scope_.out.close();
+  if (innermost) flush_accumulators();
+}
+
+void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string& name, int depth) {
+  Writer& out = scope_.out;
+  auto extent = l.extent.as_constant();
+  int64_t lanes = scope_.lanes;
+  scope_.functions.insert("full");
+  std::string step = fmt::format("step{}", scope_.next_name++);
+  out.open(
+      fmt::format("auto {} = [&](int64_t {}, auto n, int k) __attribute__((always_inline))", step, name));
+  out.line("(void)n, (void)k;");
+  scope_.variables[l.variable.variable_id()] = name;
+  print_insts(depth);
+  print_stores();
+  accumulate();
+  out.close("};");
+  scope_.variables.erase(l.variable.variable_id());
+  bool blocked = is_blocked();
+  std::string end = text(l.extent);
+  std::string at = step + "_at";
+  if (blocked) {
+    scope_.functions.insert("least");
+    out.open(block_loop(end));
+    out.line("const int64_t end = {};", block_end(end));
+    end = "end";
+  }
+  bool is_short = extent && *extent < lanes;
+  if (!is_short) {
+    out.line("int64_t {} = {};", at, blocked ? "block" : "0");
+    bool whole = unroll_ > 1 && l.extent.range().high >= unroll_ * lanes;
+    if (whole) {
+      out.open(fmt::format("for (; {0} + {1} * W <= {2}; {0} += {1} * W)", at, unroll_, end));
+      for (int k = 0; k < unroll_; ++k) out.line("{}({} + {} * W, Full{{}}, {});", step, at, k, k);
+      out.close();
+    }
+    int64_t after = extent && whole && !blocked ? *extent % (unroll_ * lanes) : -1;
+    if (!extent || blocked || !whole || after >= lanes)
+      out.line("for (; {0} + W <= {1}; {0} += W) {2}({0}, Full{{}}, 0);", at, end, step);
+    auto rest = sym::mod(l.extent, lanes).as_constant();
+    if (!rest)
+      out.line("if ({0} < {1}) {2}({0}, {1} - {0}, 0);", at, end, step);
+    else if (*rest != 0)
+      out.line("{0}{1}({2}, int64_t({3}), 0);", blocked ? fmt::format("if ({} < end) ", at) : "", step, at,
+               *rest);
+  } else if (*extent > 0) {
+    out.line("{}(0, int64_t({}), 0);", step, *extent);
+  }
+  flush_accumulators();
+  if (blocked) out.close();
+}
+
+}  // namespace oxy::backend::cpu

@@ -1,0 +1,96 @@
+// The phases of a loop nest as source text: bodies, loops over lanes, reductions, stores.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/print/op_text.h"
+#include "backend/cpu/print/writer.h"
+#include "backend/nests/loop_nest.h"
+
+namespace oxy::backend::cpu {
+
+// What all phases of a kernel share.
+struct KernelScope {
+  const LoopNest& nest;
+  Writer& out;
+  std::set<std::string>& functions;
+  int lanes = 1;
+  bool masked_loads = false;                 // the prelude has load_masked_f32
+  std::vector<std::string> array_names;      // by array: pointer or register variable
+  std::map<int64_t, std::string> variables;  // loop variables, bound variables and symbols in scope, by id
+  int next_name = 0;
+  int64_t lane_variable = -1;    // id of the variable whose iterations are lanes; -1: scalar code
+  std::set<int64_t> lane_bound;  // bound variables that differ by lane
+};
+
+class PhasePrinter {
+ public:
+  PhasePrinter(KernelScope& scope, const Phase& phase);
+
+  // What depends neither on the phase's loops nor on lanes, with VectorAxis::Outer: to be printed before its
+  // lane loop.
+  void print_uniform();
+  void print();
+  // Loads the tiles of transposed loads (backend::is_transposed) for the lanes at the lane variable and the
+  // rows from `row` on, `rows` of them; then the body for one row, whose variable has been given a name.
+  void print_tiles(const std::string& row, const std::string& rows);
+  void print_tile_row(const std::string& row_in_tile);
+
+ private:
+  struct Accumulator;
+
+  void classify();
+  int depth_of(const Expr& e) const;
+  bool varies(const Expr& e) const;
+
+  void print_insts(int depth);
+  void print_inst(size_t i);
+  void print_bind(size_t i);
+  Operand operand(InstId id) const;
+  OpContext context(bool vector);
+  std::string text(const Expr& e, bool each_lane = false);
+  std::string load_text(const loop::Inst& inst, bool vector);
+  std::string masked_load_text(const loop::Inst& inst, bool vector, const Operand& mask);
+  std::string index_text(const loop::Inst& inst, bool vector);
+  void store(int32_t array, const Expr& offset, Operand value, loop::StoreMode mode);
+  void print_stores();
+
+  void print_loop(const LoopVariable& variable, const std::string& name, int depth);
+  void print_inner(size_t loop);  // loops from number `loop` on, and what they hold
+  void print_reduction_loops(size_t loop);
+  void print_lane_loop(const LoopVariable& variable, const std::string& name, int depth);
+  void print_lane_reduction(const LoopVariable& variable, const std::string& name, int depth);
+
+  void declare_accumulators();
+  void accumulate();
+  void flush_accumulators();
+  void flush_welford(size_t i);
+  void print_results();
+  void reduce_lanes(size_t k);
+  std::string flat_position();
+  bool is_blocked() const;
+  bool has_welford() const;
+  // Elements of the first and of every other block of a blocked reduction, and the loop over the blocks.
+  int64_t first_block() const;
+  int64_t block() const;
+  std::string block_loop(const std::string& end) const;
+  std::string block_end(const std::string& end) const;
+
+  KernelScope& scope_;
+  const Phase& phase_;
+  bool along_reduction_ = false;  // lanes run along the last reduction loop
+  int unroll_ = 1;                // accumulators a reduction along lanes
+  std::vector<bool> varying_;
+  std::vector<int> depths_;  // -1: before an outer lane loop
+  std::vector<std::string> names_;
+  std::map<size_t, std::string> tiles_;  // by instruction: its tile
+  std::string row_in_tile_;
+  std::vector<std::string> accumulators_;
+  std::vector<std::vector<Operand>> results_;
+};
+
+}  // namespace oxy::backend::cpu

@@ -1,0 +1,77 @@
+#include "backend/nests/in_place.h"
+
+#include <optional>
+
+namespace oxy::backend {
+
+namespace {
+
+using backend::Array;
+using backend::ArrayKind;
+using backend::LoopNest;
+using backend::Phase;
+
+// The one phase that stores to the array by elements, and where; nothing if its stores are of another kind.
+struct StorePlace {
+  size_t phase = 0;
+  Expr offset;
+};
+
+std::optional<StorePlace> store_place(const LoopNest& nest, int32_t array) {
+  std::optional<StorePlace> place;
+  for (size_t p = 0; p < nest.phases.size(); ++p) {
+    const Phase& phase = nest.phases[p];
+    for (const backend::ElementStore& store : phase.stores) {
+      if (store.array != array) continue;
+      if (place || store.mode != loop::StoreMode::Set) return std::nullopt;
+      place = StorePlace{p, store.offset};
+    }
+    for (const backend::Reduction& reduction : phase.reductions)
+      for (const backend::ResultStore& store : reduction.stores)
+        if (store.array == array) return std::nullopt;
+  }
+  return place;
+}
+
+bool reads_ahead(const LoopNest& nest, int32_t array, const StorePlace& place) {
+  for (size_t p = 0; p < nest.phases.size(); ++p)
+    for (const loop::Inst& inst : nest.phases[p].insts) {
+      if (inst.op != loop::Op::Load || inst.buffer != array) continue;
+      const Expr& offset = nest.phases[p].expressions[static_cast<size_t>(inst.index)];
+      if (p > place.phase || !(offset == place.offset)) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::pair<BufferId, BufferId>> write_in_place(
+    LoopNest& nest, const std::function<bool(BufferId)>& dies, const std::function<bool(BufferId)>& is_new,
+    const std::function<bool(BufferId, BufferId)>& same_size) {
+  std::vector<std::pair<BufferId, BufferId>> pairs;
+  for (size_t o = 0; o < nest.arrays.size(); ++o) {
+    Array& output = nest.arrays[o];
+    if (output.kind != ArrayKind::Parameter || !output.is_written || output.is_read || !is_new(output.buffer))
+      continue;
+    auto place = store_place(nest, static_cast<int32_t>(o));
+    if (!place) continue;
+    for (size_t i = 0; i < nest.arrays.size(); ++i) {
+      Array& input = nest.arrays[i];
+      if (input.kind != ArrayKind::Parameter || !input.is_read || input.is_written ||
+          input.dtype != output.dtype || !dies(input.buffer) || !same_size(input.buffer, output.buffer) ||
+          !reads_ahead(nest, static_cast<int32_t>(i), *place))
+        continue;
+      for (backend::ElementStore& store : nest.phases[place->phase].stores)
+        if (store.array == static_cast<int32_t>(o)) store.array = static_cast<int32_t>(i);
+      pairs.emplace_back(input.buffer, output.buffer);
+      input.buffer = output.buffer;
+      input.is_written = true;
+      output.kind = ArrayKind::Dead;
+      output.is_written = false;
+      break;
+    }
+  }
+  return pairs;
+}
+
+}  // namespace oxy::backend

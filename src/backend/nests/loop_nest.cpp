@@ -1,0 +1,327 @@
+#include "backend/nests/loop_nest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "loop/variables.h"
+
+namespace oxy::backend {
+
+namespace {
+
+using loop::Inst;
+using loop::kNoInst;
+using loop::Op;
+
+constexpr double kBytesPerNanosecond = 12.0;  // of one core's share of memory bandwidth
+constexpr double kVectorOpsPerNanosecond = 3.0;
+constexpr double kScalarOpsPerNanosecond = 1.5;
+
+bool uses_variable(const Expr& e, int64_t id) {
+  for (const Expr& v : sym::variables(e))
+    if (v.variable_id() == id) return true;
+  return false;
+}
+
+// Whether e crosses loops `a` (outer) and `b` (inner) as one loop of both.
+bool crosses_as_one(const Expr& e, const LoopVariable& a, const LoopVariable& b) {
+  auto outer = stride_of(e, a.variable);
+  auto inner = stride_of(e, b.variable);
+  if (!outer || !inner || !(*outer == *inner * b.extent)) return false;
+  return !uses_variable(*outer, b.variable.variable_id());
+}
+
+// Merges loops[k + 1] into loops[k]; the offsets of `phases` are rewritten.
+void merge_pair(std::vector<LoopVariable>& loops, size_t k, std::span<Phase*> phases) {
+  LoopVariable outer = loops[k];
+  LoopVariable inner = loops[k + 1];
+  Expr extent = outer.extent * inner.extent;
+  Expr merged = nest_variable(variable_position(outer.variable), extent);
+  for (Phase* phase : phases)
+    for_each_expression(*phase, [&](Expr& e) {
+      auto stride = stride_of(e, inner.variable);
+      if (*stride == Expr(0)) return;
+      Expr rest = sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+        if (id == outer.variable.variable_id() || id == inner.variable.variable_id()) return Expr(0);
+        return std::nullopt;
+      });
+      e = rest + *stride * merged;
+    });
+  loops[k] = {merged, extent};
+  loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(k + 1));
+}
+
+void merge_loops(std::vector<LoopVariable>& loops, std::vector<Phase*> phases) {
+  for (size_t k = 0; k + 1 < loops.size();) {
+    bool mergeable = true;
+    for (Phase* phase : phases)
+      for_each_expression(
+          *phase, [&](Expr& e) { mergeable = mergeable && crosses_as_one(e, loops[k], loops[k + 1]); });
+    if (!mergeable) {
+      ++k;
+      continue;
+    }
+    merge_pair(loops, k, phases);
+  }
+}
+
+void remove_dead_insts(Phase& phase) {
+  std::vector<bool> alive(phase.insts.size());
+  auto mark = [&](InstId id) {
+    if (id != kNoInst) alive[static_cast<size_t>(id)] = true;
+  };
+  std::vector<int64_t> bound;  // variables in use
+  auto mark_bound = [&](const Expr& e) {
+    for (const Expr& v : sym::variables(e))
+      if (is_bound_variable(v.variable_id())) bound.push_back(v.variable_id());
+  };
+  for (const ElementStore& store : phase.stores) {
+    mark(store.value);
+    mark_bound(store.offset);
+  }
+  for (const Reduction& reduction : phase.reductions) mark(reduction.value);
+  for (size_t i = phase.insts.size(); i-- > 0;) {
+    const Inst& inst = phase.insts[i];
+    if (inst.op == Op::BindIndex && (inst.checked || std::ranges::find(bound, inst.variable) != bound.end()))
+      alive[i] = true;
+    if (!alive[i]) continue;
+    for (InstId operand : inst.operands) mark(operand);
+    if (inst.index >= 0) mark_bound(phase.expressions[static_cast<size_t>(inst.index)]);
+  }
+  std::vector<InstId> renumbered(phase.insts.size(), kNoInst);
+  std::vector<Inst> kept;
+  std::vector<Expr> expressions;
+  for (size_t i = 0; i < phase.insts.size(); ++i) {
+    if (!alive[i]) continue;
+    Inst inst = phase.insts[i];
+    for (InstId& operand : inst.operands)
+      if (operand != kNoInst) operand = renumbered[static_cast<size_t>(operand)];
+    if (inst.index >= 0) {
+      expressions.push_back(phase.expressions[static_cast<size_t>(inst.index)]);
+      inst.index = static_cast<int32_t>(expressions.size() - 1);
+    }
+    renumbered[i] = static_cast<InstId>(kept.size());
+    kept.push_back(inst);
+  }
+  phase.insts = std::move(kept);
+  phase.expressions = std::move(expressions);
+  for (ElementStore& store : phase.stores) store.value = renumbered[static_cast<size_t>(store.value)];
+  for (Reduction& reduction : phase.reductions)
+    reduction.value = renumbered[static_cast<size_t>(reduction.value)];
+}
+
+void collect_symbols(LoopNest& nest) {
+  std::map<int64_t, Expr> found;
+  auto collect = [&](const Expr& e) {
+    if (e.is_constant()) return;
+    for (const Expr& v : sym::variables(e))
+      if (!is_nest_variable(v.variable_id())) found.emplace(v.variable_id(), v);
+  };
+  for (const LoopVariable& l : nest.outer) collect(l.extent);
+  for (Phase& phase : nest.phases) {
+    for (const LoopVariable& l : phase.loops) collect(l.extent);
+    for (const LoopVariable& l : phase.reduction) collect(l.extent);
+    for_each_expression(phase, collect);
+  }
+  nest.symbols.clear();
+  for (auto& [id, v] : found) nest.symbols.push_back({v, v});
+}
+
+int64_t row_bytes(const Array& array) {
+  return (array.elements * bytes(array.dtype) + 63) / 64 * 64;
+}
+
+double product_estimate(const std::vector<LoopVariable>& loops) {
+  double result = 1;
+  for (const LoopVariable& l : loops) result *= static_cast<double>(estimate(l.extent));
+  return result;
+}
+
+// About the cost of an instruction in vector operations.
+double op_cost(Op op) {
+  switch (op) {
+    case Op::Constant:
+    case Op::Load:
+    case Op::Cast:
+    case Op::Index:
+      return 0.5;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Sigmoid:
+    case Op::Erf:
+    case Op::Tanh:
+    case Op::Expm1:
+    case Op::Log1p:
+    case Op::Log10:
+      return 10;
+    case Op::Sin:
+    case Op::Cos:
+      return 40;
+    case Op::Tan:
+    case Op::Asin:
+    case Op::Acos:
+    case Op::Atan:
+    case Op::Sinh:
+    case Op::Cosh:
+    case Op::Asinh:
+    case Op::Acosh:
+    case Op::Atanh:
+    case Op::Erfc:
+    case Op::Pow:
+    case Op::Atan2:
+    case Op::Fmod:
+    case Op::Mod:
+    case Op::FloorDiv:
+    case Op::TruncDiv:
+      return 150;
+    case Op::Div:
+    case Op::Sqrt:
+    case Op::Rsqrt:
+    case Op::Reciprocal:
+      return 6;
+    default:
+      return 1;
+  }
+}
+
+double phase_nanoseconds(const LoopNest& nest, const Phase& phase) {
+  Expr lane;
+  bool has_lane = true;
+  if (nest.axis == VectorAxis::Outer)
+    lane = nest.outer.back().variable;
+  else if (lanes_along_reduction(nest, phase))
+    lane = phase.reduction.back().variable;
+  else if (!phase.loops.empty())
+    lane = phase.loops.back().variable;
+  else
+    has_lane = false;
+  double iterations = product_estimate(phase.loops) * product_estimate(phase.reduction);
+  double bytes_moved = 0;
+  double slow = 0;
+  double ops = 0;
+  for (const Inst& inst : phase.insts) {
+    ops += op_cost(inst.op);
+    if (inst.op != Op::Load) continue;
+    const Array& array = nest.arrays[static_cast<size_t>(inst.buffer)];
+    const Expr& offset = phase.expressions[static_cast<size_t>(inst.index)];
+    auto stride = has_lane ? stride_of(offset, lane) : Expr(0);
+    if (!stride || (!(*stride == Expr(0)) && !(*stride == Expr(1)))) slow += 1;
+    if (array.kind == ArrayKind::Parameter && !(stride && *stride == Expr(0)))
+      bytes_moved += static_cast<double>(bytes(array.dtype));
+  }
+  for (const ElementStore& store : phase.stores) {
+    const Array& array = nest.arrays[static_cast<size_t>(store.array)];
+    if (array.kind == ArrayKind::Parameter) bytes_moved += static_cast<double>(bytes(array.dtype));
+  }
+  ops += static_cast<double>(phase.reductions.size());
+  double rate = has_lane ? kVectorOpsPerNanosecond * 16 : kScalarOpsPerNanosecond;
+  return iterations * (std::max(bytes_moved / kBytesPerNanosecond, ops / rate) + slow * 0.5) + 1;
+}
+
+}  // namespace
+
+bool is_transposed(const LoopNest& nest, const Phase& phase, const Inst& load) {
+  if (load.op != Op::Load || load.operands[0] != kNoInst || nest.outer.size() < 2) return false;
+  const Array& array = nest.arrays[static_cast<size_t>(load.buffer)];
+  if (array.kind != ArrayKind::Parameter || array.dtype != DType::Float32) return false;
+  const Expr& offset = phase.expressions[static_cast<size_t>(load.index)];
+  // A tile is loaded before the elements of its rows are computed.
+  if (has_bound_variable(offset)) return false;
+  auto along = stride_of(offset, nest.outer.back().variable);
+  auto across = stride_of(offset, nest.outer[nest.outer.size() - 2].variable);
+  return along && across && *across == Expr(1) && !(*along == Expr(0)) && !(*along == Expr(1));
+}
+
+bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
+  if (phase.reduction.empty() || nest.axis != VectorAxis::Phase) return false;
+  if (phase.loops.empty()) return true;
+  const Expr& along = phase.reduction.back().variable;
+  const Expr& across = phase.loops.back().variable;
+  int64_t votes = 0;
+  auto vote = [&](const Expr& offset) {
+    auto a = stride_of(offset, along);
+    auto b = stride_of(offset, across);
+    votes += (a && *a == Expr(1)) - (b && *b == Expr(1));
+  };
+  for (const Inst& inst : phase.insts)
+    if (inst.op == Op::Load) vote(phase.expressions[static_cast<size_t>(inst.index)]);
+  for (const ElementStore& store : phase.stores) vote(store.offset);
+  return votes > 0;
+}
+
+void finish(LoopNest& nest) {
+  for (Phase& phase : nest.phases) {
+    remove_dead_insts(phase);
+    merge_loops(phase.loops, {&phase});
+    merge_loops(phase.reduction, {&phase});
+  }
+  std::vector<Phase*> all;
+  for (Phase& phase : nest.phases) all.push_back(&phase);
+  merge_loops(nest.outer, all);
+  for (Array& array : nest.arrays) array.is_read = array.is_written = false;
+  for (Phase& phase : nest.phases) {
+    for (const Inst& inst : phase.insts)
+      if (inst.op == Op::Load) nest.arrays[static_cast<size_t>(inst.buffer)].is_read = true;
+    for (const ElementStore& store : phase.stores)
+      nest.arrays[static_cast<size_t>(store.array)].is_written = true;
+    for (const Reduction& reduction : phase.reductions)
+      for (const ResultStore& store : reduction.stores)
+        nest.arrays[static_cast<size_t>(store.array)].is_written = true;
+  }
+  int64_t scratch = 0;
+  for (Array& array : nest.arrays)
+    if (array.kind == ArrayKind::Scratch) {
+      array.scratch_offset = scratch;
+      scratch += row_bytes(array);
+    }
+  collect_symbols(nest);
+}
+
+void substitute(LoopNest& nest, const Expr& variable, const Expr& value) {
+  int64_t id = variable.variable_id();
+  for (Phase& phase : nest.phases)
+    for_each_expression(phase, [&](Expr& e) {
+      if (e.is_constant()) return;
+      e = sym::substitute(e, [&](int64_t v) { return v == id ? std::optional<Expr>(value) : std::nullopt; });
+    });
+}
+
+Expr launch_extent(const LoopNest& nest) {
+  Expr extent = 1;
+  bool row_lanes = nest.axis == VectorAxis::Outer && nest.outer.size() > 1;
+  size_t count = nest.outer.size() - (nest.tiled ? 2 : row_lanes ? 1 : 0);
+  for (size_t k = 0; k < count; ++k) extent = extent * nest.outer[k].extent;
+  if (nest.tiled) extent = extent * sym::ceildiv(nest.outer[count].extent, kTileSide);
+  return extent;
+}
+
+double nanoseconds_per_iteration(const LoopNest& nest) {
+  double total = 0;
+  for (const Phase& phase : nest.phases) total += phase_nanoseconds(nest, phase);
+  if (nest.axis == VectorAxis::Outer) {
+    if (nest.tiled)
+      total *= static_cast<double>(estimate(nest.outer.back().extent)) *
+               static_cast<double>(std::min(estimate(nest.outer[nest.outer.size() - 2].extent), kTileSide));
+    else if (nest.outer.size() > 1)
+      total = (total - static_cast<double>(nest.phases.size())) *
+              static_cast<double>(estimate(nest.outer.back().extent));
+    else
+      total -= static_cast<double>(nest.phases.size());
+  }
+  return std::max(total, 0.001);
+}
+
+int64_t scratch_bytes(const LoopNest& nest) {
+  int64_t total = 0;
+  for (const Array& array : nest.arrays)
+    if (array.kind == ArrayKind::Scratch) total += row_bytes(array);
+  return total;
+}
+
+}  // namespace oxy::backend

@@ -1,0 +1,135 @@
+// A kernel before it is text: what the scheduler makes of a fused group and every code generator prints.
+//
+//   for (outer) {                 // parallel: the launch splits this space
+//     phase; phase; ...           // each a loop nest of its own: for (loops) for (reduction) body
+//   }
+//
+// Arrays are addressed by one linear offset in elements. Values pass between phases through arrays: Register
+// (one element an iteration of `outer`), Scratch (a row of the thread's own) or Parameter (memory that others
+// see too).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/shared/nest_expressions.h"
+#include "loop/program.h"
+
+namespace oxy::backend {
+
+using loop::InstId;
+using loop::LoopVariable;
+using loop::ReductionKind;
+
+enum class ArrayKind : uint8_t { Parameter, Scratch, Register, Dead };
+
+struct Array {
+  ArrayKind kind = ArrayKind::Parameter;
+  DType dtype = DType::Float32;
+  int32_t buffer = -1;      // of the program; for Parameter
+  int64_t elements = 0;     // of a Scratch row
+  Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
+  bool is_read = false;     // Parameter: by this kernel
+  bool is_written = false;  // likewise
+};
+
+struct ElementStore {
+  int32_t array = -1;
+  Expr offset;
+  InstId value = loop::kNoInst;
+  loop::StoreMode mode = loop::StoreMode::Set;
+};
+
+struct ResultStore {
+  int32_t array = -1;
+  Expr offset;     // over outer and the phase's loops
+  int result = 0;  // number of the reduction's result
+};
+
+struct Reduction {
+  ReductionKind kind = ReductionKind::Sum;
+  DType accumulate = DType::Float32;
+  InstId value = loop::kNoInst;
+  std::vector<ResultStore> stores;
+};
+
+struct Phase {
+  std::vector<LoopVariable> loops;
+  std::vector<LoopVariable> reduction;
+  // Load: `buffer` is an array and `index` names its offset. Index, BindIndex: `index` names the expression
+  // or size.
+  std::vector<loop::Inst> insts;
+  std::vector<Expr> expressions;
+  std::vector<ElementStore> stores;   // made at every iteration of loops and reduction, after the body
+  std::vector<Reduction> reductions;  // all over `reduction`
+};
+
+enum class VectorAxis : uint8_t {
+  None,   // scalar code
+  Outer,  // lanes are consecutive iterations of the last outer loop
+  Phase,  // lanes are consecutive iterations of a phase's last loop or last reduction loop (Phase by Phase)
+};
+
+// A run-time integer of the kernel, and what a launch passes for it.
+struct Symbol {
+  Expr variable;
+  Expr value;  // the variable itself if it is a size of the program's
+};
+
+struct LoopNest {
+  std::string comment;  // the operators computed, for readers
+  std::vector<LoopVariable> outer;
+  std::vector<Array> arrays;
+  std::vector<Phase> phases;
+  VectorAxis axis = VectorAxis::None;
+  // With VectorAxis::Outer: some load runs along the last outer loop but one where lanes run along the last.
+  // Both are walked in square tiles, and such loads are transposed in registers.
+  bool tiled = false;
+  bool serial = false;  // scatters add without atomics: one thread must run it all
+
+  // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.
+  std::vector<Symbol> symbols;
+};
+
+// Calls fn(Expr&) for each index, offset and value of the phase.
+template <class Fn>
+void for_each_expression(Phase& phase, Fn fn) {
+  for (Expr& e : phase.expressions) fn(e);
+  for (ElementStore& store : phase.stores) fn(store.offset);
+  for (Reduction& reduction : phase.reductions)
+    for (ResultStore& store : reduction.stores) fn(store.offset);
+}
+
+// Merges adjacent loops that every access crosses with one stride, removes dead instructions, places scratch
+// rows and numbers symbols.
+void finish(LoopNest& nest);
+
+// Rows of a tile that one iteration of a tiled nest's launch walks. No fewer than any target's lanes of four
+// bytes.
+inline constexpr int64_t kTileSide = 64;
+
+// Whether lanes run along `load`'s other loop: its stride is 1 along the last outer loop but one, not along
+// the last.
+bool is_transposed(const LoopNest& nest, const Phase& phase, const loop::Inst& load);
+
+// Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
+Expr launch_extent(const LoopNest& nest);
+double nanoseconds_per_iteration(const LoopNest& nest);
+int64_t scratch_bytes(const LoopNest& nest);
+
+// Bytes that element type `dtype` has in memory.
+inline int64_t bytes(DType dtype) {
+  return static_cast<int64_t>(item_size(dtype));
+}
+
+// Whether the phase's lanes run along its last reduction loop (else along its last loop), with
+// VectorAxis::Phase.
+bool lanes_along_reduction(const LoopNest& nest, const Phase& phase);
+
+// Replaces a loop variable in every offset and expression.
+void substitute(LoopNest& nest, const Expr& variable, const Expr& value);
+
+std::string print(const LoopNest& nest);
+
+}  // namespace oxy::backend

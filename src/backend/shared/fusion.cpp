@@ -1,0 +1,365 @@
+#include "backend/shared/fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "backend/shared/nest_expressions.h"
+#include "base/error.h"
+
+namespace oxy::backend {
+
+namespace {
+
+using loop::Op;
+
+constexpr double kMaxGroupWork = 260;
+constexpr size_t kMaxCandidates = 12;
+constexpr size_t kMaxReadersRemembered = 4;
+// What runs so many steps apart is not joined if that holds memory in between (kMemoryWorthAKernel).
+constexpr int32_t kFarSteps = 64;
+
+double inst_work(const loop::Inst& inst) {
+  if (inst.op == Op::Constant) return 0.1;
+  bool heavy = inst.op >= Op::Exp && inst.op <= Op::Erfc && inst.op != Op::Sqrt && inst.op != Op::Reciprocal;
+  return heavy ? 5 : 1;
+}
+
+double iterations(const std::vector<Expr>& extents) {
+  double n = 1;
+  for (const Expr& e : extents) n *= static_cast<double>(estimate(e));
+  return n;
+}
+
+// Whether `row`, over the producer's loops from `depth` on, takes every value of [0, n), n their iterations.
+std::optional<Expr> dense_row(const Item& producer, const Expr& row, size_t depth) {
+  std::vector<std::pair<Expr, Expr>> strides;  // stride, extent
+  Expr count = 1;
+  for (size_t k = depth; k < producer.loop_count; ++k) {
+    auto stride = stride_of(row, nest_variable(static_cast<int64_t>(k), producer.extents[k]));
+    if (!stride) return std::nullopt;
+    strides.emplace_back(*stride, producer.extents[k]);
+    count = count * producer.extents[k];
+  }
+  std::ranges::sort(strides,
+                    [](const auto& a, const auto& b) { return estimate(a.first) < estimate(b.first); });
+  Expr expected = 1;
+  for (auto& [stride, extent] : strides) {
+    if (!(stride == expected)) return std::nullopt;
+    expected = expected * extent;
+  }
+  return count;
+}
+
+class Fuser {
+ public:
+  Fuser(const loop::Program& program, const std::vector<Item>& items, const Dependencies& dependencies,
+        const FusionOptions& options)
+      : program_(program), items_(items), dependencies_(dependencies), options_(options) {
+    for (const loop::Buffer& buffer : program.buffers) bytes_.push_back(estimated_bytes(buffer));
+    for (size_t k = 0; k < items.size(); ++k) {
+      Group group;
+      group.steps = {static_cast<int32_t>(k)};
+      group.position = static_cast<int32_t>(k);
+      group.is_extern = std::holds_alternative<loop::ExternCall>(program.steps[k]);
+      const Item& item = items[k];
+      group.extents.assign(item.extents.begin(),
+                           item.extents.begin() + static_cast<std::ptrdiff_t>(item.loop_count));
+      for (const loop::Inst& inst : item.insts) group.work += inst_work(inst);
+      group.work += 2 * static_cast<double>(item.stores.size());
+      groups_.push_back(std::move(group));
+      group_of_.push_back(static_cast<int32_t>(k));
+    }
+    recent_readers_.resize(program.buffers.size());
+  }
+
+  std::vector<Group> run() {
+    for (size_t k = 0; k < items_.size() && options_.fuse; ++k) {
+      if (groups_[k].is_extern) continue;
+      auto step = static_cast<int32_t>(k);
+      for (int32_t candidate : candidates(step)) {
+        int32_t a = group_of_[static_cast<size_t>(candidate)];
+        int32_t b = group_of_[k];
+        if (a != b) try_merge(a, b);
+      }
+      for (const loop::Inst& inst : items_[k].insts)
+        if (inst.op == Op::Load) remember_reader(inst.buffer, step);
+    }
+    std::vector<Group> result;
+    for (Group& group : groups_)
+      if (!group.steps.empty()) result.push_back(std::move(group));
+    std::ranges::sort(result, [](const Group& x, const Group& y) { return x.position < y.position; });
+    return result;
+  }
+
+ private:
+  void remember_reader(BufferId buffer, int32_t step) {
+    auto& readers = recent_readers_[static_cast<size_t>(buffer)];
+    if (!readers.empty() && readers.back() == step) return;
+    if (readers.size() == kMaxReadersRemembered) readers.erase(readers.begin());
+    readers.push_back(step);
+  }
+
+  // Steps whose groups might take in this one: producers and those that read the same buffers, best first.
+  std::vector<int32_t> candidates(int32_t step) {
+    std::map<int32_t, double> gains;  // by group
+    auto add = [&](int32_t other, double gain) {
+      int32_t group = group_of_[static_cast<size_t>(other)];
+      if (group != step && !groups_[static_cast<size_t>(group)].is_extern) gains[group] += gain;
+    };
+    const Item& item = items_[static_cast<size_t>(step)];
+    std::unordered_set<BufferId> seen;
+    for (const loop::Inst& inst : item.insts) {
+      if (inst.op != Op::Load || !seen.insert(inst.buffer).second) continue;
+      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(inst.buffer)];
+      double size = bytes_[static_cast<size_t>(inst.buffer)];
+      if (!use.writers.empty()) add(use.writers.back(), 2 * size + 1);
+      for (int32_t reader : recent_readers_[static_cast<size_t>(inst.buffer)]) add(reader, size);
+    }
+    std::vector<std::pair<double, int32_t>> ranked;
+    for (auto& [group, gain] : gains) ranked.emplace_back(gain, group);
+    std::ranges::sort(ranked, [](const auto& x, const auto& y) {
+      return x.first != y.first ? x.first > y.first : x.second > y.second;
+    });
+    std::vector<int32_t> result;
+    for (auto& [gain, group] : ranked) {
+      if (result.size() == kMaxCandidates) break;
+      result.push_back(groups_[static_cast<size_t>(group)].steps.front());
+    }
+    return result;
+  }
+
+  Group& group(int32_t id) { return groups_[static_cast<size_t>(id)]; }
+  int32_t position_of(int32_t step) { return group(group_of_[static_cast<size_t>(step)]).position; }
+  bool in(int32_t step, int32_t a, int32_t b) {
+    int32_t g = group_of_[static_cast<size_t>(step)];
+    return g == a || g == b;
+  }
+
+  // The position of the merged group, if no order of the others stands against it. `a` runs before `b`.
+  std::optional<int32_t> merged_position(int32_t a, int32_t b) {
+    auto can_sink = [&] {
+      for (int32_t step : group(a).steps)
+        for (int32_t user : dependencies_.after[static_cast<size_t>(step)])
+          if (!in(user, a, b) && position_of(user) < group(b).position) return false;
+      return true;
+    };
+    auto can_rise = [&] {
+      for (int32_t step : group(b).steps)
+        for (int32_t needed : dependencies_.before[static_cast<size_t>(step)])
+          if (!in(needed, a, b) && position_of(needed) > group(a).position) return false;
+      return true;
+    };
+    if (can_sink()) return group(b).position;
+    if (can_rise()) return group(a).position;
+    return std::nullopt;
+  }
+
+  struct Edge {
+    const Item* producer;
+    const Item* consumer;
+    BufferId buffer;
+    Expr store;
+    Expr load;
+  };
+
+  // What b's members read of a's results; nothing if a buffer stands between that is never fused across.
+  std::optional<std::vector<Edge>> edges(const Group& a, const Group& b) {
+    std::unordered_map<BufferId, std::pair<const Item*, const ItemStore*>> stored;
+    std::unordered_set<BufferId> touched;
+    for (int32_t step : a.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const ItemStore& store : item.stores) {
+        stored[store.buffer] = {&item, &store};
+        touched.insert(store.buffer);
+      }
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load) touched.insert(inst.buffer);
+    }
+    std::vector<Edge> found;
+    auto irregular = [&](BufferId id) {
+      return dependencies_.buffers[static_cast<size_t>(id)].is_irregular && touched.contains(id);
+    };
+    for (int32_t step : b.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const ItemStore& store : item.stores)
+        if (irregular(store.buffer)) return std::nullopt;
+      for (const loop::Inst& inst : item.insts) {
+        if (inst.op != Op::Load) continue;
+        if (irregular(inst.buffer)) return std::nullopt;
+        auto it = stored.find(inst.buffer);
+        if (it == stored.end()) continue;
+        found.push_back({it->second.first, &item, inst.buffer, it->second.second->offset,
+                         item.expressions[static_cast<size_t>(inst.index)]});
+      }
+    }
+    return found;
+  }
+
+  double traffic(const Group& g) {
+    double total = 0;
+    for_each_access(g, [&](BufferId id, bool) { total += bytes_of(id); });
+    return total;
+  }
+
+  double saved_bytes(const Group& a, const Group& b) {
+    std::unordered_set<BufferId> of_a;
+    for (int32_t step : a.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load) of_a.insert(inst.buffer);
+      for (const ItemStore& store : item.stores) of_a.insert(store.buffer);
+    }
+    double saved = 0;
+    for (int32_t step : b.steps)
+      for (const loop::Inst& inst : items_[static_cast<size_t>(step)].insts)
+        if (inst.op == Op::Load && of_a.erase(inst.buffer)) saved += bytes_[static_cast<size_t>(inst.buffer)];
+    return saved;
+  }
+
+  bool is_profitable(const Group& a, const Group& b, size_t depth, const std::vector<Edge>& flow) {
+    double traffic_a = traffic(a);
+    double traffic_b = traffic(b);
+    double total = traffic_a + traffic_b;
+    std::vector<Expr> shared(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(depth));
+    double units = iterations(shared);
+    bool same_loops = depth == a.extents.size() && depth == b.extents.size();
+    if (depth == 0 && !same_loops && total > options_.costs.serial_bytes) return false;
+    if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism)
+      return false;
+    double saved = saved_bytes(a, b);
+    if (saved <= 0 && total > 0) return false;
+    if (flow.empty() && saved < 0.25 * std::min(traffic_a, traffic_b)) return false;
+    if (flow.empty() && !same_spaces(a, b)) return false;
+    if (!same_loops) {
+      double row = 0;
+      for (const Edge& edge : flow)
+        if (edge.store != edge.load || edge.producer->is_reduction() == false)
+          row += bytes_[static_cast<size_t>(edge.buffer)] / std::max(units, 1.0);
+      if (row > static_cast<double>(options_.costs.cache_bytes)) return false;
+    }
+    return true;
+  }
+
+  // How much more memory is in use between a and b, which runs much later, if a waits for b: what a reads is
+  // held, what it makes for b is not.
+  double held_by_waiting(int32_t a, int32_t b) {
+    double held = 0;
+    for_each_access(group(a), [&](BufferId id, bool is_stored) {
+      if (!is_held_before(b, a, id)) held += is_stored ? -bytes_of(id) : bytes_of(id);
+    });
+    return held;
+  }
+
+  // The same if b runs with a: its results are held, unless they vanish into the kernel, what it reads is
+  // not.
+  double held_by_coming_early(int32_t a, int32_t b) {
+    double held = 0;
+    for_each_access(group(b), [&](BufferId id, bool is_stored) {
+      const BufferUse& use = use_of(id);
+      const bool vanishes =
+          !use.is_kept && std::ranges::all_of(use.readers, [&](int32_t reader) { return in(reader, a, b); });
+      if (is_stored && !vanishes) held += bytes_of(id);
+      if (!is_stored && !is_held_before(b, a, id)) held -= bytes_of(id);
+    });
+    return held;
+  }
+
+  // Whether memory is in use until shortly before b at least, whatever becomes of a and b.
+  bool is_held_before(int32_t b, int32_t a, BufferId id) {
+    const BufferUse& use = use_of(id);
+    return program_.buffers[static_cast<size_t>(id)].kind != loop::BufferKind::Intermediate || use.is_kept ||
+           std::ranges::any_of(use.readers, [&](int32_t reader) {
+             return !in(reader, a, b) && position_of(reader) >= group(b).position - kFarSteps;
+           });
+  }
+
+  // fn(buffer, is_stored) once a buffer; what is stored comes first.
+  template <class Fn>
+  void for_each_access(const Group& g, Fn fn) {
+    std::unordered_set<BufferId> seen;
+    for (int32_t step : g.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      for (const ItemStore& store : item.stores)
+        if (seen.insert(store.buffer).second) fn(store.buffer, true);
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load && seen.insert(inst.buffer).second) fn(inst.buffer, false);
+    }
+  }
+
+  const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[static_cast<size_t>(id)]; }
+  double bytes_of(BufferId id) const { return bytes_[static_cast<size_t>(id)]; }
+
+  // All members have the same loops and reduction loops (or none).
+  bool same_spaces(const Group& a, const Group& b) {
+    const Item& x = items_[static_cast<size_t>(a.steps.front())];
+    const Item& y = items_[static_cast<size_t>(b.steps.front())];
+    return x.extents == y.extents;
+  }
+
+  void try_merge(int32_t first, int32_t second) {
+    int32_t a = first, b = second;
+    if (group(a).position > group(b).position) std::swap(a, b);
+    Group& x = group(a);
+    Group& y = group(b);
+    if (x.work + y.work > kMaxGroupWork) return;
+    size_t common = 0;
+    while (common < x.extents.size() && common < y.extents.size() && x.extents[common] == y.extents[common])
+      ++common;
+    auto position = merged_position(a, b);
+    if (!position) return;
+    auto flow = edges(x, y);
+    if (!flow) return;
+    std::optional<size_t> depth;
+    for (size_t d = common + 1; d-- > 0 && !depth;) {
+      bool legal = std::ranges::all_of(
+          *flow, [&](const Edge& edge) { return reads_own_row(*edge.producer, edge.store, edge.load, d); });
+      if (legal) depth = d;
+    }
+    if (!depth || !is_profitable(x, y, *depth, *flow)) return;
+    if (y.position - x.position > kFarSteps) {
+      const double held = *position == y.position ? held_by_waiting(a, b) : held_by_coming_early(a, b);
+      if (held > kMemoryWorthAKernel) return;
+    }
+    x.extents.resize(*depth);
+    x.steps.insert(x.steps.end(), y.steps.begin(), y.steps.end());
+    std::ranges::sort(x.steps);
+    x.position = *position;
+    x.work += y.work;
+    for (int32_t step : y.steps) group_of_[static_cast<size_t>(step)] = a;
+    y.steps.clear();
+  }
+
+  const loop::Program& program_;
+  const std::vector<Item>& items_;
+  const Dependencies& dependencies_;
+  const FusionOptions& options_;
+  std::vector<double> bytes_;
+  std::vector<Group> groups_;
+  std::vector<int32_t> group_of_;
+  std::vector<std::vector<int32_t>> recent_readers_;
+};
+
+}  // namespace
+
+bool reads_own_row(const Item& producer, const Expr& store, const Expr& load, size_t depth) {
+  if (store == load && !producer.is_reduction()) return true;
+  if (depth == 0) return true;
+  if (!(without_inner(store, depth) == without_inner(load, depth))) return false;
+  Expr stored_row = without_outer(store, depth);
+  Expr loaded_row = without_outer(load, depth);
+  // Both must be sums of a part in the shared loops and one in their own.
+  if (!(without_inner(store, depth) + stored_row == store) ||
+      !(without_inner(load, depth) + loaded_row == load))
+    return false;
+  auto count = dense_row(producer, stored_row, depth);
+  return count && loaded_row.range().low >= 0 && sym::known_less(loaded_row, *count);
+}
+
+std::vector<Group> fuse(const loop::Program& program, const std::vector<Item>& items,
+                        const Dependencies& dependencies, const FusionOptions& options) {
+  return Fuser(program, items, dependencies, options).run();
+}
+
+}  // namespace oxy::backend

@@ -1,0 +1,310 @@
+#include "backend/shared/normal_form.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "loop/variables.h"
+
+namespace oxy::backend {
+
+namespace {
+
+using loop::Computation;
+using loop::Inst;
+using loop::LoopVariable;
+using loop::Op;
+
+constexpr double kStoreWeight = 1.2;                   // scattered stores cost more than scattered loads
+constexpr int64_t kSplitVariables = int64_t{1} << 46;  // halves of split loops, before they get positions
+
+// A computation while it is normalised: expressions still over its own variables.
+struct Draft {
+  std::vector<LoopVariable> loops;
+  std::vector<LoopVariable> reduction;
+  std::vector<std::vector<Expr>> indices;  // of the body's instructions
+  std::vector<std::vector<Expr>> stores;
+};
+
+template <class Fn>
+void for_each_expression(Draft& draft, Fn fn) {
+  for (auto& index : draft.indices)
+    for (Expr& e : index) fn(e);
+  for (auto& index : draft.stores)
+    for (Expr& e : index) fn(e);
+}
+
+void substitute(Draft& draft, int64_t id, const Expr& value) {
+  for_each_expression(draft, [&](Expr& e) {
+    if (e.is_constant()) return;
+    e = sym::substitute(e, [&](int64_t v) { return v == id ? std::optional<Expr>(value) : std::nullopt; });
+  });
+}
+
+void remove_unit_loops(Draft& draft) {
+  for (auto* loops : {&draft.loops, &draft.reduction})
+    std::erase_if(*loops, [&](const LoopVariable& l) {
+      if (!(l.extent == Expr(1))) return false;
+      if (l.variable.kind() == sym::Kind::Variable) substitute(draft, l.variable.variable_id(), 0);
+      return true;
+    });
+}
+
+// The divisor of some `v // c` or `v % c` in e with v a variable alone.
+void find_divisor(const Expr& e, int64_t id, std::optional<int64_t>& divisor) {
+  if (e.is_constant() || e.kind() == sym::Kind::Variable) return;
+  auto operands = e.operands();
+  if (e.kind() == sym::Kind::FloorDiv || e.kind() == sym::Kind::Mod) {
+    auto c = operands[1].as_constant();
+    if (c && *c > 1 && operands[0].kind() == sym::Kind::Variable && operands[0].variable_id() == id &&
+        (!divisor || *c < *divisor))
+      divisor = c;
+  }
+  for (const Expr& operand : operands) find_divisor(operand, id, divisor);
+}
+
+// Splits loops so that divisions of their variables disappear: i // 8 and i % 8 become loops of their own.
+void split_divided_loops(Draft& draft) {
+  int64_t next = kSplitVariables;
+  for (auto* loops : {&draft.loops, &draft.reduction})
+    for (size_t k = 0; k < loops->size() && loops->size() < 8; ++k) {
+      LoopVariable l = (*loops)[k];
+      auto extent = l.extent.as_constant();
+      if (!extent) continue;
+      std::optional<int64_t> divisor;
+      for_each_expression(draft, [&](Expr& e) { find_divisor(e, l.variable.variable_id(), divisor); });
+      if (!divisor || *extent % *divisor != 0 || *divisor >= *extent) continue;
+      LoopVariable outer{Expr::variable("h", next++, {0, *extent / *divisor - 1}), *extent / *divisor};
+      LoopVariable inner{Expr::variable("l", next++, {0, *divisor - 1}), *divisor};
+      substitute(draft, l.variable.variable_id(), outer.variable * *divisor + inner.variable);
+      (*loops)[k] = outer;
+      loops->insert(loops->begin() + static_cast<std::ptrdiff_t>(k + 1), inner);
+      --k;  // the outer half may be divided again
+    }
+}
+
+struct Access {
+  Expr offset;
+  double weight;  // bytes
+};
+
+Expr linear_offset(const std::vector<Expr>& index, const std::vector<Expr>& strides) {
+  check(index.size() == strides.size(), "an access with an index of another rank than its buffer");
+  Expr offset = 0;
+  for (size_t d = 0; d < index.size(); ++d) offset = offset + index[d] * strides[d];
+  return offset;
+}
+
+double size_estimate(const std::vector<LoopVariable>& loops, const Expr& offset) {
+  double n = 1;
+  for (const LoopVariable& l : loops) {
+    auto stride = stride_of(offset, l.variable);
+    if (!stride || !(*stride == Expr(0))) n *= static_cast<double>(estimate(l.extent));
+  }
+  return n;
+}
+
+std::vector<Access> known_accesses(const loop::Program& program, const Computation& c, const Draft& draft) {
+  std::vector<Access> accesses;
+  std::vector<LoopVariable> all = draft.loops;
+  all.insert(all.end(), draft.reduction.begin(), draft.reduction.end());
+  auto add = [&](loop::BufferId id, const std::vector<Expr>& index, double factor) {
+    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+    if (!buffer.strides) return;
+    Expr offset = linear_offset(index, *buffer.strides);
+    accesses.push_back(
+        {offset, factor * size_estimate(all, offset) * static_cast<double>(item_size(buffer.dtype))});
+  };
+  for (const Inst& inst : c.body.insts)
+    if (inst.op == Op::Load) add(inst.buffer, draft.indices[static_cast<size_t>(inst.index)], 1);
+  for (size_t k = 0; k < c.stores.size(); ++k)
+    if (c.stores[k].buffer != loop::kNoBuffer) add(c.stores[k].buffer, draft.stores[k], kStoreWeight);
+  return accesses;
+}
+
+int64_t stride_estimate(const Expr& offset, const LoopVariable& l) {
+  auto stride = stride_of(offset, l.variable);
+  return stride ? std::abs(estimate(*stride)) : 0;
+}
+
+// The loops in descending order of their stride in `offset`; those it does not depend on keep their places.
+std::vector<size_t> order_by(const Expr& offset, const std::vector<LoopVariable>& loops) {
+  std::vector<size_t> order(loops.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<size_t> places;
+  std::vector<size_t> moved;
+  for (size_t k = 0; k < loops.size(); ++k)
+    if (stride_estimate(offset, loops[k]) != 0) {
+      places.push_back(k);
+      moved.push_back(k);
+    }
+  std::ranges::stable_sort(moved, [&](size_t a, size_t b) {
+    return stride_estimate(offset, loops[a]) > stride_estimate(offset, loops[b]);
+  });
+  for (size_t k = 0; k < places.size(); ++k) order[places[k]] = moved[k];
+  return order;
+}
+
+// Bytes that are accessed in ascending addresses when the loops run in `order`.
+double score(const std::vector<size_t>& order, const std::vector<LoopVariable>& loops,
+             const std::vector<Access>& accesses) {
+  double total = 0;
+  for (const Access& access : accesses) {
+    int64_t last = 0;
+    double ascending = 1;
+    for (size_t k = order.size(); k-- > 0;) {
+      int64_t stride = stride_estimate(access.offset, loops[order[k]]);
+      if (k + 1 == order.size() && stride == 1) ascending += 4;
+      if (stride == 0) continue;
+      if (stride < last) ascending -= 0.5;
+      last = stride;
+    }
+    total += access.weight * ascending;
+  }
+  return total;
+}
+
+void reorder(std::vector<LoopVariable>& loops, const std::vector<Access>& accesses) {
+  if (loops.size() < 2 || accesses.empty()) return;
+  std::vector<size_t> best(loops.size());
+  std::iota(best.begin(), best.end(), 0);
+  double best_score = score(best, loops, accesses) * 1.01;
+  size_t tried = 0;
+  for (const Access& access : accesses) {
+    if (++tried > 12) break;
+    std::vector<size_t> order = order_by(access.offset, loops);
+    double s = score(order, loops, accesses);
+    if (s <= best_score) continue;
+    best_score = s;
+    best = order;
+  }
+  std::vector<LoopVariable> sorted;
+  for (size_t k : best) sorted.push_back(loops[k]);
+  loops = std::move(sorted);
+}
+
+// Dense strides with the dimensions in the order of the loops that index them, where the index is that
+// simple.
+std::vector<Expr> layout_for(const loop::Buffer& buffer, const std::vector<Expr>& index,
+                             const std::vector<LoopVariable>& loops) {
+  std::vector<std::pair<size_t, size_t>> order;  // position of the loop, dimension
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (buffer.sizes[d] == Expr(1)) continue;
+    if (index[d].kind() != sym::Kind::Variable) return contiguous_strides(buffer.sizes);
+    size_t position = loops.size();
+    for (size_t k = 0; k < loops.size(); ++k)
+      if (loops[k].variable == index[d] && loops[k].extent == buffer.sizes[d]) position = k;
+    if (position == loops.size()) return contiguous_strides(buffer.sizes);
+    order.emplace_back(position, d);
+  }
+  std::ranges::sort(order);
+  std::vector<Expr> strides(buffer.sizes.size(), 1);
+  Expr stride = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    strides[order[k].second] = stride;
+    stride = stride * buffer.sizes[order[k].second];
+  }
+  return strides;
+}
+
+Item normalise(loop::Program& program, const Computation& c, int32_t step) {
+  Draft draft{c.loops, c.reduction, c.body.indices, {}};
+  for (const loop::Store& store : c.stores) draft.stores.push_back(store.index);
+  remove_unit_loops(draft);
+  if (c.kind != loop::ReductionKind::None && draft.reduction.empty())
+    draft.reduction.push_back({Expr::variable("u", kSplitVariables - 1, {0, 0}), 1});
+  split_divided_loops(draft);
+  std::vector<Access> accesses = known_accesses(program, c, draft);
+  reorder(draft.loops, accesses);
+  bool positional = c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin;
+  if (!positional) reorder(draft.reduction, accesses);
+  for (size_t k = 0; k < c.stores.size(); ++k) {
+    if (c.stores[k].buffer == loop::kNoBuffer) continue;
+    loop::Buffer& buffer = program.buffers[static_cast<size_t>(c.stores[k].buffer)];
+    if (!buffer.strides) buffer.strides = layout_for(buffer, draft.stores[k], draft.loops);
+  }
+
+  Item item;
+  item.step = step;
+  item.loop_count = draft.loops.size();
+  item.kind = c.kind;
+  item.accumulate = c.accumulate;
+  item.reduced = c.reduced;
+  item.origin = c.origin;
+  std::vector<std::pair<int64_t, Expr>> positions;
+  for (auto* loops : {&draft.loops, &draft.reduction})
+    for (const LoopVariable& l : *loops) {
+      positions.emplace_back(l.variable.variable_id(),
+                             nest_variable(static_cast<int64_t>(item.extents.size()), l.extent));
+      item.extents.push_back(l.extent);
+    }
+  auto positioned = [&](const Expr& e) {
+    if (e.is_constant()) return e;
+    return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+      for (auto& [from, to] : positions)
+        if (from == id) return to;
+      return std::nullopt;
+    });
+  };
+  item.insts = c.body.insts;
+  item.expressions.resize(draft.indices.size());
+  std::vector<int32_t> first_use(draft.indices.size(), -1);
+  for (Inst& inst : item.insts) {
+    if (inst.index < 0) continue;
+    const std::vector<Expr>& index = draft.indices[static_cast<size_t>(inst.index)];
+    Expr e;
+    if (inst.op == Op::Load) {
+      const loop::Buffer& buffer = program.buffers[static_cast<size_t>(inst.buffer)];
+      check(buffer.strides.has_value(), "buffer " + buffer.name + " is read before it is written");
+      e = linear_offset(index, *buffer.strides);
+    } else {
+      e = index.at(0);
+    }
+    item.expressions.push_back(positioned(e));
+    inst.index = static_cast<int32_t>(item.expressions.size() - 1);
+  }
+  for (size_t k = 0; k < c.stores.size(); ++k) {
+    const loop::Store& store = c.stores[k];
+    if (store.buffer == loop::kNoBuffer) continue;
+    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(store.buffer)];
+    item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides)),
+                           item.is_reduction() ? static_cast<InstId>(k) : store.value, store.mode});
+  }
+  return item;
+}
+
+}  // namespace
+
+std::vector<Item> normalise(loop::Program& program) {
+  for (loop::Buffer& buffer : program.buffers)
+    if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
+      buffer.strides = contiguous_strides(buffer.sizes);
+  std::vector<Item> items(program.steps.size());
+  for (size_t k = 0; k < program.steps.size(); ++k) {
+    if (auto* c = std::get_if<Computation>(&program.steps[k]))
+      items[k] = normalise(program, *c, static_cast<int32_t>(k));
+    else
+      for (BufferId id : std::get<loop::ExternCall>(program.steps[k]).outputs)
+        if (id != loop::kNoBuffer) {
+          loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+          if (!buffer.strides) buffer.strides = contiguous_strides(buffer.sizes);
+        }
+  }
+  return items;
+}
+
+Expr span_elements(const loop::Buffer& buffer) {
+  Expr span = 1;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    if (buffer.sizes[d] == Expr(0)) return 0;
+    span = span + (buffer.sizes[d] - 1) * (*buffer.strides)[d];
+  }
+  return span;
+}
+
+double estimated_bytes(const loop::Buffer& buffer) {
+  if (!buffer.strides) return 0;
+  return static_cast<double>(estimate(span_elements(buffer))) * static_cast<double>(item_size(buffer.dtype));
+}
+
+}  // namespace oxy::backend
