@@ -1,48 +1,20 @@
 #include "bytecode/liveness.h"
 
+#include "bytecode/operations.h"
+
 namespace oxy::bytecode {
 namespace {
 
-bool ends_path(Op op) {
-  return op == Op::Jump || op == Op::ReturnValue || op == Op::RaiseVarargs || op == Op::Reraise;
-}
-
-bool has_target(Op op) {
-  switch (op) {
-    case Op::Jump:
-    case Op::PopJumpIfTrue:
-    case Op::PopJumpIfFalse:
-    case Op::PopJumpIfNone:
-    case Op::PopJumpIfNotNone:
-    case Op::JumpIfTrueOrPop:
-    case Op::JumpIfFalseOrPop:
-    case Op::ForIter:
-    case Op::Send:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Turns what is live behind the instruction into what is live before it.
 void apply(const Instruction& instruction, LocalSet& live) {
-  switch (instruction.op) {
-    case Op::StoreFast:
-      live.erase(instruction.arg);
-      break;
-    case Op::DeleteFast:  // fails on an unbound local, so it reads
-    case Op::LoadFast:
-    case Op::LoadFastAndClear:
-    case Op::MakeCell:
-    case Op::LoadClosure:
-    case Op::LoadDeref:
-    case Op::StoreDeref:
-    case Op::DeleteDeref:
-    case Op::LoadClassDeref:
-    case Op::LoadFromDictOrDeref:
+  switch (operation(instruction.op).local) {
+    case LocalUse::Reads:
       live.insert(instruction.arg);
       break;
-    default:
+    case LocalUse::Writes:
+      live.erase(instruction.arg);
+      break;
+    case LocalUse::None:
       break;
   }
 }
@@ -89,8 +61,11 @@ std::vector<LocalSet> live_locals(const Code& code, int32_t locals) {
     for (int32_t i = count; i-- > 0;) {
       const Instruction& instruction = instructions[size_t(i)];
       LocalSet live = cells;
-      if (i + 1 < count && !ends_path(instruction.op)) live.merge(before[size_t(i + 1)]);
-      if (has_target(instruction.op)) live.merge(before[size_t(instruction.arg)]);
+      const ControlFlow flow = operation(instruction.op).flow;
+      const bool goes_on = flow == ControlFlow::Next || flow == ControlFlow::Branches;
+      if (i + 1 < count && goes_on) live.merge(before[size_t(i + 1)]);
+      if (flow == ControlFlow::Branches || flow == ControlFlow::Jumps)
+        live.merge(before[size_t(instruction.arg)]);
       apply(instruction, live);
       // An error may strike before the store has happened.
       if (handlers[size_t(i)] >= 0) live.merge(before[size_t(handlers[size_t(i)])]);

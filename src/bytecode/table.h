@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "bytecode/instruction.h"
 
@@ -47,15 +49,23 @@ struct Row {
 
 using Table = std::array<Row, 256>;
 
+inline constexpr int kNoOpcode = -1;
+
 struct TableEntry {
-  uint8_t opcode;
+  std::string_view name;  // CPython's
+  int opcode = kNoOpcode;
   Row row;
 };
+
+// Of each version that is supported, whichever runs.
+std::span<const TableEntry> entries_311();
+std::span<const TableEntry> entries_312();
+std::span<const TableEntry> entries_313();
 
 template <size_t size>
 constexpr Table make_table(const TableEntry (&entries)[size]) {
   Table table{};
-  for (const TableEntry& entry : entries) table[entry.opcode] = entry.row;
+  for (const TableEntry& entry : entries) table[static_cast<size_t>(entry.opcode)] = entry.row;
   return table;
 }
 

@@ -1,5 +1,5 @@
 // Weights taken as constants, with a write barrier that says when one was changed: freezing in
-// docs/architecture.md.
+// docs/layers/passes.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -44,7 +44,7 @@ LEFT_OUT = {
 # (module, beginning of the test's id): why its outcome differs.
 KNOWN = {
     ("test_dis", "test_loop_quicken"): "looks for what CPython's loop leaves in code that it has run often",
-    ("test_module", "test_clear_dict_in_ref_cycle"): "a module made in a function, a limit in docs/architecture.md",
+    ("test_module", "test_clear_dict_in_ref_cycle"): "a module made in a function, a limit in docs/limits.md",
     ("test_sys_settrace", "test_20_async_for_loop"): "CPython 3.13 tells tracers of ends of coroutines twice under PEP 523",
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "bytecode/operations.h"
 #include "cpy/thread.h"
 #include "eval/externals/constants.h"
 #include "eval/externals/identity.h"
@@ -66,6 +67,7 @@ bool tells_of_evaluator() {
 
 using bytecode::Instruction;
 using bytecode::Op;
+using bytecode::SymbolicForm;
 
 namespace {
 
@@ -173,7 +175,7 @@ Flow pushed(Frame& frame, Ref value) {
   return Flow::Next;
 }
 
-Flow step(Interpreter& interpreter, Frame& frame, const Instruction& in) {
+Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) {
   auto& stack = frame.stack;
   switch (in.op) {
     case Op::Nop:
@@ -376,80 +378,33 @@ Flow step(Interpreter& interpreter, Frame& frame, const Instruction& in) {
       Ref value = pop(frame);
       return pushed(frame, format(interpreter, value.get(), in.arg, spec.get()));
     }
-    case Op::LoadGlobal:
-    case Op::LoadName:
-    case Op::StoreName:
-    case Op::DeleteName:
-    case Op::StoreGlobal:
-    case Op::DeleteGlobal:
-    case Op::MakeCell:
-    case Op::CopyFreeVars:
-    case Op::LoadClosure:
-    case Op::LoadDeref:
-    case Op::StoreDeref:
-    case Op::DeleteDeref:
-    case Op::LoadClassDeref:
-    case Op::LoadSuperAttr:
-    case Op::LoadSuperMethod:
-    case Op::ImportName:
-    case Op::ImportFrom:
-    case Op::LoadAssertionError:
-      return step_names(interpreter, frame, in);
-    case Op::BuildTuple:
-    case Op::BuildList:
-    case Op::BuildSet:
-    case Op::BuildMap:
-    case Op::BuildConstKeyMap:
-    case Op::BuildString:
-    case Op::BuildSlice:
-    case Op::ListExtend:
-    case Op::SetUpdate:
-    case Op::DictUpdate:
-    case Op::DictMerge:
-    case Op::ListAppend:
-    case Op::SetAdd:
-    case Op::MapAdd:
-    case Op::ListToTuple:
-    case Op::UnpackSequence:
-    case Op::UnpackEx:
-      return step_build(interpreter, frame, in);
-    case Op::Call:
-    case Op::CallFunctionEx:
-    case Op::MakeFunction:
-    case Op::SetFunctionAttribute:
-      return step_call(interpreter, frame, in);
-    case Op::RaiseVarargs:
-    case Op::Reraise:
-    case Op::PushExcInfo:
-    case Op::PopExcept:
-    case Op::CheckExcMatch:
-    case Op::BeforeWith:
-    case Op::WithExceptStart:
-      return step_exception(interpreter, frame, in);
-    case Op::ReturnGenerator:
-    case Op::YieldValue:
-    case Op::AsyncGenWrap:
-    case Op::GetAwaitable:
-    case Op::Send:
-    case Op::GetYieldFromIter:
-    case Op::EndSend:
-    case Op::Resume:
-    case Op::EndFor:
-    case Op::CleanupThrow:
-    case Op::StopIterationError:
-      return step_generator(interpreter, frame, in);
-    case Op::GetLen:
-    case Op::MatchMapping:
-    case Op::MatchSequence:
-    case Op::MatchKeys:
-    case Op::MatchClass:
-      return step_match(interpreter, frame, in);
-    case Op::LoadBuildClass:
-      interpreter.stop("defines a class",
-                       "classes that stay the same can be defined outside of the function");
     default:
       interpreter.stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
   }
+}
+
+Flow step(Interpreter& interpreter, Frame& frame, const Instruction& in) {
+  switch (bytecode::operation(in.op).symbolic) {
+    case SymbolicForm::Simple:
+      return step_simple(interpreter, frame, in);
+    case SymbolicForm::Names:
+      return step_names(interpreter, frame, in);
+    case SymbolicForm::Build:
+      return step_build(interpreter, frame, in);
+    case SymbolicForm::Call:
+      return step_call(interpreter, frame, in);
+    case SymbolicForm::Exception:
+      return step_exception(interpreter, frame, in);
+    case SymbolicForm::Generator:
+      return step_generator(interpreter, frame, in);
+    case SymbolicForm::Match:
+      return step_match(interpreter, frame, in);
+    case SymbolicForm::None:
+      break;
+  }
+  if (in.op == Op::LoadBuildClass)
+    interpreter.stop("defines a class", "classes that stay the same can be defined outside of the function");
+  interpreter.stop(fmt::format("instruction {} is not captured", bytecode::name(in.op)));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // and stack, so that what is only handed to the instruction that the segment breaks at is not guarded.
 #include "eval/machine/unread.h"
 
-#include "bytecode/operands.h"
+#include "bytecode/operations.h"
 #include "eval/externals/admission.h"
 #include "eval/externals/variables.h"
 #include "eval/state/interpreter.h"

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LAYERS = """
 oxyfuel_layer(base PLAIN)
 oxyfuel_layer(graph PLAIN DEPENDS base)
-oxyfuel_layer(jit PLAIN DEPENDS graph EXCLUDE x)
+oxyfuel_layer(backend PLAIN DEPENDS graph EXCLUDE x)
 oxyfuel_layer(trace TORCH DEPENDS graph)
 """
 
@@ -33,8 +33,8 @@ def test_this_tree():
 
 
 def test_lower_layers_direct_and_through_others(tmp_path):
-    files = {"base/a.h": "#include <string>\n", "jit/a.cpp": '#include "base/a.h"\n#include "jit/b.h"\n',
-             "jit/clang/a.cpp": "#include <llvm/IR/Module.h>\n", "trace/a.cpp": "#include <ATen/ATen.h>\n#include <Python.h>\n"}
+    files = {"base/a.h": "#include <string>\n", "backend/a.cpp": '#include "base/a.h"\n#include "backend/b.h"\n',
+             "backend/cpu/jit/clang/a.cpp": "#include <llvm/IR/Module.h>\n", "trace/a.cpp": "#include <ATen/ATen.h>\n#include <Python.h>\n"}
     assert check(tree(tmp_path, files))[0] == 0
 
 
@@ -48,7 +48,7 @@ def test_faults(tmp_path):
         "src/stray/a.h:1: CMakeLists.txt declares no layer stray",
         "src/graph/a.cpp:1: includes ATen/ATen.h: graph is to know no PyTorch",
         "src/graph/a.cpp:2: includes Python.h: graph is to know no Python",
-        "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/jit/clang",
+        "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/backend/cpu/jit/clang",
         "src/trace/a.cpp:1: includes backend/cpu/jit/jit.h: trace is not above jit",
     ])
 
@@ -69,7 +69,7 @@ def test_rooms(tmp_path):
 
 
 def test_what_is_common_to_all_devices(tmp_path):
-    layers = LAYERS + "oxyfuel_layer(backend PLAIN DEPENDS base\n  ROOMS shared cpu)\n"
+    layers = "oxyfuel_layer(base PLAIN)\noxyfuel_layer(backend PLAIN DEPENDS base\n  ROOMS shared cpu)\n"
     files = {"backend/shared/a.h": "// What runs at once.\n// Threads of the CPU.\n", "backend/cpu/a.h": "// Threads.\n"}
     status, text = check(tree(tmp_path, files, layers))
     assert (status, text) == (1, "src/backend/shared/a.h:2: says Threads, which is of one kind of device\n")

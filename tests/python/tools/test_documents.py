@@ -1,12 +1,33 @@
-"""Documents that are made from the sources are up to date."""
+"""Documents that are made from the sources are up to date, and name files that exist."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.skipif("OXYFUEL_FRAME_TESTING" not in os.environ, reason="OXYFUEL_FRAME_TESTING names the folder of the module")
 def test_instruction_table():
     done = subprocess.run([sys.executable, ROOT / "tools" / "instruction_table", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+NAMED_FILE = re.compile(r"`((?:[\w.-]+/)+[\w-]+\.(?:h|cpp|cc|py|md|txt))(?:::\w+)?`")
+
+
+def documents():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_files_exist(document):
+    """A path is given from the root, from src, or from the folder of the layer whose page it is."""
+    places = [ROOT, ROOT / "src", ROOT / "tests", ROOT / "src" / document.stem, ROOT / "docs"]
+    names = {name for name in NAMED_FILE.findall(document.read_text()) if not name.startswith(("out/", "kernels/"))}
+    missing = sorted(name for name in names if not any((place / name).exists() for place in places))
+    assert not missing

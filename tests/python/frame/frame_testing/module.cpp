@@ -9,6 +9,8 @@
 #include "base/config.h"
 #include "bytecode/decode.h"
 #include "bytecode/liveness.h"
+#include "bytecode/operations.h"
+#include "bytecode/table.h"
 #include "cpy/dict.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
@@ -59,6 +61,45 @@ PyObject* py_decode(PyObject*, PyObject* code) {
   } catch (const std::exception& error) {
     return raise(error);
   }
+}
+
+const char* kind_of(bytecode::Form form) {
+  switch (form) {
+    case bytecode::Form::Nothing:
+      return "nothing";
+    case bytecode::Form::ReturnConstant:
+      return "return_constant";
+    case bytecode::Form::Intrinsic1:
+      return "intrinsic";
+    default:
+      return "";
+  }
+}
+
+bool append_rows(const Ref& rows, int version, std::span<const bytecode::TableEntry> entries) {
+  for (const bytecode::TableEntry& entry : entries) {
+    const bool has_second = entry.row.second != bytecode::Op::Unknown;
+    if (!append(rows, Py_BuildValue("(isssz)", version, entry.name.data(), kind_of(entry.row.form),
+                                    bytecode::name(entry.row.op).data(),
+                                    has_second ? bytecode::name(entry.row.second).data() : nullptr)))
+      return false;
+  }
+  return true;
+}
+
+// ([(version, opcode, kind, operation, second operation or None)], {operation: (is native, is interpreted)})
+PyObject* py_instruction_tables(PyObject*, PyObject*) {
+  const Ref rows = Ref::steal(PyList_New(0)), operations = Ref::steal(PyDict_New());
+  if (!append_rows(rows, 311, bytecode::entries_311()) || !append_rows(rows, 312, bytecode::entries_312()) ||
+      !append_rows(rows, 313, bytecode::entries_313()))
+    return nullptr;
+  for (const bytecode::Operation& operation : bytecode::all_operations()) {
+    const Ref fate =
+        Ref::steal(Py_BuildValue("(OO)", operation.is_native ? Py_True : Py_False,
+                                 operation.symbolic != bytecode::SymbolicForm::None ? Py_True : Py_False));
+    PyDict_SetItemString(operations.get(), operation.name.data(), fate.get());
+  }
+  return Py_BuildValue("(OO)", rows.get(), operations.get());
 }
 
 PyObject* py_live_locals(PyObject*, PyObject* argument) {
@@ -193,6 +234,7 @@ PyObject* py_foreign_frames(PyObject*, PyObject*) {
 
 PyMethodDef methods[] = {
     {"decode", py_decode, METH_O, nullptr},
+    {"instruction_tables", py_instruction_tables, METH_NOARGS, nullptr},
     {"live_locals", py_live_locals, METH_O, nullptr},
     {"dict_version", py_dict_version, METH_O, nullptr},
     {"type_version", py_type_version, METH_O, nullptr},
