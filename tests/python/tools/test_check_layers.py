@@ -49,7 +49,7 @@ def test_faults(tmp_path):
         "src/graph/a.cpp:1: includes ATen/ATen.h: graph is to know no PyTorch",
         "src/graph/a.cpp:2: includes Python.h: graph is to know no Python",
         "src/graph/a.cpp:3: includes clang/Basic/X.h: LLVM belongs to src/backend/cpu/jit/clang",
-        "src/trace/a.cpp:1: includes backend/cpu/jit/jit.h: trace is not above jit",
+        "src/trace/a.cpp:1: includes backend/cpu/jit/jit.h: trace is not above backend",
     ])
 
 
