@@ -1,6 +1,6 @@
-// The contract between what is common and a kind of device: what a device is asked for so that a loop program
-// becomes a plan with kernels, and the kernels code that can be called. backend/shared asks; cpu answers, and
-// so does every other device. How a plan runs is the runtime's part (runtime/device.h).
+// The contract between what is common and a kind of device. A device is asked to turn fused groups into
+// kernels of a plan, and to load the kernels. backend/shared asks; cpu answers, and so does every other device.
+// How a plan runs is the runtime's part.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ std::span<const Pass* const> all_passes();
 
 // From a functional graph as recorded to one that lowering takes. Every pass is timed ("passes.<name>"); in
 // strict mode its result is verified; `dump`, if given, gets each result that differs, as
-// "passes/<nn>_<name>".
+// "<nn>_passes.<name>.txt".
 graph::Graph run_passes(graph::Graph graph, const Options& options, const Dump* dump = nullptr);
 
 }  // namespace oxy::passes

@@ -29,13 +29,17 @@ PARTS = 4
 INEXACT_IN_EAGER = {torch.float64: {"nn.functional.hardsigmoid"}}
 
 
+# Each operator in float32 and in one of the other types; tests/fuzz/gradients.py has them all.
+TURNS = {torch.float32: slice(None), torch.float64: slice(0, None, 2), torch.bfloat16: slice(1, None, 2)}
+
+
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", TURNS, ids=str)
 def test_operators(dtype, part):
     wrong, made, native = [], 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for op in list(gradients.differentiable(dtype))[part::PARTS]:
+        for op in list(gradients.differentiable(dtype))[TURNS[dtype]][part::PARTS]:
             if op.name in INEXACT_IN_EAGER.get(dtype, ()):
                 continue
             tally = gradients.check_operator(op, dtype, samples=1)
@@ -43,4 +47,4 @@ def test_operators(dtype, part):
             native += tally.native > 0
             wrong += [f"{op.name}: {text}" for text in tally.wrong]
     assert not wrong, "\n".join(wrong)
-    assert native >= made * 0.75 and made >= 40, (native, made)
+    assert native >= made * 0.75 and made >= 20, (native, made)

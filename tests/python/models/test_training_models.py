@@ -129,7 +129,8 @@ def train(model, batches, autocast=False, compiled=None):
 
 
 WAYS = [
-    *((name, False, autocast, compiled) for name in NAMES for autocast in (False, True) for compiled in ("model", "step")),
+    *((name, False, autocast, compiled) for name in NAMES for autocast in (False, True) for compiled in ("model", "step")
+      if name != "mobilenetv3" or not autocast or compiled == "step"),  # eager's bfloat16 convolutions are slow
     *((name, True, autocast, compiled) for name in NAMES if name in models.LANGUAGE_NAMES
       for autocast, compiled in ((False, "model"), (True, "step"))),
 ]

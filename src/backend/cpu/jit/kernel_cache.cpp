@@ -5,7 +5,7 @@
 namespace oxy::backend::cpu {
 namespace {
 
-// Owners; one has the kernels of one compilation, some 50 KiB.
+// Owners: a kernel that clang compiled, some 30 KiB, or the library of one call of the system's compiler.
 constexpr size_t kMostKept = 512;
 
 class Library : public KernelLibrary {

@@ -11,7 +11,7 @@ import program_shrinker
 CHUNK = 100
 
 
-@pytest.mark.parametrize("first", range(0, 1500, CHUNK))
+@pytest.mark.parametrize("first", range(0, 900, CHUNK))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_same_as_eager(first):
     different = program_runner.differing(program_generator, first, CHUNK)
