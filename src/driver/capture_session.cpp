@@ -190,7 +190,7 @@ class Session {
   // A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation
   // is shown the break.
   bool leaves_to_eager(const eval::Break& stop) {
-    return request_.is_whole && options_.wait_for_caches && stop.kind == eval::BreakKind::MissingAnswer &&
+    return request_.is_whole && options_.fill_caches_in_eager && stop.kind == eval::BreakKind::MissingAnswer &&
            !RegionWatch::current() && site_.waits++ < options_.recompile_limit;
   }
 

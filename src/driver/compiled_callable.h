@@ -24,7 +24,7 @@ struct CallableOptions {
   CustomBackend custom_backend;
   bool fullgraph = false;
   int recompile_limit = 8;
-  bool wait_for_caches = true;  // a call that lacks the answer of a cached function alone runs in eager
+  bool fill_caches_in_eager = true;  // a call that lacks the answer of a cached function alone runs in eager
   // Elements of tensors that something under this callable looked at were others at a later call: nothing
   // relies on such elements from then on (trace/known_values.h).
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);

@@ -10,7 +10,7 @@
 #include "driver/metrics.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::driver {
 namespace {

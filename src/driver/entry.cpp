@@ -17,8 +17,8 @@
 #include "eval/rebuild/perform.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"
-#include "runtime/executable.h"
-#include "runtime/tensor_object.h"
+#include "runtime/execution/executable.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/functionalise.h"
 
 namespace oxy::driver {

@@ -12,8 +12,9 @@
 #include "base/timing.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/weights/freeze_inputs.h"
-#include "runtime/interpreter.h"
-#include "runtime/packing.h"
+#include "runtime/device/device.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
 
 namespace oxy::driver {
 namespace {
@@ -33,8 +34,10 @@ std::vector<int64_t> integers(const std::vector<Expr>& values) {
 // Runs the constant part of a graph on the frozen tensors, once, and keeps what the rest reads.
 class ConstantEvaluator {
  public:
-  ConstantEvaluator(std::vector<at::Tensor>& constants, size_t frozen_first, size_t frozen_count)
-      : constants_(constants), first_(frozen_first), count_(frozen_count) {}
+  // `packing`: of the device of the constants; not null if the graph packs weights.
+  ConstantEvaluator(std::vector<at::Tensor>& constants, size_t frozen_first, size_t frozen_count,
+                    const runtime::Packing* packing)
+      : constants_(constants), first_(frozen_first), count_(frozen_count), packing_(packing) {}
 
   std::optional<std::vector<int32_t>> operator()(const graph::Graph& part) {
     at::NoGradGuard no_grad;
@@ -60,14 +63,14 @@ class ConstantEvaluator {
           shape.rows = std::get<Expr>(node.args[1]).constant();
           shape.inputs = weight.size(1);
           shape.outputs = weight.size(0);
-          result = runtime::pack_linear(weight, shape);
+          result = packing_->pack_linear(weight, shape);
         } else {
           const std::vector<int64_t> input = integers(node.args[1]), stride = integers(node.args[2]),
                                      padding = integers(node.args[3]), dilation = integers(node.args[4]);
           const std::vector<int64_t> size = weight.sizes().vec();
           runtime::ConvolutionShape shape{input,   size,     stride,
                                           padding, dilation, std::get<Expr>(node.args[5]).constant()};
-          result = runtime::pack_convolution(weight, shape);
+          result = packing_->pack_convolution(weight, shape);
         }
         values[static_cast<size_t>(node.outputs[0])] = result;
         packed.insert(node.outputs[0]);
@@ -88,7 +91,8 @@ class ConstantEvaluator {
           tensor = exact.copy_(tensor);
         }
       }
-      bytes_ += runtime::tensor_bytes(tensor);
+      bytes_ +=
+          packing_ != nullptr ? packing_->bytes(tensor) : static_cast<int64_t>(tensor.storage().nbytes());
       handles.push_back(static_cast<int32_t>(constants_.size()));
       constants_.push_back(std::move(tensor));
     }
@@ -102,31 +106,40 @@ class ConstantEvaluator {
   std::vector<at::Tensor>& constants_;
   size_t first_;
   size_t count_;
+  const runtime::Packing* packing_;
   std::set<size_t> used_;
   int64_t bytes_ = 0;
 };
 
-bool convolution_pays(const passes::ConvolutionSite& site) {
-  if (site.weight.dtype != DType::Float32 || site.input.device.kind != Device::Kind::Cpu) return false;
+// How weights are laid out on the device that the graph's tensors are on; null where they are taken as they
+// are.
+const runtime::Packing* packing_of(const graph::Graph& graph) {
+  if (graph.inputs.empty()) return nullptr;
+  const c10::Device device = runtime::device_to_torch(graph.meta(graph.inputs[0]).device);
+  const runtime::DeviceRuntime* const found = runtime::find_device(device.type());
+  return found == nullptr ? nullptr : found->packing();
+}
+
+bool convolution_pays(const runtime::Packing& packing, const passes::ConvolutionSite& site) {
   const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
-  return runtime::should_pack(
-             runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups},
-             site.owns_weight)
+  return packing
+      .should_pack(runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation,
+                                             site.groups, site.weight.dtype},
+                   site.owns_weight)
       .pack;
 }
 
-passes::ConvolutionLayout convolution_layout(const passes::ConvolutionSite& site) {
+passes::ConvolutionLayout convolution_layout(const runtime::Packing& packing,
+                                             const passes::ConvolutionSite& site) {
   using enum passes::ConvolutionLayout;
   const auto is_known = [](const TensorMeta& meta) {
     return std::ranges::all_of(meta.sizes, [](const sym::Expr& size) { return size.is_constant(); });
   };
-  if (site.weight.dtype != DType::Float32 || site.input.device.kind != Device::Kind::Cpu ||
-      !is_known(site.input) || !is_known(site.weight))
-    return AsItComes;
-  if (site.has_constant_weight && convolution_pays(site)) return ChannelsLast;
+  if (!is_known(site.input) || !is_known(site.weight)) return AsItComes;
+  if (site.has_constant_weight && convolution_pays(packing, site)) return ChannelsLast;
   const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
-  switch (runtime::plain_layout(
-      runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation, site.groups})) {
+  switch (packing.plain_layout(runtime::ConvolutionShape{input, weight, site.stride, site.padding,
+                                                         site.dilation, site.groups, site.weight.dtype})) {
     case runtime::PlainLayout::ChannelsLast:
       return PrefersChannelsLast;
     case runtime::PlainLayout::Contiguous:
@@ -137,11 +150,12 @@ passes::ConvolutionLayout convolution_layout(const passes::ConvolutionSite& site
   return AsItComes;
 }
 
-bool linear_pays(const passes::LinearSite& site) {
-  if (site.dtype != DType::Float32 || site.device.kind != Device::Kind::Cpu || !site.rows.is_constant())
-    return false;
-  return runtime::should_pack(runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features},
-                              site.owns_weight)
+bool linear_pays(const runtime::Packing& packing, const passes::LinearSite& site) {
+  if (!site.rows.is_constant()) return false;
+  return packing
+      .should_pack(
+          runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features, site.dtype},
+          site.owns_weight)
       .pack;
 }
 
@@ -173,18 +187,21 @@ std::vector<Copy> copies_of(const graph::Graph& part) {
   return copies;
 }
 
-passes::Options freezing_options(passes::EvaluateConstants evaluate) {
-  passes::Options options = plain_options();
-  options.linear.pays = linear_pays;
-  options.linear.fuses = [](std::string_view activation, bool with_residual) {
-    return runtime::has_packed_activation(activation, with_residual) &&
-           (!with_residual || activation == "none");
-  };
-  options.convolution.pays = convolution_pays;
-  options.convolution.fuses = [](std::string_view activation, bool with_residual) {
-    return runtime::has_packed_activation(activation, with_residual);
-  };
+passes::Options freezing_options(const graph::Graph& graph, passes::EvaluateConstants evaluate) {
+  passes::Options options = plain_options(graph);
   options.evaluate_constants = std::move(evaluate);
+  const runtime::Packing* const packing = packing_of(graph);
+  if (packing == nullptr) return options;
+  options.linear.pays = [packing](const passes::LinearSite& site) { return linear_pays(*packing, site); };
+  options.linear.fuses = [packing](std::string_view activation, bool with_residual) {
+    return packing->has_activation(activation, with_residual) && (!with_residual || activation == "none");
+  };
+  options.convolution.pays = [packing](const passes::ConvolutionSite& site) {
+    return convolution_pays(*packing, site);
+  };
+  options.convolution.fuses = [packing](std::string_view activation, bool with_residual) {
+    return packing->has_activation(activation, with_residual);
+  };
   return options;
 }
 
@@ -205,10 +222,11 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
     constant.handle += static_cast<int32_t>(weights.size());
   std::vector<Copy> copies;
   passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
-                     freezing_options([&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
-                       copies = copies_of(part);
-                       return std::nullopt;
-                     }),
+                     freezing_options(graph,
+                                      [&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
+                                        copies = copies_of(part);
+                                        return std::nullopt;
+                                      }),
                      nullptr);
   std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.bytes < b.bytes; });
   std::vector<bool> chosen(weights.size(), false);
@@ -224,9 +242,12 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
 
 }  // namespace
 
-passes::Options plain_options() {
+passes::Options plain_options(const graph::Graph& graph) {
   passes::Options options;
-  options.choose_layout = convolution_layout;
+  if (const runtime::Packing* const packing = packing_of(graph))
+    options.choose_layout = [packing](const passes::ConvolutionSite& site) {
+      return convolution_layout(*packing, site);
+    };
   return options;
 }
 
@@ -254,13 +275,13 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   }
   result.inputs.resize(graph.inputs.size());
   std::iota(result.inputs.begin(), result.inputs.end(), 0);
-  passes::Options options = plain_options();
-  ConstantEvaluator evaluator(result.constants, first, frozen.size());
+  passes::Options options = plain_options(graph);
+  ConstantEvaluator evaluator(result.constants, first, frozen.size(), packing_of(graph));
   if (!frozen.empty()) {
     passes::FrozenGraph with_constants = passes::freeze_inputs(graph, handles);
     graph = std::move(with_constants.graph);
     result.inputs = std::move(with_constants.kept);
-    options = freezing_options([&](const graph::Graph& part) { return evaluator(part); });
+    options = freezing_options(graph, [&](const graph::Graph& part) { return evaluator(part); });
   }
   options.activation_memory_budget = budgets.activations;
   result.graph = passes::run_passes(std::move(graph), options, dump);

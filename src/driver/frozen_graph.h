@@ -9,7 +9,7 @@
 #include "base/dump.h"
 #include "graph/graph.h"
 #include "passes/pipeline/pipeline.h"
-#include "runtime/freeze.h"
+#include "runtime/execution/freeze.h"
 
 namespace oxy::driver {
 
@@ -33,7 +33,7 @@ struct MemoryBudgets {
 };
 
 // What the passes do with a graph that freezes nothing.
-passes::Options plain_options();
+passes::Options plain_options(const graph::Graph& graph);
 
 // Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
 // otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.

@@ -42,8 +42,8 @@ GlobalState GlobalState::current() {
   state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
   state.no_autocast =
       (c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset).raw_repr();
-  state.autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCPU));
-  state.cuda_autocast_dtype = static_cast<int32_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+  for (size_t i = 0; i < state.autocast_types.size(); ++i)
+    state.autocast_types[i] = at::autocast::get_autocast_dtype(runtime::kAutocastDevices[i]);
   // The one question about it that never throws, however the program set it.
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
@@ -79,8 +79,7 @@ std::string GlobalState::difference(const GlobalState& other) const {
     if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
   if (default_dtype != other.default_dtype) return "the default dtype";
   if (no_autocast != other.no_autocast) return "autocast";
-  if (autocast_dtype != other.autocast_dtype || cuda_autocast_dtype != other.cuda_autocast_dtype)
-    return "the autocast dtype";
+  if (autocast_types != other.autocast_types) return "the autocast dtype";
   if (product_precision != other.product_precision) return "the precision of float32 matrix products";
   if (threads != other.threads) return "the number of threads";
   if (digits != other.digits) return "sys.get_int_max_str_digits()";

@@ -1,8 +1,11 @@
 // The state of the process and the thread that torch functions read unseen: one fixed guard of every capture.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+
+#include "runtime/device/autocast.h"
 
 namespace oxy::driver {
 
@@ -10,9 +13,9 @@ struct GlobalState {
   uint64_t flags = 0;        // grad mode, inference mode, determinism, backend switches
   uint64_t no_autocast = 0;  // the dispatch keys of the devices that have none
   int32_t default_dtype = 0;
-  int32_t autocast_dtype = 0;
-  int32_t cuda_autocast_dtype = 0;  // what programs ask for without naming a device
-  int32_t product_precision = 0;    // of float32 matrix products on the CPU: at::Float32Precision
+  // On all devices: programs ask for those of devices that they do not use, too.
+  std::array<c10::ScalarType, runtime::kAutocastDevices.size()> autocast_types{};
+  int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
   int32_t digits = 0;  // sys.get_int_max_str_digits()
   int32_t torch_function_modes = 0;

@@ -1,6 +1,5 @@
 #include "driver/pipeline.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -11,6 +10,8 @@
 #include "autograd/differentiable_graph.h"
 #include "autograd/graph_compiler.h"
 #include "autograd/related_results.h"
+#include "backend/registry/backends.h"
+#include "backend/shared/schedule.h"
 #include "base/config.h"
 #include "base/dump.h"
 #include "base/error.h"
@@ -21,11 +22,10 @@
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "plan/step_buffers.h"
-#include "runtime/executable.h"
-#include "runtime/interpreter.h"
-#include "runtime/program_operators.h"
-#include "backend/registry/backends.h"
-#include "backend/shared/schedule.h"
+#include "runtime/device/generators.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/extern/program_operators.h"
 #include "trace/functionalise.h"
 #include "trace/metadata.h"
 
@@ -36,19 +36,13 @@ class InterpretedGraph : public CompiledGraph {
  public:
   InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
       : graph_(std::move(graph)), constants_(std::move(constants)) {
-    for (const graph::Node& node : graph_.nodes) is_random_ = is_random_ || node.op->is_random;
+    random_device_ = runtime::random_device(graph_);
   }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
-    if (!is_random_) return runtime::interpret(graph_, inputs, constants_);
-    // A run that fails is made again in eager: it must draw the same numbers.
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const at::Tensor before = generator.get_state();
-    try {
-      return runtime::interpret(graph_, inputs, constants_);
-    } catch (...) {
-      generator.set_state(before);
-      throw;
-    }
+    runtime::KeepsGenerator generator(random_device_);
+    std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_);
+    generator.advance();
+    return results;
   }
   bool is_long() const override { return false; }
   bool valid(std::span<const at::Tensor>) override { return true; }
@@ -56,7 +50,7 @@ class InterpretedGraph : public CompiledGraph {
  private:
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
-  bool is_random_ = false;
+  std::optional<c10::Device> random_device_;
 };
 
 // Steps of a plan from which on giving up the GIL (0.1 us) is lost in the noise.
@@ -133,11 +127,12 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
 
 // That of the devices that the program's tensors are on.
 const backend::Backend& backend_of(const loop::Program& program) {
-  Device::Kind kind = Device::Kind::Cpu;
+  Device::Kind kind = Device{}.kind;
   for (const loop::Buffer& buffer : program.buffers)
-    if (buffer.device.kind != Device::Kind::Cpu) kind = buffer.device.kind;
+    if (buffer.device.kind != Device{}.kind) kind = buffer.device.kind;
   const backend::Backend* const found = backend::find_backend(kind);
-  if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(Device{kind})));
+  if (found == nullptr)
+    throw Unsupported(fmt::format("there is no backend for device {}", str(Device{kind})));
   return *found;
 }
 
@@ -184,7 +179,8 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
   };
   if (options.backend == Backend::Native)
     compiler.optimise = [](graph::Graph graph) {
-      return passes::run_passes(std::move(graph), plain_options());
+      const passes::Options options = plain_options(graph);
+      return passes::run_passes(std::move(graph), options);
     };
   compiler.activation_memory_budget = options.activation_memory_budget;
   return compiler;
@@ -269,7 +265,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
     Span span("schedule");
     backend::ScheduleOptions schedule_options;
     schedule_options.parallelism = at::get_num_threads();
-    schedule_options.fuse = options.fuse;
+    schedule_options.fuse = options.fusion;
     if (!ownership.released_inputs.empty())
       for (const int32_t input : frozen.inputs)
         schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);

@@ -13,7 +13,7 @@
 #include "base/dump.h"
 #include "driver/frozen_graph.h"
 #include "driver/metrics.h"
-#include "runtime/compiled_graph.h"
+#include "runtime/execution/compiled_graph.h"
 #include "trace/recorder.h"
 
 namespace oxy::driver {
@@ -27,7 +27,7 @@ struct CompileOptions {
   Backend backend = Backend::Native;
   bool freezing = true;
   double copy_budget = kDefaultCopyBudget;
-  bool fuse = true;
+  bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
 };
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/values/host.h"
+
 namespace oxy::guards {
 
 // Whether autograd's graph goes on behind a tensor. Unclear: it is a view, made without grad, of a tensor
@@ -19,7 +21,7 @@ struct TensorGuard {
   PyTypeObject* type = nullptr;  // kept alive by a Type check beside it
   c10::DispatchKeySet keys;
   at::ScalarType dtype = at::ScalarType::Undefined;
-  c10::Device device = c10::kCPU;
+  c10::Device device{runtime::kHost};
   bool requires_grad = false;
   History history = History::None;
   std::vector<int64_t> sizes;

@@ -2,16 +2,15 @@
 // evaluated (trace/recorder.h), so that whether it is on for the program is kept beside it.
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include "runtime/device/autocast.h"
 
 namespace oxy::eval {
 
 struct AutocastState {
-  bool enabled = false;
-  c10::ScalarType dtype = c10::ScalarType::BFloat16;
+  runtime::AutocastByDevice devices;
   int nesting = 0;
 
-  static AutocastState current();  // this thread's, for the CPU
+  static AutocastState current();  // this thread's
   void apply() const;
   bool operator==(const AutocastState&) const = default;
 };
