@@ -10,11 +10,11 @@
 #include <string>
 
 #include "cpy/ref.h"
-#include "driver/capture_gate.h"
-#include "driver/capture_session.h"
-#include "driver/entry_list.h"
-#include "driver/segment_table.h"
-#include "driver/varying_places.h"
+#include "driver/calls/capture_session.h"
+#include "driver/calls/segment_table.h"
+#include "driver/entries/entry_list.h"
+#include "driver/state/capture_gate.h"
+#include "driver/state/varying_places.h"
 #include "eval/state/options.h"
 
 namespace oxy::driver {

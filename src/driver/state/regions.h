@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/metrics.h"
+#include "driver/state/metrics.h"
 
 namespace oxy::driver {
 

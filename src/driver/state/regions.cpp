@@ -1,4 +1,4 @@
-#include "driver/regions.h"
+#include "driver/state/regions.h"
 
 namespace oxy::driver {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "autograd/joint.h"
 #include "base/dump.h"
-#include "driver/frozen_graph.h"
-#include "driver/metrics.h"
+#include "driver/compilation/frozen_graph.h"
+#include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
 #include "trace/recorder.h"
 

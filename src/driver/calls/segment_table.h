@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "driver/capture_session.h"
-#include "driver/entry_list.h"
+#include "driver/calls/capture_session.h"
+#include "driver/entries/entry_list.h"
 
 namespace oxy::driver {
 

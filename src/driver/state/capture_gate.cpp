@@ -1,4 +1,4 @@
-#include "driver/capture_gate.h"
+#include "driver/state/capture_gate.h"
 
 #include "eval/python/library_code.h"
 #include "trace/set_aside.h"

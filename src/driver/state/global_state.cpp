@@ -1,4 +1,4 @@
-#include "driver/global_state.h"
+#include "driver/state/global_state.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-#include "driver/stance.h"
+#include "driver/state/stance.h"
 
 #include <Python.h>
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cpy/ref.h"
-#include "driver/custom_backend.h"
-#include "driver/global_state.h"
-#include "driver/pipeline.h"
-#include "driver/regions.h"
+#include "driver/compilation/custom_backend.h"
+#include "driver/compilation/pipeline.h"
+#include "driver/state/global_state.h"
+#include "driver/state/regions.h"
 #include "eval/rebuild/capture.h"
 
 namespace oxy::driver {

@@ -1,4 +1,4 @@
-#include "driver/pipeline.h"
+#include "driver/compilation/pipeline.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "driver/frozen_graph.h"
-#include "driver/metrics.h"
+#include "driver/compilation/frozen_graph.h"
+#include "driver/state/metrics.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "plan/step_buffers.h"

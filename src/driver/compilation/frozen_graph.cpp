@@ -1,4 +1,4 @@
-#include "driver/frozen_graph.h"
+#include "driver/compilation/frozen_graph.h"
 
 #include <ATen/core/grad_mode.h>
 

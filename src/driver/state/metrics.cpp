@@ -1,4 +1,4 @@
-#include "driver/metrics.h"
+#include "driver/state/metrics.h"
 
 #include "base/log.h"
 #include "base/timing.h"

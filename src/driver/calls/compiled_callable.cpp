@@ -1,14 +1,14 @@
-#include "driver/compiled_callable.h"
+#include "driver/calls/compiled_callable.h"
 
 #include <algorithm>
 #include <set>
 
 #include "cpy/gil.h"
 #include "cpy/thread.h"
-#include "driver/capture_gate.h"
-#include "driver/metrics.h"
-#include "driver/segments.h"
-#include "driver/stance.h"
+#include "driver/calls/segments.h"
+#include "driver/state/capture_gate.h"
+#include "driver/state/metrics.h"
+#include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
 
 namespace oxy::driver {

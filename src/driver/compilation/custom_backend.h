@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpy/ref.h"
-#include "driver/pipeline.h"
+#include "driver/compilation/pipeline.h"
 #include "eval/rebuild/capture.h"
 
 namespace oxy::driver {

@@ -1,4 +1,4 @@
-#include "driver/capture_session.h"
+#include "driver/calls/capture_session.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,10 +11,10 @@
 #include "base/timing.h"
 #include "cpy/gil.h"
 #include "cpy/thread.h"
-#include "driver/capture_gate.h"
-#include "driver/compiled_callable.h"
-#include "driver/regions.h"
-#include "driver/stance.h"
+#include "driver/calls/compiled_callable.h"
+#include "driver/state/capture_gate.h"
+#include "driver/state/regions.h"
+#include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
 #include "hook/hook.h"
 #include "trace/trace_error.h"
@@ -190,8 +190,9 @@ class Session {
   // A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation
   // is shown the break.
   bool leaves_to_eager(const eval::Break& stop) {
-    return request_.is_whole && options_.fill_caches_in_eager && stop.kind == eval::BreakKind::MissingAnswer &&
-           !RegionWatch::current() && site_.waits++ < options_.recompile_limit;
+    return request_.is_whole && options_.fill_caches_in_eager &&
+           stop.kind == eval::BreakKind::MissingAnswer && !RegionWatch::current() &&
+           site_.waits++ < options_.recompile_limit;
   }
 
   // A function that only asks whether it is being compiled answers for its caller, whose frame was not

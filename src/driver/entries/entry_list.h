@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/entry.h"
+#include "driver/entries/entry.h"
 
 namespace oxy::driver {
 

@@ -1,4 +1,4 @@
-#include "driver/custom_backend.h"
+#include "driver/compilation/custom_backend.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -6,8 +6,8 @@
 #include "base/dump.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "driver/graph_module.h"
-#include "driver/metrics.h"
+#include "driver/compilation/graph_module.h"
+#include "driver/state/metrics.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"
 #include "runtime/values/tensor_object.h"

@@ -30,9 +30,9 @@
 #include <span>
 #include <string>
 
-#include "driver/entry.h"
-#include "driver/metrics.h"
-#include "driver/varying_places.h"
+#include "driver/entries/entry.h"
+#include "driver/state/metrics.h"
+#include "driver/state/varying_places.h"
 #include "eval/rebuild/capture.h"
 
 namespace oxy::eval {

@@ -1,4 +1,4 @@
-#include "driver/graph_module.h"
+#include "driver/compilation/graph_module.h"
 
 #include <fmt/format.h>
 

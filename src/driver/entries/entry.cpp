@@ -1,4 +1,4 @@
-#include "driver/entry.h"
+#include "driver/entries/entry.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
-#include "driver/metrics.h"
+#include "driver/state/metrics.h"
 #include "eval/rebuild/perform.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"

@@ -1,4 +1,4 @@
-#include "driver/segment_table.h"
+#include "driver/calls/segment_table.h"
 
 #include "cpy/code_extra.h"
 

@@ -1,4 +1,4 @@
-#include "driver/segments.h"
+#include "driver/calls/segments.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -8,13 +8,13 @@
 #include "cpy/frame.h"
 #include "cpy/gil.h"
 #include "cpy/thread.h"
-#include "driver/capture_session.h"
-#include "driver/compiled_callable.h"
-#include "driver/entry.h"
-#include "driver/metrics.h"
-#include "driver/regions.h"
-#include "driver/segment_table.h"
-#include "driver/stance.h"
+#include "driver/calls/capture_session.h"
+#include "driver/calls/compiled_callable.h"
+#include "driver/calls/segment_table.h"
+#include "driver/entries/entry.h"
+#include "driver/state/metrics.h"
+#include "driver/state/regions.h"
+#include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
 #include "eval/python/treatment.h"
 #include "hook/hook.h"
