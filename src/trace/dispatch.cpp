@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "runtime/values/tensors.h"
 #include "trace/dispatch_key.h"
 #include "trace/functional_forms.h"
 #include "trace/metadata.h"
@@ -374,7 +375,7 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
   switch (info.treatment) {
     case Treatment::Decompose:
       info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradFunctionality) |
-                                      c10::DispatchKeySet(c10::toBackendComponent(
+                                      c10::DispatchKeySet(runtime::backend_component(
                                           runtime::device_type_of(arguments_of(info, *stack)))),
                                   stack);
       return;

@@ -13,6 +13,10 @@ int64_t TensorSpec::element_count() const {
   return count;
 }
 
+c10::BackendComponent backend_component(c10::DeviceType type) {
+  return c10::toBackendComponent(c10::computeDispatchKey(std::nullopt, c10::kStrided, c10::Device(type)));
+}
+
 std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
   std::vector<int64_t> result;
   result.reserve(values.size());
@@ -22,7 +26,7 @@ std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
 
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first) {
   const c10::DispatchKeySet keys = c10::DispatchKeySet(c10::DispatchKey::Dense) |
-                                   c10::DispatchKeySet(c10::toBackendComponent(storage.device_type()));
+                                   c10::DispatchKeySet(backend_component(storage.device_type()));
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
                                                                c10::scalarTypeToTypeMeta(spec.dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(spec.sizes, spec.strides, first + spec.offset);
