@@ -1,4 +1,4 @@
-// What capture relied on of a tensor that it did not make.
+// The properties of an external tensor that a capture relies on.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,8 @@
 
 namespace oxy::guards {
 
-// Whether autograd's graph goes on behind a tensor. Unclear: it is a view, made without grad, of a tensor
-// that requires grad. No gradient comes to it, and once that tensor was written to, to use it is an error.
+// Whether a tensor has a history in autograd's graph. Unclear: it is a view, made under no_grad, of a tensor
+// that requires grad. No gradient comes to it, and it may not be used once that tensor was written to.
 enum class History : uint8_t { None, Known, Unclear };
 History history_of(const at::Tensor& tensor);
 
@@ -26,7 +26,7 @@ struct TensorGuard {
   History history = History::None;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
-  std::optional<int64_t> storage_offset;  // where it was relied on
+  std::optional<int64_t> storage_offset;  // in elements; nothing: it does not matter
 
   static TensorGuard of(const at::Tensor& tensor, PyTypeObject* type);
   bool matches(const at::Tensor& tensor) const;
@@ -34,7 +34,7 @@ struct TensorGuard {
   std::string difference(const at::Tensor& tensor) const;
 };
 
-// Whether somebody wants to see, change or keep the gradient that comes to the tensor.
+// Whether the tensor has hooks that see, change or keep its gradient.
 bool has_gradient_hooks(const at::Tensor& tensor);
 
 }  // namespace oxy::guards

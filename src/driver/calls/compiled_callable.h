@@ -1,4 +1,5 @@
-// What oxyfuel.compile(f) calls: entries of compiled captures, or the hook for functions with breaks.
+// The object behind oxyfuel.compile(f). A call runs a compiled entry whose guards hold. If there is none, it
+// is captured and compiled. A function with graph breaks runs in segments.
 #pragma once
 
 #include <Python.h>
@@ -19,35 +20,39 @@
 
 namespace oxy::driver {
 
+// The options of oxyfuel.compile().
 struct CallableOptions {
   CompileOptions compile;
   CustomBackend custom_backend;
   bool fullgraph = false;
   int recompile_limit = 8;
-  bool fill_caches_in_eager = true;  // a call that lacks the answer of a cached function alone runs in eager
-  // Elements of tensors that something under this callable looked at were others at a later call: nothing
-  // relies on such elements from then on (trace/known_values.h).
+  // A call that cannot be captured only because the cache of a functools.lru_cache lacks an answer runs in
+  // eager.
+  bool fill_caches_in_eager = true;
+  // Known elements of a small integer tensor (trace/known_values.h) were others at a later call. From then on
+  // no capture under this callable relies on elements.
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();
 };
 
-// How one call or frame under these options is captured. Points to what it is given.
+// The options of a capture under this callable. The result points to `varying`, `warnings` and `gate`.
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
                                      eval::PendingWarnings& warnings, CaptureGate& gate);
 
 class CompiledCallable {
  public:
-  // `target`: any callable; held for life.
+  // `target`: any callable. Holds a reference to it.
   CompiledCallable(PyObject* target, const CallableOptions& options);
   ~CompiledCallable();
 
-  // As PyObject_Vectorcall on the target: same result, exceptions and effects.
+  // The same arguments, result, exceptions and effects as PyObject_Vectorcall() on the target. The GIL is
+  // held.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
   PyObject* target() const { return target_.get(); }
   const CallableOptions& options() const { return *options_; }
-  void reset();
-  // The target is being deleted by the garbage collector.
+  void reset();  // forgets what was compiled and learnt of whole calls
+  // For tp_traverse: visits the references that this object alone owns.
   int traverse(visitproc visit, void* arg) const;
 
  private:
@@ -56,11 +61,11 @@ class CompiledCallable {
     cpy::Ref kwnames;
     size_t positional = 0;
 
-    // Whether a call gives its arguments as this one was given them. Only then guards can be checked.
+    // Whether a call has as many positional arguments and the same keywords. Only then guards can be checked.
     bool takes(size_t given, PyObject* names) const;
   };
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
-  // The caller shares the entry, whose guards hold: what runs may drop it.
+  // The guards of the entry hold. The caller holds a reference to it, as the call may drop it from the list.
   PyObject* call_entry(Entry& entry, PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
@@ -74,7 +79,7 @@ class CompiledCallable {
   bool compiling_ = false;
 };
 
-// Forgets what is compiled in this process; callables compile anew at their next call.
+// Forgets everything that is compiled in this process. Callables compile anew at their next call.
 void reset_all();
 
 }  // namespace oxy::driver

@@ -1,4 +1,4 @@
-// What is compiled of the frames under one compiled callable, segment by segment.
+// The compiled segments of the frames that run under one compiled callable.
 #pragma once
 
 #include <Python.h>
@@ -23,14 +23,16 @@ struct Segment {
   EntryList<SegmentEntry> entries;
 };
 
+// What is known of one code object.
 struct CodeData {
-  bool wanted = true;
+  bool wanted = true;                                      // false: its frames are left to CPython
   std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
-  bool has_graph = false;
-  int calls_without_graph = 0;
+  bool has_graph = false;                                  // some capture of it recorded an operator
+  int calls_without_graph = 0;                             // calls of compiled entries while it had no graph
 };
 
-// All functions with the GIL held. Dropping what was compiled may run Python code, which may come back here.
+// By code object. The GIL is held for all functions. Dropping entries may run Python code, which may call
+// these functions again.
 class SegmentTable {
  public:
   SegmentTable();
@@ -38,20 +40,21 @@ class SegmentTable {
   SegmentTable(const SegmentTable&) = delete;
   SegmentTable& operator=(const SegmentTable&) = delete;
 
-  // Null if there is nothing. To be held where Python code may run.
+  // Null if the code is not known. A caller that runs Python code must keep a copy of the pointer.
   const std::shared_ptr<CodeData>& find(PyCodeObject* code) const;
-  // Adds it. It is forgotten when the code ends, which it does not keep alive. Runs no Python code.
+  // Adds the code, which must not be known. It is forgotten when the code object dies; the table does not
+  // keep it alive. Runs no Python code.
   CodeData& add(PyCodeObject* code);
   void forget(PyCodeObject* code);
-  void reset();
-  // For the garbage collector: what it alone holds.
+  void reset();  // forgets everything
+  // For tp_traverse: visits the references that the table alone owns.
   int traverse(visitproc visit, void* arg) const;
 
  private:
   std::unordered_map<PyCodeObject*, std::shared_ptr<CodeData>> codes_;
 };
 
-// Forgets what all of them hold.
+// Resets all tables of the process.
 void reset_segment_tables();
 
 }  // namespace oxy::driver

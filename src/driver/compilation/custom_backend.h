@@ -1,5 +1,5 @@
-// Backends of the user's: a callable that takes a torch.fx.GraphModule and example inputs and returns what is
-// to be run.
+// Backends of the user's: callables that take a torch.fx.GraphModule and example inputs, and return the
+// callable that is run at each call.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@ struct CustomBackend {
   explicit operator bool() const { return static_cast<bool>(callable); }
 };
 
-// Gives `capture`, which has a torch program, to the `backend`. `examples`: the graph inputs of
-// this call. What the backend raises becomes a RuntimeError that names it, as do results that are not
-// callable: eval::Interrupted with the Python error set.
+// Calls the backend. Precondition: capture.torch_program is set. `examples`: the graph inputs of the present
+// call. If the backend raises, or returns something that is not callable, throws eval::Interrupted with a
+// RuntimeError set that names the backend.
 //
-// The graph runs the callable with the inputs and expects a tuple or list of the outputs. run() throws
-// eval::Interrupted with the error that the callable raised, or a TypeError or ValueError about what it
-// returned; inputs may have been written to by then.
+// run() of the result calls the callable with the inputs and expects a tuple or list of the outputs. It
+// throws eval::Interrupted with the error that the callable raised, or with a TypeError or ValueError about
+// what it returned. Inputs may have been written to by then, so the region must not run again in eager.
 std::unique_ptr<CompiledGraph> compile_with_backend(const eval::Capture& capture,
                                                     std::span<const at::Tensor> examples,
                                                     const CustomBackend& backend, const std::string& name);

@@ -1,4 +1,5 @@
-// Automatic freezing: weights that nobody writes to are folded and packed; what is only read stays an input.
+// Freezing: weights that nobody writes to become constants, so that they can be folded and packed. Weights
+// that the optimised graph still reads unchanged stay inputs. docs/layers/passes.md has the rules.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,29 +15,31 @@
 namespace oxy::driver {
 
 struct FrozenGraph {
-  graph::Graph graph;                 // optimised
-  std::vector<int32_t> inputs;        // for each input of `graph`, its number among the captured inputs
+  graph::Graph graph;                 // optimised by the passes
+  std::vector<int32_t> inputs;        // by input of `graph`: its number among the captured inputs
   std::vector<at::Tensor> constants;  // by handle
-  // The weights that constants of the graph were computed from: captured input number and barrier.
+  // The weights from which constants of the graph were computed: captured input number, and the watch for
+  // writes.
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights;
-  int64_t constant_bytes = 0;  // of copies that folding and packing made
+  int64_t constant_bytes = 0;  // bytes of the copies that folding and packing made
 };
 
-// The share of the weights' bytes that copies of weights, folded or packed, may take. More is faster where
-// weights are large and batches small.
+// By default, folded and packed copies may take this share of the weights' bytes. A larger share is faster
+// where weights are large and batches small.
 inline constexpr double kDefaultCopyBudget = 0.15;
 
 struct MemoryBudgets {
-  // Copies of weights stay within so many times the bytes of `weights`: the smallest ones are made first.
+  // The bytes of copies, as a share of the bytes of `weights`. The smallest copies are made first.
   double copies = kDefaultCopyBudget;
   double activations = 1;  // passes::Options::activation_memory_budget
 };
 
-// What the passes do with a graph that freezes nothing.
+// The options of the passes for a graph whose weights are not frozen.
 passes::Options plain_options(const graph::Graph& graph);
 
-// Optimises a functional graph. `weights[i]` is the tensor behind input i if it may be frozen, undefined
-// otherwise; with no weights this is the plain pipeline of passes. `constants` are those of the recording.
+// Runs the passes on a functional graph. `weights[i]`: the tensor of input i if it may be frozen, else
+// undefined. Without weights this is the plain pipeline. `constants`: those of the recording, by handle.
+// `dump` may be null.
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
                      std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump);
 

@@ -1,3 +1,4 @@
+// Writes a captured region as a torch.fx.GraphModule, for backends of the user's.
 #pragma once
 
 #include <span>
@@ -8,9 +9,8 @@
 
 namespace oxy::driver {
 
-// The program as a torch.fx.GraphModule: a placeholder for each input, in order (`names[i]`, made a valid
-// identifier that no other node, keyword, builtin or module has), and a tuple of all outputs. Throws
-// Unsupported if torch.fx refuses a call.
+// A new torch.fx.GraphModule. It has a placeholder for each input, in order. Its name is names[i], made a
+// unique valid identifier. It returns a tuple of all outputs. Throws Unsupported if torch.fx refuses a call.
 cpy::Ref make_graph_module(const eval::TorchProgram& program, std::span<const std::string> names);
 
 }  // namespace oxy::driver

@@ -1,4 +1,5 @@
-// A compiled segment: its guards, its graph, and what happens around a run.
+// An entry: a capture that is compiled. It has the guards, the compiled graph, and the templates and effects
+// that follow a run.
 #pragma once
 
 #include <Python.h>
@@ -19,44 +20,46 @@ namespace oxy::driver {
 
 class Entry {
  public:
-  // Compiles what was captured under `state`. Throws Unsupported, and eval::Interrupted for a backend of the
-  // user's.
+  // Compiles a capture that was made under `state`. Throws Unsupported with a reason for the user, and
+  // eval::Interrupted with the Python error of a backend of the user's.
   Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
         const CustomBackend& backend, const std::string& name);
 
-  // True if the guards hold for these roots; then run() may be called before any other Python code runs.
+  // Whether the guards hold for these roots. If so, run() may be called as long as no Python code has run.
+  // `roots`: borrowed; the callable and its arguments, or a frame's locals and stack.
   bool matches(std::span<PyObject* const> roots, const GlobalState& state);
-  // After matches(): false once the graph has to be compiled again because a frozen weight changed.
+  // To be asked after matches(). False: a frozen weight was written to, and the entry has to be dropped.
   bool valid();
-  // Runs the segment on the values that matches() found. Nothing if it could not be run (an index out of
-  // range, an operator that raises): nothing has changed then, and the segment is to be run in eager. A
-  // Python error may be set by what replays effects, or by a backend of the user's: the results mean nothing
-  // then.
+  // Runs the segment on the values that matches() found, and gives the values of Capture::results. Nothing:
+  // the run failed (an index out of range, an operator that raises), nothing has changed, and the caller runs
+  // the segment in eager. If a Python error is set after the call, it is to be raised and the results do not
+  // count: an effect or a backend of the user's has failed, or a warning became an error.
   std::optional<std::vector<cpy::Ref>> run();
 
   const eval::Capture& capture() const { return *capture_; }
   eval::Capture& capture() { return *capture_; }
+  // Why matches() fails, for the user.
   std::string explain_failure(std::span<PyObject* const> roots, const GlobalState& state);
-  // Why matches() fails; nothing if it fails for something else.
+  // Which constants changed, if matches() fails because of them.
   guards::Changes changes(std::span<PyObject* const> roots, const GlobalState& state);
-  int64_t runs = 0;
-  // Why the segment ends where it does, if it does not end with a return.
+  int64_t runs = 0;  // how often run() was called
+  // Why the segment ends before its frame does; nothing: it ends with a return.
   std::optional<BreakRecord> end;
 
-  // What explain() says of it; the place where it begins is the caller's to add.
+  // The entry as a region for explain(). The caller adds the place where it begins.
   Region describe() const;
 
  private:
   // The graph inputs that matches() found.
   std::vector<at::Tensor> inputs() const;
-  // True if an input that the graph writes to shares memory with another input.
+  // Whether an input that the graph writes to shares memory with another input.
   bool writes_shared_memory() const;
 
   std::unique_ptr<eval::Capture> capture_;
   GlobalState state_;
   std::string name_;
   int64_t operators_ = 0, kernels_ = 0, extern_calls_ = 0;
-  std::vector<bool> owned_;               // graph inputs that a run without the GIL reads; empty: none
+  std::vector<bool> owned_;  // by graph input: held by a run, which reads it without the GIL; empty: none
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
 };

@@ -1,4 +1,4 @@
-// What is compiled of a callable or of a segment: several entries for calls that differ.
+// The entries of one site: several, for calls that differ.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace oxy::driver {
 
-// `Item` has a member `std::shared_ptr<Entry> entry`, shared because a call may be inside one when it is
-// dropped, and what tells whether the entry's guards can be checked. Most recently used first. With the GIL
-// held.
+// The most recently used item comes first. `Item` has a member `std::shared_ptr<Entry> entry`, and data that
+// tells whether the entry's guards can be checked. Entries are shared, as one may be dropped while a call
+// runs it. The GIL is held.
 template <typename Item>
 class EntryList {
  public:
-  // The entry of the first item that fits, which comes first from then on; null if there is none, or if its
-  // graph has to be compiled again: it is dropped then. `fits` runs no Python code.
+  // The entry of the first item for which `fits` holds; the item is moved to the front. Null: no item fits,
+  // or the entry is not valid() any more and was dropped. `fits` must run no Python code.
   template <typename Fits>
   std::shared_ptr<Entry> find(const Fits& fits) {
     const auto item = std::find_if(items_.begin(), items_.end(), fits);
@@ -33,7 +33,7 @@ class EntryList {
   }
 
   void add(Item item) { items_.insert(items_.begin(), std::move(item)); }
-  // For the caller to let go of, which may run Python code.
+  // Empties the list. The caller drops the items, which may run Python code.
   std::vector<Item> take_all() { return std::exchange(items_, {}); }
 
   bool empty() const { return items_.empty(); }

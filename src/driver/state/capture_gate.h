@@ -1,5 +1,5 @@
-// Keeps C code from running the program's special methods while a region is captured
-// (eval/python/code_gate.h).
+// Connects the code gate of a capture (eval/python/code_gate.h) with the hook, which asks it about each
+// frame.
 #pragma once
 
 #include "eval/python/code_gate.h"
@@ -7,11 +7,12 @@
 
 namespace oxy::driver {
 
-// For the capture's options; in place while it lives.
+// Active on this thread while it lives. Its for_interpreter() goes into CaptureOptions::gate.
 class CaptureGate final : public hook::FrameGate {
  public:
   bool admits(cpy::Frame frame) override;
-  // Code of the program's own that runs all the same: finalizers, callbacks, signal handlers.
+  // Frames of the program's code that run during a capture without being part of it: finalizers, callbacks,
+  // signal handlers. They run with the recording set aside (trace/set_aside.h).
   bool is_apart(cpy::Frame frame) override;
   PyObject* run_apart(const std::function<PyObject*()>& run) override;
   eval::CodeGate* for_interpreter() { return &gate_; }

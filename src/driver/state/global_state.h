@@ -1,4 +1,5 @@
-// The state of the process and the thread that torch functions read unseen: one fixed guard of every capture.
+// The state of the process and the thread that torch functions read without being given it. Every entry
+// guards it.
 #pragma once
 
 #include <array>
@@ -10,10 +11,10 @@
 namespace oxy::driver {
 
 struct GlobalState {
-  uint64_t flags = 0;        // grad mode, inference mode, determinism, backend switches
-  uint64_t no_autocast = 0;  // the dispatch keys of the devices that have none
+  uint64_t flags = 0;        // one bit each: grad mode, inference mode, determinism, backend switches
+  uint64_t no_autocast = 0;  // dispatch keys of the devices on which autocast is off
   int32_t default_dtype = 0;
-  // On all devices: programs ask for those of devices that they do not use, too.
+  // The dtype of autocast by device. A program may ask for that of a device that it does not use.
   std::array<c10::ScalarType, runtime::kAutocastDevices.size()> autocast_types{};
   int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
@@ -27,10 +28,11 @@ struct GlobalState {
   bool jit_tracing = false;        // torch.jit.trace() sees what runs
   friend bool operator==(const GlobalState&, const GlobalState&) = default;
 
-  static GlobalState current();
-  // "grad mode" etc.: the first thing that differs.
+  static GlobalState current();  // of this thread
+  // The name of the first setting that differs: "grad mode" ...
   std::string difference(const GlobalState& other) const;
-  // Python code watches every operator or saved tensor: only eager shows it what it is to see.
+  // Whether something watches single operators or saved tensors (a mode, hooks, anomaly mode). Calls run in
+  // eager then.
   bool needs_eager() const {
     return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode ||
            forward_gradients || jit_tracing;

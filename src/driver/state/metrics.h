@@ -1,4 +1,4 @@
-// What the compiler has done since the last reset, as oxyfuel.metrics() shows it.
+// Counts of what the compiler has done since the last reset. oxyfuel.metrics() shows them.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 namespace oxy::driver {
 
+// A graph break, or a reason why something runs in eager. The texts are for the user.
 struct BreakRecord {
   std::string reason;
   std::string hint;
@@ -16,11 +17,11 @@ struct BreakRecord {
   int64_t count = 0;
 };
 
-// What compiling one recording or graph made.
+// Counts of compiling one recording or graph.
 struct CompileStatistics {
-  int64_t graphs = 0;     // recordings
-  int64_t operators = 0;  // recorded
-  int64_t shape_fallbacks = 0;
+  int64_t graphs = 0;           // recordings
+  int64_t operators = 0;        // recorded
+  int64_t shape_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   int64_t kernels = 0;
   int64_t launches = 0;      // in the plans
   int64_t extern_calls = 0;  // in the plans
@@ -35,16 +36,17 @@ struct CompileStatistics {
 struct Metrics {
   CompileStatistics compiled;
   int64_t recompiles = 0;
-  int64_t calls_compiled = 0;
-  int64_t calls_eager = 0;
+  int64_t calls_compiled = 0;  // whole calls that ran an entry
+  int64_t calls_eager = 0;     // whole calls that ran in eager
   int64_t guards = 0;
   std::vector<BreakRecord> breaks;
   std::vector<std::string> recompile_reasons;
 };
 
-// The process's metrics; the GIL is held by whoever touches them.
+// The metrics of the process. The GIL guards them.
 Metrics& metrics();
 void reset_metrics();
+// Counts a break: breaks with the same reason and stack are one record.
 void count_break(const std::string& reason, const std::string& hint, std::vector<std::string> stack);
 
 }  // namespace oxy::driver

@@ -1,4 +1,4 @@
-// What explain() shows: the regions of the program that a call went through.
+// The regions of the program that a call went through, for oxyfuel.explain().
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct Region {
   std::string function;
   std::string file;  // where it begins; empty for a call that is captured whole
   int line = 0;
-  bool is_captured = false;  // otherwise eager runs it: `end` says why
+  bool is_captured = false;  // false: it runs in eager, and `end` says why
   int64_t operators = 0;
   int64_t kernels = 0;
   int64_t extern_calls = 0;
-  int64_t visits = 0;  // while it was watched
+  int64_t visits = 0;  // calls that went through it during the watch
   std::vector<std::string> guards;
-  std::optional<BreakRecord> end;  // why it ends where it does, or is not captured; none: it returns
+  std::optional<BreakRecord> end;  // why it ends early, or is not captured; nothing: it ends with a return
 };
 
-// Collects regions while it lives, in the order of their first visits. One at a time: a second one watches
-// nothing, so that explaining an explanation is harmless.
+// Collects regions while it lives, in the order of their first visits. Only one is active at a time. A second
+// one collects nothing, so explain() inside of explain() is harmless.
 class RegionWatch {
  public:
   RegionWatch();
@@ -34,9 +34,10 @@ class RegionWatch {
   RegionWatch& operator=(const RegionWatch&) = delete;
   const std::vector<Region>& regions() const { return regions_; }
 
-  // Null while nobody watches. With the GIL held.
+  // The active one, or null. The GIL is held.
   static RegionWatch* current();
-  // Counts a visit. `key` tells regions apart; `describe` is called at the first visit.
+  // Counts a visit. `key`: an address that tells regions apart. `describe` gives the Region at the first
+  // visit.
   template <class Describe>
   void visit(const void* key, const Describe& describe) {
     const auto [it, inserted] = index_.try_emplace(key, regions_.size());

@@ -1,4 +1,4 @@
-// Whether calls of compiled functions may compile: one setting of the process, as torch.compile's stance.
+// The stance: whether calls of compiled functions may compile. oxyfuel.set_stance() sets it for the process.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@
 namespace oxy::driver {
 
 enum class Stance : uint8_t {
-  Default,           // calls compile what is missing
-  ForceEager,        // all runs in eager
-  EagerOnRecompile,  // what is compiled runs, what would have to be compiled runs in eager
-  FailOnRecompile,   // what would have to be compiled is an error
+  Default,           // a call that fits no entry is compiled
+  ForceEager,        // every call runs in eager
+  EagerOnRecompile,  // a call that fits no entry runs in eager
+  FailOnRecompile,   // a call that fits no entry is an error
 };
 
-// Guarded by the GIL.
+// The GIL guards it.
 Stance stance();
-// Returns the one before.
+// Returns the previous stance.
 Stance set_stance(Stance stance);
 
+// By the names of oxyfuel.set_stance(): "default", "force_eager" ... Nothing: an unknown name.
 std::optional<Stance> stance_from_name(std::string_view name);
 std::string_view name_of(Stance stance);
 
-// The Python error of FailOnRecompile: what would be compiled, and why.
+// Sets the Python error of FailOnRecompile. `what`: what would be compiled; `reason`: why it would.
 void raise_would_compile(const std::string& what, const std::string& reason);
 
 }  // namespace oxy::driver
