@@ -27,3 +27,7 @@ endforeach()
 file(GLOB_RECURSE all_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*_test.cpp)
 oxyfuel_test_program(oxyfuel_tests SOURCES ${all_tests} LAYERS backend passes)
 add_test(NAME oxyfuel_tests COMMAND oxyfuel_tests)
+
+# Plans for a GPU as Python programs, for the tests that run and compile them with Triton.
+add_executable(oxyfuel_triton_scripts ${CMAKE_SOURCE_DIR}/tests/cpp/backend/cuda/triton_scripts.cpp)
+target_link_libraries(oxyfuel_triton_scripts PRIVATE oxyfuel_backend oxyfuel_ops)

@@ -32,9 +32,11 @@ struct ScheduleOptions {
 
 // What fusing depends on.
 struct FusionCosts {
-  double serial_bytes = 0;    // a kernel that moves less gains nothing from running in parallel
-  double parallel_bytes = 0;  // one that moves more has to keep all that can run at once busy
-  int64_t cache_bytes = 0;    // a row that passes between loops of one kernel stays below
+  double serial_bytes = 0;          // a kernel that moves less gains nothing from running in parallel
+  double parallel_bytes = 0;        // one that moves more has to keep all that can run at once busy
+  int64_t cache_bytes = 0;          // a row that passes between loops of one kernel stays below
+  double iteration_bytes = 0;       // one that moves less may run few iterations, each on its own
+  bool needs_shared_loops = false;  // members that reduce share all their loops with the others
 };
 
 // A fused group on its way to a kernel. Buffers are the program's.

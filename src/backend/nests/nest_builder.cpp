@@ -194,6 +194,7 @@ class NestBuilder {
   }
 
   void append_expanded(const Item& item) {
+    if (options_.whole_reductions) return append(item);
     if (item.kind == ReductionKind::OnlineSoftmax) return append_online_softmax(item);
     bool row = nest_.axis == VectorAxis::Phase && item.loop_count == depth_;
     if (item.kind == ReductionKind::Welford && row && row_elements(item) * 4 <= options_.l2_bytes / 2)

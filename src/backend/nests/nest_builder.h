@@ -12,6 +12,7 @@ struct NestOptions {
   int64_t l1_bytes = 32 * 1024;
   int64_t l2_bytes = 1024 * 1024;
   int lanes = 16;
+  bool whole_reductions = false;  // a mean and its variance, a maximum and its sum, stay one reduction
 };
 
 // `is_needed(buffer)`: somebody outside the group reads it. Arrays of kind Parameter name their buffer; the

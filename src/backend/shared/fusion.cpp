@@ -226,7 +226,8 @@ class Fuser {
     double units = iterations(shared);
     bool same_loops = depth == a.extents.size() && depth == b.extents.size();
     if (depth == 0 && !same_loops && total > options_.costs.serial_bytes) return false;
-    if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism)
+    if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism &&
+        total > units * options_.costs.iteration_bytes)
       return false;
     double saved = saved_bytes(a, b);
     if (saved <= 0 && total > 0) return false;
@@ -291,6 +292,16 @@ class Fuser {
   const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[static_cast<size_t>(id)]; }
   double bytes_of(BufferId id) const { return bytes_[static_cast<size_t>(id)]; }
 
+  // The loops around the group's reductions.
+  size_t reduction_depth(const Group& g) const {
+    size_t depth = 0;
+    for (const int32_t step : g.steps) {
+      const Item& item = items_[static_cast<size_t>(step)];
+      if (item.is_reduction()) depth = std::max(depth, item.loop_count);
+    }
+    return depth;
+  }
+
   // All members have the same loops and reduction loops (or none).
   bool same_spaces(const Group& a, const Group& b) {
     const Item& x = items_[static_cast<size_t>(a.steps.front())];
@@ -312,7 +323,9 @@ class Fuser {
     auto flow = edges(x, y);
     if (!flow) return;
     std::optional<size_t> depth;
-    for (size_t d = common + 1; d-- > 0 && !depth;) {
+    const size_t least =
+        options_.costs.needs_shared_loops ? std::max(reduction_depth(x), reduction_depth(y)) : 0;
+    for (size_t d = common + 1; d-- > least && !depth;) {
       bool legal = std::ranges::all_of(
           *flow, [&](const Edge& edge) { return reads_own_row(*edge.producer, edge.store, edge.load, d); });
       if (legal) depth = d;

@@ -1,0 +1,134 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <unordered_map>
+
+#include "backend/cuda/axes.h"
+#include "backend/cuda/print/kernel_printer.h"
+#include "backend/nests/in_place.h"
+#include "backend/nests/nest_builder.h"
+#include "base/error.h"
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+// Nests for a GPU: reductions stay whole, and values pass between phases in registers, whatever their number.
+NestOptions nest_options(bool in_registers) {
+  NestOptions options;
+  options.l2_bytes = in_registers ? std::numeric_limits<int64_t>::max() / 2 : 0;
+  options.lanes = std::numeric_limits<int>::max() / 2;
+  options.whole_reductions = true;
+  return options;
+}
+
+struct Draft final : KernelDraft {
+  Draft(const loop::Program& program, LoopNest nest, LaunchShape shape)
+      : program(program), nest(std::move(nest)), shape(shape) {}
+
+  bool has_work() const override { return !nest.phases.empty(); }
+
+  void for_each_buffer(const std::function<void(BufferId, bool)>& fn) const override {
+    for (const Array& array : nest.arrays)
+      if (array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
+        fn(array.buffer, array.is_written);
+  }
+
+  std::vector<std::pair<BufferId, BufferId>> write_in_place(
+      const Test& dies, const Test& is_new,
+      const std::function<bool(BufferId, BufferId)>& same_size) override {
+    return backend::write_in_place(nest, dies, is_new, same_size);
+  }
+
+  std::string print() const override {
+    std::string out = backend::print(nest) + " ";
+    for (size_t k = 0; k < nest.arrays.size(); ++k)
+      if (const Array& array = nest.arrays[k];
+          array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
+        out += fmt::format(" array{} = {}{}", k, program.buffers[static_cast<size_t>(array.buffer)].name,
+                           array.is_written ? " (written)" : "");
+    return out + "\n";
+  }
+
+  const loop::Program& program;
+  LoopNest nest;
+  LaunchShape shape;
+};
+
+// Whether each program of a launch of the shape has all values between phases in registers.
+bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
+  if (shape.form == Form::Rows && !shape.is_persistent) return false;
+  const Axes axes = make_axes(nest, shape);
+  return passes_in_registers(nest, axes);
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  FusionCosts fusion_costs() const override {
+    // Nothing runs in one program that could run in many. A row of which a part passes between loops stays
+    // in registers, or in the cache of a multiprocessor.
+    return {.serial_bytes = 0,
+            .parallel_bytes = 256 * 1024,
+            .cache_bytes = 128 * 1024,
+            .iteration_bytes = 64 * 1024,
+            .needs_shared_loops = true};
+  }
+
+  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+                                     const Group& group, const std::function<bool(BufferId)>& is_needed,
+                                     const ScheduleOptions& options) const override {
+    LoopNest nest = build_nest(program, items, group, is_needed, nest_options(true));
+    LaunchShape shape = choose_launch_shape(nest);
+    if (!stays_in_registers(nest, shape)) {
+      nest = build_nest(program, items, group, is_needed, nest_options(false));
+      shape = choose_launch_shape(nest);
+    }
+    return std::make_unique<Draft>(program, std::move(nest), shape);
+  }
+
+  PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
+                       const ScheduleOptions& options) const override {
+    PrintedKernels result;
+    result.launches.resize(drafts.size());
+    std::unordered_map<std::string, int32_t> kernels;  // by name
+    for (size_t d = 0; d < drafts.size(); ++d) {
+      if (!drafts[d] || !drafts[d]->has_work()) continue;
+      const auto& draft = static_cast<const Draft&>(*drafts[d]);
+      KernelText text = print_kernel(draft.nest, draft.shape);
+      const auto [kernel, is_new] =
+          kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
+      if (is_new)
+        result.kernels.push_back(
+            {text.name, std::move(text.source), plan::Language::Triton, Device::Kind::Cuda});
+      plan::Launch launch;
+      launch.kernel = kernel->second;
+      for (const int32_t array : text.parameters)
+        launch.buffers.push_back(draft.nest.arrays[static_cast<size_t>(array)].buffer);
+      for (const Symbol& symbol : text.symbols) launch.sizes.push_back(symbol.value);
+      launch.shape = plan::Grid{{text.programs, 1, 1}};
+      result.launches[d] = std::move(launch);
+    }
+    return result;
+  }
+
+  std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel>) const override {
+    throw Unsupported("kernels for a GPU are printed, but not loaded yet");
+  }
+
+  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
+    return plan.kernels.at(static_cast<size_t>(kernel)).source;
+  }
+  std::string_view suffix() const override { return ".py"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend() {
+  return std::make_unique<CudaBackend>();
+}
+
+}  // namespace oxy::backend::cuda

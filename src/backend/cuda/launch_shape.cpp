@@ -1,0 +1,177 @@
+#include "backend/cuda/launch_shape.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+using loop::Op;
+
+constexpr int64_t kMultiprocessors = 132;            // of an H100; no result depends on it
+constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device busy
+constexpr int64_t kElementsAThread = 8;              // two loads of 16 bytes for elements of four
+constexpr int64_t kLine = 128;                       // bytes of a line of memory
+constexpr int64_t kThreadsAWarp = 32;
+constexpr int64_t kBlock = 1024;      // elements of a flat block
+constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
+constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together
+constexpr int64_t kLoopedRow = 2048;  // elements of a long row a step
+constexpr int64_t kColumnTile = 4096;
+constexpr int64_t kLeastTileSide = 16;
+constexpr int64_t kWideRow = 4096;  // from here on, many operands do not fit in registers
+constexpr int kManyOperands = 5;
+
+struct Access {
+  const Expr& offset;
+  int64_t bytes;  // of an element
+};
+
+// Calls fn(Access) for what the phase loads from and stores to memory.
+template <class Fn>
+void for_each_access(const LoopNest& nest, const Phase& phase, Fn fn) {
+  const auto access = [&](int32_t id, const Expr& offset) {
+    const Array& array = nest.arrays[static_cast<size_t>(id)];
+    if (array.kind == ArrayKind::Parameter) fn(Access{offset, bytes(array.dtype)});
+  };
+  for (const loop::Inst& inst : phase.insts)
+    if (inst.op == Op::Load) access(inst.buffer, phase.expressions[static_cast<size_t>(inst.index)]);
+  for (const ElementStore& store : phase.stores) access(store.array, store.offset);
+}
+
+Expr extent_of(const std::vector<LoopVariable>& loops) {
+  Expr extent = 1;
+  for (const LoopVariable& l : loops) extent = extent * l.extent;
+  return extent;
+}
+
+Expr row_extent(const Phase& phase) {
+  return extent_of(phase.loops) * extent_of(phase.reduction);
+}
+
+bool has_rows(const LoopNest& nest) {
+  return std::ranges::any_of(nest.phases,
+                             [](const Phase& p) { return !p.loops.empty() || !p.reduction.empty(); });
+}
+
+int warps_for(int64_t elements, int64_t most) {
+  const int64_t warps = elements / (kThreadsAWarp * kElementsAThread);
+  return static_cast<int>(power_of_two(std::clamp<int64_t>(warps, 1, most)));
+}
+
+bool is_unit(const Expr& offset, const LoopVariable& l) {
+  const auto stride = stride_of(offset, l.variable);
+  return stride && *stride == Expr(1);
+}
+
+bool is_unmoved(const Expr& offset, const LoopVariable& l) {
+  const auto stride = stride_of(offset, l.variable);
+  return stride && *stride == Expr(0);
+}
+
+// The outer loop, other than the last, along which most bytes are contiguous, if these are a good part of
+// all.
+std::optional<size_t> transposed_loop(const LoopNest& nest) {
+  if (nest.outer.size() < 2) return std::nullopt;
+  std::vector<int64_t> votes(nest.outer.size());
+  for (const Phase& phase : nest.phases)
+    for_each_access(nest, phase, [&](const Access& access) {
+      for (size_t k = 0; k < nest.outer.size(); ++k)
+        if (is_unit(access.offset, nest.outer[k]) && !is_unmoved(access.offset, nest.outer.back()))
+          votes[k] += access.bytes;
+    });
+  const auto best = std::ranges::max_element(votes.begin(), votes.end() - 1);
+  if (*best == 0) return std::nullopt;
+  const auto loop = static_cast<size_t>(best - votes.begin());
+  const bool is_large = estimate(nest.outer[loop].extent) >= kLeastTileSide &&
+                        estimate(nest.outer.back().extent) >= kLeastTileSide;
+  return is_large ? std::optional(loop) : std::nullopt;
+}
+
+int64_t smallest_element(const LoopNest& nest) {
+  int64_t least = 8;
+  for (const Phase& phase : nest.phases)
+    for_each_access(nest, phase, [&](const Access& access) { least = std::min(least, access.bytes); });
+  return least;
+}
+
+LaunchShape flat(int64_t iterations) {
+  LaunchShape shape;
+  shape.columns = kBlock;
+  while (shape.columns > kLeastBlock && iterations / shape.columns < kPrograms) shape.columns /= 2;
+  shape.warps = warps_for(shape.columns, 4);
+  return shape;
+}
+
+LaunchShape tile(const LoopNest& nest, size_t loop) {
+  const int64_t side = std::clamp<int64_t>(kLine / smallest_element(nest), 32, 64);
+  LaunchShape shape{.form = Form::Tile, .tile_loop = loop};
+  shape.rows = std::min(side, power_of_two(estimate(nest.outer[loop].extent)));
+  shape.columns = std::min(side, power_of_two(estimate(nest.outer.back().extent)));
+  shape.warps = warps_for(shape.rows * shape.columns, 8);
+  return shape;
+}
+
+// Whether the rows' elements are contiguous, rather than those of the last outer loop.
+bool is_along_rows(const LoopNest& nest) {
+  if (nest.outer.empty()) return true;
+  int64_t votes = 0;
+  for (const Phase& phase : nest.phases) {
+    const auto& loops = phase.reduction.empty() ? phase.loops : phase.reduction;
+    if (loops.empty()) continue;
+    for_each_access(nest, phase, [&](const Access& access) {
+      const bool along =
+          std::ranges::any_of(loops, [&](const LoopVariable& l) { return is_unit(access.offset, l); });
+      votes += access.bytes * (along - is_unit(access.offset, nest.outer.back()));
+    });
+  }
+  return votes >= 0;
+}
+
+LaunchShape rows(const LoopNest& nest) {
+  const int64_t count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1);
+  int64_t longest = 0;
+  int operands = 0;
+  bool is_known = true;
+  for (const Phase& phase : nest.phases) {
+    if (phase.loops.empty() && phase.reduction.empty()) continue;
+    const Expr extent = row_extent(phase);
+    is_known = is_known && extent.is_constant();
+    longest = std::max(longest, estimate(extent));
+    for_each_access(nest, phase, [&](const Access&) { ++operands; });
+  }
+  LaunchShape shape{.form = Form::Rows};
+  const int64_t row = power_of_two(longest);
+  if (is_along_rows(nest)) {
+    const int64_t most = operands >= kManyOperands ? kWideRow : kLongestPersistentRow;
+    shape.is_persistent = is_known && row <= most;
+    shape.columns = shape.is_persistent ? row : kLoopedRow;
+    shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));
+    while (shape.rows > 1 && count / shape.rows < kPrograms) shape.rows /= 2;
+    shape.warps = warps_for(shape.rows * shape.columns, shape.columns > kWideRow ? 16 : 8);
+    return shape;
+  }
+  shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));
+  const int64_t fits = kColumnTile / shape.rows;
+  shape.is_persistent = is_known && row <= fits;
+  shape.columns = shape.is_persistent ? row : std::min<int64_t>(row, fits / 2);
+  shape.warps = warps_for(shape.rows * shape.columns, 8);
+  return shape;
+}
+
+}  // namespace
+
+int64_t power_of_two(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+LaunchShape choose_launch_shape(const LoopNest& nest) {
+  if (has_rows(nest)) return rows(nest);
+  if (const auto loop = transposed_loop(nest)) return tile(nest, *loop);
+  return flat(std::max<int64_t>(estimate(extent_of(nest.outer)), 1));
+}
+
+}  // namespace oxy::backend::cuda

@@ -1,0 +1,38 @@
+// Which part of a loop nest one program of a Triton kernel works on, and by how many warps.
+//
+// Kernels made of loop nests move memory: their limit is bytes over the bandwidth of the device's memory. The
+// shape is chosen so that whole lines of memory are read, enough bytes are under way for every
+// multiprocessor, and values fit in registers. Nothing is tried out: the same nest has the same shape
+// everywhere.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/nests/loop_nest.h"
+
+namespace oxy::backend::cuda {
+
+enum class Form : uint8_t {
+  Flat,  // a block of iterations of the outer loops, taken as one loop
+  Tile,  // a rectangle: of the last outer loop and of another along which some operands are contiguous
+  Rows,  // some iterations of the outer loops, each with all elements of the phases' loops: the rows
+};
+
+struct LaunchShape {
+  Form form = Form::Flat;
+  int64_t rows = 1;           // Rows: outer iterations a program; Tile: iterations of `tile_loop`
+  int64_t columns = 1024;     // Flat, Tile: iterations; Rows: elements of a row in registers at once
+  bool is_persistent = true;  // Rows: a row is in registers as a whole and is read once
+  size_t tile_loop = 0;       // Tile: the outer loop that the rows of the tile run along
+  int warps = 4;
+};
+
+// Elements of the longest row that stays in registers.
+inline constexpr int64_t kLongestPersistentRow = 16384;
+
+LaunchShape choose_launch_shape(const LoopNest& nest);
+
+// The least power of 2 that is not below n; 1 for 0.
+int64_t power_of_two(int64_t n);
+
+}  // namespace oxy::backend::cuda

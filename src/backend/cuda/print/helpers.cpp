@@ -1,0 +1,103 @@
+#include "backend/cuda/print/helpers.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+struct Helper {
+  std::string_view name, text;
+};
+
+// Integer division is C's in Triton; eager's `//` and `%` are Python's.
+constexpr Helper kHelpers[] = {
+    {"floor_divide", R"(
+@triton.jit
+def floor_divide(a, b):
+    q = a // b
+    return tl.where((a % b != 0) & ((a < 0) != (b < 0)), q - 1, q)
+)"},
+    {"floor_modulo", R"(
+@triton.jit
+def floor_modulo(a, b):
+    r = a % b
+    return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+)"},
+    {"floor_quotient", R"(
+@triton.jit
+def floor_quotient(a, b):
+    remainder = libdevice.fmod(a, b)
+    q = (a - remainder) / b
+    q = tl.where((remainder != 0) & ((b < 0) != (remainder < 0)), q - 1, q)
+    floored = tl.floor(q)
+    floored = tl.where(q - floored > 0.5, floored + 1, floored)
+    return tl.where(b == 0, a / b, tl.where(q == 0, 0 * (a / b), floored))
+)"},
+    {"floor_remainder", R"(
+@triton.jit
+def floor_remainder(a, b):
+    r = libdevice.fmod(a, b)
+    return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+)"},
+    {"truncated", R"(
+@triton.jit
+def truncated(x):
+    return tl.where(x < 0, tl.ceil(x), tl.floor(x))
+)"},
+    {"integer_power", R"(
+@triton.jit
+def integer_power(x, n, BITS: tl.constexpr):
+    power = tl.where(n < 0, tl.where(x == 1, x, tl.where(x == -1, tl.where(n % 2 == 0, -x, x), x * 0)), x * 0 + 1)
+    base = x
+    for _ in range(BITS - 1):
+        power = tl.where((n > 0) & ((n & 1) != 0), power * base, power)
+        base = base * base
+        n = tl.where(n > 0, n >> 1, n)
+    return power
+)"},
+    {"larger", R"(
+@triton.jit
+def larger(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+)"},
+    {"smaller", R"(
+@triton.jit
+def smaller(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+)"},
+    {"times", R"(
+@triton.jit
+def times(a, b):
+    return a * b
+)"},
+    {"largest_of", R"(
+@triton.jit
+def largest_of(a, i, b, j):
+    is_first = (a > b) | ((a != a) & (b == b)) | (((a == b) | ((a != a) & (b != b))) & (i < j))
+    return tl.where(is_first, a, b), tl.where(is_first, i, j)
+)"},
+    {"smallest_of", R"(
+@triton.jit
+def smallest_of(a, i, b, j):
+    is_first = (a < b) | ((a != a) & (b == b)) | (((a == b) | ((a != a) & (b != b))) & (i < j))
+    return tl.where(is_first, a, b), tl.where(is_first, i, j)
+)"},
+};
+
+}  // namespace
+
+std::string helpers_text(const Needs& needs) {
+  std::string text;
+  for (const std::string& wanted : needs.helpers) {
+    const auto* found = std::ranges::find(kHelpers, wanted, &Helper::name);
+    check(found != std::end(kHelpers), "a kernel calls a helper that there is not: " + wanted);
+    text += "\n";
+    text += found->text;
+  }
+  return text;
+}
+
+}  // namespace oxy::backend::cuda

@@ -1,0 +1,139 @@
+#include "backend/cuda/print/kernel_printer.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "backend/cuda/print/phase_printer.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
+constexpr size_t kLongestComment = 110;
+constexpr size_t kLongestTitle = 40;
+
+// float32 that nobody sees at its full precision need not be divided exactly.
+bool is_precise(const LoopNest& nest) {
+  bool any_half = false;
+  for (const Array& array : nest.arrays) {
+    if (array.kind != ArrayKind::Parameter || !array.is_written || !is_floating(array.dtype)) continue;
+    if (held_dtype(array.dtype) == array.dtype) return true;
+    any_half = true;
+  }
+  return !any_half;
+}
+
+// The operators of `comment` as part of a name: "add, gelu" becomes "add_gelu".
+std::string title(const std::string& comment) {
+  std::string out;
+  for (const char c : comment) {
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (!out.empty() && out.back() != '_')
+      out += '_';
+  }
+  if (out.size() > kLongestTitle) out.resize(out.rfind('_', kLongestTitle) + 1);
+  while (!out.empty() && out.back() == '_') out.pop_back();
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) return "kernel" + out;
+  return out;
+}
+
+class KernelPrinter {
+ public:
+  KernelPrinter(LoopNest nest, const LaunchShape& shape)
+      : nest_(std::move(nest)),
+        shape_(shape),
+        axes_(make_axes(nest_, shape_)),
+        block_(nest_, shape_, axes_) {}
+
+  KernelText print() {
+    print_arguments();
+    block_.print_axes();
+    PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
+    for (size_t p = 0; p < nest_.phases.size(); ++p) phases.print(p);
+
+    std::string arguments;
+    for (const auto& [name, type] : signature_) arguments += (arguments.empty() ? "" : ", ") + name;
+    for (const auto& [name, value] : constants_) arguments += fmt::format(", {}: tl.constexpr", name);
+    std::string body = helpers_text(block_.needs);
+    body += fmt::format("\n\n@triton.jit\ndef {}({}):\n{}", kNamePlaceholder, arguments, block_.text());
+    body += "\n\n" + launch_text(phases.checks_indices());
+
+    KernelText text;
+    text.name = title(nest_.comment) + "_" + to_hex(hash128(body)).substr(0, 8);
+    for (size_t at = 0; (at = body.find(kNamePlaceholder, at)) != std::string::npos;)
+      body.replace(at, kNamePlaceholder.size(), text.name);
+    text.source = comment() + "import triton\nimport triton.language as tl\n";
+    if (block_.needs.libdevice) text.source += "from triton.language.extra import libdevice\n";
+    text.source += body;
+    text.parameters = std::move(parameters_);
+    text.symbols = nest_.symbols;
+    text.programs = axes_.programs;
+    return text;
+  }
+
+ private:
+  std::string comment() const {
+    if (nest_.comment.empty()) return "";
+    const bool is_long = nest_.comment.size() > kLongestComment;
+    return "# " + nest_.comment.substr(0, kLongestComment) + (is_long ? " ...\n" : "\n");
+  }
+
+  void print_arguments() {
+    arrays_.resize(nest_.arrays.size());
+    int inputs = 0, outputs = 0, both = 0;
+    for (size_t k = 0; k < nest_.arrays.size(); ++k) {
+      const Array& array = nest_.arrays[k];
+      if (array.kind != ArrayKind::Parameter || (!array.is_read && !array.is_written)) continue;
+      std::string& name = arrays_[k].name;
+      if (array.is_read && array.is_written)
+        name = fmt::format("io{}", both++);
+      else
+        name = array.is_read ? fmt::format("in{}", inputs++) : fmt::format("out{}", outputs++);
+      signature_.emplace_back(name, pointer_type(array.dtype));
+      parameters_.push_back(static_cast<int32_t>(k));
+    }
+    for (size_t k = 0; k < nest_.symbols.size(); ++k) {
+      const std::string name = fmt::format("n{}", k);
+      signature_.emplace_back(name, fits_int32(nest_.symbols[k].variable) ? "i32" : "i64");
+      block_.set_variable(nest_.symbols[k].variable, name, kNoDims);
+    }
+    if (shape_.rows > 1) constants_.emplace_back("ROWS", shape_.rows);
+    for (size_t k = 0; k < axes_.columns.size(); ++k)
+      constants_.emplace_back(k == 0 ? "COLUMNS" : fmt::format("COLUMNS{}", k + 1), axes_.columns[k].block);
+  }
+
+  std::string launch_text(bool checks_indices) const {
+    std::string signature, constants;
+    for (const auto& [name, type] : signature_)
+      signature += fmt::format("{}\"{}\": \"{}\"", signature.empty() ? "" : ", ", name, type);
+    for (const auto& [name, value] : constants_)
+      constants += fmt::format("{}\"{}\": {}", constants.empty() ? "" : ", ", name, value);
+    std::string options = fmt::format("\"num_warps\": {}", shape_.warps);
+    if (checks_indices) options += ", \"debug\": True, \"sanitize_overflow\": False";
+    return fmt::format(
+        "{}_launch = {{\n    \"signature\": {{{}}},\n    \"constants\": {{{}}},\n    \"options\": "
+        "{{{}}},\n}}\n",
+        kNamePlaceholder, signature, constants, options);
+  }
+
+  LoopNest nest_;
+  LaunchShape shape_;
+  Axes axes_;
+  BlockPrinter block_;
+  std::vector<ArrayState> arrays_;
+  std::vector<std::pair<std::string, std::string>> signature_;  // name, type
+  std::vector<std::pair<std::string, int64_t>> constants_;
+  std::vector<int32_t> parameters_;
+};
+
+}  // namespace
+
+KernelText print_kernel(LoopNest nest, const LaunchShape& shape) {
+  return KernelPrinter(std::move(nest), shape).print();
+}
+
+}  // namespace oxy::backend::cuda

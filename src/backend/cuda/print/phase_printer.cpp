@@ -1,0 +1,228 @@
+#include "backend/cuda/print/phase_printer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "backend/cuda/print/reductions.h"
+#include "base/error.h"
+
+namespace oxy::backend::cuda {
+
+using loop::Inst;
+using loop::InstId;
+using loop::kNoInst;
+using loop::Op;
+using loop::ReductionKind;
+
+namespace {
+
+constexpr const char* kRegister = "register";  // the place of a Register array's one element
+constexpr const char* kStart = "start";        // the variable of a loop over a row
+
+// What positions are compared by; else what the reduction accumulates in.
+DType reduced_dtype(const Phase& phase, const Reduction& reduction) {
+  if (reduction.kind != ReductionKind::ArgMax && reduction.kind != ReductionKind::ArgMin)
+    return reduction.accumulate;
+  const DType dtype = held_dtype(phase.insts[static_cast<size_t>(reduction.value)].dtype);
+  return dtype == DType::Bool ? DType::Int32 : dtype;
+}
+
+// A constant that is the same number in every type.
+bool is_small_integer(const Value& value) {
+  if (!value.constant) return false;
+  const double number = std::visit([](auto v) { return static_cast<double>(v); }, value.constant->value);
+  return number >= 0 && number <= 127 && number == std::floor(number) && !std::signbit(number);
+}
+
+bool is_one(const Value& value) {
+  return value.constant && std::visit([](auto v) { return v == 1; }, value.constant->value);
+}
+
+}  // namespace
+
+std::string PhasePrinter::place(const Expr& offset) {
+  return offset.str();
+}
+
+void PhasePrinter::print(size_t number) {
+  phase_ = &nest_.phases[number];
+  number_ = number;
+  const int columns = axes_.columns_of_phase[number];
+  block_.choose_columns(columns);
+  if (reads_what_others_stored()) block_.out().line("tl.debug_barrier()");
+  if (columns < 0 || shape_.form != Form::Rows) return print_body();
+
+  const Axis& axis = block_.columns();
+  const auto extent = axis.extent.as_constant();
+  if (extent && *extent <= axis.block) {
+    if (printed_columns_.insert(columns).second) block_.print_columns("");
+    print_body();
+    for (const Reduction& reduction : phase_->reductions)
+      store_results(reduction,
+                    reduce_row(block_, reduction.kind, reduction.accumulate, value(reduction.value)));
+    return;
+  }
+  std::vector<LoopedReduction> reductions;
+  for (const Reduction& reduction : phase_->reductions)
+    reductions.emplace_back(block_, reduction.kind, reduced_dtype(*phase_, reduction));
+  block_.open_loop();
+  block_.print_columns(kStart);
+  print_body();
+  for (size_t k = 0; k < reductions.size(); ++k)
+    reductions[k].add(value(phase_->reductions[k].value), kStart);
+  block_.close_loop(fmt::format("for {} in range(0, {}, {}):", kStart, block_.expression(axis.extent).text,
+                                block_.columns_name()));
+  for (ArrayState& array : arrays_)
+    std::erase_if(array.stored, [](const auto& entry) { return (entry.second.dims & kColumns) != 0; });
+  for (size_t k = 0; k < reductions.size(); ++k) store_results(phase_->reductions[k], reductions[k].join());
+}
+
+bool PhasePrinter::reads_what_others_stored() const {
+  return std::ranges::any_of(phase_->insts, [&](const Inst& inst) {
+    if (inst.op != Op::Load) return false;
+    const ArrayState& array = arrays_[static_cast<size_t>(inst.buffer)];
+    const Expr& offset = phase_->expressions[static_cast<size_t>(inst.index)];
+    return array.is_written && !array.name.empty() && !array.stored.contains(place(offset));
+  });
+}
+
+void PhasePrinter::print_body() {
+  values_.clear();
+  for (const Inst& inst : phase_->insts) values_.push_back(print_inst(inst));
+  const unsigned dims = block_.row_dims() | (axes_.columns_of_phase[number_] < 0 ? kNoDims : kColumns);
+  for (const ElementStore& s : phase_->stores) store(s.array, s.offset, value(s.value), dims, s.mode);
+}
+
+Value PhasePrinter::print_inst(const Inst& inst) {
+  switch (inst.op) {
+    case Op::Load:
+      return print_load(inst);
+    case Op::Constant:
+      return {literal(inst.constant, inst.dtype), inst.dtype, kNoDims, &inst.constant};
+    case Op::Index:
+      return print_index(inst);
+    case Op::BindIndex:
+      return print_bind(inst);
+    default:
+      break;
+  }
+  std::vector<Value> operands;
+  unsigned dims = kNoDims;
+  for (const InstId id : inst.operands)
+    if (id != kNoInst) {
+      operands.push_back(value(id));
+      dims |= operands.back().dims;
+    }
+  if (inst.op == Op::Cast && is_small_integer(operands[0]) && inst.dtype != DType::Bool)
+    return {literal(*operands[0].constant, inst.dtype), inst.dtype, kNoDims, operands[0].constant};
+  if (inst.op == Op::Mul && is_one(operands[1]) && !operands[0].constant)
+    return {operands[0].text, inst.dtype, operands[0].dims};
+  OpContext context{block_.needs, is_precise_};
+  const std::string text = op_text(inst, operands, context);
+  return block_.named(text, inst.dtype, dims);
+}
+
+Value PhasePrinter::print_load(const Inst& inst) {
+  const Array& array = nest_.arrays[static_cast<size_t>(inst.buffer)];
+  ArrayState& state = arrays_[static_cast<size_t>(inst.buffer)];
+  const Expr& offset = phase_->expressions[static_cast<size_t>(inst.index)];
+  std::optional<Value> condition, otherwise;
+  if (inst.operands[0] != kNoInst) {
+    condition = value(inst.operands[0]);
+    otherwise = value(inst.operands[1]);
+  }
+  const auto converted = [&](const Value& held) {
+    if (held_dtype(held.dtype) == held_dtype(inst.dtype)) return Value{held.text, inst.dtype, held.dims};
+    return block_.named(cast_text(held, inst.dtype), inst.dtype, held.dims);
+  };
+  const bool is_register = array.kind == ArrayKind::Register;
+  if (const auto found = state.stored.find(is_register ? kRegister : place(offset));
+      found != state.stored.end()) {
+    const Value held = converted(found->second);
+    if (!condition) return held;
+    return block_.named(
+        fmt::format("tl.where({}, {}, {})", tensor_text(*condition), tensor_text(held), otherwise->text),
+        inst.dtype, held.dims | condition->dims | otherwise->dims);
+  }
+  check(array.kind == ArrayKind::Parameter, "a kernel reads a value that it has not made");
+  const ExpressionText at = block_.expression(offset);
+  unsigned dims = at.dims;
+  if (condition) dims |= condition->dims | otherwise->dims;
+  std::string mask = block_.mask(dims);
+  if (condition) mask = mask.empty() ? tensor_text(*condition) : tensor_text(*condition) + " & " + mask;
+  std::string text = "tl.load(" + block_.pointer(state.name, at, dims);
+  if (!mask.empty()) {
+    const std::string other = condition ? otherwise->text : is_floating(array.dtype) ? "0.0" : "0";
+    text += fmt::format(", {}, other={}", mask, other);
+  }
+  text += ")";
+  if (held_dtype(array.dtype) != array.dtype) text += ".to(tl.float32)";
+  if (!state.is_written) return converted(block_.named(text, array.dtype, dims));
+  Value fresh{block_.new_name("v"), array.dtype, dims};
+  block_.out().line("{} = {}", fresh.text, text);
+  return converted(fresh);
+}
+
+Value PhasePrinter::print_index(const Inst& inst) {
+  const ExpressionText e = block_.expression(phase_->expressions[static_cast<size_t>(inst.index)]);
+  const std::string_view type = triton_type(inst.dtype);
+  if (e.dims == kNoDims)
+    return block_.named(fmt::format("tl.cast({}, {})", e.text, type), inst.dtype, kNoDims);
+  return block_.named(fmt::format(fmt::runtime(e.is_simple ? "{}.to({})" : "({}).to({})"), e.text, type),
+                      inst.dtype, e.dims);
+}
+
+Value PhasePrinter::print_bind(const Inst& inst) {
+  const Value i = value(inst.operands[0]);
+  const ExpressionText size = block_.expression(phase_->expressions[static_cast<size_t>(inst.index)]);
+  const std::string text = tensor_text(i);
+  const unsigned dims = i.dims | size.dims;
+  const Value bound =
+      block_.named(fmt::format("tl.where({0} < 0, {0} + ({1}), {0})", text, size.text), DType::Int64, dims);
+  if (inst.checked && checked_.insert(bound.text).second) {
+    checks_indices_ = true;
+    const std::string mask = block_.mask(dims);
+    block_.out().line("tl.device_assert(({0} >= 0) & ({0} < {1}), \"index out of range\"{2})", bound.text,
+                      size.text, mask.empty() ? "" : ", " + mask);
+  }
+  const Value narrow =
+      block_.is_wide() ? bound : block_.named(bound.text + ".to(tl.int32)", DType::Int32, dims, "i");
+  block_.set_bound(inst.variable, narrow.text, dims);
+  return bound;
+}
+
+void PhasePrinter::store(int32_t id, const Expr& offset, const Value& value, unsigned dims,
+                         loop::StoreMode mode) {
+  const Array& array = nest_.arrays[static_cast<size_t>(id)];
+  ArrayState& state = arrays_[static_cast<size_t>(id)];
+  // What is read back is rounded as memory rounds it.
+  Value held = value;
+  if (held_dtype(array.dtype) != array.dtype && value.dtype != array.dtype)
+    held = block_.named(cast_text(value, array.dtype), array.dtype, value.dims);
+  held.dtype = array.dtype;
+  if (array.kind == ArrayKind::Register) {
+    state.stored[kRegister] = held;
+    return;
+  }
+  if (mode == loop::StoreMode::Set) state.stored[place(offset)] = held;
+  if (array.kind == ArrayKind::Scratch) return;
+  state.is_written = true;
+  const ExpressionText at = block_.expression(offset);
+  const std::string mask = block_.mask(dims);
+  const std::string text = tensor_text(value);
+  const std::string arguments =
+      fmt::format("{}, {}{}", block_.pointer(state.name, at, dims), text, mask.empty() ? "" : ", " + mask);
+  if (mode == loop::StoreMode::Set)
+    block_.out().line("tl.store({})", arguments);
+  else
+    block_.out().line("tl.atomic_add({}, sem=\"relaxed\")", arguments);
+}
+
+void PhasePrinter::store_results(const Reduction& reduction, const std::vector<Value>& results) {
+  for (const ResultStore& s : reduction.stores)
+    store(s.array, s.offset, results.at(static_cast<size_t>(s.result)), block_.row_dims(),
+          loop::StoreMode::Set);
+}
+
+}  // namespace oxy::backend::cuda

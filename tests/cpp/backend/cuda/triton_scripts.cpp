@@ -1,0 +1,54 @@
+// oxyfuel_triton_scripts GRAPHS FOLDER: for each graph in the file GRAPHS, which lines "----" divide, the
+// plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of launches of
+// each. A graph that cannot be compiled has a file <number>.error with the reason instead.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/print/plan_script.h"
+#include "backend/shared/schedule.h"
+#include "base/error.h"
+#include "loop/lowering.h"
+#include "ops/core/registry.h"
+
+using namespace oxy;
+
+namespace {
+
+constexpr std::string_view kSeparator = "----\n";
+
+std::string script_of(const std::string& text) {
+  const auto backend = backend::cuda::make_backend();
+  loop::Program program = loop::lower(graph::parse(text));
+  loop::verify(program);
+  const plan::Plan plan = backend::schedule(std::move(program), *backend, {.parallelism = 132});
+  plan::verify(plan);
+  fmt::print("{}\n", plan.steps.size());
+  return backend::cuda::plan_script(plan);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  std::stringstream content;
+  content << std::ifstream(argv[1]).rdbuf();
+  const std::string text = content.str();
+  ops::intern_schemas();
+  int number = 0;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find(kSeparator, begin), text.size());
+    const std::string file = fmt::format("{}/{}", argv[2], number);
+    try {
+      const std::string script = script_of(text.substr(begin, end - begin));
+      std::ofstream(file + ".py") << script;
+    } catch (const std::exception& error) {
+      fmt::print("0\n");
+      std::ofstream(file + ".error") << error.what();
+    }
+    begin = end + kSeparator.size();
+  }
+  return 0;
+}

@@ -1,0 +1,61 @@
+"""Runs plans for a GPU on CPU tensors, under Triton's interpreter.
+
+`python triton_runner.py FOLDER`: for each FOLDER/<number>.py, which oxyfuel_triton_scripts wrote, with inputs in
+<number>.in (a list of tensors), writes <number>.out: {"outputs": [...], "inputs": [...]} after the run, or
+{"error": text}. TRITON_INTERPRET=1 has to be set.
+"""
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.runtime.interpreter import InterpreterOptions, TensorHandle, interpreter_builder
+
+FUNCTIONS = {
+    "expm1": torch.expm1, "log10": torch.log10, "log1p": torch.log1p, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
+    "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh,
+    "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh, "erfc": torch.erfc, "rint": torch.round,
+    "pow": torch.pow, "atan2": torch.atan2, "fmod": torch.fmod,
+}
+
+
+def interpreted(function):
+    """A function of NVIDIA's library as torch has it: the interpreter knows none of them."""
+
+    def call(*arguments):
+        data = torch.broadcast_tensors(*(torch.from_numpy(np.asarray(a.handle.data)) for a in arguments))
+        result = np.ascontiguousarray(function(*data).numpy())
+        first = max(arguments, key=lambda a: np.asarray(a.handle.data).size)
+        return tl.core.tensor(TensorHandle(result, first.handle.dtype), first.type)
+
+    return call
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(folder):
+    for name, function in FUNCTIONS.items():
+        setattr(libdevice, name, interpreted(function))
+    interpreter_builder.options = InterpreterOptions(debug=True)  # so that indices are checked
+    np.seterr(all="ignore")
+    for path in sorted(Path(folder).glob("[0-9]*.py"), key=lambda p: int(p.stem)):
+        inputs = torch.load(path.with_suffix(".in"))
+        try:
+            result = {"outputs": load(path).run(inputs), "inputs": inputs}
+        except Exception:
+            result = {"error": traceback.format_exc()}
+        torch.save(result, path.with_suffix(".out"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,39 @@
+"""Where Triton is, and how tests call it: always in a process of its own."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+WRITER = ROOT / "build" / "oxyfuel_triton_scripts"
+
+
+def environment():
+    """For a process with Triton: this Python's own, or the folder that OXYFUEL_TRITON names."""
+    folder = os.environ.get("OXYFUEL_TRITON", "")
+    path = os.pathsep.join(p for p in (folder, os.environ.get("PYTHONPATH", "")) if p)
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def has_triton():
+    folder = os.environ.get("OXYFUEL_TRITON", "")
+    return (Path(folder) / "triton").is_dir() if folder else importlib.util.find_spec("triton") is not None
+
+
+needs_triton = pytest.mark.skipif(not has_triton(), reason="no Triton: install it, or set OXYFUEL_TRITON to a folder with it")
+
+
+def write_scripts(graphs, folder):
+    """Plans of the graphs as <folder>/<number>.py; the number of steps of each."""
+    (folder / "graphs.txt").write_text("----\n".join(graphs))
+    result = subprocess.run([WRITER, folder / "graphs.txt", folder], capture_output=True, text=True, check=True)
+    return [int(line) for line in result.stdout.split()]
+
+
+def run_python(script, *arguments, **variables):
+    return subprocess.run([sys.executable, HERE / script, *map(str, arguments)], env={**environment(), **variables}, capture_output=True, text=True)
