@@ -1,6 +1,7 @@
 // Operator identity: name, arguments, and which of them are written to or aliased by the results.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,7 @@
 // What is known of a tensor without its data.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -70,9 +70,10 @@ inline constexpr int kIndexError = 1;
 
 // A kernel that is launched as plan::Grid.
 struct GridFunction {
-  void* handle = nullptr;  // the driver's
-  int32_t threads = 0;     // of one program of the grid
-  int32_t shared_bytes = 0;
+  void* handle = nullptr;     // the driver's
+  int32_t threads = 0;        // of one program of the grid
+  int32_t shared_bytes = 0;   // likewise
+  int32_t null_pointers = 0;  // arguments that it takes behind buffers and sizes, all null
   friend bool operator==(const GridFunction&, const GridFunction&) = default;
 };
 

@@ -1,6 +1,8 @@
 // What the version files of this folder provide to its common part. Not for other folders.
 #pragma once
 
+#include <cstdint>
+
 #include "cpy/internals.h"
 #include "cpy/ref.h"
 

@@ -2,6 +2,7 @@
 // position.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

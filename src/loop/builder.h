@@ -5,6 +5,7 @@
 // (BodyBuilder::store). Equal instructions are shared and constants are folded where that is exact.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>

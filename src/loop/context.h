@@ -6,6 +6,7 @@
 // it is not cheap, or when it has grown past the limits below.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -2,6 +2,7 @@
 // with.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 

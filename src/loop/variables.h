@@ -2,6 +2,8 @@
 // every computation, so that equal computations are equal as data.
 #pragma once
 
+#include <cstdint>
+
 #include "sym/expr.h"
 
 namespace oxy::loop {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <compare>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // The scatter form of each view: what a view's base becomes when the view is written.
 #pragma once
 
+#include <cstdint>
+
 #include "graph/graph.h"
 
 namespace oxy::trace {

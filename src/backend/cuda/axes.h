@@ -1,6 +1,7 @@
 // The loops of a nest as the axes of a program's block.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // A fused group as one loop nest.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "backend/nests/loop_nest.h"
@@ -19,6 +20,5 @@ struct NestOptions {
 // others have vanished from memory. The nest is finished (backend::finish).
 backend::LoopNest build_nest(const loop::Program& program, const std::vector<Item>& items, const Group& group,
                              const std::function<bool(BufferId)>& is_needed, const NestOptions& options);
-
 
 }  // namespace oxy::backend

@@ -1,6 +1,8 @@
 // Groups computations into kernels.
 #pragma once
 
+#include <cstdint>
+
 #include "backend/backend.h"
 #include "backend/shared/dependencies.h"
 

@@ -2,6 +2,7 @@
 // linear offset, in the order that runs best.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "backend/shared/nest_expressions.h"

@@ -1,6 +1,7 @@
 // Describes the values that are alive at the end of a capture as templates.
 #pragma once
 
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 

@@ -84,7 +84,8 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested())
       interpreter.stop("a tensor that is not dense");
     if (runtime::find_device(tensor.device().type()) == nullptr)
-      interpreter.stop(fmt::format("a tensor on device {}", tensor.device().str()));
+      interpreter.stop(fmt::format("a tensor on device {}", tensor.device().str()),
+                       runtime::why_no_device(tensor.device().type()));
     if (guards::history_of(tensor) == guards::History::Unclear)
       interpreter.stop("a view made without grad of a tensor that requires grad");
     interpreter.guards().require_tensor(source, tensor, Py_TYPE(raw));

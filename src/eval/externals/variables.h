@@ -1,6 +1,8 @@
 // Locals, cells and stack entries of a frame, which are admitted when they are read.
 #pragma once
 
+#include <cstdint>
+
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {

@@ -1,6 +1,8 @@
 // The main loop of the interpreter: one canonical instruction after the other.
 #pragma once
 
+#include <cstdint>
+
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {

@@ -1,6 +1,7 @@
 // Marks what is recorded during a scope: a checkpoint, a backward pass.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "eval/state/interpreter.h"

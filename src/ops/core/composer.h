@@ -1,6 +1,7 @@
 // Building nodes in decompositions: each call's metadata come from the operator's own shape rule.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 
 #include "ops/core/registry.h"

@@ -1,6 +1,7 @@
 // How eager lays out and types the result of an element-wise operator: the one place that knows.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>

@@ -3,6 +3,7 @@
 // then becomes an extern call).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -6,6 +6,7 @@
 // meta kernel (counted) and it becomes an extern call.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>

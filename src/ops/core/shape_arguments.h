@@ -4,6 +4,7 @@
 // for or (where an int64_t is returned) not known while compiling.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>

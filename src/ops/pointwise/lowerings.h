@@ -3,6 +3,7 @@
 // made of has that precision, too, but for numbers that eager's kernels read as they are.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 

@@ -6,6 +6,7 @@
 // in order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>

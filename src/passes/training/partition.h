@@ -3,6 +3,7 @@
 // What the backward graph needs is saved or computed again: passes/training/saved_values.h.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "graph/graph.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "passes/weights/pack_convolution.h"
 
 namespace oxy::passes {

@@ -1,6 +1,7 @@
 // Launches on the CPU: the slices of a kernel on the threads of torch's pool.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "runtime/device/launch.h"

@@ -1,6 +1,8 @@
 // The CPU's memory: torch's own, in huge pages where it is large.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/values/tensors.h"
 
 namespace oxy::runtime {

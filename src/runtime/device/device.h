@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "runtime/device/arena.h"
 #include "runtime/device/launch.h"
@@ -41,13 +42,13 @@ class DeviceRuntime {
   virtual const Packing* packing() const { return nullptr; }
 };
 
-// Null: plans do not run on such devices, and what is on them runs in eager.
+// Null: plans do not run on such devices, and what is on them runs in eager. registry/devices.cpp has the
+// rows.
 const DeviceRuntime* find_device(c10::DeviceType type);
-// The same; Unsupported where that gives null.
+// Why there is none, in a sentence for the user.
+std::string why_no_device(c10::DeviceType type);
+// As find_device(); Unsupported where that gives null.
 const DeviceRuntime& device_runtime(c10::DeviceType type);
-
-// For kinds of devices that have none: InternalError if there is one already.
-void register_device(c10::DeviceType type, std::unique_ptr<DeviceRuntime> device);
 
 // Uninitialised, with exactly these strides.
 inline at::Tensor empty_tensor(const TensorSpec& spec, c10::Device device) {

@@ -1,54 +1,64 @@
-// The devices that plans run on. A device is entered here.
+// The devices that plans run on. A kind of device is one row here.
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
 #include <mutex>
 
 #include "base/error.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cuda/cuda_device.h"
 #include "runtime/device/device.h"
 
 namespace oxy::runtime {
 
 namespace {
 
-constexpr auto kTypes = static_cast<size_t>(c10::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
-
-// Read without the lock: an entry is made once and stays.
-struct Registry {
-  std::mutex mutex;
-  std::array<std::atomic<const DeviceRuntime*>, kTypes> devices{};
-
-  Registry() { devices[static_cast<size_t>(c10::DeviceType::CPU)] = make_cpu_device().release(); }
+struct Row {
+  c10::DeviceType type;
+  std::unique_ptr<DeviceRuntime> (*make)(std::string& missing);  // null, and says what is missing
 };
 
-// Never destroyed: plans run while the process ends, too.
-Registry& registry() {
-  static Registry& instance = *new Registry;
-  return instance;
+constexpr auto kRows = std::to_array<Row>({
+    {c10::DeviceType::CPU, [](std::string&) { return make_cpu_device(); }},
+    {c10::DeviceType::CUDA, make_cuda_device},
+});
+
+// Made when it is first asked for: a driver is loaded when the first tensor of its kind is seen.
+struct Entry {
+  std::once_flag once;
+  std::unique_ptr<DeviceRuntime> device;
+  std::string missing;
+};
+
+// Null: plans never run on such devices.
+const Entry* entry_of(c10::DeviceType type) {
+  static auto& entries = *new std::array<Entry, kRows.size()>;  // never destroyed, as plans run to the end
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].type != type) continue;
+    Entry& entry = entries[i];
+    std::call_once(entry.once, [&] { entry.device = kRows[i].make(entry.missing); });
+    return &entry;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 const DeviceRuntime* find_device(c10::DeviceType type) {
-  return registry().devices.at(static_cast<size_t>(type)).load(std::memory_order_acquire);
+  const Entry* const entry = entry_of(type);
+  return entry == nullptr ? nullptr : entry->device.get();
+}
+
+std::string why_no_device(c10::DeviceType type) {
+  const Entry* const entry = entry_of(type);
+  if (entry != nullptr) return entry->missing;
+  return "graphs are compiled for the CPU and for NVIDIA GPUs";
 }
 
 const DeviceRuntime& device_runtime(c10::DeviceType type) {
-  const DeviceRuntime* const found = find_device(type);
-  if (found == nullptr)
-    throw Unsupported(fmt::format("device {}", c10::DeviceTypeName(type, /*lower_case=*/true)),
-                      "the runtime executes plans on the CPU");
-  return *found;
-}
-
-void register_device(c10::DeviceType type, std::unique_ptr<DeviceRuntime> device) {
-  Registry& known = registry();
-  const std::lock_guard lock(known.mutex);
-  auto& entry = known.devices.at(static_cast<size_t>(type));
-  check(entry.load() == nullptr, "there is a runtime for this kind of device");
-  entry.store(device.release(), std::memory_order_release);
+  if (const DeviceRuntime* const found = find_device(type)) return *found;
+  throw Unsupported(fmt::format("tensors on {}", c10::DeviceTypeName(type, /*lower_case=*/true)),
+                    why_no_device(type));
 }
 
 }  // namespace oxy::runtime

@@ -1,6 +1,8 @@
 // The guards of a compilation as they are checked at every call.
 #pragma once
 
+#include <cstdint>
+
 #include "sym/environment/shape_environment.h"
 #include "sym/program/integer_program.h"
 

@@ -11,6 +11,7 @@
 // becomes an assertion of the run, and is relied on. Not thread-safe; copies are values.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>

@@ -1,6 +1,7 @@
 // Symbols of one compilation: integers of the program that may be others at another call.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

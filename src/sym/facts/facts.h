@@ -6,6 +6,8 @@
 // inequalities (prover.h). Copies are values.
 #pragma once
 
+#include <cstdint>
+
 #include "sym/facts/answer.h"
 #include "sym/facts/prover.h"
 #include "sym/facts/variable_facts.h"

@@ -6,6 +6,7 @@
 // nothing replaces and over such k, each with the range that is known.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 

@@ -4,6 +4,7 @@
 // own. Parts that are constants or stand there twice are left out, and `and` within `and` is one `and`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 

@@ -7,6 +7,7 @@
 // relation.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "sym/expr.h"

@@ -1,6 +1,7 @@
 // Random expressions and conditions over a few variables, and all assignments of small values to them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <vector>

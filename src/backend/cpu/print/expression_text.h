@@ -1,6 +1,7 @@
 // Index expressions as C++ text.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 

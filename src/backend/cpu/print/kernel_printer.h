@@ -1,6 +1,7 @@
 // A loop nest as C++ source.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

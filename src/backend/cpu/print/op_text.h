@@ -1,6 +1,7 @@
 // One instruction of an element program as a C++ expression, on scalars or on vectors.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>

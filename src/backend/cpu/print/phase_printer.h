@@ -1,6 +1,7 @@
 // The phases of a loop nest as source text: bodies, loops over lanes, reductions, stores.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

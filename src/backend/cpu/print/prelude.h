@@ -5,6 +5,7 @@
 // -1. float16 and bfloat16 are f32v in registers.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 // A kernel as a program of its own, for reading, timing and profiling it outside the process that made it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "plan/plan.h"

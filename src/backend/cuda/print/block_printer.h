@@ -1,6 +1,7 @@
 // Values of a kernel's block: names, masks, and where a line of text belongs.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

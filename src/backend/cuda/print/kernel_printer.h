@@ -6,6 +6,7 @@
 // Pointers are aligned to 16 bytes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

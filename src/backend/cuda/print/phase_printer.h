@@ -1,6 +1,7 @@
 // A phase of a loop nest as lines of a kernel.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>

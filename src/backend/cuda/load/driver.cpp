@@ -1,0 +1,79 @@
+#include "backend/cuda/load/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+constexpr int kOldestVersion = 12000;  // libraries that belong to no context came with it
+constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+
+struct Opened {
+  Driver driver;
+  std::string missing;  // empty: all is there
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+Opened open() {
+  Opened result;
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    result.missing = "NVIDIA's driver (libcuda.so.1) was not found";
+    return result;
+  }
+  Driver& d = result.driver;
+  int version = 0;
+  if (!find(library, "cuInit", d.init) || !find(library, "cuDriverGetVersion", d.version) ||
+      !find(library, "cuGetErrorString", d.error_text) || d.init(0) != 0 || d.version(&version) != 0) {
+    result.missing = "NVIDIA's driver could not be initialised";
+    return result;
+  }
+  const bool is_complete = find(library, "cuDeviceGetCount", d.device_count) &&
+                           find(library, "cuDeviceGetAttribute", d.device_attribute) &&
+                           find(library, "cuLibraryLoadData", d.load_library) &&
+                           find(library, "cuLibraryUnload", d.unload_library) &&
+                           find(library, "cuLibraryGetKernel", d.get_kernel) &&
+                           find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
+                           find(library, "cuLaunchKernel", d.launch);
+  if (!is_complete || version < kOldestVersion)
+    result.missing = fmt::format("NVIDIA's driver is for CUDA {}.{}, and 12.0 is needed", version / 1000,
+                                 version % 1000 / 10);
+  return result;
+}
+
+}  // namespace
+
+const Driver* find_driver(std::string& missing) {
+  static const Opened opened = open();
+  if (opened.missing.empty()) return &opened.driver;
+  missing = opened.missing;
+  return nullptr;
+}
+
+void check_call(const Driver& driver, Result result, const char* what) {
+  if (result == 0) [[likely]]
+    return;
+  const char* text = nullptr;
+  driver.error_text(result, &text);
+  throw InternalError(
+      fmt::format("CUDA refused {}: {} (error {})", what, text ? text : "unknown error", result));
+}
+
+int compute_capability(const Driver& driver, int device) {
+  int major = 0, minor = 0;
+  if (driver.device_attribute(&major, kCapabilityMajor, device) != 0 ||
+      driver.device_attribute(&minor, kCapabilityMinor, device) != 0)
+    return -1;
+  return major * 10 + minor;
+}
+
+}  // namespace oxy::backend::cuda

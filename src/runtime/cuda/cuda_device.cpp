@@ -1,0 +1,81 @@
+#include "runtime/cuda/cuda_device.h"
+
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
+
+#include "backend/cuda/load/driver.h"
+#include "runtime/cuda/launch.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+constexpr int kOldestCard = 80;
+
+c10::Device device_of(c10::DeviceIndex index) {
+  return {c10::DeviceType::CUDA, index};
+}
+
+// PyTorch's allocator keeps freed memory for itself, by stream: an arena is lent by asking for it.
+class CachedArenas : public ArenaSource {
+ public:
+  Arena take(int64_t bytes, c10::DeviceIndex index) override {
+    const c10::DeviceGuard guard(device_of(index));
+    return {c10::GetAllocator(c10::DeviceType::CUDA)->allocate(static_cast<size_t>(bytes)), bytes};
+  }
+  void release(Arena arena) noexcept override { arena.memory.clear(); }
+};
+
+class CudaDevice : public DeviceRuntime {
+ public:
+  explicit CudaDevice(const backend::cuda::Driver& driver) : driver_(driver) {}
+
+  c10::DataPtr allocate(int64_t bytes, c10::DeviceIndex index) const override {
+    const c10::DeviceGuard guard(device_of(index));
+    return c10::GetAllocator(c10::DeviceType::CUDA)->allocate(static_cast<size_t>(bytes));
+  }
+  at::Tensor empty(const TensorSpec& spec, c10::DeviceIndex index) const override {
+    const c10::DeviceGuard guard(device_of(index));
+    constexpr c10::DispatchKeySet keys(c10::DispatchKey::CUDA);
+    return at::detail::empty_strided_generic(c10::IntArrayRef(spec.sizes), c10::IntArrayRef(spec.strides),
+                                             c10::GetAllocator(c10::DeviceType::CUDA), keys, spec.dtype);
+  }
+  ArenaSource& arenas() const override {
+    static CachedArenas& source = *new CachedArenas;  // never destroyed: plans run while the process ends
+    return source;
+  }
+  std::unique_ptr<LaunchQueue> new_queue(int64_t /*scratch_bytes*/, c10::DeviceIndex index) const override {
+    return make_grid_queue(driver_, index);
+  }
+  Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
+
+ private:
+  const backend::cuda::Driver& driver_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceRuntime> make_cuda_device(std::string& missing) {
+  if (!at::hasCUDA()) {
+    missing = "this PyTorch is built without CUDA";
+    return nullptr;
+  }
+  const backend::cuda::Driver* const driver = backend::cuda::find_driver(missing);
+  if (driver == nullptr) return nullptr;
+  int devices = 0;
+  if (driver->device_count(&devices) != 0 || devices == 0) {
+    missing = "NVIDIA's driver sees no card";
+    return nullptr;
+  }
+  for (int device = 0; device < devices; ++device)
+    if (const int card = backend::cuda::compute_capability(*driver, device); card < kOldestCard) {
+      missing = fmt::format("card {} is of compute capability {}.{}, and 8.0 is needed", device, card / 10,
+                            card % 10);
+      return nullptr;
+    }
+  return std::make_unique<CudaDevice>(*driver);
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,46 @@
+#include "runtime/cuda/launch.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace oxy::runtime {
+
+namespace {
+
+class GridQueue : public LaunchQueue {
+ public:
+  GridQueue(const backend::cuda::Driver& driver, c10::DeviceIndex index)
+      : driver_(driver), guard_(c10::DeviceType::CUDA), device_(c10::DeviceType::CUDA, index) {}
+
+  void begin_call() override { stream_ = guard_.getStream(device_).native_handle(); }
+
+  void launch(const PreparedLaunch& launch, void* const* buffers) override {
+    const auto& [function, size] = std::get<PreparedGrid>(launch.shape);
+    arguments_.clear();
+    for (size_t i = 0; i < launch.buffers.size(); ++i) arguments_.push_back(const_cast<void**>(&buffers[i]));
+    // The driver reads as many bytes as the kernel's argument has, of the low end first.
+    for (const int64_t& value : launch.sizes) arguments_.push_back(const_cast<int64_t*>(&value));
+    void* null = nullptr;
+    for (int32_t i = 0; i < function.null_pointers; ++i) arguments_.push_back(&null);
+    backend::cuda::check_call(
+        driver_,
+        driver_.launch(function.handle, static_cast<unsigned>(size[0]), static_cast<unsigned>(size[1]),
+                       static_cast<unsigned>(size[2]), static_cast<unsigned>(function.threads), 1, 1,
+                       static_cast<unsigned>(function.shared_bytes), stream_, arguments_.data(), nullptr),
+        "to launch a kernel");
+  }
+
+ private:
+  const backend::cuda::Driver& driver_;
+  c10::impl::VirtualGuardImpl guard_;
+  c10::Device device_;
+  void* stream_ = nullptr;        // of the running call
+  std::vector<void*> arguments_;  // of one launch
+};
+
+}  // namespace
+
+std::unique_ptr<LaunchQueue> make_grid_queue(const backend::cuda::Driver& driver, c10::DeviceIndex index) {
+  return std::make_unique<GridQueue>(driver, index);
+}
+
+}  // namespace oxy::runtime
