@@ -15,8 +15,6 @@
 
 namespace oxy::bytecode {
 
-// A comment on the last instruction of a group holds for the whole group: the lines without a comment before
-// it.
 enum class Op : uint8_t {
   Nop,  // never decoded; RESUME is Resume
   PopTop,
@@ -57,24 +55,26 @@ enum class Op : uint8_t {
   IsOp,
   ContainsOp,  // arg: 1 if negated
   BinarySubscr,
-  StoreSubscr,
-  DeleteSubscr,  // value (StoreSubscr alone), obj, key ->
+  StoreSubscr,  // value, obj, key ->
+  DeleteSubscr,
   BinarySlice,
   StoreSlice,
+  // Up to BuildSlice, arg: how many items (of a map: how many pairs).
   BuildTuple,
   BuildList,
   BuildSet,
   BuildMap,
   BuildConstKeyMap,
   BuildString,
-  BuildSlice,  // arg: count
+  BuildSlice,
+  // Up to MapAdd, arg: the depth of the container in the stack.
   ListExtend,
   SetUpdate,
   DictUpdate,
   DictMerge,
   ListAppend,
   SetAdd,
-  MapAdd,  // arg: depth of the container
+  MapAdd,
   ListToTuple,
   UnpackSequence,
   UnpackEx,     // arg: count of names before the starred one; arg2: count behind it
@@ -84,10 +84,11 @@ enum class Op : uint8_t {
                 // -2 if the tuple of names is on top of the stack (3.13 CALL_KW)
   CallFunctionEx,  // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
   Jump,            // arg: target; arg2: 1 if backward (polls signals)
+  // Up to JumpIfFalseOrPop, arg and arg2 as those of Jump.
   PopJumpIfTrue,
   PopJumpIfFalse,
   PopJumpIfNone,
-  PopJumpIfNotNone,  // arg, arg2 as Jump's
+  PopJumpIfNotNone,
   JumpIfTrueOrPop,
   JumpIfFalseOrPop,
   GetIter,
