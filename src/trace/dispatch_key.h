@@ -27,7 +27,7 @@ inline bool inside_functorch() {
   return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-// Whether factory functions on this thread, which have no tensor argument, reach the recorder.
+// Whether all operators on this thread reach the recorder, also those without a trace tensor.
 inline bool tracing_key_included() {
   return c10::impl::tls_is_dispatch_key_included(kTraceKey);
 }

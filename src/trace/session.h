@@ -73,8 +73,8 @@ uint64_t new_session_id();
 // The recording that is under way on this thread and not paused, or null.
 Session* current_session();
 Session* recording_session();  // also while it is paused
-// Starts recording into `session` (not owned) on this thread, or stops (null). Factory functions then make
-// trace tensors, or no longer do.
+// Starts recording into `session` (not owned) on this thread, or stops (null). While recording, all operators
+// on the thread reach the recorder, so that factory functions make trace tensors.
 void set_current_session(Session* session);
 bool session_paused();
 void pause_session(bool on);
