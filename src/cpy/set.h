@@ -30,7 +30,7 @@ class SetItems {
     bool operator!=(End) const { return position_ <= table_->mask; }
 
    private:
-    // What was removed has left entries with the hash -1, which no item has.
+    // Removed items leave entries with the hash -1, which no item has.
     void skip() {
       while (position_ <= table_->mask &&
              (table_->table[position_].key == nullptr || table_->table[position_].hash == -1))
