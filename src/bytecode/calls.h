@@ -1,19 +1,18 @@
 // Where the parts of a call lie on the value stack of the running Python version.
 //
-// The evaluator keeps a frame's stack in the physical order, because the interpreter takes it over. These
-// functions are the only ones that know it:
+// Our interpreter keeps a frame's stack in CPython's order, so that CPython can take the frame over. Bottom
+// first:
 //
-//   3.11, 3.12   NULL, callable, args...      or   function, self, args...       (PUSH_NULL comes before the
-//   callable) 3.13         callable, NULL, args...      or   function, self, args...       (PUSH_NULL comes
-//   behind it)
+//   3.11, 3.12   NULL, callable, args...   or   function, self, args...   (PUSH_NULL before the callable)
+//   3.13         callable, NULL, args...   or   function, self, args...   (PUSH_NULL behind the callable)
 //
-// so LoadMethod leaves (function, self), or (NULL, value) up to 3.12 and (value, NULL) from 3.13 on. PushNull
-// always pushes NULL where it stands. Call takes these two and the arguments, the keyword arguments last;
-// where its arg2 is -2 the tuple of their names lies on top. CallFunctionEx takes callable and NULL in the
-// same order, the tuple of positional arguments, and the dict of keyword arguments if its arg is 1.
+// So LoadMethod leaves (function, self), or else (NULL, value) up to 3.12 and (value, NULL) from 3.13 on.
+// PushNull pushes NULL where it stands. Call takes these two entries and the arguments, keyword arguments
+// last. If its arg2 is -2, the tuple of their names lies on top. CallFunctionEx takes callable and NULL in
+// the same order, the tuple of positional arguments, and the dict of keyword arguments if its arg is 1.
 //
-// Templates over the element: PyObject*, cpy::Ref, or an evaluator's own value, whose default-constructed
-// value is the NULL entry and which converts to bool.
+// The functions are templates over the type of a stack entry: PyObject*, cpy::Ref, or another type that
+// converts to bool and whose default value is the NULL entry.
 #pragma once
 
 #include <Python.h>
@@ -34,13 +33,13 @@ inline constexpr CallLayout kCallLayout = OXY_PYTHON >= 313 ? CallLayout::NullAb
 
 // Positions in the stack, counted from its bottom.
 struct CallOperands {
-  size_t base = 0;  // everything from here up is consumed
+  size_t base = 0;  // the call consumes all entries from here up
   size_t callable = 0;
-  bool has_self = false;  // then `self` goes before the arguments
+  bool has_self = false;  // `self` goes before the arguments; if false, `self` does not count
   size_t self = 0;
-  size_t arguments = 0;  // the first of `count`, keyword arguments last
+  size_t arguments = 0;  // the first of `count` arguments, keyword arguments last
   size_t count = 0;
-  bool has_names_on_stack = false;  // else the names, if any, are the constant arg2
+  bool has_names_on_stack = false;  // if false, the names, if any, are constant number arg2 of the code
   size_t names = 0;
 };
 
@@ -64,7 +63,7 @@ CallOperands call_operands(std::span<const Value> stack, const Instruction& call
   return operands;
 }
 
-// Op::CallFunctionEx.
+// The same for Op::CallFunctionEx. `arguments`: the tuple; `keywords`: the dict, if there is one.
 struct UnpackedCallOperands {
   size_t base = 0;
   size_t callable = 0;
@@ -82,8 +81,8 @@ inline UnpackedCallOperands unpacked_call_operands(size_t depth, const Instructi
   return operands;
 }
 
-// Pushes a callable and the NULL that says it has no self: LoadGlobal with arg2 = 1, LoadMethod of a plain
-// attribute.
+// Pushes a callable, with the NULL that tells that it has no self. For LoadGlobal with arg2 = 1 and
+// LoadMethod of a plain attribute.
 template <class Value>
 void push_callable(std::vector<Value>& stack, Value callable) {
   if constexpr (kCallLayout == CallLayout::NullBelow) {
@@ -95,7 +94,7 @@ void push_callable(std::vector<Value>& stack, Value callable) {
   }
 }
 
-// LoadMethod of a method: the function, unbound, and the object it was found on.
+// Pushes an unbound method and the object on which it was found. For LoadMethod.
 template <class Value>
 void push_method(std::vector<Value>& stack, Value function, Value self) {
   stack.push_back(std::move(function));

@@ -1,4 +1,4 @@
-// CPython's bytecode -> canonical instructions.
+// The decoder: CPython's bytecode becomes canonical instructions.
 #pragma once
 
 #include <Python.h>
@@ -9,9 +9,9 @@
 
 namespace oxy::bytecode {
 
-// The instructions of a code object as its author's source compiled to them: adaptive and instrumented forms
-// undone, prefixes and caches folded away. Kept with the code object and freed with it; a holder of the
-// result may outlive both. Needs the GIL. Throws InternalError on an opcode that the running version does not
+// The instructions of a code object as the compiler of Python made them: adaptive and instrumented forms are
+// undone, prefixes and caches are folded away. The result is cached with the code object; the pointer keeps
+// it alive for longer. Needs the GIL. Throws InternalError for an opcode that the running version does not
 // have.
 std::shared_ptr<const Code> decode(PyCodeObject* code);
 

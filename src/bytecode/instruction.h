@@ -1,11 +1,12 @@
-// The canonical instruction set: what every supported Python version's bytecode is decoded into.
+// The canonical instruction set, into which the bytecode of every supported version of Python is decoded.
 //
-// Semantics are those of CPython 3.11-3.13; stack effects are written bottom to top. Superinstructions are
-// split (both halves carry the same offset), inline caches and no-ops are gone, KW_NAMES and PRECALL are
-// folded into Call. Jumps hold the index of the target instruction.
+// The instructions mean what those of CPython 3.11 to 3.13 mean; docs/instructions.md lists them. Stack
+// effects are written bottom to top. Superinstructions are split, and both halves have the same offset.
+// Inline caches and no-ops are dropped. KW_NAMES and PRECALL are folded into Call. Jumps have the index of
+// the target instruction.
 //
-// Where instructions share an offset (`continues` is set on all but the first), a frame can stop only before
-// the first of them: a break, a hand-over or an error there finds the stack as it was before the whole group.
+// If instructions share an offset, `continues` is set on all but the first. A frame can stop only before the
+// first of them. A break, a hand-over or an error there finds the stack as it was before the whole group.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace oxy::bytecode {
 enum class Op : uint8_t {
   Nop,  // never decoded; RESUME is Resume
   PopTop,
-  Copy,  // Copy: push stack[-arg]
+  Copy,  // push stack[-arg]
   Swap,  // exchange stack[-1] and stack[-arg]
   PushNull,
   LoadConst,         // arg: index into co_consts
@@ -39,7 +40,7 @@ enum class Op : uint8_t {
   DeleteDeref,
   LoadClassDeref,
   LoadAttr,       // arg: name index. obj -> value
-  LoadMethod,     // obj -> method, self   or   NULL, value (order of the version: see `layout` of Call)
+  LoadMethod,     // obj -> method, self   or   NULL, value (in the order of the version: calls.h)
   LoadSuperAttr,  // global_super, class, self -> value       (arg: name index, arg2: 1 if two-argument super)
   LoadSuperMethod,  // the same, result as LoadMethod's
   StoreAttr,        // value, obj ->
@@ -54,42 +55,45 @@ enum class Op : uint8_t {
   IsOp,
   ContainsOp,  // arg: 1 if negated
   BinarySubscr,
-  StoreSubscr,
-  DeleteSubscr,  // StoreSubscr: value, obj, key ->
+  StoreSubscr,  // value, obj, key ->
+  DeleteSubscr,
   BinarySlice,
   StoreSlice,
+  // Up to BuildSlice, arg: how many items (of a map: how many pairs).
   BuildTuple,
   BuildList,
   BuildSet,
   BuildMap,
   BuildConstKeyMap,
   BuildString,
-  BuildSlice,  // arg: count
+  BuildSlice,
+  // Up to MapAdd, arg: the depth of the container in the stack.
   ListExtend,
   SetUpdate,
   DictUpdate,
   DictMerge,
   ListAppend,
   SetAdd,
-  MapAdd,  // arg: depth of the container
+  MapAdd,
   ListToTuple,
   UnpackSequence,
-  UnpackEx,     // UnpackEx: arg = count before, arg2 = count after the starred target
+  UnpackEx,     // arg: count of names before the starred one; arg2: count behind it
   FormatValue,  // arg: conversion (0 none, 1 str, 2 repr, 3 ascii), arg2: 1 if a format spec is on the stack
-  Call,         // callable-or-method, self-or-NULL (3.11, 3.12: NULL-or-method, callable-or-self), args...
-                // arg: argument count without self, arg2: co_consts index of the keyword names, -1 if none,
-                // -2 if the names tuple is on top of the stack (3.13 CALL_KW)
+  Call,         // two entries for the callable (calls.h), args... -> result
+                // arg: argument count without self; arg2: co_consts index of the keyword names, -1 if none,
+                // -2 if the tuple of names is on top of the stack (3.13 CALL_KW)
   CallFunctionEx,  // callable [NULL], args tuple [, kwargs dict]; arg: 1 with kwargs
   Jump,            // arg: target; arg2: 1 if backward (polls signals)
+  // Up to JumpIfFalseOrPop, arg and arg2 as those of Jump.
   PopJumpIfTrue,
   PopJumpIfFalse,
   PopJumpIfNone,
-  PopJumpIfNotNone,  // arg, arg2 as Jump's
+  PopJumpIfNotNone,
   JumpIfTrueOrPop,
   JumpIfFalseOrPop,
   GetIter,
-  ForIter,  // arg: target when exhausted. arg2: 1 if the iterator stays for EndFor to pop; always 0: as
-            // CPython does, the iterator is popped and the target lies behind EndFor (and its PopTop)
+  ForIter,  // arg: target when exhausted, which lies behind EndFor (and its PopTop); the iterator is popped.
+            // arg2: 1 if the iterator stays for EndFor to pop; always 0
   EndFor,   // 3.12: pops two; 3.13: pops one, followed by PopTop
   GetLen,
   MatchMapping,
@@ -184,7 +188,7 @@ struct Code {
   // functions.
   int32_t entry = 0;
 
-  // The instruction that starts at an offset, which must be one.
+  // The instruction that starts at `offset`. Precondition: there is one.
   const Instruction& at(int32_t offset) const {
     return instructions[size_t(index_of_offset[size_t(offset)])];
   }

@@ -1,4 +1,4 @@
-// Line numbers of a code object.
+// The line numbers of a code object.
 #pragma once
 
 #include <Python.h>
@@ -8,7 +8,7 @@
 
 namespace oxy::bytecode {
 
-// The line of every code unit; -1 where the compiler gave none.
+// By code unit: its line in the source, beginning with 1; -1 if the compiler gave none.
 std::vector<int32_t> line_of_unit(PyCodeObject* code);
 
 }  // namespace oxy::bytecode

@@ -5,7 +5,7 @@
 namespace oxy::bytecode {
 namespace {
 
-// Turns what is live behind the instruction into what is live before it.
+// `live`: the locals that are live behind the instruction; becomes those that are live before it.
 void apply(const Instruction& instruction, LocalSet& live) {
   switch (operation(instruction.op).local) {
     case LocalUse::Reads:
@@ -55,7 +55,7 @@ std::vector<LocalSet> live_locals(const Code& code, int32_t locals) {
       }
   const LocalSet cells = cells_of(code, locals);
   std::vector<LocalSet> before(static_cast<size_t>(count), LocalSet{locals});
-  // Backwards until nothing grows: loops need one more round per level of nesting.
+  // Goes backwards until no set grows. Loops need one more round for each level of nesting.
   for (bool grew = true; grew;) {
     grew = false;
     for (int32_t i = count; i-- > 0;) {
@@ -67,7 +67,7 @@ std::vector<LocalSet> live_locals(const Code& code, int32_t locals) {
       if (flow == ControlFlow::Branches || flow == ControlFlow::Jumps)
         live.merge(before[size_t(instruction.arg)]);
       apply(instruction, live);
-      // An error may strike before the store has happened.
+      // The instruction may raise before it has stored.
       if (handlers[size_t(i)] >= 0) live.merge(before[size_t(handlers[size_t(i)])]);
       grew |= before[size_t(i)].merge(live);
     }

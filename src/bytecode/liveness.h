@@ -1,4 +1,4 @@
-// Which locals a frame can still read.
+// Liveness: which locals a frame can still read.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class LocalSet {
   bool contains(int32_t local) const { return words_[size_t(local) / 64] >> (local % 64) & 1; }
   void insert(int32_t local) { words_[size_t(local) / 64] |= uint64_t{1} << (local % 64); }
   void erase(int32_t local) { words_[size_t(local) / 64] &= ~(uint64_t{1} << (local % 64)); }
-  bool merge(const LocalSet& other);  // true if it grew
+  bool merge(const LocalSet& other);  // adds those of `other`; true if the set grew
 
  private:
   std::vector<uint64_t> words_;
 };
 
-// For every instruction, the locals whose value just before it may be read later, along any path, that of
-// exceptions included. Cells and free variables count as read from everywhere: closures can see them. What
-// f_locals could show is not counted.
+// By instruction: the locals whose value before it may be read later on any path, also through exception
+// handlers. `locals`: how many the code has. Cells and free variables are always live, since closures can see
+// them. Reads through f_locals do not count.
 std::vector<LocalSet> live_locals(const Code& code, int32_t locals);
 
 }  // namespace oxy::bytecode

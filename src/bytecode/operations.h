@@ -1,4 +1,4 @@
-// One row a canonical instruction: all that the layers know of it without doing it.
+// The table of canonical instructions: a row for each, with its properties.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace oxy::bytecode {
 // How many entries on top of the stack an instruction looks at, at most.
 struct Operands {
   enum class Kind : uint8_t {
-    Unknown,        // all may be
-    Fixed,          // `count`
-    Argument,       // its arg and `count` more
+    Unknown,        // perhaps all
+    Fixed,          // `count` entries
+    Argument,       // its arg plus `count`
     TwiceArgument,  // twice its arg
-    FormatValue,    // two with a format spec, one without it
-    Call,           // the arguments, the callable and what lies beside it, and the names of keywords
+    FormatValue,    // two with a format spec, one without
+    Call,           // the arguments, the callable and the entry beside it, and the names of keywords
   };
   Kind kind = Kind::Unknown;
   uint8_t count = 0;
@@ -26,8 +26,8 @@ struct Operands {
 
 enum class LocalUse : uint8_t {
   None,
-  Reads,   // the local or cell that its arg names, and fails if that is unbound
-  Writes,  // the local that its arg names
+  Reads,   // it reads the local or cell that its arg names, and raises if that is unbound
+  Writes,  // it writes the local that its arg names
 };
 
 enum class ControlFlow : uint8_t {
@@ -37,7 +37,7 @@ enum class ControlFlow : uint8_t {
   Ends,      // nothing follows
 };
 
-// The function of src/eval/machine that interprets it.
+// The function of src/eval/machine that interprets the instruction: step_names() for Names, and so on.
 enum class SymbolicForm : uint8_t {
   None,  // a capture ends there
   Simple,
@@ -62,7 +62,7 @@ struct Operation {
 const Operation& operation(Op op);
 std::span<const Operation> all_operations();  // in the order of Op
 
-// Entries on top of the stack that the instruction looks at. Nothing: perhaps all.
+// The number of entries on top of the stack that the instruction looks at, at most. Nothing: perhaps all.
 std::optional<size_t> operand_count(const Instruction& instruction);
 
 }  // namespace oxy::bytecode

@@ -1,4 +1,4 @@
-// One row for each opcode: how an instruction of the running Python version becomes canonical ones.
+// The tables of opcodes, one for each supported version of Python: how an instruction becomes canonical ones.
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace oxy::bytecode {
 
-// How the operand of CPython's instruction is read.
+// How the operand of CPython's instruction becomes `arg` and `arg2` of the canonical one. "Target" is the
+// index of the target instruction.
 enum class Form : uint8_t {
   Unknown,            // not an opcode of this version
   Nothing,            // no canonical instruction: caches, no-ops
@@ -57,7 +58,8 @@ struct TableEntry {
   Row row;
 };
 
-// Of each version that is supported, whichever runs.
+// The rows of each supported version. All are there, whichever version runs; opcodes that the running one
+// does not have are kNoOpcode.
 std::span<const TableEntry> entries_311();
 std::span<const TableEntry> entries_312();
 std::span<const TableEntry> entries_313();
@@ -69,10 +71,10 @@ constexpr Table make_table(const TableEntry (&entries)[size]) {
   return table;
 }
 
-// Of the running version. Row 0 is the inline cache.
+// The table of the running version, by opcode. Row 0 is the inline cache.
 extern const Table kTable;
 extern const uint8_t kExtendedArgument;
-// Instructions that FOR_ITER skips when the iterator is exhausted.
+// How many instructions FOR_ITER skips when the iterator is exhausted.
 extern const int kExhaustedSkip;
 
 }  // namespace oxy::bytecode

@@ -2,7 +2,7 @@
 #include "bytecode/table.h"
 #include "cpy/version.h"
 
-// Its numbers are known where it is the version that runs.
+// <opcode.h> has the numbers of the running version only.
 #if OXY_PYTHON == 313
 #include <opcode.h>
 #define OXY_OPCODE(name) #name, name

@@ -1,4 +1,4 @@
-// Whether a dict changed, in one comparison.
+// Dicts: whether one has changed, in one comparison; keys and views without Python code.
 #pragma once
 
 #include <Python.h>
@@ -9,22 +9,21 @@
 
 namespace oxy::cpy {
 
-// A number that differs after any change to the dict's keys or values, and that no two states of all dicts of
-// the process share: equal versions mean equal contents, even when another dict now lies at the same address.
-// `dict` must be a dict or of a subclass. A change to an object that the dict merely holds does not count.
+// The version of a dict, or of an object of a subclass. It differs after any change to the keys or values,
+// and no two states of any dicts of the process share one. So equal versions mean equal contents, even if
+// another dict lies at the same address now. A change inside of an object that the dict holds does not count.
 //
-// 0: the dict has no version that can be trusted, and what was read from it must be read again. On 3.13 that
-// is the
-// `__dict__` of an object that still keeps its values inline; see object_dict.h.
+// 0: the dict has no version that can be trusted, and what was read from it must be read again. On 3.13 this
+// holds for the `__dict__` of an object that still keeps its values inline (object_dict.h).
 //
-// The number lies in the dict itself up to 3.13; a later Python can serve this interface by dict watchers.
+// Up to 3.13 the number lies in the dict itself. A later Python can serve this interface by dict watchers.
 uint64_t dict_version(PyObject* dict);
 
-// The tuple of the keys of a dict, or of an object of a subclass, in the order in which dict or OrderedDict
-// iterate over them. Runs no Python code. Null with an error set if there is no memory.
+// The keys of a dict, or of an object of a subclass, as a tuple, in the order in which dict or OrderedDict
+// iterate over them. Runs no Python code. Null with a MemoryError set.
 Ref dict_keys(PyObject* dict);
 
-// The dict that an object made by keys(), values() or items() shows. Borrowed.
+// The dict behind an object that keys(), values() or items() gave. Borrowed from the view.
 PyObject* viewed_dict(PyObject* view);
 
 }  // namespace oxy::cpy

@@ -1,10 +1,9 @@
-// How long the text of an int may be.
+// The limit on conversions between int and str.
 #pragma once
 
 namespace oxy::cpy {
 
-// What sys.get_int_max_str_digits() returns: from so many digits on, conversions between int and str are
-// errors. 0: no limit.
+// sys.get_int_max_str_digits(): conversions of ints with more digits are errors. 0: no limit.
 int most_digits();
 
 }  // namespace oxy::cpy

@@ -1,4 +1,4 @@
-// A code object's exception table: which handler an error at an instruction goes to.
+// The exception table of a code object: the handler for an error at each instruction.
 #pragma once
 
 #include <Python.h>
@@ -16,10 +16,10 @@ struct Handler {
       false;  // the position of the failing instruction is pushed before the exception
 };
 
-// In the order of the table: the first that covers a position is the one that CPython takes.
+// All handlers in the order of the table. CPython takes the first one that covers a position.
 std::vector<Handler> exception_table(PyCodeObject* code);
 
-// The handler of the instruction at `unit`; target -1 if it has none.
+// The handler for the instruction at code unit `unit`; its target is -1 if there is none.
 Handler find_handler(PyCodeObject* code, int32_t unit);
 
 }  // namespace oxy::cpy

@@ -1,7 +1,8 @@
-// The interpreter's own frames: what PEP 523 hooks are given. The only place that knows _PyInterpreterFrame.
+// CPython's own frames, which PEP 523 hooks are given. Only this folder knows _PyInterpreterFrame.
 //
-// Instruction positions are code units from the start of co_code. A frame's slots are its locals in the order
-// of co_localsplusnames (arguments, locals, cells, free variables), followed by the value stack.
+// Positions of instructions are code units from the start of co_code. A frame's slots are its locals in the
+// order of co_localsplusnames (arguments, locals, cells, free variables), followed by the value stack. The
+// GIL is held.
 #pragma once
 
 #include <Python.h>
@@ -30,14 +31,14 @@ class Frame {
   bool is_of_generator() const;  // in a generator, coroutine or asynchronous generator
   void set_function(PyObject* function) const;  // takes a reference of its own
 
-  PyObject** slots() const;
-  int slot_count() const;  // locals plus stack, in use
+  PyObject** slots() const;  // they own their references
+  int slot_count() const;    // locals plus stack, in use
   void set_slot_count(int count) const;
 
-  // Where CPython goes on when the frame is handed over: the instruction that starts at `unit`.
+  // Sets where CPython goes on when the frame is handed over: at the instruction that starts at `unit`.
   void set_next(int32_t unit) const;
-  // The instruction being executed, for f_lineno, f_lasti and tracebacks: `unit` is its opcode, past
-  // EXTENDED_ARG.
+  // Sets the instruction that is being executed, for f_lineno, f_lasti and tracebacks. `unit`: that of its
+  // opcode, behind EXTENDED_ARG.
   void set_executing(int32_t unit) const;
   int32_t executing() const;
   int32_t next() const;  // where CPython would go on now
@@ -46,9 +47,9 @@ class Frame {
   _PyInterpreterFrame* frame_;
 };
 
-// Makes a frame the thread's current one while code runs on its behalf: sys._getframe, tracebacks and
-// warnings see it. Counts as one level of Python recursion, as the frame does under the interpreter itself.
-// Frames are unlinked in reverse order, and before they are handed over.
+// Makes a frame the thread's current one while it lives, so that sys._getframe(), tracebacks and warnings see
+// it. Counts as one level of Python recursion, as a frame does in CPython. Frames have to be unlinked in
+// reverse order, and before they are handed over.
 class FrameLink {
  public:
   FrameLink(PyThreadState* thread, Frame frame);
@@ -64,15 +65,16 @@ class FrameLink {
   bool linked_ = true;
 };
 
-// The eval loop goes on with the frame at the place given by set_next(); it clears the frame when it is done.
-// Returns a new reference, or null with an error set. Consumes the frame either way.
+// CPython's eval loop goes on with the frame at the place that set_next() gave. Consumes the frame in any
+// case. Returns a new reference, or null with an error set.
 PyObject* evaluate(PyThreadState* thread, Frame frame);
 
-// Throws the pending error at the instruction whose opcode is at `unit`: the frame's own handler runs if it
-// has one there, with the value stack as it is now. Unlinks the frame. Same result as evaluate().
+// Throws the pending error at the instruction whose opcode is at `unit`. If the frame has a handler there, it
+// runs with the present value stack. Unlinks and consumes the frame. Same result as evaluate().
 PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_t unit);
 
-// Whether the frame's code must start in the interpreter, whose RESUME brings its instrumentation up to date.
+// Whether frames of the code must start in CPython, since its RESUME has to bring the instrumentation up to
+// date.
 bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code);
 
 }  // namespace oxy::cpy

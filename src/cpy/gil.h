@@ -1,17 +1,17 @@
-// Taking and leaving the global interpreter lock for the time of a scope.
+// Takes or releases the global interpreter lock (GIL) for the time of a scope.
 #pragma once
 
 #include <Python.h>
 
 namespace oxy::cpy {
 
-// Whether the interpreter has more Python threads than the one that asks.
+// Whether there are Python threads besides the calling one. The GIL is held.
 inline bool has_other_threads() {
   PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   return first && PyThreadState_Next(first);
 }
 
-// Holds the GIL, in whatever thread.
+// Holds the GIL while it lives, on any thread. May be nested.
 class WithGil {
  public:
   WithGil() : state_(PyGILState_Ensure()) {}
@@ -23,7 +23,7 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-// Lets other threads have the GIL, which this thread holds before and after.
+// Releases the GIL while it lives. The thread holds it before and after.
 class WithoutGil {
  public:
   WithoutGil() : thread_(PyEval_SaveThread()) {}

@@ -19,7 +19,7 @@ namespace oxy::cpy {
 
 namespace {
 
-// Which tools want to hear of which event.
+// Whether a tool listens to one of the events.
 template <size_t size>
 bool listens(const uint8_t (&tools)[size]) {
   return std::any_of(std::begin(tools), std::end(tools), [](uint8_t tool) { return tool != 0; });
@@ -127,13 +127,13 @@ PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_
 
 bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
   if (code->_co_monitoring == nullptr)
-    return false;  // never instrumented: whatever was watched before is gone
+    return false;  // never instrumented: no tool that was active before is left
   return code->_co_instrumentation_version != thread->interp->monitoring_version ||
          listens(code->_co_monitoring->local_monitors.tools);
 }
 
 bool is_traced(PyThreadState* thread) {
-  // A tool may listen to single code objects only, any of which may run inside of what is asked for.
+  // A tool may listen to single code objects only. Any of them may run in a call below the frame.
   return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr ||
          std::ranges::any_of(thread->interp->monitoring_tool_names,
                              [](PyObject* name) { return name != nullptr; }) ||

@@ -22,13 +22,13 @@ namespace oxy::cpy {
 
 namespace {
 
-// Which tools want to hear of which event.
+// Whether a tool listens to one of the events.
 template <size_t size>
 bool listens(const uint8_t (&tools)[size]) {
   return std::any_of(std::begin(tools), std::end(tools), [](uint8_t tool) { return tool != 0; });
 }
 
-// What one evaluation of a frame takes from the allowance of nested C calls.
+// How much one evaluation of a frame takes from the allowance of nested C calls.
 constexpr int kEvaluationUnits = 2;
 
 }  // namespace
@@ -128,8 +128,8 @@ PyObject* evaluate(PyThreadState* thread, Frame frame) {
 
 namespace {
 
-// The handler takes over with the stack cut to its depth, the position if it wants it, and the exception on
-// top.
+// Enters a handler: cuts the stack to its depth, and pushes the position, if the handler wants it, and the
+// exception.
 PyObject* enter_handler(PyThreadState* thread, Frame frame, FrameLink& link, int32_t unit,
                         const Handler& handler) {
   PyTraceBack_Here(PyEval_GetFrame());
@@ -152,7 +152,7 @@ PyObject* enter_handler(PyThreadState* thread, Frame frame, FrameLink& link, int
   return evaluate(thread, frame);
 }
 
-// The traceback entry that was just made for a frame says `made`: it should say `unit`.
+// Corrects the traceback entry that was just made for a frame: its position is `made` and should be `unit`.
 void correct_traceback(PyCodeObject* code, int32_t made, int32_t unit) {
   const Ref exception = Ref::steal(PyErr_GetRaisedException());
   const Ref traceback = Ref::steal(PyException_GetTraceback(exception.get()));
@@ -189,13 +189,13 @@ PyObject* throw_into(PyThreadState* thread, Frame frame, FrameLink& link, int32_
 
 bool needs_interpreter_start(PyThreadState* thread, PyCodeObject* code) {
   if (code->_co_monitoring == nullptr)
-    return false;  // never instrumented: whatever was watched before is gone
+    return false;  // never instrumented: no tool that was active before is left
   return code->_co_instrumentation_version != (thread->eval_breaker & ~uintptr_t{_PY_EVAL_EVENTS_MASK}) ||
          listens(code->_co_monitoring->local_monitors.tools);
 }
 
 bool is_traced(PyThreadState* thread) {
-  // A tool may listen to single code objects only, any of which may run inside of what is asked for.
+  // A tool may listen to single code objects only. Any of them may run in a call below the frame.
   return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr ||
          std::ranges::any_of(thread->interp->monitoring_tool_names,
                              [](PyObject* name) { return name != nullptr; }) ||

@@ -1,4 +1,4 @@
-// Owned and borrowed references to Python objects. The GIL is held wherever a Ref is copied or destroyed.
+// Owned and borrowed references to Python objects. The GIL must be held where a Ref is copied or destroyed.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 
 namespace oxy::cpy {
 
-// A reference that somebody else keeps alive. May be null. No more than a pointer with a name that says so.
+// A pointer to an object that somebody else keeps alive. May be null.
 class Borrowed {
  public:
   constexpr Borrowed() = default;
@@ -31,7 +31,8 @@ class Ref {
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   ~Ref() { Py_XDECREF(object_); }
 
-  // Assignment stores before it drops the old value: the destructor that then runs sees the new one.
+  // Assignment stores the new value before it drops the old one, so Python code that runs then sees the new
+  // one.
   Ref& operator=(const Ref& other) noexcept {
     Py_XDECREF(std::exchange(object_, Py_XNewRef(other.object_)));
     return *this;
@@ -42,14 +43,13 @@ class Ref {
     return *this;
   }
 
-  // Takes over a new reference: what functions of the C API that "return a new reference" return. Null stays
-  // null.
+  // Takes over a new reference, as functions of the C API return them. Null stays null.
   [[nodiscard]] static Ref steal(PyObject* object) noexcept {
     Ref ref;
     ref.object_ = object;
     return ref;
   }
-  // Makes a reference of our own to an object that somebody else holds.
+  // Makes a new reference to an object that somebody else holds.
   [[nodiscard]] static Ref borrow(PyObject* object) noexcept { return steal(Py_XNewRef(object)); }
   [[nodiscard]] static Ref borrow(Borrowed object) noexcept { return borrow(object.get()); }
 
@@ -57,14 +57,14 @@ class Ref {
   operator Borrowed() const noexcept { return Borrowed(object_); }
   explicit operator bool() const noexcept { return object_ != nullptr; }
 
-  // Gives the reference away: the caller owns it now.
+  // Gives the reference to the caller. This Ref is null afterwards.
   [[nodiscard]] PyObject* release() noexcept { return std::exchange(object_, nullptr); }
   // A second reference for functions that steal one.
   [[nodiscard]] PyObject* new_reference() const noexcept { return Py_XNewRef(object_); }
   void reset() noexcept { Py_XDECREF(std::exchange(object_, nullptr)); }
   void swap(Ref& other) noexcept { std::swap(object_, other.object_); }
 
-  // Where a C function writes a new reference to (`PyObject**` out-parameters). The Ref must be null.
+  // For `PyObject**` out-parameters, through which a C function gives a new reference. The Ref must be null.
   PyObject** out() noexcept { return &object_; }
 
   friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }
@@ -74,8 +74,9 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// An object that is made once and never destroyed. Not as the initialiser of a static: what runs Python code
-// may let another thread take the GIL, which would wait for the static while it holds the GIL.
+// An object that is made at the first call and never destroyed. `place` is a static pointer; `make` gives a
+// new reference. (A static with an initialiser would not do: the initialiser runs Python code, another thread
+// may get the GIL meanwhile, and would wait for the static while it holds the GIL.)
 template <class Make>
 PyObject* made_once(PyObject*& place, Make make) {
   if (place) return place;
@@ -87,7 +88,8 @@ PyObject* made_once(PyObject*& place, Make make) {
   return place;
 }
 
-// Keeps the pending exception while code runs that may set or clear one of its own, and puts it back.
+// While one lives, the pending exception is put away, so that other code may set and clear its own. It is set
+// again at the end.
 class SavedError {
  public:
   SavedError() { PyErr_Fetch(&type_, &value_, &traceback_); }

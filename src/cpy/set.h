@@ -1,5 +1,5 @@
-// The items of sets and frozensets in the order of iteration, without an iterator of Python's; and how they
-// lie in a set's table, which the order follows from.
+// Sets and frozensets from the inside: their items without a Python iterator, and their hash table, which
+// decides the order of iteration.
 #pragma once
 
 #include <Python.h>
@@ -30,7 +30,7 @@ class SetItems {
     bool operator!=(End) const { return position_ <= table_->mask; }
 
    private:
-    // What was removed has left entries with the hash -1, which no item has.
+    // Removed items leave entries with the hash -1, which no item has.
     void skip() {
       while (position_ <= table_->mask &&
              (table_->table[position_].key == nullptr || table_->table[position_].hash == -1))
@@ -48,7 +48,7 @@ class SetItems {
   const PySetObject* table_;
 };
 
-// The items as a tuple. Null with a MemoryError.
+// The items as a tuple, in the order of iteration. Null with a MemoryError set.
 inline Ref items_of_set(PyObject* set) {
   Ref items = Ref::steal(PyTuple_New(PySet_GET_SIZE(set)));
   Py_ssize_t i = 0;
@@ -57,8 +57,8 @@ inline Ref items_of_set(PyObject* set) {
   return items;
 }
 
-// The table of a set without its items: by it a set of equal items is made that has the same order, and has
-// it after the same changes.
+// The layout of a set's hash table, without the items. A set of equal items with the same layout has the same
+// order, now and after the same changes.
 struct SetTable {
   static constexpr int32_t kFree = -1;
   static constexpr int32_t kRemoved = -2;
@@ -66,9 +66,9 @@ struct SetTable {
     int32_t item;  // its number in the order of iteration, kFree or kRemoved
     Py_hash_t hash;
   };
-  std::vector<Entry> entries;   // none: no table is known
-  PyObject* removed = nullptr;  // what the interpreter marks such entries with: an object that never ends
-  Py_ssize_t finger = 0;        // where pop() goes on
+  std::vector<Entry> entries;   // empty: the layout is not known
+  PyObject* removed = nullptr;  // CPython's mark for entries of removed items: an object that lives for ever
+  Py_ssize_t finger = 0;        // the entry where pop() goes on
 };
 
 inline SetTable table_of(PyObject* set) {
@@ -87,7 +87,7 @@ inline SetTable table_of(PyObject* set) {
   return table;
 }
 
-// Whether two sets hold the same objects in tables of one size in the same order.
+// Whether two sets have tables of the same size with the same objects in the same entries.
 inline bool same_tables(PyObject* a, PyObject* b) {
   const auto *x = reinterpret_cast<PySetObject*>(a), *y = reinterpret_cast<PySetObject*>(b);
   if (x->mask != y->mask) return false;
@@ -96,8 +96,8 @@ inline bool same_tables(PyObject* a, PyObject* b) {
   return true;
 }
 
-// Makes an empty set, or a frozenset that nobody has seen yet, one of `items` (a tuple), whose hashes must be
-// those of the table. False with a MemoryError, the set empty.
+// Fills an empty set, or a new frozenset that nobody has seen, with `items` (a tuple), which must have the
+// hashes in the table. False with a MemoryError set; the set is empty then.
 inline bool lay_out(PyObject* set, const SetTable& table, PyObject* items) {
   auto* object = reinterpret_cast<PySetObject*>(set);
   const size_t size = table.entries.size();
@@ -124,14 +124,14 @@ inline bool lay_out(PyObject* set, const SetTable& table, PyObject* items) {
   return true;
 }
 
-// A set or frozenset like one, with the same table, of `items` (a tuple) in the order of iteration. A new
-// reference; null with a MemoryError.
+// A new set or frozenset (`type`) with this table and `items`, a tuple in the order of iteration. Null with a
+// MemoryError set.
 inline Ref set_with_table(PyTypeObject* type, const SetTable& table, PyObject* items) {
   Ref made = Ref::steal(type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
   return made && lay_out(made.get(), table, items) ? std::move(made) : Ref();
 }
 
-// A set (of a frozenset: a frozenset) with the items and the table of another one. Null with a MemoryError.
+// A copy of a set or frozenset, with the same items and table. Null with a MemoryError set.
 inline Ref copy_of_set(PyObject* set) {
   const Ref items = items_of_set(set);
   if (!items) return {};

@@ -1,5 +1,5 @@
-// The one place that names the running Python version. Files whose name ends in _311, _312 or _313 hold what
-// differs; nothing else tests the version.
+// OXY_PYTHON: the running version of Python as a number. Files whose names end in _311, _312 or _313 have the
+// code that differs between versions. Little else may test the version.
 #pragma once
 
 #include <Python.h>

@@ -111,7 +111,7 @@ class GuardSet {
   void mark_varying(SourceId source);
   bool is_stable(SourceId source) const { return nodes_[static_cast<size_t>(source)].stable; }
   SourceKind kind_of(SourceId source) const { return nodes_[static_cast<size_t>(source)].source.kind; }
-  // Whether the source is a parameter or buffer of a module that is the same at every call.
+  // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 
   // Ends the building and prepares the fast path. `roots`: those of the captured call.
@@ -138,9 +138,9 @@ class GuardSet {
   struct Node {
     Source source;
     PyObject* value = nullptr;  // borrowed: the last value read
-    cpy::Ref held;              // the value, if it is calculated or the fast path has to hold it
-    bool stable = false;        // it hangs below a stable root
-    bool is_same = false;       // for the fast path: no other object can come to lie at its address
+    cpy::Ref held;              // the value, where it is calculated or for the fast path to hold
+    bool stable = false;        // read from what is the same at every call
+    bool is_same = false;       // for the fast path: no other object can lie at its address
     std::vector<int32_t> checks;
   };
   struct TypeLookup {

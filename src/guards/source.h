@@ -45,7 +45,7 @@ struct Source {
   SourceId base = kNoSource;
   int32_t index = -1;
   cpy::Ref key;
-  SourceId other = kNoSource;  // for Calculated: the second operand
+  SourceId other = kNoSource;  // of what is calculated
 };
 
 // Whether the object is exactly a collections.deque, not of a subclass.

@@ -59,7 +59,7 @@ History history_of(const at::Tensor& tensor) {
   if (meta == nullptr) return History::None;
   if (!meta->is_view_) return meta->grad_fn_ != nullptr ? History::Known : History::None;
   try {
-    // Of a view whose base was written to, PyTorch makes it when somebody asks.
+    // PyTorch makes the grad_fn of a view whose base was written to when it is asked for.
     if (tensor.grad_fn() != nullptr) return History::Known;
     return meta->requires_grad_ || !tensor.requires_grad() ? History::None : History::Unclear;
   } catch (const c10::Error&) {

@@ -22,7 +22,7 @@ using bytecode::Code;
 using bytecode::Instruction;
 using bytecode::Op;
 
-// A frame and where it stands; one object per run of a frame.
+// One run of a frame.
 class FrameLoop {
  public:
   FrameLoop(PyThreadState* thread, cpy::Frame frame, SegmentRunner& runner, const Code& code)
@@ -50,7 +50,7 @@ class FrameLoop {
     int32_t offset = 0;  // of the instruction to go on at, or to throw at
   };
 
-  // Performs what concerns only scalars and loops (plain_steps.h).
+  // Performs the plain steps from `offset` on (plain_steps.h).
   Advance go_on_natively(int32_t offset) const {
     const Machine machine(thread_, frame_);
     auto index = size_t(code_.index_of_offset[size_t(offset)]);
@@ -109,7 +109,7 @@ class FrameLoop {
     return cpy::throw_into(thread_, frame_, link_, instruction.at);
   }
 
-  // MakeCell and CopyFreeVars, so that every segment finds the cells in their places.
+  // Performs MakeCell and CopyFreeVars, so that every segment finds the cells in their places.
   bool run_prologue() {
     PyObject** locals = frame_.slots();
     for (int32_t i = 0; i < code_.entry; ++i) {
@@ -145,7 +145,8 @@ class FrameLoop {
     return state;
   }
 
-  // Afterwards `state` holds what the frame held: it is dropped when the frame is whole again.
+  // Writes locals and stack back into the frame. `state` gets the old references, which are dropped once the
+  // frame is complete.
   void store(FrameState& state) const {
     PyObject** slots = frame_.slots();
     const int locals = state.code->co_nlocalsplus, old_all = frame_.slot_count();
@@ -198,7 +199,7 @@ class FrameLoop {
     return {EndKind::HandOver, offset};
   }
 
-  // Performs all that shares the instruction's offset.
+  // Performs the instruction and all others with its offset.
   Advance perform_break(const Instruction& first) {
     frame_.set_executing(first.at);
     const Machine machine(thread_, frame_);
@@ -250,7 +251,7 @@ PyObject* run_frame(PyThreadState* thread, cpy::Frame frame, SegmentRunner& runn
   } catch (const std::exception&) {
     return cpy::evaluate(thread, frame);
   }
-  // The interpreter's own check raises what it raises without us.
+  // CPython's own check raises its RecursionError.
   if (!cpy::can_recurse(thread)) return cpy::evaluate(thread, frame);
   return FrameLoop(thread, frame, runner, *code).run();
 }

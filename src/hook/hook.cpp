@@ -45,8 +45,8 @@ std::unordered_map<PyObject*, Adopted>& adopted() {
 
 PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag);
 
-// Another tool may have put its hook above ours: ours is then reached through it, unless it has cut ours off
-// since.
+// Whether CPython reaches our hook. If another tool has put its own hook above ours, ours is called through
+// that, unless the tool has cut it off.
 bool is_reached() {
   const HookPause pause;
   const long before = state.entered;
@@ -65,7 +65,7 @@ void update() {
     state.installed = true;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook);
   } else if (!wanted && state.installed && current == hook) {
-    // If somebody installed another hook above ours, ours stays in its chain and lets every frame pass.
+    // If another hook lies above ours, ours stays in the chain and passes every frame on.
     state.installed = false;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, state.earlier);
   }
@@ -73,7 +73,7 @@ void update() {
 
 struct Activation {
   Activation() {
-    // The first visit makes a function; later it would be made by frames run in segments.
+    // The first visit() makes its function. It must not be made later, in a frame that runs in segments.
     if (!std::exchange(state.prepared, true)) static_cast<void>(cpy::Ref::steal(cpy::visit()));
     ++active_on_thread;
     if (++state.active_calls == 1) update();
@@ -101,14 +101,14 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_fla
 bool is_ours(PyThreadState* thread, cpy::Frame frame) {
   if (state.runner == nullptr) return false;
   PyCodeObject* code = frame.code();
-  // A call of a generator function makes the generator, which is CPython's business.
+  // A call of a generator function only makes the generator. CPython does that.
   const bool starts = frame.is_plain_call() && frame.is_at_start() && !(code->co_flags & kSuspendable);
   return (starts || frame.is_of_generator()) && !cpy::is_traced(thread) &&
          state.runner->wants(code, frame.globals()) && !cpy::needs_interpreter_start(thread, code);
 }
 
 void forget(PyObject* generator) {
-  // Dropping what it was adopted with may run Python code.
+  // Dropping the context may run Python code.
   const auto forgotten = adopted().extract(generator);
   if (adopted().empty()) update();
 }
@@ -135,7 +135,7 @@ PyObject* resume_adopted(PyThreadState* thread, _PyInterpreterFrame* raw, int th
     result = run_or_pass_on(thread, raw, throw_flag);
     runner.enter(outer);
   }
-  // If it has not yielded it has ended, which its object is told after us.
+  // If it has not yielded, it has ended. The generator object is updated only after this.
   if (cpy::is_running(generator.get()) || cpy::has_ended(generator.get())) forget(generator.get());
   return result;
 }

@@ -71,7 +71,7 @@ bool is_iterable(PyObject* object) {
   return Py_TYPE(object)->tp_iter != nullptr || PySequence_Check(object);
 }
 
-// The operand on top goes into the container that lies `arg` below it.
+// Ends an instruction that has added the operand on top to the container `arg` entries below it.
 Outcome finish_add(const Machine& machine, int operands, int failed) {
   machine.drop(operands);
   return failed ? Outcome::Raised : Outcome::Next;
@@ -97,7 +97,8 @@ Outcome dict_update(const Machine& machine, const Instruction& instruction) {
   return finish_add(machine, 1, PyDict_Update(machine.peek(1 + instruction.arg), machine.peek(1)));
 }
 
-// Keyword arguments: a name given twice, or no mapping at all, is an error that CPython words.
+// Merges keyword arguments. CPython raises the errors for a name that is given twice, or for an object that
+// is no mapping.
 Outcome dict_merge(const Machine& machine, const Instruction& instruction) {
   PyObject* update = machine.peek(1);
   PyObject* dict = machine.peek(1 + instruction.arg);

@@ -67,7 +67,7 @@ Outcome call(const Machine& machine, const Instruction& instruction) {
   PyObject* names = operands.has_names_on_stack ? stack[operands.names]
                     : instruction.arg2 >= 0     ? machine.constant(instruction.arg2)
                                                 : nullptr;
-  // A self lies just before the arguments; the entry before the first one is vectorcall's to borrow.
+  // A self lies just before the arguments. vectorcall may use the entry before the first argument.
   const size_t first = operands.has_self ? operands.self : operands.arguments;
   const size_t keywords = names == nullptr ? 0 : size_t(PyTuple_GET_SIZE(names));
   const size_t positional = operands.arguments + operands.count - first - keywords;
@@ -166,7 +166,7 @@ Outcome import_name(const Machine& machine, const Instruction& instruction) {
   return replace(machine, 2, PyObject_Vectorcall(import.get(), arguments, 5, nullptr));
 }
 
-// module -> module, attribute. A module that is being imported, or lacks the name: CPython's business.
+// module -> module, attribute. CPython performs it if the module is being imported or lacks the name.
 Outcome import_from(const Machine& machine, const Instruction& instruction) {
   PyObject* value = PyObject_GetAttr(machine.peek(1), machine.name(instruction.arg));
   if (value == nullptr) {

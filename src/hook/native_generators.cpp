@@ -1,4 +1,4 @@
-// What generators and coroutines do besides yielding, which is CPython's: waiting for another.
+// Instructions by which generators and coroutines wait for another one. Yielding itself is left to CPython.
 #include "cpy/ref.h"
 #include "hook/native.h"
 
@@ -23,7 +23,7 @@ bool has_await(PyObject* object) {
   return methods != nullptr && methods->am_await != nullptr;
 }
 
-// What object.__await__() gives, a new reference; null: an error is set. Only for what has_await().
+// The result of object.__await__(), a new reference; null: an error is set. Precondition: has_await().
 PyObject* awaitable_iterator(PyObject* object) {
   Ref iterator = Ref::steal(Py_TYPE(object)->tp_as_async->am_await(object));
   if (!iterator) return nullptr;
@@ -84,7 +84,7 @@ Outcome get_awaitable(const Machine& machine, const Instruction&) {
   return iterator != nullptr ? replace(machine, 1, iterator) : Outcome::Raised;
 }
 
-// What makes an iterator is asked for it; an asynchronous generator is its own.
+// Calls __aiter__(). An asynchronous generator is its own iterator.
 Outcome get_aiter(const Machine& machine, const Instruction&) {
   PyObject* object = machine.peek(1);
   if (PyAsyncGen_CheckExact(object)) return Outcome::Next;

@@ -37,7 +37,7 @@ Outcome load_const(const Machine& machine, const Instruction& instruction) {
   return Outcome::Next;
 }
 
-// CPython words the error for what is unbound: here and below such an instruction is refused.
+// Here and below, an instruction that meets an unbound variable is refused, so that CPython raises the error.
 Outcome load_fast(const Machine& machine, const Instruction& instruction) {
   PyObject* value = machine.local(instruction.arg);
   if (value == nullptr) return Outcome::Refused;
@@ -62,7 +62,7 @@ Outcome delete_fast(const Machine& machine, const Instruction& instruction) {
   return Outcome::Next;
 }
 
-// In the prologue the frame loop does this; elsewhere it belongs to an inlined comprehension.
+// Outside of the prologue, which the frame loop performs, this belongs to an inlined comprehension.
 Outcome make_cell(const Machine& machine, const Instruction& instruction) {
   PyObject* cell = PyCell_New(machine.local(instruction.arg));
   if (cell == nullptr) return Outcome::Raised;
@@ -94,7 +94,7 @@ Outcome delete_deref(const Machine& machine, const Instruction& instruction) {
   return Outcome::Next;
 }
 
-// A dict without an own __missing__ or __getitem__: what lookups in it find is all there is.
+// Looks the name up in a dict that has no __missing__ or __getitem__ of its own.
 PyObject* find(PyObject* dict, PyObject* name) {
   return PyDict_GetItemWithError(dict, name);
 }

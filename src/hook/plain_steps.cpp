@@ -18,7 +18,7 @@ bool is_scalar(PyObject* object) {
           PyUnicode_CheckExact(object) || PyComplex_CheckExact(object) || object == Py_None);
 }
 
-// The stack and the locals as they will be, as far as whether they hold scalars.
+// Predicts which entries of the stack and which locals will hold scalars.
 class Preview {
  public:
   explicit Preview(const Machine& machine) : machine_(machine), below_(machine.depth()) {}
@@ -45,7 +45,7 @@ class Preview {
     for (; count > 0; --count) all = pop() && all;
     return all;
   }
-  // Nothing lies above what was there.
+  // Whether the stack has no more entries than at the start.
   bool is_settled() const { return pushed_.empty(); }
 
  private:
@@ -55,7 +55,7 @@ class Preview {
   std::vector<std::pair<int32_t, bool>> stored_;
 };
 
-// The scalars that an operator takes to give another; 0 for what is none.
+// How many scalars an operator takes to give a scalar; 0 for any other instruction.
 int operands(const Instruction& in) {
   switch (in.op) {
     case Op::UnaryNegative:
@@ -85,7 +85,8 @@ size_t count_plain_steps(const Machine& machine, const Code& code, size_t index)
   size_t settled = 0;
   for (size_t i = index; i < code.instructions.size(); ++i) {
     const Instruction& in = code.instructions[i];
-    // A group is performed as a whole or not at all: one that can fail is left to the segment.
+    // Instructions with one offset are performed together or not at all. A group that can fail is left to the
+    // segment.
     const bool ends = i + 1 >= code.instructions.size() || !code.instructions[i + 1].continues;
     if ((in.continues || !ends) && in.op != Op::LoadFast && in.op != Op::StoreFast) return settled;
     const size_t count = i + 1 - index;

@@ -1,5 +1,5 @@
-// What the dispatcher calls for every operator on a trace tensor, and for every other operator on a recording
-// thread.
+// The recorder's boxed fallback. The dispatcher calls it for every operator on a trace tensor, and for every
+// other operator on a recording thread.
 #include "trace/dispatch.h"
 
 #include <ATen/Context.h>
@@ -66,7 +66,8 @@ Operands operands_of(const OperatorInfo& info, std::span<const c10::IValue> call
   return result;
 }
 
-// On real tensors alone: the program's own eager work, or that of a finaliser that happens to run now.
+// Runs an operator on real tensors alone: eager work of the program, or of a finaliser that happens to run
+// now.
 void run_in_eager(Session* session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   bool all_fresh = session != nullptr;
   if (session != nullptr)
@@ -86,7 +87,7 @@ void run_in_eager(Session* session, const OperatorInfo& info, c10::DispatchKeySe
                                       });
 }
 
-// `history` is that of the node to be.
+// The arguments of a call as the graph has them. `history`: that of the node, which is filled in.
 std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInfo& info,
                                              std::span<const c10::IValue> call, NodeHistory& history) {
   history.grad_mode = at::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
@@ -101,7 +102,7 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
   return args;
 }
 
-// Whether a history would be recorded of a call at this point, below which autograd has no part any more.
+// Whether autograd would record a history for the call. (The recorder itself runs below autograd.)
 bool reaches_autograd(std::span<const c10::IValue> call) {
   if (!at::GradMode::is_enabled() ||
       c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))
@@ -110,7 +111,7 @@ bool reaches_autograd(std::span<const c10::IValue> call) {
       call, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().requires_grad(); });
 }
 
-// Whether its memory is an argument's or a constant's.
+// Whether the memory of the value belongs to an input or a constant.
 bool comes_from_outside(const graph::Graph& graph, graph::ValueId value) {
   for (;;) {
     const int32_t producer = graph.values[static_cast<size_t>(value)].node;
@@ -131,14 +132,14 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
                              std::span<const c10::IValue> call) {
   for (size_t i = 0; i < call.size(); ++i) {
     if (!info.schema->arguments[i].is_written) continue;
-    // With a kernel of autograd's the operator would have been refused there.
+    // If the operator had a kernel of autograd's, that kernel would have refused it.
     if (is_out_argument(info.schema->arguments[i]) && reaches_autograd(call))
       throw_cannot_trace(fmt::format("{} writes a result that requires grad", info.schema->name));
     const auto refuse_real = [&](const at::Tensor& tensor) {
       if (tensor.defined() && trace_tensor(tensor) == nullptr)
         throw_cannot_trace(
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
-      // Autograd is not to notice what is written to `x.data`.
+      // Autograd must not notice writes to `x.data`.
       if (const TraceTensor* trace = trace_tensor(tensor);
           trace && trace->is_data() && !tensor.is_inference() &&
           comes_from_outside(session.recording.graph, trace->value()))
@@ -150,7 +151,7 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
   }
 }
 
-// Boolean masks select a number of elements that depends on data; other indices do not.
+// Whether the sizes of the results are known. Boolean masks select a number of elements that depends on data.
 bool has_static_shape(const OperatorInfo& info, std::span<const c10::IValue> call) {
   if (info.schema->name == "aten::index.Tensor") {
     for (const c10::IValue& index : call[1].toListRef())
@@ -181,7 +182,8 @@ bool views_data(const OperatorInfo& info, std::span<const c10::IValue> call, siz
   return false;
 }
 
-// A factory's result must not depend on the default element type of the moment when the graph runs.
+// Makes the dtype of a factory explicit, so that its result does not depend on the default dtype when the
+// graph runs.
 void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& args,
                        const ResultMetadata& metadata) {
   for (size_t i = 0; i < args.size(); ++i)
@@ -190,7 +192,8 @@ void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& a
       args[i] = metadata.tensors[0]->dtype;
 }
 
-// The backward pass would read memory whose size the library knows only when it runs.
+// Throws CannotTrace if the backward pass would read a workspace whose size the library knows only at run
+// time.
 void check_workspace(const OperatorInfo& info, std::span<const c10::IValue> call) {
   if (info.schema->name != "aten::mkldnn_rnn_layer" || !at::GradMode::is_enabled()) return;
   if (std::ranges::any_of(call, [](const c10::IValue& value) {
@@ -217,7 +220,7 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
   const size_t returns = info.schema->returns.size();
   if (!info.has_tensor_argument) fix_default_dtype(info, args, metadata);
 
-  // Where a written argument is returned, its own metadata hold.
+  // A written argument that is returned keeps its own metadata.
   if (info.schema->is_mutating()) {
     std::vector<std::optional<TensorMeta>> kept;
     for (size_t r = 0; r < returns; ++r) {
@@ -281,7 +284,7 @@ void record_view_in_place(Session& session, const OperatorInfo& info, Stack* sta
   stack->back() = self;
 }
 
-// `x[i] = 2` arrives as fill_ with a tensor made for the occasion: the number itself is the better argument.
+// `x[i] = 2` arrives as fill_ with a temporary tensor. Puts the number itself in its place.
 const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, Stack* stack) {
   if (info.schema->name != "aten::fill_.Tensor") return info;
   const std::optional<c10::Scalar> number = session.temporary_number(stack->back().toTensor());
@@ -292,10 +295,10 @@ const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, S
   return fill_scalar;
 }
 
-// An operator whose operands are all known: run at once, its tensors are constants of the recording.
+// If all operands are known values, runs the operator at once. Its results are constants of the recording.
 bool answer_from_known_values(Session& session, const OperatorInfo& info, std::span<const c10::IValue> call,
                               Stack* stack) {
-  if (info.schema->is_mutating()) return false;  // it would write to the tensors of the program
+  if (info.schema->is_mutating()) return false;  // it would write to tensors of the program
   Stack known(call.begin(), call.end());
   for (size_t i = 0; i < known.size(); ++i) {
     if (!info.is_tensor_argument[i] || known[i].isNone()) continue;
@@ -340,7 +343,7 @@ void answer_now(Session& session, const OperatorInfo& info, c10::DispatchKeySet 
 
 void lift(Session& session, const OperatorInfo& info, Stack* stack) {
   const at::Tensor tensor = arguments_of(info, *stack)[0].toTensor();
-  if (trace_tensor(tensor) != nullptr) return;  // on the stack already: it is its own result
+  if (trace_tensor(tensor) != nullptr) return;  // it is on the stack already, and is its own result
   stack->back() = session.constant(tensor);
 }
 
@@ -418,7 +421,7 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const Operands operands = operands_of(info, arguments_of(info, *stack));
   const bool is_factory = operands == Operands::None && info.returns_tensor && !info.has_tensor_argument;
   const bool is_lift = info.treatment == Treatment::Lift;
-  // Its kernel runs when the program does, also where all that it is given is known.
+  // The kernel of such an operator has to run at each call, even if all its operands are known.
   const bool is_of_program = info.schema != nullptr && is_opaque(*info.schema);
   if (operands != Operands::Trace && (session == nullptr || (!is_factory && !is_lift && !is_of_program)))
     return run_in_eager(session, info, keys, stack);

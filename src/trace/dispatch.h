@@ -1,9 +1,10 @@
+// Connects the recorder to PyTorch's dispatcher.
 #pragma once
 
 namespace oxy::trace {
 
-// Puts the recorder behind the dispatch key of trace tensors. Idempotent, thread-safe; stays for the
-// process's life.
+// Registers the recorder's boxed fallback for the dispatch key of trace tensors. It stays for the life of the
+// process. Idempotent and thread-safe.
 void install_recorder();
 
 }  // namespace oxy::trace

@@ -1,4 +1,4 @@
-// What the dispatcher knows of tracing: the key of trace tensors, and the keys above and below it.
+// The dispatch key of trace tensors, and operations on the dispatcher's thread-local keys.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>
@@ -11,22 +11,23 @@ namespace oxy::trace {
 using torch_api::kTraceKey;
 inline constexpr c10::DispatchKeySet kTraceKeySet{kTraceKey};
 
-// The name of the key, which PyTorch's words on a tensor that it finds no backend for have in them.
+// The name of the key. PyTorch's error about a tensor without a backend contains it.
 inline const char* tracing_key_name() {
   return c10::toString(kTraceKey);
 }
 
-// What must be off while an operator runs below the recorder, on real tensors or on PyTorch's meta device.
+// The keys to exclude while an operator runs below the recorder, on real tensors or on PyTorch's meta device.
 inline constexpr c10::DispatchKeySet kKeysOfTracing =
     kTraceKeySet | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
     c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
 
-// The caller is inside a functorch transform (vmap, grad). Transforms that the traced program enters itself
-// need no care: what they do to trace tensors arrives here as plain operators.
+// Whether the thread is inside a functorch transform (vmap, grad). Transforms that the traced program enters
+// itself need no care: they call plain operators on trace tensors.
 inline bool inside_functorch() {
   return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
+// Whether all operators on this thread reach the recorder, also those without a trace tensor.
 inline bool tracing_key_included() {
   return c10::impl::tls_is_dispatch_key_included(kTraceKey);
 }

@@ -19,7 +19,7 @@ namespace {
 
 using cpy::Ref;
 
-// A recording that nobody reads, for the time of a fake function.
+// A temporary recording for the time of a fake function. Only the metadata of its results are used.
 class FakeRecording {
  public:
   FakeRecording() : outer_(recording_session()), was_paused_(session_paused()) {
@@ -92,13 +92,13 @@ bool needs_fake_function(const OperatorSchema& op) {
   return std::ranges::any_of(op.returns, [](const ReturnInfo& result) { return !result.is_written; });
 }
 
-// Whether the dispatcher's entry for tensors without data leads to a function that was made for them, or to
-// a kernel for all devices, which they are one of.
+// Whether the operator has a function for tensors without data: one that is registered for them, or a kernel
+// for all devices.
 bool has_fake_function(const OperatorInfo& info) {
   using Key = c10::DispatchKey;
   const cpy::WithGil gil;
   if (const Ref custom = custom_op_object(info.schema->name)) {
-    // It is always registered, and asks this attribute.
+    // A custom_op() always registers a function. It calls the one in this attribute, if there is one.
     const Ref fake = attribute_of(custom, "_abstract_fn");
     return !fake || fake != Py_None;
   }
@@ -111,7 +111,7 @@ bool has_fake_function(const OperatorInfo& info) {
 [[noreturn]] void refuse(const OperatorSchema& op, const std::exception& error) {
   const std::string_view text = error.what();
   const std::string_view line = text.substr(0, text.find('\n'));
-  if (raising_function(error) == "error_on_ctx")  // what stands for torch.library.get_ctx()
+  if (raising_function(error) == "error_on_ctx")  // the stand-in for torch.library.get_ctx()
     throw_cannot_trace(fmt::format("the shape of a result of {} depends on data", op.name));
   if (is_cannot_trace(error))
     throw_cannot_trace(fmt::format("the fake function of {} cannot be run: {}", op.name, line));
@@ -144,7 +144,7 @@ ResultMetadata run(const OperatorInfo& info, std::span<const c10::IValue> call) 
   });
 }
 
-// What a fake function may ask of the arguments.
+// All that a fake function can know of the arguments, as a key.
 FakeCall asked_of(const Session& session, const OperatorSchema& op,
                   const std::vector<graph::Argument>& args) {
   FakeCall call{.op = &op, .args = args, .metas = {}, .result = {}};

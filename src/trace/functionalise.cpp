@@ -1,6 +1,6 @@
-// Every recorded value belongs to an alias set: a root, which owns the storage, and views that lead from it.
-// The rewritten graph holds the current contents of each root; a write makes new contents, and a view is
-// recomputed from them when it is read for the first time after that.
+// Every recorded value belongs to an alias set: a root, which owns the storage, and chains of views that
+// begin at it. The rewritten graph has the current contents of each root. A write makes new contents. A view
+// is computed again from them when it is read for the first time after the write.
 #include "trace/functionalise.h"
 
 #include <fmt/format.h>
@@ -136,14 +136,14 @@ class Functionaliser {
     return argument;
   }
 
-  // An offset in elements of `other`, in those of `recorded`.
+  // Converts an offset in elements of `other` to elements of `recorded`, which may have another size.
   Expr in_elements_of(ValueId recorded, const Expr& offset, ValueId other) const {
     const auto own = static_cast<int64_t>(item_size(in_.meta(recorded).dtype));
     const auto item = static_cast<int64_t>(item_size(in_.meta(other).dtype));
     return own == item ? offset : sym::floordiv(offset * item, own);
   }
 
-  // Recomputes a view from its parent, which is current.
+  // Computes a view again from its parent, whose value is current.
   void replay(ValueId recorded) {
     Entry& e = entry(recorded);
     const Entry& parent = entry(e.parent);
@@ -181,8 +181,7 @@ class Functionaliser {
 
   // --- nodes that write nothing
 
-  // Eager compares whole numbers with a float as numbers of the default type, of which later stages do not
-  // know.
+  // Eager compares integers with a float in the default dtype. Later stages do not know that dtype.
   void convert_compared(const OperatorSchema& op, std::vector<Argument>& args) {
     constexpr std::array<std::string_view, 6> kNames = {"aten::eq.Scalar", "aten::ne.Scalar",
                                                         "aten::lt.Scalar", "aten::le.Scalar",
@@ -240,7 +239,7 @@ class Functionaliser {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Entry& view = entry(node.outputs[i]);
       view = {.root = root, .parent = parent, .view = n, .output = i};
-      // The same memory as an ancestor: chains stay as long as they have distinct views.
+      // It is the same view as an ancestor, so it does not make the chain longer.
       for (ValueId id = parent; id != kNoValue; id = entry(id).parent)
         if (in_.meta(id) == in_.meta(node.outputs[i])) view = {.root = root, .parent = id};
     }
@@ -316,15 +315,15 @@ class Functionaliser {
     root.version = ++root.root_version;
     root.is_seen |= is_seen_;
     for (const auto& [on_path, its_value] : path) {
-      // A layout other than the recorded one would not suit the views that follow: those are recomputed
-      // instead.
+      // With other strides than the recorded ones, the value would not fit the views behind it. They are
+      // computed again instead.
       if (out_.meta(its_value).strides != in_.meta(on_path).strides) continue;
       entry(on_path).value = its_value;
       entry(on_path).version = root.root_version;
     }
   }
 
-  // The first and last place of the storage that the tensor has an element at; nothing if that is not known.
+  // The offsets of the tensor's first and last element in the storage; nothing if they are not known.
   std::optional<std::pair<int64_t, int64_t>> places(ValueId recorded) const {
     return places_of(in_.meta(recorded));
   }
@@ -372,7 +371,8 @@ class Functionaliser {
     return std::ranges::any_of(kNames, [&](std::string_view name) { return op.name.starts_with(name); });
   }
 
-  // Eager refuses, or reads what it has just written.
+  // Throws Unsupported if the written tensor overlaps itself or an operand in part. Eager refuses such a
+  // call, or reads elements that it has just written.
   void check_overlap(ValueId written, const Node& node) {
     const TensorMeta& own = in_.meta(written);
     int times = 0;
@@ -452,7 +452,8 @@ class Functionaliser {
     }
   }
 
-  // Without a rule: the call was legal when it was recorded, take it to keep the metadata of what it writes.
+  // Metadata without a shape rule. The call was legal when it was recorded, so the results are taken to have
+  // the metadata of the tensors that it writes.
   std::vector<TensorMeta> result_metadata(const OperatorSchema& functional, const std::vector<Argument>& args,
                                           const std::vector<ValueId>& targets) const {
     if (auto metas = rule_metadata(functional, args)) return std::move(*metas);
@@ -486,8 +487,8 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", name));
   }
 
-  // The dimensions in the order in which a tensor without gaps lies in memory; nothing if it has some, or
-  // lies as they come.
+  // The dimensions, by number, in the order in which they lie in memory. Nothing if the tensor has gaps, or
+  // if the dimensions lie in their own order.
   static std::optional<std::vector<Expr>> order_in_memory(const TensorMeta& meta) {
     const bool are_known =
         std::ranges::all_of(meta.strides, [](const Expr& stride) { return stride.is_constant(); });
@@ -511,7 +512,8 @@ class Functionaliser {
     return emit(kPermute, {ValueRef{value}, dims}, std::move(meta));
   }
 
-  // bernoulli_() draws in the order of memory; the operator without writes in that of its result's indices.
+  // bernoulli_() draws in the order of memory, but its functional form in the order of the result's indices.
+  // So the draw is made for a tensor in the order of memory.
   bool draw_in_memory_order(const Node& node) {
     if (node.op->name != "aten::bernoulli_.float") return false;
     const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
@@ -597,14 +599,14 @@ class Functionaliser {
       if (may_overlap(in_.meta(in_.inputs[i])))
         throw Unsupported("an argument whose elements share memory is written to");
       ValueId value = root.value;
-      // Another input may be written first.
+      // If the value is an input, a later mutation of it could come first. So a copy is used.
       if (is_given(storage_of(value))) value = clone(value);
       out_.mutations.push_back({static_cast<int32_t>(i), value, root.is_seen});
     }
   }
 
-  // From now on the root is `value`, and all that is read of it a view of that: a write leaves values of
-  // their own, which do not share its memory.
+  // From now on the root reads as `value`, and its views are computed again from that. After a write the
+  // present values of views do not share its memory.
   void read_from(ValueId root, ValueId value) {
     Entry& e = entry(root);
     if (e.root_version == 0 && e.value == value) return;
@@ -634,7 +636,7 @@ class Functionaliser {
         out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
         continue;
       }
-      // It lies where eager's does, also if nothing else is seen of the storage.
+      // The output must lie at eager's place in the storage, even if nothing else of the storage is seen.
       const auto lies_elsewhere = [&] {
         return out_.meta(read(recorded.value)).storage_offset != in_.meta(recorded.value).storage_offset;
       };

@@ -18,10 +18,10 @@ namespace oxy::trace {
 namespace {
 
 constexpr int64_t kMostInputElements = 64;
-constexpr int64_t kMostElements = 65'536;  // of what is calculated on the way
+constexpr int64_t kMostElements = 65'536;  // of each value that is calculated on the way
 constexpr size_t kMostNodes = 256;
 
-// The nodes that a value follows from, in program order, and everything on the way.
+// The nodes on which a value depends, in program order, and the inputs and constants that they read.
 struct Slice {
   std::set<int32_t> nodes;
   std::unordered_set<graph::ValueId> values;
@@ -65,7 +65,7 @@ class Collector {
            std::ranges::find(foreign, constant->handle) == foreign.end();
   }
 
-  // Of what shares memory with a value, the views that it is made of.
+  // Whether a value is in the slice, or is a view of one that is.
   bool shares_memory(graph::ValueId value, std::unordered_set<graph::ValueId>& seen) const {
     if (slice_.values.contains(value)) return true;
     if (!seen.insert(value).second) return false;

@@ -1,6 +1,6 @@
-// Values that follow from small integer inputs alone (sizes of images, lengths, offsets), or from no inputs:
-// where the program looks at one, it is calculated at once from the inputs of the call that is captured. The
-// recording holds for inputs with the same elements only.
+// Known values: values of the recording that depend on small integer inputs alone (sizes of images, lengths,
+// offsets), or on no input. If the program looks at the elements of one, they are calculated at once from the
+// inputs of the captured call. The recording is then valid only for inputs with the same elements.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,11 +22,12 @@ struct KnownValues {
   std::set<graph::ValueId> read;  // the candidates that something was calculated from
 };
 
-// Dense integers or booleans of the CPU, and few.
+// Whether the tensor is dense, of integers or booleans, in host memory, and has few elements (at most 64).
 bool is_small_integer(const at::Tensor& tensor);
 
-// What `value` is for these inputs, not to be written to. Nothing if it follows from anything else, or shares
-// memory with what the recording writes to.
+// The elements of `value` for the inputs of this call: a real tensor, not to be written to. Notes the inputs
+// in KnownValues::read. Nothing if the value depends on anything else, or shares memory with a tensor that
+// the recording writes to.
 std::optional<at::Tensor> known_value(Session& session, graph::ValueId value);
 
 }  // namespace oxy::trace

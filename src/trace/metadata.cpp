@@ -47,7 +47,7 @@ Device result_device(std::span<const c10::IValue> call) {
 
 namespace {
 
-// Tensors that take the place of trace tensors in a call that finds out metadata.
+// The kinds of tensors that take the place of trace tensors in a call that finds out metadata.
 enum class StandIn : uint8_t {
   Meta,    // on PyTorch's meta device
   Zeros,   // real ones on the CPU; 32-bit integers are ones
@@ -111,7 +111,7 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   } catch (const c10::Error&) {
     throw;
   } catch (const std::exception& error) {
-    // Of a meta kernel in Python. Other errors than this one are the program's.
+    // A meta kernel in Python does not cover the call. Other errors are those of the program.
     const std::string_view text = error.what();
     if (kind != StandIn::Meta || !text.starts_with("NotImplementedError")) throw;
     throw_cannot_trace(fmt::format("no rule says what {} gives for these arguments", info.schema->name));
@@ -129,7 +129,7 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   });
 }
 
-// Nothing if the rule does not cover the call.
+// The metadata from the shape rule. Nothing if the rule does not cover the call.
 std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& info,
                                         const std::vector<graph::Argument>& args) {
   std::vector<graph::Argument> kept;
@@ -177,7 +177,8 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   return result;
 }
 
-// What a written argument has stays as it is: the rule only says whether the call is legal.
+// Whether the results that the rule gives fit into the written arguments. These keep their metadata; the rule
+// only says whether the call is legal.
 bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue> call,
                            const ResultMetadata& result) {
   for (size_t r = 0; r < info.returned_argument.size(); ++r) {
@@ -209,7 +210,7 @@ std::string describe(const std::optional<TensorMeta>& meta) {
                      meta->storage_offset.str(), str(meta->device));
 }
 
-// Throws InternalError unless the rule says what eager does.
+// Throws InternalError if the metadata of the shape rule differ from eager's.
 void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
                         std::span<const c10::IValue> call) {
   if (info.schema->is_mutating()) return;
@@ -227,7 +228,7 @@ void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
                                       describe(eager.tensors[i])));
 }
 
-// Meta kernels and eager differ in strides here and there: small calls are made for real.
+// Meta kernels differ from eager in some strides. So calls with few elements are made for real.
 constexpr int64_t kMostStandInElements = 1 << 16;
 
 bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
@@ -255,7 +256,7 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
   } catch (const std::exception&) {
     if (info.rule != nullptr)
       throw_cannot_trace(fmt::format("{} is given what it refuses", info.schema->name));
-    return meta;  // zeros are not among what it takes
+    return meta;  // the kernel does not accept zeros
   }
 }
 
@@ -276,7 +277,7 @@ constexpr std::array kShortTypes = {
     ShortType{at::kLong, &is_too_short<int64_t>},           ShortType{at::kHalf, &is_too_short<c10::Half>},
     ShortType{at::kBFloat16, &is_too_short<c10::BFloat16>}, ShortType{at::kFloat, &is_too_short<float>}};
 
-// A bit for each of these types.
+// The dtypes that cannot hold the number, as a set: a bit for each of kShortTypes.
 uint64_t types_too_short(const c10::Scalar& number) {
   uint64_t bits = 0;
   for (size_t i = 0; i < kShortTypes.size(); ++i)
@@ -296,9 +297,10 @@ bool overflows_tensors(std::span<const c10::IValue> call) {
   return (types & too_short) != 0;
 }
 
-// Shape rules and meta kernels know types by promotion alone; which of them eager has kernels for is asked
-// once an operator and types. Throws CannotTrace if it refuses them. Only of operators with a shape rule: of
-// the others some believe the sizes among their arguments and would read beyond the one element.
+// Shape rules and meta kernels know dtypes by promotion alone. This asks eager's kernel, once for each
+// operator and dtypes, on tensors of one element. Throws CannotTrace if the kernel refuses them. Only for
+// operators with a shape rule: some others trust the sizes among their arguments and would read beyond the
+// one element.
 void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
   if (info.schema->is_random || info.schema->is_view()) return;
   const bool overflows = overflows_tensors(call);
@@ -325,13 +327,13 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
     key = hash_combine(key, i);
     key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
     key = hash_combine(key, too_short);
-    // What unsigned types refuse, and the numbers that stand for types.
+    // Unsigned types refuse negative numbers, and kinds of numbers count for type promotion.
     const c10::Scalar number = call[i].toScalar();
     if (!number.isComplex()) key = hash_combine(key, number.toDouble() < 0 ? 1 : 0);
     if (info.schema->arguments[i].kind == ArgumentKind::DType)
       key = hash_combine(key, static_cast<uint64_t>(number.toLong()));
   }
-  // Without tensors it is only numbers that can be refused, and only a type can refuse them.
+  // Without tensors, only numbers can be refused, and only if a dtype is given.
   if (!info.has_tensor_argument) {
     if (fits_all) return;
     for (const c10::IValue& value : call)
@@ -345,10 +347,10 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
   }
   try {
     const Unheard unheard;
-    // What fills a single element does not look.
+    // Kernels do not check the range of a number for a single element.
     from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single);
   } catch (const std::exception& error) {
-    // Anything else may be due to the sizes and values of what was passed.
+    // Any other error may come from the sizes and elements of the stand-ins.
     const std::string_view text = error.what();
     const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
                              (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&

@@ -1,4 +1,4 @@
-// Metadata of an operator's results: from its shape rule, else from PyTorch's meta kernel.
+// Metadata of an operator's results: from its shape rule, or else from PyTorch's meta kernel.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -13,15 +13,16 @@
 
 namespace oxy::trace {
 
-// torch.get_default_dtype() of now.
+// The present torch.get_default_dtype().
 DType default_dtype();
 
-// The device of the results of a call: what it says, else that of its first tensor with dimensions, else of
-// any tensor.
+// The device of the results of a call: its `device` argument, or else the device of its first tensor that has
+// dimensions, or else of any tensor.
 Device result_device(std::span<const c10::IValue> call);
 
-// `args` are the arguments as the graph holds them, `call` as the dispatcher does. Shapes that the operator
-// rejects raise what its meta kernel raises, which is eager's own message.
+// The metadata of the results of a call. `args`: the arguments as the graph has them; `call`: the same as the
+// dispatcher has them. If the operator refuses them, throws what its meta kernel throws, which is eager's own
+// message. Throws CannotTrace if eager's kernel refuses them and the meta kernel does not.
 ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
                                const std::vector<graph::Argument>& args, std::span<const c10::IValue> call);
 

@@ -33,7 +33,8 @@ std::vector<ValueId> values_in(const Argument& argument) {
   return {};
 }
 
-// What the kernel writes it would see through the other tensor as well.
+// Throws CannotTrace if a written tensor shares memory with another argument: the kernel would see its writes
+// through that, too.
 void check_written_memory(const Session& session, const OperatorSchema& op,
                           const std::vector<Argument>& args) {
   if (!op.is_mutating()) return;
@@ -71,7 +72,7 @@ class OpaqueCall {
     const size_t written = metas.size();
     for (size_t i = 0; i < args_.size(); ++i)
       if (op_.arguments[i].is_written) add_written(args_[i], metas);
-    // It is no part of autograd's graph what a kernel writes.
+    // Writes of a kernel are no part of autograd's graph.
     if (op_.is_mutating()) history_ = {};
     const int32_t node = add_node(form, args_, metas, std::move(history_));
     outputs_ = session_.recording.graph.nodes[static_cast<size_t>(node)].outputs;
@@ -93,7 +94,8 @@ class OpaqueCall {
     return node;
   }
 
-  // Without an own kernel for autograd, eager warns or raises in the backward pass.
+  // Throws CannotTrace if a gradient is asked for and the operator has no kernel of its own for autograd.
+  // Eager warns then, or raises in the backward pass.
   void check_formula(const ResultMetadata& metadata) const {
     const bool wants_gradients =
         at::GradMode::is_enabled() &&
@@ -114,7 +116,7 @@ class OpaqueCall {
           op_.name));
   }
 
-  // Of the results that are no arguments, lists flattened.
+  // The metadata of the results that are not arguments, with lists flattened.
   std::vector<std::optional<TensorMeta>> own_results(const ResultMetadata& metadata) const {
     std::vector<std::optional<TensorMeta>> metas;
     size_t next = 0, next_list = 0;
@@ -123,7 +125,7 @@ class OpaqueCall {
       for (size_t i = 0; i < count; ++i, ++next) {
         if (result.is_written) continue;
         metas.push_back(metadata.tensors.at(next));
-        // The copy that the kernel is given begins its memory.
+        // The kernel gets a copy of the argument, which lies at the start of its memory.
         if (metas.back()) metas.back()->storage_offset = 0;
       }
     }

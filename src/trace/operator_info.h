@@ -1,4 +1,4 @@
-// How the recorder treats each operator of the dispatcher.
+// How the recorder treats each operator of the dispatcher. This is decided once an operator.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -25,6 +25,7 @@ enum class Treatment : uint8_t {
                  // backward passes recorded as its `replacement`, if it has one
 };
 
+// All that the recorder knows of an operator.
 struct OperatorInfo {
   c10::OperatorHandle handle;
   const OperatorSchema* schema = nullptr;  // null only where treatment is not Record or ViewInPlace
@@ -32,26 +33,26 @@ struct OperatorInfo {
   std::string reason;  // for Refuse
   bool has_tensor_argument = false;
   bool returns_tensor = false;
-  // The entry whose shape rule serves this operator, or nullptr. For in-place and out= operators this may be
-  // that of the functional counterpart: drops_out_arguments tells that it does not take the written keyword
+  // The entry with the shape rule for this operator, or null. For an in-place or out= operator it may be the
+  // entry of its functional counterpart. `drops_out_arguments`: the rule does not take the written keyword
   // arguments.
   const ops::OperatorEntry* rule = nullptr;
   const OperatorSchema* rule_schema = nullptr;
   bool drops_out_arguments = false;
-  // By argument: is a tensor or a list of tensors.
+  // By argument: whether it is a tensor or a list of tensors.
   std::vector<bool> is_tensor_argument;
-  // By return: the argument that is written and returned, or -1.
+  // By return: the number of the argument that is written and returned, or -1.
   std::vector<int32_t> returned_argument;
-  // ViewInPlace: the out-of-place view. Record: the form that declares its writes, for the operator that
-  // writes its running statistics without saying so when it trains.
+  // For ViewInPlace the out-of-place view. For Record the form that declares its writes, if the operator
+  // writes without declaring it (running statistics in training).
   std::optional<c10::OperatorHandle> replacement;
 };
 
 // Cached for the life of the process; thread-safe.
 const OperatorInfo& operator_info(const c10::OperatorHandle& op);
 
-// The operator without writes that computes what `op` writes, if the dispatcher or the registry knows one:
-// its schema is interned, so that functionalise() finds it by name. nullptr if there is none.
+// The operator without writes that computes what `op` writes, if the dispatcher or the registry has one; else
+// null. Its schema is interned, so that functionalise() finds it by name.
 const OperatorSchema* functional_counterpart(const OperatorSchema& op);
 
 }  // namespace oxy::trace

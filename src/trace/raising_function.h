@@ -1,3 +1,4 @@
+// Finds the Python function in which a Python exception was raised.
 #pragma once
 
 #include <exception>
@@ -5,7 +6,8 @@
 
 namespace oxy::trace {
 
-// The name of the Python function that raised a Python error; empty if it is not known. Takes the GIL.
+// The name of the Python function that raised `error`, a PyTorch python_error; empty for other errors, or if
+// it is not known. Takes the GIL.
 std::string raising_function(const std::exception& error);
 
 }  // namespace oxy::trace

@@ -237,8 +237,7 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   return tensors;
 }
 
-// Autograd's history of an input begins with it: a write may have given an input another one, which a graph's
-// outputs cannot express.
+// Throws Unsupported if a write has given an input a new history, which outputs of a graph cannot express.
 void check_inputs_keep_history(const Session& session) {
   for (const at::Tensor& input : session.inputs) {
     const auto& begin = input.grad_fn();

@@ -1,4 +1,4 @@
-// Trace tensors and the recorder: torch functions called for real on trace tensors become graph nodes.
+// The recorder: torch functions that are called for real on trace tensors become nodes of a graph.
 #pragma once
 
 #include <Python.h>
@@ -26,42 +26,44 @@ namespace oxy::trace {
 
 struct Session;
 
-// What autograd was to know of a recorded call.
+// What autograd knew of a recorded call at the time of the call.
 struct NodeHistory {
   bool grad_mode = false;
-  // By tensor that the node reads, in the order of graph::for_each_input, whether it requires grad; empty if
-  // none does. `x.detach()` stands for the same value as x.
+  // By tensor that the node reads, in the order of graph::for_each_input: whether it requires grad. Empty if
+  // none does. (The graph does not tell: `x.detach()` stands for the same value as x.)
   std::vector<bool> requires_grad;
 };
 
+// A finished recording.
 struct Recording {
   graph::Graph graph;                 // as recorded: views and in-place operators are nodes of their own
   std::vector<at::Tensor> constants;  // by handle
-  // Handles of the constants that existed before the recording: their data may change between runs, so that
-  // the caller must guard them, make them inputs, or give the recording up.
+  // Handles of the constants that existed before the recording. Their data may change between runs, so the
+  // caller has to guard them, make them inputs, or give the recording up.
   std::vector<int32_t> foreign_constants;
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
   std::vector<NodeHistory> histories;  // by node
-  // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
-  // x.detach() is none of x.
+  // By output that the caller asked for: whether it is no view to autograd although it shares memory, as
+  // x.detach().
   std::vector<bool> is_detached;
-  // Likewise: if it is a view without a history, how it was made: some of them may not be written to.
+  // Likewise, if it is a view without a history: how the view was made. Some of these may not be written to.
   std::vector<std::optional<torch::autograd::CreationMeta>> view_made;
-  // Likewise: if writes to it count apart from those to the memory's other tensors, as those to x.data do.
+  // Likewise: whether it has a version counter of its own although it shares memory, as x.data.
   std::vector<bool> is_data;
 };
 
 struct RecorderOptions {
-  // Calls eager's own kernel, on zeros, beside every shape rule; a difference is an InternalTraceError that
-  // shows both.
+  // Also call eager's kernel, on zeros, for every call that has a shape rule. A difference in metadata throws
+  // an InternalTraceError that shows both.
   bool strict_shapes = config().strict_shapes;
 };
 
-// Records on the constructing thread, from construction until finish() or destruction; not nested (a nested
-// one throws InternalError). While it lives, factory functions called on this thread make trace tensors too.
-// Operators on real tensors alone run in eager; their results, and literals (torch.tensor(2.0)), become
-// constants when they meet a trace tensor. Needs the GIL, but operators may be recorded without it.
+// Records on the thread that constructs it, until finish() or its destruction. Recordings do not nest (a
+// nested one throws InternalError), and cannot begin under a functorch transform (Unsupported). Factory
+// functions on this thread make trace tensors too. Operators on real tensors alone run in eager. Their
+// results, and literals (torch.tensor(2.0)), become constants when they meet a trace tensor. Turns autocast's
+// cache of casts off until the end. Needs the GIL, but operators may be recorded without it.
 class Recorder {
  public:
   explicit Recorder(RecorderOptions options = {});
@@ -69,31 +71,33 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // A trace tensor that stands for `real` (new reference): same sizes, strides, dtype, device, requires_grad,
-  // Python class (Parameter or another plain subclass), attributes and is_leaf. Becomes the next graph input.
-  // Unsupported for tensors that the compiler does not know (sparse, quantised, __torch_dispatch__
-  // subclasses).
-  // Where the program looks at what follows from small integers of such an input alone, these are taken for
-  // the same at every run if `may_be_known`: looked_at() tells.
+  // Adds a graph input and gives the trace tensor that stands for `real` (a new reference). It has the same
+  // sizes, strides, dtype, device, requires_grad, is_leaf, Python class (Parameter or another plain subclass)
+  // and attributes. Throws Unsupported for tensors that the compiler does not support (sparse, quantised,
+  // __torch_dispatch__ subclasses). `may_be_known`: its elements may be looked at as known values
+  // (known_values.h).
   PyObject* add_input(PyObject* real, bool may_be_known = false);
-  // The graph inputs whose elements the recording relies on, and copies of these.
+  // The graph inputs whose elements the recording relies on, with copies of the elements.
   std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
-  // The elements of a trace tensor, if they are known (real, not to be written to).
+  // The elements of a trace tensor, if they are known: a real tensor, not to be written to.
   std::optional<at::Tensor> known_elements(PyObject* trace) const;
-  // The graph input that `trace` was made for, -1 if it is not an input's own trace tensor.
+  // The number of the graph input whose trace tensor this is; -1 if it is none.
   int32_t input_index(PyObject* trace) const;
   // The value behind a trace tensor of this recording; kNoValue for anything else.
   graph::ValueId value_of(PyObject* tensor) const;
-  // Where recorded nodes come from: called once a node to name the user's line; -1 for unknown.
+  // Sets the function that gives the location of a node, which may add one to the graph; -1: unknown. It is
+  // called once a node, with the GIL.
   void set_location(std::function<int32_t(graph::Graph&)> location);
   size_t node_count() const;
-  // A node from `first_node` on writes to a tensor that an earlier one has made, or that comes from outside.
+  // Whether a node from number `first_node` on writes to a tensor that an earlier node has made, or to an
+  // input or constant.
   bool writes_to_older(size_t first_node) const;
-  // Whether elements of `result` were computed from elements of `source`; both are trace tensors.
+  // Whether elements of `result` were computed from elements of `source`. Both are trace tensors.
   bool follows_from(PyObject* result, PyObject* source) const;
-  // What is recorded so far, for those who record more than calls (src/autograd). Until the recording ends.
+  // The recording so far, for code that records more than calls (src/autograd). Valid until the recording
+  // ends.
   Session& session() const;
-  // Suspends recording on this thread while it lives: calls on real tensors run in eager.
+  // While one lives, nothing is recorded on this thread: calls on real tensors run in eager.
   class Pause {
    public:
     Pause();
@@ -102,12 +106,12 @@ class Recorder {
    private:
     bool was_on_;
   };
-  // Ends the recording. `outputs` are trace tensors, or real ones, which become constants (borrowed). Mutated
-  // inputs and aliases are left as recorded: functionalise() (trace/functionalise.h) turns the graph into a
-  // functional one.
+  // Ends the recording. `outputs`: trace tensors, or real ones, which become constants. Writes and views stay
+  // as recorded: functionalise() makes the graph functional. Throws Unsupported if a result cannot be an
+  // output.
   Recording finish(const std::vector<PyObject*>& outputs);
-  // The same, with outputs that `add_outputs` adds to the graph; it returns how many of the nodes are those
-  // of the program.
+  // The same, with further outputs that `add_outputs` adds to the graph. It returns how many of the nodes
+  // belong to the program itself.
   using AddOutputs = std::function<size_t(Session&, const std::vector<at::Tensor>&)>;
   Recording finish(const std::vector<PyObject*>& outputs, const AddOutputs& add_outputs);
 
@@ -117,7 +121,7 @@ class Recorder {
 };
 
 bool is_trace_tensor(PyObject* object);
-// A recording is under way on this thread, or paused.
+// Whether a recording is under way on this thread, also if it is paused.
 bool is_recording();
 
 }  // namespace oxy::trace

@@ -1,4 +1,4 @@
-// What is known of the results of a call before it runs.
+// The metadata of the results of a call, flattened.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -13,14 +13,15 @@
 namespace oxy::trace {
 
 struct ResultMetadata {
-  // One a returned tensor, lists flattened; nothing where the tensor is undefined.
+  // One for each returned tensor, with lists flattened; nothing for an undefined tensor.
   std::vector<std::optional<TensorMeta>> tensors;
   std::vector<size_t> list_sizes;   // one a returned list of tensors
   std::vector<c10::IValue> others;  // one a return, set where it is no tensor and no list of tensors
 };
 
-// Takes what a call has returned apart. `describe(tensor, r)`: the metadata of a defined tensor of return r,
-// or nothing. The values of other kinds are moved out of `returned`.
+// Makes it of the values that a call has returned. `describe(tensor, r)` gives the metadata of a defined
+// tensor that belongs to return number r, or nothing. Values that are not tensors are moved out of
+// `returned`.
 template <class Describe>
 ResultMetadata metadata_of_returned(std::span<c10::IValue> returned, const Describe& describe) {
   ResultMetadata result;

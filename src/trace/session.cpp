@@ -25,7 +25,7 @@ bool has_python_object(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() != nullptr;
 }
 
-// Made by PyTorch from a number in the program's text, past the dispatcher.
+// Whether PyTorch has made the tensor from a number in the program's text, without a call of the dispatcher.
 bool is_number_in_disguise(const at::Tensor& tensor) {
   return tensor.dim() == 0 && runtime::is_on_host(tensor) && !has_python_object(tensor);
 }

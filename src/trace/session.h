@@ -1,4 +1,4 @@
-// The state of the recording under way on a thread.
+// The state of a recording, and which recording is under way on a thread. A session belongs to one thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 
 namespace oxy::trace {
 
-// A call of an opaque operator and what its fake function said.
+// A call of an opaque operator, and the result of its fake function.
 struct FakeCall {
   const OperatorSchema* op = nullptr;
   std::vector<graph::Argument> args;  // without the numbers of values
@@ -26,6 +26,7 @@ struct FakeCall {
 };
 
 struct Session {
+  // Trace tensors name the recording to which they belong by this number.
   uint64_t id = 0;
   Recording recording;
   bool strict_shapes = false;
@@ -33,13 +34,13 @@ struct Session {
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
   bool has_opaque_calls = false;
-  // Their nodes, and what they returned: what autograd knows of a call is seen by that alone, as a formula of
-  // the program's records it outside of its own operators' view.
+  // Nodes of opaque calls, and the tensors that they returned. These tensors alone tell which history
+  // autograd gave to a call: a formula of the program's is applied outside of the call.
   std::vector<std::pair<int32_t, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
-  // Real tensors computed while recording from nothing that existed before: their data cannot change between
-  // runs.
+  // Real tensors that were computed during the recording from nothing that existed before. Their data cannot
+  // change between runs.
   std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;
   std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
   std::unordered_map<graph::ValueId, c10::TensorImpl*>
@@ -49,29 +50,31 @@ struct Session {
   KnownValues known;
   std::vector<FakeCall> fake_calls;
 
-  // The value that stands for a tensor in this recording: a trace tensor's own, a real tensor's constant.
-  // CannotTrace for the trace tensor of another recording.
+  // The value of a tensor in this recording: that of a trace tensor, or a constant for a real tensor, which
+  // is added if needed. Throws CannotTrace for a trace tensor of another recording, and for a real tensor
+  // that requires grad.
   graph::ValueId value_of(const at::Tensor& tensor);
-  // The number in a zero-dimensional constant that no Python object stands for, so that nobody else can write
-  // to it: a literal of the program (`x[i] = 2`).
+  // The number in a tensor without dimensions that has no Python object, so that nobody else can write to it:
+  // PyTorch has made it of a literal of the program (`x[i] = 2`). Nothing for other tensors.
   std::optional<c10::Scalar> temporary_number(const at::Tensor& tensor) const;
-  // A trace tensor for a real one that was computed while recording from nothing that may change.
+  // A trace tensor for a real one that belongs to `fresh`, as a constant of the graph.
   at::Tensor constant(const at::Tensor& tensor);
   // Makes `tensor` the next graph output.
   void add_output(const at::Tensor& tensor);
   // A new trace tensor for `value`.
   at::Tensor make_tensor(graph::ValueId value, bool inference);
-  // Appends a node; outputs without metadata are undefined tensors (kNoValue).
+  // Appends a node and gives its number. Outputs without metadata are undefined tensors (kNoValue).
   int32_t add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
                    std::vector<std::optional<TensorMeta>> outputs);
 };
 
-// Names a recording.
+// A number that no other recording of the process has. Thread-safe.
 uint64_t new_session_id();
-// The recording that is under way on this thread and not paused, or nullptr.
+// The recording that is under way on this thread and not paused, or null.
 Session* current_session();
 Session* recording_session();  // also while it is paused
-// Starts recording into `session` on this thread, or stops (nullptr): factory functions follow.
+// Starts recording into `session` (not owned) on this thread, or stops (null). While recording, all operators
+// on the thread reach the recorder, so that factory functions make trace tensors.
 void set_current_session(Session* session);
 bool session_paused();
 void pause_session(bool on);

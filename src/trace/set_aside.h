@@ -1,4 +1,4 @@
-// Code of the program's that runs in the middle of a recording. Mostly it has nothing to do with it:
+// Code of the program's that runs in the middle of a recording. Mostly it is not part of the recording:
 // finalizers, callbacks of the garbage collector, signal handlers.
 #pragma once
 
@@ -6,7 +6,8 @@
 
 namespace oxy::trace {
 
-// While it lives, this thread has no recording: torch functions run, and others may be recorded.
+// While one lives, this thread has no recording: torch functions run for real, and another recording may
+// begin.
 class SetAside {
  public:
   SetAside() : session_(recording_session()), was_paused_(session_paused()) { set_current_session(nullptr); }
@@ -22,8 +23,8 @@ class SetAside {
   bool was_paused_;
 };
 
-// While one lives, functions of the program's that torch calls on this thread are part of the recording: the
-// fake functions and formulas of its operators.
+// While one lives, functions of the program's that torch calls on this thread are part of the recording.
+// These are the fake functions and the formulas for gradients of its own operators. May be nested.
 class PartOfRecording {
  public:
   PartOfRecording() { ++depth(); }

@@ -52,7 +52,8 @@ int& StorageIsAskedFor::depth() {
 }
 
 bool TraceTensor::has_storage() const {
-  // The autograd engine asks whether it may add a gradient in place; everybody else goes on to read the data.
+  // The autograd engine asks this to find out whether it may add a gradient in place. All others read the
+  // data next.
   if (torch::autograd::get_current_graph_task_id() != -1 || StorageIsAskedFor::is_alive()) return false;
   refuse_data();
 }
@@ -68,7 +69,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::copy(Version&& version,
   empty.device = runtime::device_from_torch(device());
   auto result = c10::make_intrusive<TraceTensor>(key_set(), empty, recording_, value_);
   copy_tensor_metadata(this, result.get(), std::forward<Version>(version), allow_tensor_metadata_change);
-  // PyTorch's own views are made with it.
+  // PyTorch makes its own views with it set, and `.data` without it.
   result->is_data_ = is_data_ || !allow_tensor_metadata_change;
   return result;
 }

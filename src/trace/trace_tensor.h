@@ -1,4 +1,5 @@
-// Trace tensors: tensors with metadata and autograd state but no data, standing for values of a recording.
+// Trace tensors: tensors with metadata and autograd state but without data. Each stands for a value of a
+// recording.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,20 +11,23 @@ namespace oxy::trace {
 
 class TraceTensor final : public c10::TensorImpl {
  public:
-  // `keys`: the complete dispatch key set (trace_keys). `recording` names the recording that `value` belongs
-  // to. The sizes in `meta` must be constants.
+  // `keys`: the complete dispatch key set (trace_keys()). `recording`: the Session::id of the recording to
+  // which `value` belongs. The sizes in `meta` must be constants.
   TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording, graph::ValueId value);
 
   uint64_t recording() const { return recording_; }
   graph::ValueId value() const { return value_; }
-  // It is the `.data` of another, or a view of that: the same memory with a version counter of its own.
+  // Whether it is the `.data` of another tensor, or a view of that: the same memory with a version counter of
+  // its own.
   bool is_data() const { return is_data_; }
   void become_data() { is_data_ = true; }
-  // After an operator that changes an argument's metadata in place (transpose_).
+  // Stands for another value from now on. Called after an operator that changes metadata in place
+  // (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);
 
-  // Every access to data ends in one of these: CannotTrace (where has_storage() is false, inside the autograd
-  // engine and while a StorageIsAskedFor lives, PyTorch's own RuntimeError).
+  // Every access to data ends in one of these, which throw CannotTrace. Inside of the autograd engine and
+  // while a StorageIsAskedFor lives, has_storage() is false instead, and PyTorch throws a RuntimeError of its
+  // own.
   bool has_storage() const override;
   const c10::Storage& storage() const override;
 
@@ -47,8 +51,8 @@ class TraceTensor final : public c10::TensorImpl {
   bool is_data_ = false;
 };
 
-// While one lives, this thread's trace tensors say that they have no storage: what PyTorch does there asks
-// for it without reading data.
+// While one lives, has_storage() of trace tensors is false on this thread. For code of PyTorch's that asks
+// for the storage without reading data.
 class StorageIsAskedFor {
  public:
   StorageIsAskedFor() { ++depth(); }
@@ -62,10 +66,11 @@ class StorageIsAskedFor {
   static int& depth();
 };
 
-// The trace tensor behind `tensor`, or nullptr.
+// The trace tensor behind `tensor` (not owned), or null.
 TraceTensor* trace_tensor(const at::Tensor& tensor);
 
-// Keys of a new trace tensor on `device`: an inference tensor has neither autograd nor a version counter.
+// The dispatch keys of a new trace tensor on `device`. `inference`: an inference tensor, without autograd's
+// keys.
 c10::DispatchKeySet trace_keys(c10::Device device, bool inference);
 
 }  // namespace oxy::trace

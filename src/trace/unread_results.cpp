@@ -29,7 +29,8 @@ at::Tensor zeros_like(const TensorMeta& meta) {
   return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
 }
 
-// Operators of the program's own are called all the same (passes/dead_code.cpp), and once a call.
+// Whether it is an operator of torch's. Operators of the program's own stay in the graph, and must run once a
+// call only.
 bool is_plain(const OperatorSchema& op) {
   return op.name.starts_with("aten::") && !op.is_random && !op.is_view() && !op.is_mutating();
 }

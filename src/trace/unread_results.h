@@ -1,12 +1,12 @@
-// Operators whose results nobody reads: no compiled code computes them, but eager raises what they raise.
+// Checks operators whose results nobody reads. No compiled code computes them, but in eager they may raise.
 #pragma once
 
 #include "graph/graph.h"
 
 namespace oxy::trace {
 
-// Calls eager's kernels of such nodes, among the first `nodes`, with zeros of the operands' sizes:
-// Unsupported if one raises. What depends on what tensors hold is not seen.
+// Calls eager's kernels for such nodes among the first `nodes` ones, on zeros of the operands' sizes. Throws
+// Unsupported if one raises. Errors that depend on the elements of tensors are not found.
 void check_unread_results(const graph::Graph& graph, size_t nodes);
 
 }  // namespace oxy::trace

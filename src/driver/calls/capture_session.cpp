@@ -79,7 +79,7 @@ class Session {
     return {};
   }
 
-  // What changed since the last capture is to be no constant of this one.
+  // Learns what has changed since the last capture, so that it is no constant of this one.
   void learn() {
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", request_.name, why_again()));
@@ -96,10 +96,10 @@ class Session {
     std::unique_ptr<eval::Capture> capture;  // null: `otherwise`
     SessionEnd otherwise = SessionEnd::Eager;
     std::optional<BreakRecord> ended_by;  // why the capture ends before its frame does
-    eval::MissingAnswer missing;          // what it ended for the lack of
+    eval::MissingAnswer missing;          // the answer that was missing, if it ended for that
   };
 
-  // How one try ended that gave no capture.
+  // The end of a try that gave no capture.
   struct Stopped {
     eval::Break stop;
     std::vector<std::string> lines;
@@ -125,9 +125,9 @@ class Session {
     }
   }
 
-  // A whole call is captured once; a segment with a break once more, up to the breaking instruction. A try is
-  // made again where an operator has warned. One that varying numbers may have ended is made without them,
-  // which counts if it comes further.
+  // A whole call is captured once. A segment with a break is captured once more, up to the breaking
+  // instruction. If an operator has warned, the try is repeated. If varying numbers may have caused the
+  // break, it is repeated without them, and counts if it comes further.
   Captured captured() {
     const VaryingPlaces no_numbers;
     Captured result;
@@ -181,22 +181,22 @@ class Session {
     site_.reason = record;
     result.ended_by = std::move(record);
     if (stop_at > 0) return true;
-    // Where an answer is missing the next call may come further.
+    // If only the answer of a cached function is missing, the next call may come further.
     if (stop.kind != eval::BreakKind::MissingAnswer || site_.waits++ > 0) site_.state = SiteState::Breaks;
     result.otherwise = SessionEnd::Break;
     return false;
   }
 
-  // A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation
-  // is shown the break.
+  // Whether eager is to run the call, which fills a cache, so that the next call can be captured whole. Not
+  // during explain(), which shows the break instead.
   bool leaves_to_eager(const eval::Break& stop) {
     return request_.is_whole && options_.fill_caches_in_eager &&
            stop.kind == eval::BreakKind::MissingAnswer && !RegionWatch::current() &&
            site_.waits++ < options_.recompile_limit;
   }
 
-  // A function that only asks whether it is being compiled answers for its caller, whose frame was not
-  // captured at this call.
+  // Whether the captured function does nothing but ask whether it is being compiled. Its answer is for its
+  // caller, whose frame is not captured.
   bool only_asks(const eval::Interpreter& interpreter, const eval::Capture& capture) const {
     return !request_.is_whole && request_.begins_call && interpreter.calls.told_that_it_compiles &&
            capture.end == eval::EndKind::Return && capture.recording.graph.nodes.empty();
@@ -204,8 +204,8 @@ class Session {
 
   SessionResult compiled(Captured captured) {
     if (!captured.capture) return {captured.otherwise};
-    // Once the answer is there the capture goes on past its call. Where others are missing then, it ends
-    // here.
+    // The first capture that ends for a missing answer is guarded by its lack, so that later calls are
+    // captured past it. If another answer is missing then, that capture stays.
     const eval::MissingAnswer& missing = captured.missing;
     guards::GuardSet& guards = captured.capture->guards;
     if (missing.cache && site_.waits++ == 0)
@@ -216,7 +216,7 @@ class Session {
     ++site_.compiles;
     entry->end = std::move(captured.ended_by);
     if (!entry->matches(request_.roots, request_.state)) {
-      if (cpy::has_other_threads()) return {};  // which may have written meanwhile
+      if (cpy::has_other_threads()) return {};  // another thread may have written meanwhile
       throw InternalError("the guards of a new capture fail: " +
                           entry->explain_failure(request_.roots, request_.state));
     }
@@ -225,7 +225,8 @@ class Session {
 
   SessionResult failed(const std::exception& error) {
     const bool is_raised = trace::is_python_error(error);
-    if (is_raised && PyErr_Occurred()) return {SessionEnd::Raised};  // a signal handler's, inside of torch
+    if (is_raised && PyErr_Occurred())
+      return {SessionEnd::Raised};  // a signal handler raised inside of torch
     PyErr_Clear();
     if (is_raised) return give_up({error.what()});
     if (strict()) {
@@ -241,7 +242,7 @@ class Session {
   CaptureSite& site_;
   const CaptureRequest& request_;
   const CallableOptions& options_;
-  bool only_asks_ = false;  // the last capture
+  bool only_asks_ = false;  // only_asks() of the last capture
 };
 
 PyObject*& unsupported_class() {

@@ -62,7 +62,7 @@ void CompiledCallable::reset() {
 }
 
 void reset_all() {
-  // What is forgotten may hold the last reference to a callable.
+  // Dropped entries may hold the last reference to a callable.
   const std::set<CompiledCallable*> callables = live_callables();
   for (CompiledCallable* callable : callables)
     if (live_callables().contains(callable)) callable->reset();
@@ -72,12 +72,12 @@ void reset_all() {
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
   Py_VISIT(options_->custom_backend.callable.get());
-  // Not if generators that calls gave hold it as well.
+  // Generators that calls returned may share the options. Then this object does not own them alone.
   if (options_.use_count() == 1 && options_->segments.use_count() == 1)
     if (const int stopped = options_->segments->traverse(visit, arg)) return stopped;
   for (const WholeEntry& whole : entries_) {
     Py_VISIT(whole.kwnames.get());
-    // What a call is inside of is not this object's alone.
+    // A call that is running shares its entry.
     if (whole.entry.use_count() > 1) continue;
     if (const int stopped = whole.entry->capture().traverse(visit, arg)) return stopped;
   }
@@ -147,7 +147,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                          .capture = [&](eval::Interpreter& interpreter, int64_t) {
                            return eval::capture_call(interpreter, roots, kwnames);
                          }};
-  std::shared_ptr<Entry> recent;  // reset() may come while Python code runs
+  std::shared_ptr<Entry> recent;  // held, since Python code may call reset()
   if (!entries_.empty() && entries_.most_recent().takes(positional, kwnames))
     recent = entries_.most_recent().entry;
   else if (!entries_.empty())

@@ -10,7 +10,8 @@ std::set<SegmentTable*>& live_tables() {
   return tables;
 }
 
-// Those that are alive when their turn comes: what a table drops may end others.
+// Calls the function for each table that is still alive in its turn. Dropping the entries of one may destroy
+// others.
 template <typename Function>
 void for_each_table(const Function& function) {
   const std::set<SegmentTable*> tables = live_tables();

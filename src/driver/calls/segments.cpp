@@ -25,8 +25,8 @@ namespace {
 
 using cpy::Ref;
 
-// After so many calls of what was compiled without finding a tensor operator, a function is left to the
-// interpreter: to check guards would cost more than what they are for.
+// After so many calls of compiled segments without a tensor operator, a function is left to CPython. Checking
+// guards costs more than it gains there.
 constexpr int kMostCallsWithoutGraph = 64;
 
 // The folder of the standard library, with a slash at its end; empty if it has none.
@@ -42,7 +42,7 @@ const std::string& standard_library() {
   return folder;
 }
 
-// The folder that this library lies in, beside the package's Python files, with a slash at its end.
+// The folder of this library and the package's Python files, with a slash at its end.
 const std::string& own_package() {
   static const std::string folder = [] {
     Dl_info info{};
@@ -53,7 +53,8 @@ const std::string& own_package() {
   return folder;
 }
 
-// Code of torch's and Python's own machinery gains nothing from being captured frame by frame.
+// Whether the code is captured frame by frame. Code of torch's and Python's own machinery is not, as it gains
+// nothing.
 bool is_user_code(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) {
@@ -70,7 +71,7 @@ bool is_user_code(PyCodeObject* code) {
   return own_package().empty() || !path.starts_with(own_package());
 }
 
-// Those of the compiled call that this thread is in.
+// The options of the compiled call that this thread is in (SegmentRunner::enter()).
 thread_local const CallableOptions* current_options = nullptr;
 
 class Runner : public hook::SegmentRunner {
@@ -93,7 +94,7 @@ class Runner : public hook::SegmentRunner {
   }
 
   hook::SegmentEnd run(hook::FrameState& state) override {
-    // A reset may come while Python code runs.
+    // Held, since Python code may call reset().
     const std::shared_ptr<CodeData> known =
         current_options ? current_options->segments->find(state.code) : nullptr;
     if (!known) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
@@ -127,7 +128,7 @@ class Runner : public hook::SegmentRunner {
       return finish(*entry, state);
     }
     if (segment.site.state == SiteState::Full) {
-      // Guards that fail cost more than the interpreter does where there is nothing to compile.
+      // Without a tensor operator, failing guards cost more than CPython does.
       if (!data.has_graph) leave_to_interpreter(segment);
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
@@ -163,7 +164,7 @@ class Runner : public hook::SegmentRunner {
       });
   }
 
-  // The caller shares the entry: what runs may drop it.
+  // The caller holds the entry, as the run may drop it from its list.
   static hook::SegmentEnd finish(Entry& entry, hook::FrameState& state) {
     if (RegionWatch* watch = RegionWatch::current())
       watch->visit(&entry, [&] { return begun(entry.describe(), state); });

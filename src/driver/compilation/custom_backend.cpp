@@ -22,8 +22,8 @@ using cpy::Ref;
   throw eval::Interrupted{};
 }
 
-// The pending error becomes the cause of a RuntimeError with `text` and the error's own; KeyboardInterrupt
-// and its like stay what they are.
+// Replaces the pending error by a RuntimeError with `text` and the error's own text; the error becomes its
+// cause. KeyboardInterrupt and the like stay as they are.
 [[noreturn]] void raise_from_pending(const std::string& text) {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) throw eval::Interrupted{};
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;

@@ -31,7 +31,7 @@ std::vector<int64_t> integers(const std::vector<Expr>& values) {
   return result;
 }
 
-// Runs the constant part of a graph on the frozen tensors, once, and keeps what the rest reads.
+// Runs the constant part of a graph once, on the frozen tensors, and keeps the values that the rest reads.
 class ConstantEvaluator {
  public:
   // `packing`: of the device of the constants; not null if the graph packs weights.
@@ -111,8 +111,7 @@ class ConstantEvaluator {
   int64_t bytes_ = 0;
 };
 
-// How weights are laid out on the device that the graph's tensors are on; null where they are taken as they
-// are.
+// The packing of weights on the device of the graph's tensors; null if it takes weights as they are.
 const runtime::Packing* packing_of(const graph::Graph& graph) {
   if (graph.inputs.empty()) return nullptr;
   const c10::Device device = runtime::device_to_torch(graph.meta(graph.inputs[0]).device);
@@ -159,7 +158,8 @@ bool linear_pays(const runtime::Packing& packing, const passes::LinearSite& site
       .pack;
 }
 
-// Which handles the copies that `part` asks for come from, and how many bytes each copy takes.
+// A copy of weights that the constant part makes: the handles of the weights from which it comes, and its
+// bytes.
 struct Copy {
   int64_t bytes = 0;
   std::set<int32_t> handles;
@@ -205,8 +205,7 @@ passes::Options freezing_options(const graph::Graph& graph, passes::EvaluateCons
   return options;
 }
 
-// The inputs whose freezing leads to copies that fit the budget, by a rehearsal of the passes without any
-// data.
+// By input: whether it is to be frozen, so that all copies fit the budget. Runs the passes once without data.
 std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights,
                                  double copy_budget) {
   std::vector<int32_t> handles(graph.inputs.size(), -1);
@@ -217,7 +216,7 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
     total += static_cast<int64_t>(weights[i].nbytes());
   }
   graph::Graph rehearsed = graph;
-  // The recording's own constants are no weights: their handles must not be taken for inputs.
+  // Constants of the recording are not weights. Their handles must not be mistaken for those of inputs.
   for (graph::Constant& constant : rehearsed.constants)
     constant.handle += static_cast<int32_t>(weights.size());
   std::vector<Copy> copies;
@@ -287,7 +286,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();
 
-  // A weight that is only read as it is need not be frozen: it goes back to being an input.
+  // A weight that is read unchanged need not be frozen. It becomes an input again.
   std::erase_if(result.graph.constants, [&](const graph::Constant& constant) {
     const auto handle = static_cast<size_t>(constant.handle);
     if (handle < first || handle >= first + frozen.size() || evaluator.used().contains(handle)) return false;

@@ -13,7 +13,7 @@ using cpy::Ref;
 using eval::TorchArgument;
 using eval::TorchArgumentKind;
 
-// Takes what Python raised for the reason.
+// Throws Unsupported with the text of the Python error that is set as the reason.
 [[noreturn]] void refuse() {
   Ref type, value, traceback;
   PyErr_Fetch(type.out(), value.out(), traceback.out());
@@ -28,7 +28,7 @@ Ref expect(PyObject* object) {
   return Ref::steal(object);
 }
 
-// As `name=value` of a call.
+// Whether a keyword can be written as `name=value` in a call.
 bool can_be_written(PyObject* name) {
   if (PyUnicode_IsIdentifier(name) != 1) return false;
   const Ref keyword = expect(PyImport_ImportModule("keyword"));

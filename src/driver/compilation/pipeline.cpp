@@ -53,7 +53,7 @@ class InterpretedGraph : public CompiledGraph {
   std::optional<c10::Device> random_device_;
 };
 
-// Steps of a plan from which on giving up the GIL (0.1 us) is lost in the noise.
+// Plans with so many steps run without the GIL: releasing it takes 0.1 us, which does not count then.
 constexpr size_t kLongPlan = 8;
 
 class NativeGraph : public CompiledGraph {
@@ -125,7 +125,7 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   dump.write(stage, shown);
 }
 
-// That of the devices that the program's tensors are on.
+// The backend for the device of the program's tensors.
 const backend::Backend& backend_of(const loop::Program& program) {
   Device::Kind kind = Device{}.kind;
   for (const loop::Buffer& buffer : program.buffers)
@@ -147,7 +147,8 @@ void count(const plan::Plan& plan, CompileStatistics& statistics) {
   }
 }
 
-// Compiles halves of joint graphs. `statistics`: of those that are compiled before compile() returns.
+// Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
+// compile() returns.
 autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
                                            CompileStatistics& statistics) {
   autograd::GraphCompiler compiler;
@@ -199,8 +200,8 @@ CompileStatistics statistics_of(const trace::Recording& recording) {
 FunctionalRecording make_functional(trace::Recording recording, std::optional<autograd::Joint> joint,
                                     const CompileOptions& options, const Dump& dump) {
   show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
-  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
-  // are views of.
+  // Running operator by operator needs a functional graph only to put writes last, so that a failing run
+  // changes nothing, and to find which results are views.
   const bool is_needed =
       options.backend == Backend::Native || joint ||
       std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||

@@ -24,7 +24,7 @@ enum class Backend : uint8_t {
   Eager,   // the captured graph, one operator at a time
 };
 
-// The options of oxyfuel.compile() that concern compilation (README.md describes them).
+// The options of oxyfuel.compile() that concern compilation (docs/use.md describes them).
 struct CompileOptions {
   Backend backend = Backend::Native;
   bool freezing = true;

@@ -32,15 +32,15 @@ bool nothing_handled() {
   return !handled || handled == Py_None;
 }
 
-// Inputs are tensors and numbers (eval/varying_number.h).
+// A graph input as a tensor. Inputs are tensors and varying numbers (eval/numbers/varying_number.h).
 at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
   if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
   return runtime::tensor_of(value);
 }
 
-// The bytes of a tensor's storage: those of storages over one buffer overlap, and so do those of storages
-// that copy on write and have not copied yet.
+// The address range of a tensor's storage. Ranges overlap if storages share a buffer, or are copy-on-write
+// clones that have not been copied yet.
 struct MemoryRange {
   const char* begin = nullptr;
   const char* end = nullptr;
@@ -52,10 +52,9 @@ MemoryRange memory_of(const at::Tensor& tensor) {
   return {begin, begin + tensor.storage().nbytes(), false};
 }
 
-// The graph inputs that matches() found, for the time of a call: the Python objects are kept alive and the
-// tensors borrowed from them, but for those that are read while the GIL is released. Another owner of a
-// tensor that Python alone owns costs it a change of hands each way, some 100 ns, and needs the GIL. Made and
-// dropped with the GIL.
+// The graph inputs that matches() found, for the time of a call. Their Python objects are kept alive, and the
+// tensors are borrowed from them. (A second owner of a tensor that Python alone owns costs some 100 ns and
+// needs the GIL.) Tensors that are read while the GIL is released are owned. Made and dropped with the GIL.
 class CallInputs {
  public:
   // `owns`: by input; empty: none.
@@ -91,12 +90,12 @@ class CallInputs {
   std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
 };
 
-// What PyTorch's kernels warn of while a region runs, shown as its functions show what they warn of.
+// Collects the warnings of PyTorch's kernels while a region runs, and shows them as PyTorch's functions do.
 class KernelWarnings final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override { warnings_.push_back(warning); }
 
-  // False: a Python error is set, to which a filter of the program's turns a warning.
+  // False: a filter of the program's has turned a warning into a Python error, which is set.
   bool show() const {
     if (warnings_.empty()) return true;
     try {
@@ -188,12 +187,13 @@ bool Entry::writes_shared_memory() const {
   memory.reserve(capture_->inputs.size());
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
-    // Numbers have none.
+    // Numbers have no memory.
     memory.push_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : MemoryRange());
   }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].is_written = true;
   std::ranges::sort(memory, {}, &MemoryRange::begin);
-  const char *end = nullptr, *end_of_written = nullptr;  // the last, of those before
+  const char *end = nullptr,
+             *end_of_written = nullptr;  // the largest end of all ranges before, and of written ones
   for (const MemoryRange& range : memory) {
     if (range.begin == range.end) continue;
     if (range.begin < end_of_written || (range.is_written && range.begin < end)) return true;
@@ -254,7 +254,7 @@ std::optional<std::vector<Ref>> Entry::run() {
     for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));
   }
   eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
-  // Results come after effects: an iterator among them may be over what these change.
+  // Results are made after effects, since an iterator among them may go over a container that these change.
   for (const eval::Effect& effect : capture_->effects)
     if (!eval::perform(effect, rebuilder)) return std::vector<Ref>();
   std::vector<Ref> results;

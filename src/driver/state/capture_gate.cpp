@@ -10,7 +10,7 @@ bool CaptureGate::admits(cpy::Frame frame) {
   const bool takes_rest = (code->co_flags & CO_VARARGS) != 0;
   PyObject* first = code->co_argcount > 0 || takes_rest ? frame.slots()[0] : nullptr;
   if (code->co_argcount == 0 && takes_rest) {
-    // They come behind the arguments that are given by keyword only.
+    // `*args` lie behind the keyword-only arguments.
     first = frame.slots()[code->co_kwonlyargcount];
     first = first && PyTuple_CheckExact(first) && PyTuple_GET_SIZE(first) > 0 ? PyTuple_GET_ITEM(first, 0)
                                                                               : nullptr;

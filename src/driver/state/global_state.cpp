@@ -44,7 +44,7 @@ GlobalState GlobalState::current() {
       (c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset).raw_repr();
   for (size_t i = 0; i < state.autocast_types.size(); ++i)
     state.autocast_types[i] = at::autocast::get_autocast_dtype(runtime::kAutocastDevices[i]);
-  // The one question about it that never throws, however the program set it.
+  // Other functions that ask for it may throw, depending on how the program has set it.
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
   state.threads = at::get_num_threads();

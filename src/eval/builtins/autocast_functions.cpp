@@ -1,5 +1,5 @@
-// The functions that torch.autocast changes its thread's state with: called for real, and replayed where the
-// change outlives the captured region.
+// The functions by which torch.autocast changes the state of its thread. They are called for real. A change
+// that outlives the region is repeated after each run (rebuild/autocast.h).
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/Dtype.h>
 
@@ -17,7 +17,8 @@ struct Change {
   PyObject* value;  // borrowed
 };
 
-// The arguments: a device on which plans run, and what is to hold there.
+// The arguments of such a function: a kind of device, and the new value for it. Stops at a device on which no
+// plans run.
 Change read_change(Interpreter& interpreter, const Arguments& a, const char* name) {
   expect(interpreter, a, name, 2, 2);
   PyObject* text = arg(a, 0);
@@ -74,7 +75,7 @@ Ref is_cache_enabled(Interpreter& interpreter, Arguments& a) {
   return boolean(interpreter.autocast_cache.enabled);
 }
 
-// What is guarded are the types of the CPU and of CUDA.
+// GlobalState guards the dtypes of all devices in runtime::kAutocastDevices.
 Ref get_dtype(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "get_autocast_dtype", 1, 1);
   PyObject* device = arg(a, 0);

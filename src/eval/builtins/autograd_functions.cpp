@@ -20,7 +20,7 @@
 namespace oxy::eval {
 namespace {
 
-// By parameter name; null: not given.
+// The arguments of a call by the names of its parameters.
 class Bound {
  public:
   Bound(Interpreter& interpreter, Arguments& given, std::string_view function,
@@ -36,7 +36,7 @@ class Bound {
     if (!fits) interpreter.stop(fmt::format("calls {}() with unusual arguments", function));
   }
 
-  // Null for None too.
+  // Null if it was not given or is None.
   Ref get(std::string_view name) const {
     const Ref& value = values_[index_of(name)];
     return value == Py_None ? Ref() : value;
@@ -58,7 +58,8 @@ class Bound {
   std::vector<Ref> values_;
 };
 
-// The trace tensors, undefined where there is None, of a tensor or a sequence; none for a null.
+// The trace tensors of an argument: a tensor, a sequence of tensors or None (undefined), or null (no
+// tensors).
 std::vector<at::Tensor> tensors_in(Interpreter& interpreter, PyObject* object) {
   if (!object) return {};
   const auto unpack = [&](PyObject* item) -> at::Tensor {
@@ -81,7 +82,7 @@ void require_defined(Interpreter& interpreter, const std::vector<at::Tensor>& te
     if (!tensor.defined()) interpreter.stop("a backward pass of None");
 }
 
-// What is wrong raises when the call is made for real.
+// Stops at arguments that are not captured, and at wrong ones, for which eager raises.
 autograd::InnerBackward make_pass(Interpreter& interpreter, PyObject* roots, PyObject* tangents,
                                   PyObject* inputs, bool keep_graph, bool create_graph) {
   if (interpreter.torch_calls.get())
@@ -121,7 +122,8 @@ auto recorded(Interpreter& interpreter, const Work& work) {
   }
 }
 
-// Autograd adds to what .grad of the real tensor is, or puts a new tensor there.
+// Runs a pass that accumulates: into .grad of the leaves. Autograd itself decides whether it adds to a
+// gradient or puts a new tensor there.
 Ref accumulate(Interpreter& interpreter, const autograd::InnerBackward& pass) {
   if (pass.create_graph) interpreter.stop("calls backward() with create_graph");
   trace::Recorder& recorder = interpreter.recorder;

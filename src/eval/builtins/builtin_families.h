@@ -30,7 +30,7 @@ std::span<const BuiltinEntry> checkpoint_builtins();
 std::span<const BuiltinEntry> hook_builtins();
 std::span<const BuiltinEntry> compiling_builtins();
 
-// The frame that calls a function that looks at its caller, such as locals(). Stops outside of a frame.
+// The frame that calls a function that looks at its caller, such as globals(). Stops outside of a frame.
 // `name`: the function, for the reason.
 inline Frame& calling_frame(Interpreter& interpreter, const char* name) {
   if (!interpreter.frame) interpreter.stop(fmt::format("calls {}() outside of a frame", name));

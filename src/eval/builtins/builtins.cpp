@@ -25,7 +25,7 @@ BuiltinHandler find_builtin(PyObject* callable) {
   const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) ||
                           PyType_Check(callable) || c_class_name(Py_TYPE(callable)) == "nanobind.nb_func";
   if (!missing.empty() && may_be_one) {
-    // An entry whose module was not loaded so far may be what is asked for.
+    // The module of an entry may have been loaded since the last look-up.
     std::erase_if(missing, [](const BuiltinEntry* entry) {
       PyObject* object = well_known(entry->module, entry->name);
       if (object) table.emplace(object, entry->handler);

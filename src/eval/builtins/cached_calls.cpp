@@ -1,5 +1,6 @@
-// Calls of functools.lru_cache: made while capturing if the cache has the answer, as it gives later calls the
-// same object. Without an answer the call is a break: what the function does besides it does in its place.
+// Calls of functions with a functools.lru_cache. If the cache has the answer, the call is made during the
+// capture: later calls get the same object. Without an answer it is a break, so that the function runs where
+// the program calls it.
 #include "eval/builtins/cached_calls.h"
 
 #include <optional>
@@ -22,7 +23,7 @@ using guards::CheckKind;
 
 namespace {
 
-// Each is part of the key: false with a TypeError set if it cannot be.
+// Arguments are parts of the key. False with a TypeError set if one is not hashable.
 bool is_hashable(Interpreter& interpreter, PyObject* object) {
   if (PyTuple_CheckExact(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -42,12 +43,12 @@ bool is_hashable(Interpreter& interpreter, PyObject* object) {
   return true;
 }
 
-// Where a cache keeps the answer for some arguments.
+// The place where a cache keeps the answer for some arguments.
 struct Place {
   Ref cache;  // a dict
   Ref key;
 
-  // What is there, borrowed: the answer, or what holds it; null if there is none yet.
+  // The entry, borrowed: the answer, or an object that holds it; null if there is none yet.
   PyObject* entry() const {
     PyObject* const found = PyDict_GetItemWithError(cache.get(), key.get());
     PyErr_Clear();
@@ -55,8 +56,8 @@ struct Place {
   }
 };
 
-// What the C code of functools makes a key of: the arguments, behind a mark the keywords, and the types of
-// all if the cache tells them apart. Null, no error: it cannot be said.
+// The key, as the C code of functools makes it: the arguments, a mark and the keywords, and the types of all
+// if the cache tells them apart. Null, without an exception, if it cannot be told.
 Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
   const Ref parameters = Ref::steal(PyObject_CallMethod(cached, "cache_parameters", nullptr));
   PyObject* const typed = parameters ? PyDict_GetItemString(parameters.get(), "typed") : nullptr;
@@ -88,7 +89,7 @@ Ref cache_key(PyObject* cached, PyObject* held, const Arguments& arguments) {
   return Ref::steal(PyList_AsTuple(parts.get()));
 }
 
-// None if it is not known. A cache shows itself to the garbage collector alone.
+// Nothing if the place is not found. Only the garbage collector is shown the dict of a cache.
 std::optional<Place> place_of_answer(PyObject* cached, const Arguments& arguments) {
   const Ref held =
       Ref::steal(PyObject_CallFunctionObjArgs(well_known("gc", "get_referents"), cached, nullptr));
@@ -115,7 +116,7 @@ bool keeps_answers(PyObject* cached) {
   return most && (!PyLong_Check(most) || PyLong_AsLong(most) != 0);
 }
 
-// What typing makes of List[int] and its like, and remembers: nothing else comes of the call.
+// Whether it is one of typing's caches, for List[int] and the like. Its function has no effects.
 bool makes_type_expression(PyObject* cached) {
   const Ref wrapped = Ref::steal(PyObject_GetAttrString(cached, "__wrapped__"));
   PyErr_Clear();
@@ -129,7 +130,7 @@ bool makes_type_expression(PyObject* cached) {
 
 namespace {
 
-// The answer is that for these arguments: these values, and of others these objects.
+// Guards that the argument is the same at every call: constants by value, others by identity.
 void rely_on(Interpreter& interpreter, PyObject* argument) {
   if (PyTuple_Check(argument)) {
     const Ref items = materialize(interpreter, argument);
@@ -157,7 +158,7 @@ Ref call_cached(Interpreter& interpreter, PyObject* callable, Arguments argument
   for (auto& [name, value] : arguments.keywords) rely_on_key(value);
   const std::optional<Place> place = place_of_answer(callable, arguments);
   if (!place) interpreter.stop("calls a cached function whose cache is not found");
-  // What only tells something, such as warning_once() of transformers, tells it at the capture.
+  // A function that only logs, such as warning_once() of transformers, may log at the capture.
   const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
   if (!place->entry() && only_tells && interpreter.shadows.has_written())
     interpreter.stop("tells something, once, behind writes");
@@ -178,7 +179,7 @@ Ref call_cached(Interpreter& interpreter, PyObject* callable, Arguments argument
   }
   Ref result = call_for_constant(interpreter, callable, arguments);
   if (!result) return {};
-  // Until the cache is cleared or the answer makes room for another.
+  // The answer stays until the cache is cleared, or another answer takes its place.
   PyObject* const entry = place->entry();
   if (!entry) interpreter.stop("calls a cached function whose answer is not found in its cache");
   interpreter.guards().require(

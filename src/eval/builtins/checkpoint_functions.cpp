@@ -1,8 +1,8 @@
-// torch.utils.checkpoint.checkpoint: the function is evaluated like any other code. What it records carries
-// the number of the call (graph::Location), by which it is computed again in the backward pass instead of
-// being kept.
+// torch.utils.checkpoint.checkpoint: the function is inlined like any other code. The recorded nodes carry
+// the number of the call (graph::Location), so that the backward pass computes them again instead of keeping
+// them.
 //
-// Eager runs the function a second time then, so that one with effects is left to eager.
+// Eager runs the function a second time in the backward pass. So a function with effects is left to eager.
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -24,7 +24,7 @@ bool is_true(Interpreter& interpreter, const Ref& value, const char* name) {
   return value == Py_True;
 }
 
-// Takes the keyword arguments that are checkpoint()'s own out of the function's.
+// The keyword arguments of checkpoint() itself, which are taken out of those of the function.
 struct Settings {
   Ref use_reentrant, preserve_rng_state, context_fn, determinism_check, debug, early_stop;
 
@@ -50,7 +50,8 @@ bool requires_grad(PyObject* object) {
   return runtime::is_tensor(object) && runtime::tensor_of(object).requires_grad();
 }
 
-// The reentrant form is a torch.autograd.Function: gradients flow by its arguments, and into every result.
+// The reentrant form is a torch.autograd.Function. Gradients flow only through its arguments, and into every
+// result.
 void check_reentrant_arguments(Interpreter& interpreter, const Arguments& a) {
   if (!a.keywords.empty())
     interpreter.stop("calls checkpoint() with use_reentrant=True and keyword arguments");
@@ -107,7 +108,8 @@ Ref checkpoint(Interpreter& interpreter, Arguments& a) {
   return result;
 }
 
-// Under the reentrant form grad mode is off in the forward pass, and on when the function runs again.
+// torch.is_grad_enabled(). In the reentrant form grad mode is off in the forward pass, and on when the
+// function runs again, so that there is no single answer.
 Ref is_grad_enabled(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "is_grad_enabled", 0, 0);
   if (interpreter.calls.in_checkpoint())

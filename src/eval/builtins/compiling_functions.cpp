@@ -1,4 +1,4 @@
-// Functions about compiling itself, and about what the process is.
+// Functions that ask whether something is being compiled, and functions that ask about the process.
 #include <array>
 
 #include "eval/builtins/builtin_families.h"
@@ -13,8 +13,8 @@ namespace oxy::eval {
 
 namespace {
 
-// While something compiles, a module does not call the hooks that are always to be called if it raises: here
-// they are called.
+// A module that finds that it is being compiled does not call its always-called hooks after an error. Here it
+// must call them, so it is told no.
 bool is_call_of_module(const Frame& frame) {
   const auto* code = reinterpret_cast<PyCodeObject*>(frame.pycode());
   PyObject* module = PyDict_GetItemString(frame.globals.get(), "__name__");
@@ -60,12 +60,12 @@ Ref graph_break(Interpreter& interpreter, Arguments&) {
   interpreter.stop("calls oxyfuel.graph_break()");
 }
 
-// It says where another compiler is to end a graph.
+// A graph break of another compiler's. It does nothing here.
 Ref foreign_graph_break(Interpreter&, Arguments&) {
   return Ref::borrow(Py_None);
 }
 
-// Which distributions are installed in the folders of sys.path does not change while a program runs.
+// importlib.metadata.version(). Installed distributions do not change while a program runs.
 Ref installed_version(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "importlib.metadata.version", 1, 1);
   if (!PyUnicode_CheckExact(arg(a, 0))) interpreter.stop("calls importlib.metadata.version()");
@@ -75,8 +75,8 @@ Ref installed_version(Interpreter& interpreter, Arguments& a) {
   return call_real(interpreter, well_known("importlib.metadata", "version"), a);
 }
 
-// Modules are looked up where the program has loaded them, never imported, and what is found is only compared
-// with what the program calls: these functions do not run.
+// These modules are never imported, but found if the program has loaded them. What is found in them is only
+// compared with what the program calls. The functions themselves do not run.
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "print", &print_text},
     {"importlib.metadata", "version", &installed_version},

@@ -1,4 +1,4 @@
-// Builtins that make containers or go through all items of one.
+// Builtins that make containers or go over all items of one.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -62,7 +62,7 @@ Ref make_deque(Interpreter& interpreter, Arguments& a) {
   if (a.positional.size() == 2) a.positional[1] = known(interpreter, arg(a, 1), "deque()");
   for (auto& [name, value] : a.keywords) value = known(interpreter, value.get(), "deque()");
   if (a.positional.empty()) return call_real(interpreter, make, a);
-  // What is wrong with the limit is said before the items are taken.
+  // A wrong limit raises before any item is taken.
   Arguments limited = a;
   limited.positional[0] = Ref::steal(PyTuple_New(0));
   if (!call_real(interpreter, make, limited)) return {};
@@ -127,7 +127,7 @@ Ref sum(Interpreter& interpreter, Arguments& a) {
   const auto is_number = [](PyObject* object) {
     return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
   };
-  // From Python 3.12 on floats are added with more digits than they have, up to what is no number.
+  // From Python 3.12 on sum() adds floats in higher precision, up to the first item that is not a number.
   Ref numbers = is_number(total.get()) ? Ref::steal(PyList_New(0)) : Ref();
   bool failed = false;
   while (Ref item = iterate(interpreter, iterator.get(), &failed)) {

@@ -1,5 +1,5 @@
-// torch.autograd.Function: the user's forward() is evaluated like any other code; its backward() is evaluated
-// when autograd's engine, on trace tensors, comes to it.
+// torch.autograd.Function: the user's forward() is inlined like any other code. The backward() is interpreted
+// when autograd's engine, which runs on trace tensors, comes to its node.
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -23,13 +23,14 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// Not held: a saved result holds the node that this belongs to. The context has it.
+// A tensor that save_for_backward() was given. The context keeps it alive. A strong reference would make a
+// cycle, as a saved result holds the node to which this belongs.
 struct Saved {
   c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
   uint32_t version;
 };
 
-// The call of a function in autograd's graph of trace tensors. Lives no longer than the interpreter.
+// The node of a call in autograd's graph of trace tensors. It lives no longer than the interpreter.
 class EvaluatedFunction final : public autograd::ProgramNode {
  public:
   EvaluatedFunction(Interpreter& interpreter, Ref backward, Ref context, size_t arguments,
@@ -48,7 +49,7 @@ class EvaluatedFunction final : public autograd::ProgramNode {
     PyGILState_Release(state);
   }
 
-  // By result: which gradient of this node's is its own; -1: it has none.
+  // By result: the number of its gradient among those that come to this node; -1: it has none.
   std::vector<int> gradient_of_result;
 
   variable_list apply(variable_list&& gradients) override {
@@ -231,7 +232,7 @@ Ref apply_function(Interpreter& interpreter, Arguments& a) {
 
 namespace {
 
-// Where it is a method of C's, the interpreter comes to it as to any other of them.
+// apply(), where it is a method in Python. Where it is one of C code, call_c_method() comes to it.
 constexpr BuiltinEntry kTable[] = {
     {"torch.autograd.function", "Function.apply.__func__", &apply_function},
 };

@@ -1,5 +1,5 @@
-// tensor.register_hook() on a tensor that the region has made: the hook is evaluated when autograd's engine,
-// on trace tensors, comes to it.
+// tensor.register_hook() on a fresh tensor: the hook is interpreted when autograd's engine, which runs on
+// trace tensors, comes to it.
 
 #include "cpy/gil.h"
 #include "eval/builtins/builtin_families.h"
@@ -23,7 +23,7 @@ class EvaluatedHook {
     PyGILState_Release(state);
   }
 
-  // Undefined: the gradient stays what it is.
+  // Gives the new gradient; undefined: the gradient stays as it is.
   at::Tensor operator()(const at::Tensor& gradient) const {
     const cpy::WithGil gil;
     if (!gradient.defined()) trace::throw_cannot_trace("a hook is given no gradient");
@@ -46,7 +46,7 @@ class EvaluatedHook {
     if (result == Py_None) return {};
     if (!trace::is_trace_tensor(result.get()))
       trace::throw_cannot_trace("a hook of a tensor returns something else than a tensor of the graph");
-    // Where no gradient comes in the hook is not called: its result must be nothing then too.
+    // In eager the hook is not called if no gradient comes. So its result must depend on the gradient.
     if (!interpreter_.recorder.follows_from(result.get(), given.get()))
       trace::throw_cannot_trace("a hook of a tensor returns what does not depend on the gradient");
     return runtime::tensor_of(result.get());

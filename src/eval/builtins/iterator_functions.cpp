@@ -29,7 +29,7 @@ Ref make_iterator(Interpreter& interpreter, Arguments& a) {
 Ref next_item(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "next", 1, 2);
   PyObject* const iterator = arg(a, 0);
-  // The exception may have a value.
+  // The StopIteration at the end may have a value.
   if (a.positional.size() == 1 && is_generator(iterator))
     return call_generator_method(interpreter, iterator, "__next__", {});
   if (a.positional.size() == 1 && has_python_special(interpreter, iterator, "__next__")) {
@@ -44,8 +44,8 @@ Ref next_item(Interpreter& interpreter, Arguments& a) {
   return {};
 }
 
-// Classes that take items from iterators: the C class if it may advance them, its form in Python for
-// iterators that only the interpreter can.
+// Classes that take items from iterators, such as zip. Makes the C class if it can advance the iterators
+// itself, else calls the prelude's function for it.
 Ref over_iterators(Interpreter& interpreter, Arguments& a, PyTypeObject* type, const char* python_form,
                    size_t iterables) {
   bool in_c = true;
@@ -73,8 +73,8 @@ Ref make_zip(Interpreter& interpreter, Arguments& a) {
   return over_iterators(interpreter, a, &PyZip_Type, "zip_", a.positional.size());
 }
 
-// Numbers that say how to iterate, as the C class takes them; false with its exception set if it does not.
-// (It looks at them before it looks at what it iterates over.)
+// Converts the numbers that say how to iterate (start, stop, step), as the C class does before it looks at
+// the iterable. False with the exception of the C class set if it refuses them.
 bool take_bounds(Interpreter& interpreter, Arguments& a, PyTypeObject* type) {
   const auto take = [&](Ref& value) {
     value = constant_of(interpreter, value.get());
@@ -107,7 +107,8 @@ Ref make_slice_of_iterator(Interpreter& interpreter, Arguments& a) {
   return take_bounds(interpreter, a, type) ? over_iterators(interpreter, a, type, "islice_", 1) : Ref();
 }
 
-// Iterates over its arguments one after another: a break of one of them must not come before its turn.
+// itertools.chain. Its arguments are asked for iterators one by one: a break of one must not come before its
+// turn.
 Ref make_chain(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "itertools.chain", 0, 1000);
   return call(interpreter, prelude_function("chain_").get(), std::move(a));
@@ -116,10 +117,10 @@ Ref make_chain(Interpreter& interpreter, Arguments& a) {
 constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations",
                kRepeating[] = "combinations_with_replacement";
 
-// They take all items of their arguments at once.
+// Classes of itertools that take all items of their arguments at once.
 template <const char* name>
 Ref make_combinations(Interpreter& interpreter, Arguments& a) {
-  // Whether a number is none is said before the items are taken, or after, as the function likes.
+  // A wrong number raises before the items are taken, or after, depending on the function.
   const auto need_number = [&](Ref& value) {
     value = constant_of(interpreter, value.get());
     if (!guards::is_constant(value.get()) || !PyLong_Check(value.get()))
@@ -154,7 +155,7 @@ Ref make_repeat(Interpreter& interpreter, Arguments& a) {
 
 Ref make_reversed(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "reversed", 1, 1);
-  // What can be iterated only has no order to reverse.
+  // reversed() needs a sequence, or an object with __reversed__().
   PyTypeObject* const type = Py_TYPE(arg(a, 0));
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
     const Ref method = type_lookup(interpreter, type, interned("__reversed__").get());

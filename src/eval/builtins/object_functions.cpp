@@ -146,7 +146,8 @@ Ref make_super(Interpreter& interpreter, Arguments& a) {
         type = read_cell(interpreter, cell.get());
     }
     self = local(interpreter, frame, 0);
-    // A cell that an inner function shares, unlike a cell that is the argument itself.
+    // If an inner function shares the variable, the local is its cell. Otherwise a cell is the argument
+    // itself.
     const bool shared = PyBytes_AS_STRING(frame.pycode()->co_localspluskinds)[0] & kSharedVariable;
     if (shared && self && PyCell_Check(self.get())) self = read_cell(interpreter, self.get());
   }
@@ -207,7 +208,7 @@ Ref make_repr(Interpreter& interpreter, Arguments& a) {
                    "modules, their parameters, functions and classes can be asked for it");
 }
 
-// The hash follows from what the object is made of, and all of that is guarded once it is admitted.
+// Whether the hash depends only on the value of the object, which is guarded at admission.
 bool hashes_by_value(PyObject* object) {
   if (guards::is_constant(object)) return !guards::is_nan(object);
   if (!PyTuple_CheckExact(object))
@@ -217,7 +218,7 @@ bool hashes_by_value(PyObject* object) {
   return true;
 }
 
-// What hash() makes of the number that `__hash__` gives.
+// The result of hash() for the number that a `__hash__` gave.
 Ref hash_of_number(PyObject* number) {
   Py_ssize_t word = PyLong_AsSsize_t(number);
   if (word == -1 && PyErr_Occurred()) {
@@ -275,7 +276,8 @@ Ref deep_copy(Interpreter& interpreter, Arguments& a) {
   return deep_copy(interpreter, arg(a, 0), memo);
 }
 
-// The attribute stays the object that it is, and so does what it holds if it is a dict. None: there is none.
+// The attribute, guarded by identity; if it is a dict, its contents are guarded, too. None if the object
+// lacks it.
 Ref attribute_that_stays(Interpreter& interpreter, PyObject* object, const char* name) {
   Ref value = get_attribute(interpreter, object, interned(name).get());
   if (!value) {
@@ -283,7 +285,7 @@ Ref attribute_that_stays(Interpreter& interpreter, PyObject* object, const char*
     PyErr_Clear();
     return Ref::borrow(Py_None);
   }
-  // Others could be changed by who finds them in the signature.
+  // Mutable objects could be changed through the signature.
   const auto stays = [&interpreter](PyObject* part) {
     if (guards::is_constant(part)) return;
     if (!is_identity_object(part) && !is_type_alias(part))
@@ -305,7 +307,7 @@ Ref attribute_that_stays(Interpreter& interpreter, PyObject* object, const char*
   return value;
 }
 
-// What the parameters of a function are read from. False: a Python error is set.
+// Guards everything from which inspect reads the parameters of a function. False: a Python error is set.
 bool require_parameters(Interpreter& interpreter, PyObject* function) {
   constexpr int kDeepest = 20;
   for (int depth = 0; depth < kDeepest; ++depth) {

@@ -59,7 +59,7 @@ Ref membership(Interpreter& interpreter, Arguments& a) {
   return found < 0 ? Ref() : boolean(found == 1);
 }
 
-// countOf and indexOf.
+// operator.countOf() and indexOf().
 template <bool counts>
 Ref search(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, counts ? "countOf" : "indexOf", 2, 2);

@@ -26,14 +26,14 @@ Ref number(Py_ssize_t value) {
   return Ref::steal(PyLong_FromSsize_t(value));
 }
 
-// A generator of the prelude's and its locals by name.
+// A generator of the prelude, with its locals by name.
 class View {
  public:
   explicit View(const GeneratorData& data) : data_(data) {}
   bool is_function(const char* name) const {
     return PyUnicode_CompareWithASCIIString(data_.frame.pycode()->co_name, name) == 0;
   }
-  // It waits at a yield.
+  // Whether it waits at a yield.
   bool has_begun() const { return data_.state == GeneratorState::Suspended; }
   PyObject* operator[](const char* name) const {
     PyObject* names = data_.frame.pycode()->co_localsplusnames;
@@ -47,7 +47,8 @@ class View {
   const GeneratorData& data_;
 };
 
-// What a constructor of C's is given for an iterator: it calls the `__iter__` that has been called.
+// The argument for a C constructor in place of an iterator. The constructor calls `__iter__`, which the
+// region has called already (passing_iterator.h).
 Ref for_constructor(PyObject* iterator) {
   return is_python_class(Py_TYPE(iterator)) ? new_passing_iterator(iterator) : Ref::borrow(iterator);
 }
@@ -85,8 +86,8 @@ std::optional<RealIterator> slice(const View& view) {
 
 std::optional<RealIterator> accumulation(const View& view) {
   PyObject* total = view["total"];
-  // Without a state it takes its first item for the total, which may not be None; with one it goes on from
-  // there, while an initial total is given first.
+  // An accumulate without a state takes its first item as the total, and may not have None there. With a
+  // state it goes on from the total. An initial total is yielded first.
   if (view.has_begun() == (total == Py_None)) return std::nullopt;
   return RealIterator{type_of("itertools", "accumulate"),
                       tuple_of({for_constructor(view["iterator"]).get(), view["function"]}),
@@ -149,7 +150,7 @@ std::optional<RealIterator> real_iterator(const GeneratorData& data) {
       Ref from_iterable = Ref::steal(PyObject_GetAttrString(chain.get(), "from_iterable"));
       return RealIterator{std::move(from_iterable), tuple_of({for_constructor(view["iterables"]).get()}), {}};
     }
-    // On the stack: what gives the iterables, and the one whose turn it is.
+    // The stack has the iterator over the iterables, and the iterator whose turn it is.
     const std::vector<Ref>& stack = data.frame.stack;
     if (stack.size() != 2) return std::nullopt;
     return RealIterator{chain, tuple_of({}), tuple_of({stack[0].get(), stack[1].get()})};

@@ -1,4 +1,5 @@
-// Functions of torch that read a tensor's data without calling an operator, made by those that call one.
+// Functions of torch that read a tensor's data without calling an operator. They are expressed by functions
+// that call one.
 #include <ATen/core/grad_mode.h>
 
 #include "eval/builtins/builtin_families.h"
@@ -10,7 +11,7 @@
 namespace oxy::eval {
 namespace {
 
-// Without gradients torch computes it at once, into a contiguous result.
+// torch.max_pool1d(). Without gradients torch computes it without an operator, into a contiguous result.
 Ref max_pool1d(Interpreter& interpreter, Arguments& a) {
   constexpr size_t kReturnIndices = 6;
   PyObject* with_indices = well_known("torch.nn.functional", "max_pool1d_with_indices");
@@ -34,8 +35,8 @@ Ref max_pool1d(Interpreter& interpreter, Arguments& a) {
   return contiguous ? call_torch(interpreter, contiguous.get(), {}) : Ref();
 }
 
-// An optimizer's counter as a number. A tensor of its own without dimensions is used as the number would be,
-// and in the precision of one.
+// _get_value() of torch.optim: an optimizer's counter as a number. A tensor without dimensions is used as the
+// number would be, in the same precision.
 Ref number_of(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch.optim.optimizer._get_value", 1, 1);
   PyObject* value = arg(a, 0);
@@ -50,7 +51,8 @@ Ref numbers_of(Interpreter& interpreter, Arguments& a) {
   return a.positional[0];
 }
 
-// A condition that holds: what is called otherwise raises in its own words.
+// torch._check() and the like with a condition that holds. With one that does not, it is a break, and eager
+// raises.
 Ref check_condition(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check", 1, 2, true);
   if (arg(a, 0) != Py_True) interpreter.stop("calls torch._check()");

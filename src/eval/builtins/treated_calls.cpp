@@ -1,4 +1,4 @@
-// Calls of what the user has marked: disable(), allow_in_graph(), assume_constant_result().
+// Calls of callables that the user has marked by disable(), allow_in_graph() or assume_constant_result().
 #include "eval/builtins/treated_calls.h"
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ Ref call_in_graph(Interpreter& interpreter, PyObject* callable, const Arguments&
                                reinterpret_cast<PyTypeObject*>(type.get())->tp_name, utf8 ? utf8 : ""));
 }
 
-// What a function in the graph returned, in containers of the interpreter's own: the function may keep those
-// that it made. Tensors and constants are themselves.
+// The result of a function in the graph, with copies of its containers, since the function may keep those
+// that it made. Tensors and constants stay themselves.
 Ref own(const Interpreter& interpreter, PyObject* callable, PyObject* object) {
   if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (PyTuple_Check(object) || PyList_CheckExact(object)) {
@@ -66,7 +66,7 @@ bool holds_tensor(PyObject* object) {
   return any_tensor(object, [](PyObject*) { return true; });
 }
 
-// May be given null: what captures without a gate.
+// While one lives, code of the program's may run (CodeGate::include_own_code()). `gate` may be null.
 class IncludedCode {
  public:
   explicit IncludedCode(CodeGate* gate) : gate_(gate) {
@@ -118,7 +118,7 @@ Ref call_in_graph(Interpreter& interpreter, PyObject* callable, const Arguments&
 Ref call_for_constant(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   pin(interpreter, callable);
   const std::string name = describe_callable(callable);
-  // Objects made before the call are shown as they are: nothing was written to them yet.
+  // External objects are passed as they are. That is right as long as the region has written to none.
   const auto shown = [&](const Ref& value) {
     const bool whole = interpreter.externals.is_external(value.get()) && !trace::is_trace_tensor(value.get());
     if (whole && interpreter.shadows.has_written() && !is_identity_object(value.get()) &&

@@ -37,7 +37,7 @@ using guards::SourceKind;
 
 namespace {
 
-// The thread state that evaluated code may change; put back when capture ends.
+// The state of the thread that interpreted code may change. It is put back when the capture ends.
 class ThreadState {
  public:
   ThreadState()
@@ -51,7 +51,7 @@ class ThreadState {
   }
   const Ref& handled() const { return handled_; }
 
-  // What differs now from what it was.
+  // Notes in `capture` what differs now from the start.
   void note_changes(const AutocastCache& cache, Capture& capture) const {
     if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
     const AutocastState autocast = AutocastState::current();
@@ -76,7 +76,7 @@ std::string raised_text() {
   return result;
 }
 
-// A function that call() would inline.
+// Whether call() would inline the callable and run its body at once.
 bool runs_its_own_code(PyObject* callable) {
   if (!is_inlined(callable)) return false;
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
@@ -159,7 +159,7 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
   frame.builtins = Ref::borrow(roots.builtins);
   interpreter.outermost = &frame;
   frame.next = static_cast<size_t>(frame.code->index_of_offset[static_cast<size_t>(roots.offset)]);
-  // No call has bound anything but the arguments there.
+  // At the entry of a function only the arguments are bound. That is the same at every call.
   const bool is_at_entry = frame.next == static_cast<size_t>(frame.code->entry);
   int32_t index = 0;
   for (PyObject* local : roots.locals) {
@@ -191,7 +191,8 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
   }
   Ref handled = cpy::handled_here();
   if (handled != state.handled()) {
-    // The outer exception, which is what a handler's end goes back to, lies on the stack.
+    // At the end of a handler the exception before it is handled again. It lies on the stack, so it is
+    // external.
     if (handled && !interpreter.externals.is_external(handled.get()))
       interpreter.stop("ends inside an exception handler");
     interpreter.capture->changes_handled = true;
@@ -257,7 +258,8 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
   } else {
     interpreter.capture->recording = interpreter.recorder.finish(outputs);
   }
-  // What it takes from the beginning of the storage is recorded as from that of the tensor.
+  // An offset of as_strided counts from the start of the storage, but is recorded from the start of the
+  // tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
         return node.op->name == "aten::as_strided" && !std::holds_alternative<graph::None>(node.args.at(3));

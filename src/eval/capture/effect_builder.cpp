@@ -24,7 +24,7 @@ Template build_item(Interpreter& interpreter, TemplateBuilder& templates, PyObje
                                                           : templates.external(unread->second.source);
 }
 
-// From what a region did to an object to what is to be done to it.
+// Makes the effects on one object from its shadow.
 class EffectBuilder {
  public:
   EffectBuilder(Interpreter& interpreter, TemplateBuilder& templates, const Shadow& shadow,
@@ -76,7 +76,7 @@ class EffectBuilder {
     }
   }
 
-  // A write that puts back what is there, if what is there is guarded.
+  // Whether a write puts back the value that is there already, if that value is guarded.
   bool is_needless(PyObject* key, PyObject* value) {
     PyObject* object = shadow_.object.get();
     SourceId place = kNoSource;
@@ -96,7 +96,7 @@ class EffectBuilder {
     });
     const auto known = interpreter_.externals.admitted.find(place);
     if (once != 1 || known == interpreter_.externals.admitted.end()) return false;
-    // What varies is another number at the next call.
+    // A varying number is another one at the next call.
     if (is_varying_number(known->second.get())) return value == known->second.get();
     auto tensor = interpreter_.externals.external_of.find(value);
     return current == value ||
@@ -110,7 +110,7 @@ class EffectBuilder {
     Ref places = Ref::steal(PyDict_New());
     for (size_t i = 0; i < before.size(); i += 2)
       PyDict_SetItem(places.get(), before[i].get(), Ref::steal(PyLong_FromSize_t(i)).get());
-    // Entries that were there all the time come first, in their order; others were put behind them.
+    // Entries that were never deleted come first, in their order. The others were added behind them.
     std::vector<std::pair<PyObject*, PyObject*>> set, added;
     std::vector<bool> kept(before.size());
     PyObject *key = nullptr, *value = nullptr;
@@ -188,7 +188,7 @@ class EffectBuilder {
       effect.items = items(now, head, now.size() - tail);
       return;
     }
-    // The longest run of what was there that is still there, at one of its ends.
+    // The longest run of old items that are still there, at the front or at the back.
     size_t left = 0, front = 0, run = head;
     for (size_t from = 1; from < before.size() && before.size() - from > run; ++from) {
       size_t length = 0;

@@ -25,7 +25,7 @@ namespace oxy::eval {
 
 namespace {
 
-// descriptor.__get__ of the descriptor that a bound C method was made by; null if there is none.
+// descriptor.__get__ of the descriptor from which a bound C method was made; null if there is none.
 Ref method_binder(PyCFunctionObject* method) {
   PyTypeObject* type = Py_TYPE(method->m_self);
   if (is_generator(method->m_self) || is_coroutine(method->m_self)) {
@@ -146,8 +146,8 @@ Template TemplateBuilder::build(PyObject* object) {
   if (PyCFunction_Check(object)) {
     PyObject* self = PyCFunction_GET_SELF(object);
     if (self && !PyModule_Check(self) && !PyType_Check(self) && !guards::is_constant(self)) {
-      // A bound method of a fresh object: what its class's entry of that name gives for the object, which an
-      // entry of a subclass may hide from getattr.
+      // A bound method of a fresh object is made by its descriptor. getattr() might find the entry of a
+      // subclass instead.
       if (auto it = objects_.find(object); it != objects_.end())
         return {TemplateKind::Object, it->second, {}};
       const int32_t index = reserve(object, ObjectKind::Called);
@@ -239,7 +239,7 @@ bool TemplateBuilder::shares_objects(PyObject* dict) const {
   return false;
 }
 
-// keys(), values() or items() of a dict: it shows the dict as it is at any time.
+// keys(), values() or items() of a dict. A view shows the present contents of the dict.
 Template TemplateBuilder::view(PyObject* object) {
   PyObject* dict = cpy::viewed_dict(object);
   auto copied = interpreter_.shadows.copies.find(dict);
@@ -254,7 +254,8 @@ Template TemplateBuilder::view(PyObject* object) {
   return {TemplateKind::Object, index, {}};
 }
 
-// Its __reduce__ gives a list of what remains: an iterator that does not see changes of the container.
+// An iterator over a dict or set. Its __reduce__ would give an iterator over a list of the remaining items,
+// which does not see changes of the container.
 Template TemplateBuilder::container_iterator(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   Ref container;
@@ -284,8 +285,8 @@ Template TemplateBuilder::container_iterator(PyObject* object) {
   return {TemplateKind::Object, index, {}};
 }
 
-// What makes an iterator that reduces to `parts`. iter() and reversed() ask the methods of a subclass, which
-// the iterator of the builtin class is not made by.
+// The callable that makes an iterator again from the `parts` of its __reduce__. iter() and reversed() would
+// call the methods of a subclass, but the iterator was made by those of the builtin class.
 Ref TemplateBuilder::native_maker(PyObject* parts) {
   PyObject* const maker = PyTuple_GET_ITEM(parts, 0);
   PyObject* const arguments = PyTuple_GET_ITEM(parts, 1);
@@ -324,8 +325,8 @@ Template TemplateBuilder::reduced(PyObject* object) {
         fmt::format("an iterator of type {} outlives the captured region", Py_TYPE(object)->tp_name));
   }
   keep_alive_.push_back(parts);
-  // One over a deque does not tell that the deque has changed until it is asked for an item.
-  // Its module has another name from Python 3.12 on.
+  // An iterator over a deque does not tell that the deque has changed before it is asked for an item. The
+  // name of its module changed with Python 3.12.
   if (c_class_name(Py_TYPE(object)).find("collections._deque_") != std::string_view::npos &&
       has_changed(object))
     interpreter_.stop("an iterator over a deque that has changed outlives the captured region");
@@ -371,10 +372,10 @@ Template TemplateBuilder::instance(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyTypeObject* base = native_base(type);
   const bool exception = PyExceptionInstance_Check(object);
-  // It has a traceback and a context that belong to one run.
+  // A raised exception has a traceback and a context, which belong to one run.
   if (exception && interpreter_.calls.raised.contains(object))
     interpreter_.stop("an exception that was raised outlives the captured region");
-  // What C code keeps of an exception besides its arguments is not copied.
+  // An exception of a C type may have state besides its arguments, which would not be copied.
   if (exception) {
     auto* state = reinterpret_cast<PyBaseExceptionObject*>(object);
     if (base->tp_basicsize != static_cast<Py_ssize_t>(sizeof(PyBaseExceptionObject)) || state->cause ||
@@ -395,7 +396,7 @@ Template TemplateBuilder::instance(PyObject* object) {
   } else if (base != &PyBaseObject_Type) {
     Ref copy;
     if (PyDict_Check(object)) {
-      // Keys and values alone: PyDict_Copy of an ordered dict keeps its order.
+      // A plain dict of the keys and values, in order.
       copy = Ref::steal(PyDict_New());
       Ref keys = cpy::dict_keys(object);
       for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) {
@@ -436,7 +437,7 @@ Template TemplateBuilder::instance(PyObject* object) {
     const cpy::Ref attributes = cpy::type_dict(owner);
     while (PyDict_Next(attributes.get(), &position, &key, &descriptor)) {
       if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
-      // By the descriptor: another class of the type may use the name for something else.
+      // Read by the descriptor, since a subclass may use the name for something else.
       Ref value = Ref::steal(
           Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
       PyErr_Clear();

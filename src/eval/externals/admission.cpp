@@ -1,4 +1,4 @@
-// Objects that existed before the call: admitted once, guarded by what is read of them.
+// Admission of external objects: guards by kind of object.
 
 #include "eval/externals/admission.h"
 
@@ -29,8 +29,9 @@ using guards::SourceKind;
 
 namespace {
 
-// Lambdas, other functions that are defined inside functions, and bound methods of C code, where variables
-// and containers hold them. What modules, classes and objects have as attributes mostly stays.
+// Whether a program may make the object anew at each call: a lambda or other function that is defined inside
+// a function, or a bound method of C code, held by a variable or a container. Attributes of modules, classes
+// and objects mostly stay the same.
 bool may_be_made_anew(PyObject* object, SourceKind where) {
   if (where != SourceKind::Root && where != SourceKind::CellContents && where != SourceKind::TupleItem &&
       where != SourceKind::ListItem)
@@ -146,7 +147,7 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
 
 namespace {
 
-// What it is made of counts, not which slice it is: the fresh one stands for it.
+// A slice is guarded by its three parts. A fresh slice of them takes its place.
 Ref admit_slice(Interpreter& interpreter, PyObject* slice, SourceId source) {
   interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&PySlice_Type));
   std::array<Ref, 3> parts;

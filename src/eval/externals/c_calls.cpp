@@ -70,7 +70,7 @@ Ref call_real_plain(Interpreter& interpreter, PyObject* callable, const Argument
 
 std::optional<Ref> call_on_scalars(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   if (c_class_name(Py_TYPE(callable)) != "numpy.ufunc" || !arguments.keywords.empty()) return std::nullopt;
-  // Those that are made of Python functions are none of NumPy's.
+  // numpy.frompyfunc() makes ufuncs of Python functions. They are not entries of the module.
   const Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!text || well_known("numpy", text) != callable) {

@@ -1,4 +1,4 @@
-// Writes to what existed before the call: kept aside while evaluating, done when the segment has run.
+// Writes to attributes, cells and globals of external objects: they go to shadows.
 #include "eval/externals/effects.h"
 
 #include <fmt/format.h>

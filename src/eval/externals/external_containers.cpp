@@ -1,5 +1,4 @@
-// Lists, deques, dicts and sets that existed before the call: what is read of them, and how they are seen
-// once the region has written to them.
+// External lists, deques, dicts and sets: reads with guards, and shadows for writes.
 #include "eval/externals/external_containers.h"
 
 #include <fmt/format.h>
@@ -38,8 +37,8 @@ Py_ssize_t size_at_start(PyObject* object) {
   return PyObject_Size(object);
 }
 
-// The key by which a container made before the call may have it. Null: it was made since, so that it is not
-// among the keys.
+// The key in the form in which an external container may have it: external tensors in place of trace tensors.
+// Null, without an exception: it was made during the capture, so no external container had it at the start.
 Ref key_at_start(Interpreter& interpreter, PyObject* key) {
   if (trace::is_trace_tensor(key)) {
     const auto real = interpreter.externals.external_of.find(key);
@@ -66,7 +65,7 @@ Ref key_at_start(Interpreter& interpreter, PyObject* key) {
   return Ref::borrow(key);
 }
 
-// A key as the program sees it, of one that a container holds.
+// A key of an external container, in the form in which the program sees it.
 Ref admit_key(Interpreter& interpreter, PyObject* key) {
   if (guards::is_constant(key)) return Ref::borrow(key);
   if (!runtime::is_tensor(key) && hashes_itself(interpreter, key))
@@ -81,7 +80,6 @@ Ref admit_key(Interpreter& interpreter, PyObject* key) {
 
 }  // namespace
 
-// What C code is to hash: nothing in it is looked at unguarded.
 Ref own_key(Interpreter& interpreter, PyObject* key) {
   const bool compares_itself = !trace::is_trace_tensor(key) && !compares_in_library(key) &&
                                has_python_special(interpreter, key, "__eq__");
@@ -92,7 +90,6 @@ Ref own_key(Interpreter& interpreter, PyObject* key) {
 
 // --- Lists and deques
 
-// After this the copy has as many items as the object, of which those that were not read are placeholders.
 Shadow& known_length(Interpreter& interpreter, PyObject* object) {
   Shadow& s = interpreter.shadows.of(object);
   if (s.whole) return s;
@@ -137,7 +134,6 @@ Shadow& known_length(Interpreter& interpreter, PyObject* object) {
   return s;
 }
 
-// What is known of a placeholder: the item itself if it was read.
 Ref known_item(Interpreter& interpreter, PyObject* item) {
   auto unread = interpreter.shadows.unread_items.find(item);
   if (unread == interpreter.shadows.unread_items.end()) return Ref::borrow(item);
@@ -163,7 +159,7 @@ void read_items(Interpreter& interpreter, PyObject* sequence) {
   }
 }
 
-// The copy of a list or deque, or what was put behind it if that is all that is known.
+// The copy of a list or deque; if it is not whole, the list of appended items.
 PyObject* added_items(Interpreter& interpreter, PyObject* object) {
   Shadow& s = interpreter.shadows.of(object);
   if (!s.copy) {
@@ -191,7 +187,7 @@ void empty(Interpreter& interpreter, PyObject* object) {
   s.writes.clear();
   s.last_write.reset();
   s.before.clear();
-  if (s.whole)  // iterators may be held
+  if (s.whole)  // the program may hold iterators over the copy
     static_cast<void>(Ref::steal(PyObject_CallMethod(s.copy.get(), "clear", nullptr)));
   else
     s.copy.reset();
@@ -201,7 +197,7 @@ void empty(Interpreter& interpreter, PyObject* object) {
 
 namespace {
 
-// Whether the container had the key at the start, and what it means to rely on that.
+// Whether the container had the key at the start. Guards the answer.
 bool had_key(Interpreter& interpreter, PyObject* container, PyObject* key) {
   Ref real = key_at_start(interpreter, key);
   if (!real) return false;
@@ -254,7 +250,6 @@ Ref read_entry(Interpreter& interpreter, PyObject* dict, PyObject* item) {
   return {};
 }
 
-// The value of a dict that may make what is missing. Null: an error is set.
 Ref read_entry_or_make(Interpreter& interpreter, PyObject* dict, PyObject* key) {
   Ref value = read_entry(interpreter, dict, key);
   if (value || PyErr_Occurred()) return value;
@@ -382,7 +377,7 @@ Shadow& whole_set(Interpreter& interpreter, PyObject* object) {
       PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), s.before[i].new_reference());
     int64_t mask = 0;
     if (s.written) {
-      // The order of both after the same changes is that of their tables.
+      // After the same changes, two sets have the same order if their tables were the same.
       auto* table = reinterpret_cast<PySetObject*>(object);
       mask = table->mask;
       if (table->fill != table->used) interpreter.stop("reads all of a set that it has written to");
@@ -431,7 +426,8 @@ Ref materialize(Interpreter& interpreter, PyObject* object) {
     interpreter.shadows.immutable_copies[object] = cpy::copy_of_set(object);
   }
   Ref result = interpreter.shadows.immutable_copies[object];
-  // An immutable copy may be given back as it is: it stands for the object if there is no telling them apart.
+  // If the program returns an immutable copy, the object itself is returned: of these types they cannot be
+  // told apart.
   if (PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object))
     interpreter.shadows.copies.emplace(result.get(), Ref::borrow(object));
   interpreter.externals.keep_alive.push_back(result);

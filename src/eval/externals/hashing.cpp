@@ -1,5 +1,5 @@
-// What C code hashes, and compares with what it has hashed: nothing in it may be looked at unguarded, and no
-// code of the program's may run.
+// Keys for C code, which hashes them and compares them with other keys: everything that it looks at has to be
+// guarded, and no code of the program's may run.
 #include "eval/externals/hashing.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ Ref key_of(Interpreter& interpreter, PyObject* key) {
     const bool by_value = is_hashed && interpreter.externals.is_external(key) &&
                           !trace::is_trace_tensor(key) && !is_identity_object(key) && !compares_identity(key);
     Ref value = by_value ? plain(interpreter, key, "a hash") : Ref::borrow(key);
-    // The key itself is put in, which may be of a derived class.
+    // The container keeps the key itself, which may be of a derived class.
     return PyFrozenSet_Check(key) ? Ref::borrow(key) : value;
   }
   const Ref items = materialize(interpreter, key);
@@ -42,7 +42,7 @@ Ref key_of(Interpreter& interpreter, PyObject* key) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* const item = PyTuple_GET_ITEM(items.get(), i);
     Ref part = key_of(interpreter, item);
-    // C code would see the real tensor, where the program sees what stands for it.
+    // C code would see the external tensor, but the program has its trace tensor.
     if (interpreter.externals.is_external(key) && trace::is_trace_tensor(item))
       interpreter.stop("hashes a tuple that holds a tensor");
     if (!trace::is_trace_tensor(item) && !is_enum_member(item) && !compares_in_library(item) &&

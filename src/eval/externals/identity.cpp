@@ -24,7 +24,7 @@ void require_identity(Interpreter& interpreter, PyObject* known_by_code) {
 
 namespace {
 
-// Every place that the constant was read from has to hold this very object, not just its value.
+// Guards that every place where the constant was read holds this very object, not just an equal one.
 void rely_on_identity(Interpreter& interpreter, PyObject* constant) {
   for (const auto& [source, value] : interpreter.externals.admitted)
     if (value == constant) interpreter.guards().require(source, CheckKind::Identity, constant);
@@ -59,8 +59,8 @@ void compare_identity(Interpreter& interpreter, PyObject* left, PyObject* right)
     if (left != right) rely_on_identity(interpreter, right);
     return;
   }
-  // The same object: admit(interpreter) has required that already, unless one is a constant of the code.
-  // Tensors: guard_identities(interpreter) does.
+  // If they are the same object, admit() has guarded that already, unless it is also a constant of the code.
+  // For tensors guard_identities() does it.
   if (left == right && interpreter.externals.is_code_constant(left) &&
       interpreter.externals.is_external(left))
     interpreter.guards().require(interpreter.externals.source_of(left), CheckKind::Identity, left);
@@ -71,8 +71,8 @@ void compare_identity(Interpreter& interpreter, PyObject* left, PyObject* right)
   if (Py_TYPE(left) == Py_TYPE(right)) interpreter.guards().require_distinct({a, b});
 }
 
-// Tensors that were different ones when captured must be; so must objects that are equal to themselves alone,
-// which any container may have asked, and objects that were written and others that could be the same.
+// Any container may have compared objects that are equal to themselves alone. A written object must not be
+// the same as another one that the capture has read.
 void guard_identities(Interpreter& interpreter) {
   std::vector<SourceId> tensors;
   std::unordered_map<PyTypeObject*, std::vector<SourceId>> by_type;

@@ -1,4 +1,4 @@
-// Special methods of the program's classes, which C code would call while capturing.
+// Special methods of the program's classes that C code would call during a capture.
 #include "eval/externals/own_code.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ bool has_own_special(Interpreter& interpreter, PyObject* object) {
 }
 
 bool has_own_code(Interpreter& interpreter, PyObject* object, int depth) {
-  constexpr int kDeepest = 100;  // which one that contains itself is as well
+  constexpr int kDeepest = 100;  // a container that contains itself reaches any depth
   if (guards::is_constant(object) || is_varying_number(object) || trace::is_trace_tensor(object))
     return false;
   if (depth == kDeepest) return true;

@@ -19,7 +19,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
   constexpr size_t kDeepest = 500;  // each level is two frames of the stack
   if (is_varying_number(object)) return constant_of(interpreter, object);
   if (guards::is_numpy_scalar(object)) return known_scalar(interpreter, object);
-  // A real tensor is what torch made of constants.
+  // A real tensor was made by torch from constants.
   if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
   if (!interpreter.shadows.shown.insert(object).second)
     interpreter.stop(fmt::format("{} is given a container that contains itself", what));
@@ -35,7 +35,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
     Ref shallow = materialize(interpreter, object);
     if (PyDict_Check(shallow.get())) {
-      // Its text names its class.
+      // C code may name the class, and the copy is of another one.
       if (PyODict_Check(object) || is_defaultdict_type(native_base(Py_TYPE(object))))
         if (Py_TYPE(shallow.get()) != Py_TYPE(object))
           interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
@@ -76,7 +76,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
   if (interpreter.externals.is_known_by_code(object)) require_identity(interpreter, object);
   if (is_identity_object(object) || is_builtin_iterator(object)) return Ref::borrow(object);
   if (!interpreter.externals.is_external(object)) {
-    // Of these C code takes what they hold.
+    // C code looks at the contents of these: the arguments of an exception, the items of a view.
     Ref held;
     if (PyExceptionInstance_Check(object)) held = exception_arguments(object);
     if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) held = Ref::steal(PySequence_List(object));
@@ -90,7 +90,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
 Ref known(Interpreter& interpreter, PyObject* object, const char* what) {
   if (!interpreter.externals.is_external(object) && !is_varying_number(object)) return Ref::borrow(object);
   Ref shown = plain(interpreter, object, what);
-  // Errors name the type.
+  // C code may name the type in an error, and the copy is of another one.
   if (interpreter.externals.is_external(object) && Py_TYPE(shown.get()) != Py_TYPE(object))
     interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
   return shown;

@@ -17,7 +17,7 @@ bool has_python_special(Interpreter& interpreter, PyObject* object, const char* 
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
   Ref found = type_lookup(interpreter, type, interned(name).get());
-  // Each operation has an error of its own for it. A class that is not hashed has no __hash__ as any other.
+  // None as a special method is an error, with another text for each operation. None as __hash__ is usual.
   if (found.get() == Py_None && std::string_view(name) != "__hash__")
     interpreter.stop(fmt::format("asks an object whose class has {} = None", name));
   if (!found || is_of_c(found.get())) return false;

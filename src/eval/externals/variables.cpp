@@ -27,8 +27,7 @@ Ref& local(Interpreter& interpreter, Frame& frame, int32_t index) {
 }
 
 void drop(Interpreter& interpreter, const Frame& frame, PyObject* object, SourceId unread) {
-  // CPython's own frame holds it until the segment has ended: what its finalizer does would come
-  // late.
+  // CPython's own frame holds the object until the segment has ended, so its finalizer would run late.
   if (&frame != interpreter.outermost) return;
   const auto given = interpreter.externals.external_of.find(object);
   if (object &&

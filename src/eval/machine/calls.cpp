@@ -1,4 +1,5 @@
-// Calls: Python functions are inlined, known C functions run for real, everything else ends the segment.
+// Calls, by kind of callable. Python functions are inlined, known C functions run for real, everything else
+// is a break.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The methods of Logger that write a record, and its level.
+// The methods of Logger that write a record, with the level of the record.
 constexpr std::array<std::pair<const char*, long>, 5> kLogging = {
     {{"debug", 10}, {"info", 20}, {"warning", 30}, {"error", 40}, {"critical", 50}}};
 
@@ -63,8 +64,9 @@ Ref call_positional(Interpreter& interpreter, PyObject* callable, std::vector<Re
 
 namespace {
 
-// A call of a logger that is not enabled for the level, which does nothing: guarded is what the logger
-// remembers of that level, and forgets when anything changes.
+// A call of a method of a Logger that is not enabled for the level, so that nothing happens. The logger
+// caches the answer for the level, and clears its cache when a setting changes. The cached answer is guarded.
+// Nothing: another call.
 std::optional<Ref> log_nothing(Interpreter& interpreter, PyObject* function, const Arguments& arguments) {
   PyObject* const logger = arguments.positional[0].get();
   const auto* const known = std::ranges::find_if(kLogging, [&](const auto& method) {
@@ -83,7 +85,7 @@ std::optional<Ref> log_nothing(Interpreter& interpreter, PyObject* function, con
     }
   }
   const Ref level = Ref::steal(PyLong_FromLong(known->second));
-  // Fills what it remembers.
+  // Fills the cache.
   const Ref enabled = Ref::steal(PyObject_CallMethod(logger, "isEnabledFor", "O", level.get()));
   if (enabled != Py_False) {
     PyErr_Clear();
@@ -96,7 +98,8 @@ std::optional<Ref> log_nothing(Interpreter& interpreter, PyObject* function, con
   return Ref::borrow(Py_None);
 }
 
-// Python functions of torch's run as they are: what they call of the program's own would run with them.
+// Stops if an argument is a function of the program's. Python functions of torch's run for real, so they
+// would call it unseen.
 void refuse_callbacks(PyObject* callable, const Arguments& arguments) {
   const auto refuse = [&](PyObject* value) {
     const bool is_own = (PyFunction_Check(value) && !is_torch_function(value)) || PyMethod_Check(value) ||
@@ -130,7 +133,7 @@ Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
   }
   if (interpreter.externals.is_known_by_code(callable) && PyFunction_Check(callable) && !is_inlined(callable))
     require_identity(interpreter, callable);
-  // A bound method of C made before the call: what it belongs to was made before the call as well.
+  // An external bound method of C code: the object to which it is bound is external, too.
   if (interpreter.externals.is_external(callable) && is_bound_c_method(callable)) {
     const Ref self = admit(
         interpreter, PyCFunction_GET_SELF(callable),
@@ -228,12 +231,12 @@ Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
     if (!wrapped) return {};
     return call(interpreter, pin(interpreter, wrapped.get()).get(), std::move(arguments));
   }
-  // A typing.NewType gives what it is given.
+  // A typing.NewType returns its argument.
   if (is_type_expression(callable) && well_known("_typing", "_idfunc") &&
       type_lookup(interpreter, type, interned("__call__").get()) == well_known("_typing", "_idfunc") &&
       arguments.positional.size() == 1 && arguments.keywords.empty())
     return arguments.positional[0];
-  // What list[int] makes is told so, if it has a place for that.
+  // list[int]() sets `__orig_class__` on the new object, if the object has a place for it.
   if (c_class_name(type) == "types.GenericAlias") {
     const Ref origin = Ref::steal(PyObject_GetAttrString(callable, "__origin__"));
     const bool has_no_place =

@@ -1,4 +1,4 @@
-// What a program can do with a generator object besides iterating over it.
+// Attributes and methods of generator objects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Ref generator_attribute(Interpreter& interpreter, PyObject* generator, PyObject*
   const char* utf8 = PyUnicode_AsUTF8(name);
   const std::string_view text = utf8 ? utf8 : "";
   const GeneratorData& data = generator_data(generator);
-  // The class that it stands for has other attributes.
+  // The C iterator for which it stands has other attributes.
   if (is_prelude_code(data.frame.pycode()))
     interpreter.stop(fmt::format("reads attribute {} of an iterator", text));
   PyTypeObject* type = class_of(data);

@@ -21,7 +21,7 @@ namespace oxy::eval {
 
 namespace {
 
-// An error that is thrown into a generator has what the generator is handling as its context.
+// The context of an error that is thrown into a generator is the exception that the generator is handling.
 void chain_to_handled() {
   if (!cpy::handled_here()) return;
   Ref value;
@@ -46,7 +46,6 @@ const char* name_of(PyTypeObject* type) {
   return type == &PyAsyncGen_Type ? "async generator" : "generator";
 }
 
-// The pending exception becomes cause and context of a RuntimeError.
 void raise_runtime_error(const std::string& text) {
   Ref cause;
   {
@@ -66,8 +65,7 @@ Ref throw_into_receiver(Interpreter& interpreter, GeneratorData& data, Ref* retu
 
 }  // namespace
 
-// In CPython the traceback of an exception that a local holds holds the frame, and so all that is in
-// it. (What contextlib catches and keeps in a local it gives another traceback.)
+// Code of libraries is left out: contextlib gives the exceptions that it keeps another traceback.
 void refuse_what_tracebacks_hold(Interpreter& interpreter, const Frame& frame) {
   if (frame.caught.empty() || is_library_code(frame.pycode())) return;
   const bool holds_one = std::ranges::any_of(frame.locals, [&](const Ref& local) {
@@ -94,7 +92,8 @@ void close_abandoned(Interpreter& interpreter) {
     if (data->state == GeneratorState::Created) interpreter.stop("a coroutine is never awaited");
     if (class_of(*data) == &PyAsyncGen_Type)
       interpreter.stop("an asynchronous generator is dropped before its end");
-    // Whose traceback, in CPython, holds the frames that it went through: they end with the cycle.
+    // In CPython the traceback of that exception holds the frames through which it went. They die when the
+    // garbage collector finds the cycle.
     if (data->handled && data->handled != Py_None)
       interpreter.stop("a generator that handles an exception is dropped");
     PyErr_SetNone(PyExc_GeneratorExit);
@@ -102,7 +101,7 @@ void close_abandoned(Interpreter& interpreter) {
       Ref returned;
       throw_into_receiver(interpreter, *data, &returned);
     }
-    // No object leads to the data any more, so nothing can reach it while it runs.
+    // No object refers to the data any more, so nothing can reach the generator while it runs.
     Flow flow = Flow::Raised;
     {
       const cpy::HandledItem item(data->handled);
@@ -123,13 +122,13 @@ void close_abandoned(Interpreter& interpreter) {
 
 namespace {
 
-// A value: what the receiver yields for it. Null: the generator goes on, with `returned` if that is set, else
-// with the error that is.
+// Throws the pending error into the object for which the generator waits. Gives what that yields. Null: the
+// generator goes on, with the value `returned` if that is set, else with the error that is set.
 Ref throw_into_receiver(Interpreter& interpreter, GeneratorData& data, Ref* returned) {
   Frame& frame = data.frame;
   Ref receiver = frame.stack.back();
   const bool generator = is_generator(receiver.get()) || is_coroutine(receiver.get());
-  // What the prelude stands for has no throw(), as C iterators have none.
+  // A generator of the prelude stands for a C iterator, which has no throw().
   if (generator && is_prelude_code(generator_data(receiver.get()).frame.pycode())) return {};
   if (!generator && is_builtin_iterator(receiver.get())) return {};
   if (!generator) interpreter.stop("an exception is thrown into a generator that waits for another object");
@@ -148,7 +147,7 @@ Ref throw_into_receiver(Interpreter& interpreter, GeneratorData& data, Ref* retu
   data.state = GeneratorState::Suspended;
   if (value) return value;
   if constexpr (PY_VERSION_HEX >= 0x030C0000) {
-    // A handler in the generator's own code takes the result from there.
+    // CPython's own handler around the wait takes the result from the StopIteration.
     if (!error) set_stop_iteration(generator_data(receiver.get()).returned);
     return {};
   }
@@ -194,7 +193,7 @@ Ref run_generator(Interpreter& interpreter, PyObject* generator, PyObject* sent,
     return {};
   }
   if (data.state == GeneratorState::Running) {
-    // What it stands for in C has no such rule.
+    // A generator that resumes itself is an error. The C iterator for which this one stands has no such rule.
     if (is_prelude_code(data.frame.pycode())) interpreter.stop("an iterator asks itself for an item");
     PyErr_Format(PyExc_ValueError, "%s already executing", name_of(class_of(data)));
     *error = true;
@@ -224,7 +223,7 @@ Ref run_generator(Interpreter& interpreter, PyObject* generator, PyObject* sent,
   *error = flow == Flow::Raised;
   if (*error && PyErr_ExceptionMatches(PyExc_StopIteration)) {
     if (is_prelude_code(frame.pycode())) {
-      // An iterator of C's ends with the StopIteration of the function that it calls.
+      // A C iterator ends if the function that it calls raises StopIteration.
       data.returned = taken_stop_value();
       *error = false;
     } else {

@@ -1,4 +1,4 @@
-// Python functions, evaluated where they are called.
+// Inlining: Python functions are interpreted where they are called.
 #include "eval/machine/inlining.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@ using guards::SourceKind;
 
 namespace {
 
-// CPython says what is wrong with arguments that do not fit, before anything of the function runs.
+// Calls the function with as many Nones, if its arguments do not fit: CPython sets its TypeError before any
+// code of the function runs. Always false.
 bool refused(PyObject* function, const Arguments& arguments) {
   const Ref positional = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional.size())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional.get()); ++i)
@@ -120,7 +121,7 @@ bool bind_arguments(Interpreter& interpreter, PyObject* function, Arguments argu
 
 namespace {
 
-// guards its code and reaches its closure, unless it is a fresh one
+// Guards the code of an external function.
 void pin_function(Interpreter& interpreter, PyObject* function) {
   if (interpreter.calls.is_fresh_function(function)) return;
   auto* object = reinterpret_cast<PyFunctionObject*>(function);

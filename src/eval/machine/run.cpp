@@ -1,4 +1,5 @@
-// The main loop: one canonical instruction after the other; families live in step_*.cpp.
+// The main loop: one canonical instruction after the other. The simple ones are here, families are in
+// step_*.cpp.
 #include "eval/machine/run.h"
 
 #include <fmt/format.h>
@@ -43,9 +44,9 @@ Flow step(Interpreter& interpreter, Frame& frame, const bytecode::Instruction& i
 
 constexpr int64_t kInstructionsBetweenRequests = 1024;
 
-// What the text of an error names when C code is called as the interpreter does it, and not as the
-// interpreter does: the class that stands for generators; the object's class where a method of a base refuses
-// its number of arguments.
+// Parts of error texts that differ because our interpreter calls C code in another way than CPython does.
+// They name our class for generators, or the class of the object where a method of a base refuses its number
+// of arguments.
 constexpr std::array<std::string_view, 4> kTextsOfOurs = {kGeneratorClassName, "() takes no arguments (",
                                                           "() takes no keyword arguments",
                                                           "() takes exactly one argument ("};
@@ -97,7 +98,7 @@ Flow run(Interpreter& interpreter, Frame& frame) {
       if (--interpreter.depth == 0) arm_gate(interpreter, false);
     }
   } link(interpreter, frame);
-  // Where the recursion limit lies is CPython's business.
+  // Whether the recursion limit is reached is left to CPython.
   if (interpreter.depth > interpreter.options.max_depth) interpreter.stop("calls nest too deep");
   const bool outermost = &frame == interpreter.outermost;
   const auto& instructions = frame.code->instructions;
@@ -134,7 +135,7 @@ Flow run(Interpreter& interpreter, Frame& frame) {
       case Flow::Jumped:
         break;
       case Flow::Raised:
-        // No handler of the program's may see it.
+        // The recorder has refused an operator. No handler of the program's may see that error.
         if (PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(interpreter);
         check(PyErr_Occurred() != nullptr, fmt::format("{} fails without an exception at {}",
                                                        bytecode::name(instruction.op), line_text(frame)));
@@ -142,8 +143,8 @@ Flow run(Interpreter& interpreter, Frame& frame) {
           PyErr_Clear();
           interpreter.stop("an error is raised whose text depends on how C code is called");
         }
-        // An exception that reaches the segment's own frame is left to CPython: its traceback has to name
-        // this frame.
+        // An exception in the segment's own frame is left to CPython, since its traceback has to name this
+        // frame.
         if (outermost) {
           PyErr_Clear();
           if (interpreter.calls.told_that_it_compiles)

@@ -37,7 +37,7 @@ Flow step_build(Interpreter& interpreter, Frame& frame, const Instruction& in) {
     return items;
   };
   auto container = [&]() { return stack[stack.size() - count].get(); };
-  // Adds to a container that was begun before the region.
+  // Adds to an external container: a display that was begun before the segment.
   auto add_to_external = [&](const char* method, Ref value) {
     Arguments arguments{{std::move(value)}, {}};
     auto done = call_container_method(interpreter, container(), method, arguments);
@@ -169,7 +169,7 @@ Flow step_build(Interpreter& interpreter, Frame& frame, const Instruction& in) {
         Py_ssize_t position = 0;
         while (PyDict_Next(copy.get(), &position, &key, nullptr)) {
           if (PyDict_Contains(dict, key) == 1)
-            interpreter.stop("gives a keyword twice");  // an error that names the function
+            interpreter.stop("gives a keyword twice");  // CPython's error names the function
         }
       }
       return PyDict_Update(dict, copy.get()) == 0 ? Flow::Next : Flow::Raised;

@@ -84,7 +84,8 @@ Flow step_call(Interpreter& interpreter, Frame& frame, const Instruction& in) {
       if (!items && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(args.get())->tp_iter &&
           !PySequence_Check(args.get())) {
         PyErr_Clear();
-        interpreter.stop("calls with * of what cannot be iterated over");  // an error that names the function
+        interpreter.stop(
+            "calls with * of what cannot be iterated over");  // CPython's error names the function
       }
       if (!items) return Flow::Raised;
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
@@ -109,7 +110,8 @@ Flow step_call(Interpreter& interpreter, Frame& frame, const Instruction& in) {
       Ref function = Ref::steal(PyFunction_New(code.get(), frame.globals.get()));
       if (!function) return Flow::Raised;
       auto* object = reinterpret_cast<PyFunctionObject*>(function.get());
-      // What a break has left on the stack is read when the function is called, without a source.
+      // Defaults that an earlier segment has left on the stack may be external. They become part of a
+      // function without a source, so they are read now.
       const auto pop_known = [&] { return materialize(interpreter, pop(frame).get()).release(); };
       if (in.arg & 8) object->func_closure = pop_known();
       if (in.arg & 4) object->func_annotations = pop_known();

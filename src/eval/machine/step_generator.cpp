@@ -24,7 +24,7 @@ Flow step_generator(Interpreter& interpreter, Frame& frame, const bytecode::Inst
     case Op::YieldValue:
       return Flow::Yielded;
     case Op::AsyncGenWrap:
-      // What a yield of an asynchronous generator begins with: a segment ends there.
+      // A yield of an asynchronous generator begins with this instruction, so a segment ends here.
       if (&frame == interpreter.outermost) return Flow::Yielded;
       interpreter.stop("an asynchronous generator is not captured");
     case Op::GetAwaitable: {
@@ -104,7 +104,7 @@ Flow step_generator(Interpreter& interpreter, Frame& frame, const bytecode::Inst
       return Flow::Next;
     }
     case Op::CleanupThrow: {
-      // The receiver, what was sent into it last, and what it raised.
+      // Stack: the receiver, the value that was sent into it last, the exception that it raised.
       Ref exception = pop(frame);
       if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
         PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(exception.get()))),

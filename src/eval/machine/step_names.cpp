@@ -21,7 +21,7 @@ using guards::CheckKind;
 
 namespace {
 
-// A NameError knows the name.
+// Sets a NameError with its attribute `name`.
 void name_error(const char* text, PyObject* name) {
   PyErr_Format(PyExc_NameError, text, name);
   PendingError pending;
@@ -153,7 +153,7 @@ Flow step_names(Interpreter& interpreter, Frame& frame, const Instruction& in) {
       Ref from_list = pop(frame), level = pop(frame);
       require_own_import(interpreter, frame);
       PyObject* name = name_at(frame, in.arg);
-      // Only what is loaded already: running a module is a side effect.
+      // Only modules that are loaded already: running a module has effects.
       Ref full = Ref::borrow(name);
       const long depth = PyLong_AsLong(level.get());
       if (depth > 0) {
@@ -180,7 +180,7 @@ Flow step_names(Interpreter& interpreter, Frame& frame, const Instruction& in) {
       }
       const guards::SourceId modules = interpreter.guards().pinned(PyImport_GetModuleDict());
       admit(interpreter, loaded.get(), interpreter.guards().dict_item(modules, full.get()));
-      if (module != loaded)  // a.b.c without a list of names: what it binds is a
+      if (module != loaded)  // `import a.b.c` binds a
         if (PyObject* own_name = PyDict_GetItemString(PyModule_GetDict(module.get()), "__name__"))
           admit(interpreter, module.get(), interpreter.guards().dict_item(modules, own_name));
       return push(pin(interpreter, module.get()));

@@ -1,5 +1,6 @@
-// What a segment finds in its frame is admitted when it is read. Until then it may be moved between locals
-// and stack, so that what is only handed to the instruction that the segment breaks at is not guarded.
+// Objects that a segment finds in its frame are admitted when they are read. Until then they may be moved
+// between locals and stack. So an object that is only passed on to the instruction at which the segment
+// breaks is not guarded.
 #include "eval/machine/unread.h"
 
 #include "bytecode/operations.h"

@@ -1,4 +1,5 @@
-// Methods of C types: which change their object, which only read their arguments, which are done here.
+// Methods of C types: which of them change their object, which only read their arguments, and which are
+// performed here.
 #include "eval/methods/c_methods.h"
 
 #include <fmt/format.h>
@@ -87,11 +88,12 @@ constexpr std::array<std::string_view, 33> kMutators = {"append",
                                                         "__delattr__",
                                                         "__setstate__"};
 
-// Methods of an OrderedDict or defaultdict that do with a dict of the same entries what they do with it.
+// Methods of an OrderedDict or defaultdict that give the same result for a plain dict of the same entries.
 constexpr std::array<std::string_view, 5> kReadsDict = {"keys", "values", "items", "__iter__",
                                                         "__reversed__"};
 
-// Whether the fields of a text for str.format() are "{}" and "{0}" alone: the text of the argument, as it is.
+// Whether all fields of a text for str.format() are "{}" or "{0}", "{1}" ...: they insert the text of an
+// argument as it is.
 bool has_plain_fields(PyObject* text) {
   const char* utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
   if (!utf8) return false;
@@ -104,7 +106,7 @@ bool has_plain_fields(PyObject* text) {
   return true;
 }
 
-// Whether the fields of a text are "{}", as many as there are arguments.
+// Whether all fields of a text are "{}", and as many as there are arguments.
 bool takes_in_order(PyObject* text, size_t arguments) {
   const std::string_view utf8 = PyUnicode_AsUTF8(text);
   size_t fields = 0;
@@ -113,7 +115,7 @@ bool takes_in_order(PyObject* text, size_t arguments) {
   return fields == arguments;
 }
 
-// Codecs and their ways with errors that nobody can replace.
+// Whether the arguments name a codec and an error handler that a program cannot replace.
 bool is_built_in_coding(const Arguments& arguments) {
   static constexpr std::array<std::string_view, 15> kKnown = {
       "utf-8",           "utf8",          "UTF-8",
@@ -158,7 +160,7 @@ constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "format",
                                                               "format_map"};
 
-// A method of a compiled regular expression that makes strings, or a match, of strings.
+// Whether it is a method of a compiled regular expression whose arguments and results are strings or a match.
 bool is_pattern_query(PyObject* self, std::string_view name, const Arguments& arguments) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(self)) != well_known("re", "Pattern")) return false;
   const auto is_constant = [](PyObject* value) { return guards::is_constant(value); };
@@ -323,7 +325,7 @@ Ref call_c_method(Interpreter& interpreter, PyObject* bound, PyObject* self, std
   if (PyType_Check(self)) return call_class_method(interpreter, bound, self, name, std::move(arguments));
   if (!arguments.keywords.empty() && is_container(self) && PyCFunction_Check(bound) &&
       !(PyCFunction_GET_FLAGS(bound) & METH_KEYWORDS))
-    interpreter.stop(fmt::format("gives {} keywords, which it refuses", name));  // in words of CPython's
+    interpreter.stop(fmt::format("gives {} keywords, which it refuses", name));  // eager raises
   if (is_value_object(self) && (name == "__enter__" || name == "__exit__"))
     interpreter.stop(fmt::format("enters or leaves a {} as a context manager", Py_TYPE(self)->tp_name));
   if (is_enum_member(self) && is_container(self))
@@ -416,8 +418,7 @@ Ref call_c_method(Interpreter& interpreter, PyObject* bound, PyObject* self, std
       if (!among(kReadsArguments, name) || PyExceptionInstance_Check(self)) continue;
       if (is_generator(value.get()) && name.starts_with("__"))
         interpreter.stop("gives a generator to " + std::string(name));
-      // Operators take nothing but the likes of the object; only `list +=` and `dict |=` take all that
-      // iterates.
+      // Operators need an operand of the same kind. Only `list +=` and `dict |=` take any iterable.
       if (name == "__add__" || name == "__or__" || (name == "__ior__" && PyAnySet_Check(self))) {
         value = materialize(interpreter, value.get());
         continue;

@@ -1,4 +1,4 @@
-// Instances: what calling a class does.
+// Calls of classes, which make instances.
 #include "eval/methods/instances.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ Ref call_c_new(Interpreter& interpreter, PyObject* bound, Arguments arguments) {
   auto* base = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(bound));
   if (base == &PyBaseObject_Type) {
     auto* const type = reinterpret_cast<PyTypeObject*>(arguments.positional[0].get());
-    // What typing does not remember is another object at each call.
+    // A type expression that typing does not cache is another object at each call.
     if (makes_type_expressions(type))
       interpreter.stop(
           fmt::format("makes an object of class {}", describe_callable(reinterpret_cast<PyObject*>(type))));
@@ -38,7 +38,7 @@ Ref call_c_new(Interpreter& interpreter, PyObject* bound, Arguments arguments) {
                       arguments.positional.size() > 1 || !arguments.keywords.empty()))
       return {};
     type_lookup(interpreter, type,
-                interned("__abstractmethods__").get());  // makes no object of a class that has some
+                interned("__abstractmethods__").get());  // object.__new__ raises if the class has some
     Arguments only_class;
     only_class.positional.push_back(arguments.positional[0]);
     return call_real(interpreter, bound, only_class);
@@ -58,7 +58,7 @@ Ref call_c_new(Interpreter& interpreter, PyObject* bound, Arguments arguments) {
     return call_real(interpreter, bound, arguments);
   }
   if (c_class_name(base) == "functools.partial") {
-    // It takes apart a partial that it is given.
+    // partial.__new__ flattens a partial that it is given.
     while (arguments.positional.size() > 1 && is_partial(arguments.positional[1].get())) {
       const Ref class_object = arguments.positional[0], partial = arguments.positional[1];
       arguments.positional.erase(arguments.positional.begin(), arguments.positional.begin() + 2);
@@ -125,7 +125,7 @@ Ref call_type(Interpreter& interpreter, PyTypeObject* type, Arguments arguments)
       arguments.positional.insert(arguments.positional.begin(), Ref::borrow(class_object));
       return call(interpreter, meta_call.get(), std::move(arguments));
     }
-    // A class is what it is on the metaclass as well: it is not bound. (typing.TypedDict has dict there.)
+    // A class as `__call__` of the metaclass is called unbound. (typing.TypedDict has dict there.)
     if (meta_call && PyType_Check(meta_call.get()))
       return call(interpreter, pin(interpreter, meta_call.get()).get(), std::move(arguments));
     if (meta_call != _PyType_Lookup(&PyType_Type, interned("__call__").get()))

@@ -31,7 +31,7 @@ std::optional<OpenedPartial> opened_partial(Interpreter& interpreter, PyObject* 
   for (Ref& value : arguments.positional) all.positional.push_back(std::move(value));
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
-  // A keyword that is given again keeps its place.
+  // A keyword that the call gives again keeps its place in the order.
   while (PyDict_Next(dict.get(), &position, &key, &value)) {
     const auto given = std::ranges::find_if(
         arguments.keywords, [&](const auto& k) { return PyUnicode_Compare(k.first.get(), key) == 0; });

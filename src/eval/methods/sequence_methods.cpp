@@ -1,4 +1,4 @@
-// Methods of lists, tuples and deques made by the captured region that compare items, and sorting.
+// Methods of fresh lists, tuples and deques that compare items, and sorting.
 #include "eval/methods/sequence_methods.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ std::optional<Ref> search_sequence(Interpreter& interpreter, PyObject* self, std
   }
   if (name == "count") return Ref::steal(PyLong_FromSsize_t(found));
   if (!guards::is_constant(wanted))
-    interpreter.stop("an item that is looked for is missing");  // its text is in the error
+    interpreter.stop("an item that is looked for is missing");  // CPython's error has its repr()
   Ref empty = Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(
       is_deque_type(Py_TYPE(self)) ? native_base(Py_TYPE(self)) : Py_TYPE(self))));
   return call_real(interpreter,
@@ -84,7 +84,7 @@ Ref sort_items(Interpreter& interpreter, PyObject* items, PyObject* key, PyObjec
   PyDict_SetItemString(options.get(), "reverse", direction.get());
   const Ref done = Ref::steal(PyObject_Call(sort.get(), none.get(), options.get()));
   if (!done && PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(interpreter);
-  cpy::SavedError keep;  // the order that it came to
+  cpy::SavedError keep;  // the order that was reached is written back even if a comparison raised
   Ref result = Ref::steal(PyList_New(0));
   for (Py_ssize_t i = 0; i < count; ++i)
     PyList_Append(result.get(), PyList_GET_ITEM(items, PyLong_AsSsize_t(PyList_GET_ITEM(order.get(), i))));
@@ -94,7 +94,7 @@ Ref sort_items(Interpreter& interpreter, PyObject* items, PyObject* key, PyObjec
 Ref sort_in_place(Interpreter& interpreter, PyObject* self, const Arguments& arguments) {
   if (!arguments.positional.empty()) interpreter.stop("sorts in place with unusual arguments");
   refuse_keywords(interpreter, arguments, "sort", {"key", "reverse"});
-  // The list is empty for what the key function sees.
+  // The key function sees an empty list.
   const Ref items = Ref::steal(PySequence_List(self));
   if (!items || PyList_SetSlice(self, 0, PyList_GET_SIZE(self), nullptr) < 0) return {};
   const Ref sorted = sort_items(interpreter, items.get(), keyword(arguments, "key").get(),

@@ -1,5 +1,5 @@
-// Numbers of numpy's (numpy.float64 ...): immutable, so that what is calculated from them while evaluating is
-// a constant of the capture. One that was made before the call is guarded once it is looked at.
+// NumPy scalars: calculations with them run during the capture and give constants. An external one is guarded
+// once the program looks at it.
 #include "eval/numbers/numpy_scalars.h"
 
 #include "eval/python/objects.h"
@@ -14,8 +14,8 @@ using guards::is_numpy_scalar;
 
 namespace {
 
-// While one lives numpy raises where the program may have told it to warn, to call a function or to say
-// nothing: what comes of that is not for a capture to decide.
+// While one lives, NumPy raises for floating-point errors. The program may have told it to warn, to call a
+// function or to ignore them. A capture cannot follow that.
 class NumpyRaises {
  public:
   NumpyRaises() {

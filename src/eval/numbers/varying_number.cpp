@@ -27,11 +27,11 @@ using guards::kNoSource;
 
 namespace {
 
-// Each costs some 50 ns at every call, and an integer grows with its bits.
+// Each calculation costs some 50 ns at every call. It costs more for integers of many bits.
 constexpr int kMostCalculations = 256;
 constexpr size_t kMostBits = 256;
 
-// With an error that the program's own handlers leave alone.
+// Sets an error that handlers of the program do not catch.
 PyObject* refuse(PyObject*) {
   PyErr_SetString(trace::trace_error(), "the value of an oxyfuel.VaryingNumber is looked at");
   return nullptr;
@@ -41,7 +41,7 @@ PyObject* refuse_binary(PyObject* self, PyObject*) {
   return refuse(self);
 }
 
-// isinstance() reads the class of objects.
+// Refuses all attributes but `__class__`, which isinstance() reads.
 PyObject* refuse_attribute(PyObject* self, PyObject* name) {
   const bool is_class = PyUnicode_CompareWithASCIIString(name, "__class__") == 0;
   return is_class ? PyObject_GenericGetAttr(self, name) : refuse(self);
@@ -111,12 +111,13 @@ bool fits_int64(PyObject* integer) {
   return overflow == 0;
 }
 
-// In the order of BinaryKind; null: not calculated again. Powers may be of any size.
+// The functions of `operator`, in the order of BinaryKind. Null: not calculated again (powers may be of any
+// size).
 constexpr std::array<const char*, 13> kBinary = {"add", "and_", "floordiv", nullptr, nullptr,   "mul", "mod",
                                                  "or_", "pow",  "rshift",   "sub",   "truediv", "xor"};
 constexpr std::array<const char*, 6> kCompare = {"lt", "le", "eq", "ne", "gt", "ge"};
 
-// Functions of numbers that have no other result.
+// Functions of numbers whose results are numbers.
 bool is_function_of_numbers(PyObject* callable) {
   for (PyTypeObject* type : {&PyLong_Type, &PyFloat_Type, &PyBool_Type})
     if (callable == reinterpret_cast<PyObject*>(type)) return true;
@@ -127,7 +128,7 @@ bool is_function_of_numbers(PyObject* callable) {
   return math != nullptr && PyCFunction_GET_SELF(callable) == math;
 }
 
-// Methods whose operands and factors may be tensors where the program gives numbers.
+// Methods of tensors that take a tensor without dimensions in place of a number.
 constexpr std::array<std::string_view, 20> kTakesTensors = {
     "add",     "add_",     "sub",     "sub_",     "mul", "mul_", "div", "div_", "lerp", "lerp_",
     "addcdiv", "addcdiv_", "addcmul", "addcmul_", "eq",  "ne",   "lt",  "le",   "gt",   "ge"};
@@ -193,7 +194,7 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
     }
   }
   Ref result = Ref::steal(PyObject_Vectorcall(function, values.data(), operands.size(), nullptr));
-  if (!result) PyErr_Clear();  // what the constants are given to raises it again
+  if (!result) PyErr_Clear();  // the caller goes on with constants, which raises it again
   if (!result || !is_number(result.get()) || !is_small(result.get())) return std::nullopt;
   ++interpreter.numbers.calculations;
   const SourceId source = interpreter.guards().calculated(function, sources[0], sources[1]);
@@ -241,7 +242,8 @@ Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) 
   return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(input.get()).to(type)));
 }
 
-// A tensor and a varying number, in either order, as two tensors.
+// The operands, a trace tensor and a varying number in either order, as two trace tensors. Nothing: they are
+// others.
 std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject* left, PyObject* right) {
   PyObject* const other = trace::is_trace_tensor(left) ? left : right;
   PyObject* const varying = other == left ? right : left;
@@ -305,7 +307,7 @@ std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject*
   };
   for (const Ref& value : arguments.positional) look(value);
   for (const auto& [name, value] : arguments.keywords) look(value);
-  // The factors of other tensors are numbers.
+  // A keyword factor of tensors that are not floating-point has to stay a number.
   const bool has_factor = !arguments.keywords.empty() && !at::isFloatingType(tensor.scalar_type());
   if (!has_some || has_others || has_factor ||
       std::ranges::find(kTakesTensors, method) == kTakesTensors.end())

@@ -1,4 +1,4 @@
-// Attributes that are written and deleted, as CPython does it: effects on what existed before the call.
+// Writes and deletions of attributes, as CPython resolves them. Those of external objects are effects.
 #include "eval/objects/attribute_writes.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ bool generic_set_attribute(Interpreter& interpreter, PyObject* object, PyObject*
   }
   if (!interpreter.externals.is_external(object)) return PyObject_GenericSetAttr(object, name, value) == 0;
   PyObject* dict = cpy::materialized_dict(object);
-  // Without a dict it is refused, in words that differ between versions of Python.
+  // An object without a dict refuses the write, with a text that differs between versions of Python.
   if (!dict) {
     check(PyObject_GenericSetAttr(object, name, value) < 0, "an object without a dict takes an attribute");
     return false;
@@ -105,7 +105,7 @@ bool set_attribute(Interpreter& interpreter, PyObject* object, PyObject* name, P
   }
   if (PyType_Check(object)) interpreter.stop("sets an attribute of a class");
   if (PyExceptionInstance_Check(object) && name_is(name, "__traceback__")) {
-    // What is put there is that exception's own, as good as any: nothing looks into it.
+    // The stand-in for a traceback stands for that of any exception, as nothing can look into it.
     if (value && is_unknown_traceback(value) && interpreter.calls.raised.contains(object)) return true;
     interpreter.stop("replaces a traceback");
   }
@@ -125,7 +125,7 @@ bool set_attribute(Interpreter& interpreter, PyObject* object, PyObject* name, P
         fmt::format("asks an object whose class has {} = None", value ? "__setattr__" : "__delattr__"));
   if (setter && PyFunction_Check(setter.get())) {
     PyObject* module_class = well_known("torch.nn", "Module");
-    // What Module's own setter asks the object for.
+    // Whether the class overrides a method of nn.Module that Module.__setattr__ calls.
     const auto is_own = [&](const char* asked) {
       return is_overridden(type, reinterpret_cast<PyTypeObject*>(module_class), asked);
     };
@@ -143,7 +143,7 @@ bool set_attribute(Interpreter& interpreter, PyObject* object, PyObject* name, P
         const int found = dict ? contains(interpreter, dict.get(), name) : 0;
         if (found > 0) {
           if (value && get_item(interpreter, dict.get(), name) == value)
-            return true;  // `self.count += 1` puts back what was there
+            return true;  // `self.count += 1` writes the same object back
           interpreter.stop("replaces a parameter, buffer or submodule");
         }
         PyErr_Clear();

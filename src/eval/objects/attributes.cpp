@@ -1,4 +1,4 @@
-// Attribute access, as CPython resolves it, with a guard for every place that was looked at.
+// Reads of attributes, as CPython resolves them, with a guard for every place that is looked at.
 #include "eval/objects/attributes.h"
 
 #include <fmt/format.h>
@@ -49,13 +49,11 @@ bool wraps(PyObject* slot_wrapper, void* function) {
   return reinterpret_cast<PyWrapperDescrObject*>(slot_wrapper)->d_wrapped == function;
 }
 
-// Whether a `__getattribute__` is what objects have that say nothing about it.
+// Whether a `__getattribute__` is the default one.
 bool is_generic_access(PyObject* getattribute) {
   return Py_IS_TYPE(getattribute, &PyWrapperDescr_Type) &&
          wraps(getattribute, reinterpret_cast<void*>(PyObject_GenericGetAttr));
 }
-
-// Attributes of a tensor whose value is not that of its trace tensor, or whose use changes the real tensor.
 
 }  // namespace
 
@@ -101,7 +99,6 @@ Ref call_special(Interpreter& interpreter, PyObject* object, const char* name, P
   return result;
 }
 
-// What `descriptor`, found on the type, gives for an instance (null object: for the type itself).
 Ref bind_descriptor(Interpreter& interpreter, PyObject* descriptor, PyObject* object, PyTypeObject* type) {
   if (PyFunction_Check(descriptor)) {
     pin(interpreter, descriptor);
@@ -121,13 +118,13 @@ Ref bind_descriptor(Interpreter& interpreter, PyObject* descriptor, PyObject* ob
   if (kind == &PyProperty_Type) {
     if (!object) return pin(interpreter, descriptor);
     Ref getter = Ref::steal(PyObject_GetAttrString(descriptor, "fget"));
-    if (!getter || getter == Py_None)  // it says what is wrong
+    if (!getter || getter == Py_None)  // the real one raises
       return Ref::steal(kind->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
     pin(interpreter, getter.get());
     return call_positional(interpreter, getter.get(), {Ref::borrow(object)});
   }
   if (kind == reinterpret_cast<PyTypeObject*>(well_known("_collections", "_tuplegetter"))) {
-    // A field of a named tuple: its state is the index.
+    // A field of a named tuple. Its only state is the index.
     pin(interpreter, descriptor);
     if (!object) return Ref::borrow(descriptor);
     Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
@@ -151,7 +148,7 @@ Ref bind_descriptor(Interpreter& interpreter, PyObject* descriptor, PyObject* ob
     if (!field || (field->type != T_OBJECT && field->type != T_OBJECT_EX))
       interpreter.stop(fmt::format("reads a computed attribute of an object of type {}", type->tp_name));
     Ref name = Ref::borrow(PyDescr_NAME(descriptor));
-    // What is written to a container are its entries.
+    // The shadow of a container has its entries, not its attributes.
     if (auto written =
             is_container(object) ? std::nullopt : attribute_effect(interpreter, object, name.get())) {
       if (*written) return *written;
@@ -266,7 +263,8 @@ void tell_attribute(PyObject* object, PyObject* name) {
   error->obj = Py_NewRef(object);
 }
 
-// super().name: the class attribute after `start` in the method resolution order of the object's type.
+// super().name: the attribute of the classes behind the start class in the method resolution order of the
+// object's type.
 Ref super_attribute(Interpreter& interpreter, PyObject* super_object, PyObject* name) {
   if (name_is(name, "__class__")) return Ref::borrow(reinterpret_cast<PyObject*>(&PySuper_Type));
   Ref start = Ref::steal(PyObject_GetAttrString(super_object, "__thisclass__"));
@@ -297,7 +295,7 @@ Ref get_attribute(Interpreter& interpreter, PyObject* object, PyObject* name) {
   if (is_varying_number(object))
     return get_attribute(interpreter, constant_of(interpreter, object).get(), name);
   Ref value = read_attribute(interpreter, object, name);
-  // Every AttributeError that leaves an attribute access says what was accessed.
+  // An AttributeError that leaves an attribute access gets the attributes `name` and `obj`.
   if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) tell_attribute(object, name);
   return value;
 }
@@ -308,7 +306,7 @@ Ref gradient_of(Interpreter& interpreter, PyObject* tensor) {
   if (real == interpreter.externals.external_of.end())
     return runtime::tensor_of(tensor).is_leaf() ? Ref::steal(PyObject_GetAttr(tensor, name.get())) : Ref();
   if (auto written = attribute_effect(interpreter, tensor, name.get())) return *written;
-  // Of others the attribute warns.
+  // For other tensors PyTorch warns about reading .grad.
   if (const at::Tensor& leaf = runtime::tensor_of(real->second); !leaf.is_leaf() && !leaf.retains_grad())
     return {};
   PyObject* descriptor = _PyType_Lookup(runtime::tensor_class(), name.get());
@@ -387,7 +385,7 @@ Ref read_attribute(Interpreter& interpreter, PyObject* object, PyObject* name) {
       return source == kNoSource ? Ref::borrow(PyMethod_GET_SELF(object))
                                  : admit(interpreter, PyMethod_GET_SELF(object),
                                          interpreter.guards().derived(SourceKind::MethodSelf, source));
-    // What the class of bound methods has goes before what their functions have.
+    // An attribute of the class of bound methods goes before one of the function.
     if (name_is(name, "__call__")) return Ref::steal(PyObject_GetAttr(object, name));
     if (_PyType_Lookup(&PyMethod_Type, name) && !name_is(name, "__doc__"))
       interpreter.stop("reads what bound methods have of their own");

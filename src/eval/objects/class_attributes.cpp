@@ -1,4 +1,4 @@
-// Attributes of classes, and of what stands for a class in an annotation.
+// Attributes of classes, and of aliases such as list[int], which stand for a class in an annotation.
 #include "eval/objects/class_attributes.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace oxy::eval {
 namespace {
 
-// What a class keeps outside its __dict__ and a program can replace.
+// Whether a class keeps the attribute outside of its __dict__, and a program can replace it.
 bool is_field_of_classes(PyObject* name) {
   return name_is(name, "__name__") || name_is(name, "__qualname__") || name_is(name, "__bases__");
 }

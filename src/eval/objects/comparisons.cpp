@@ -1,5 +1,5 @@
-// Comparison: of constants and tensors as they are, of objects by their methods in the order CPython asks
-// them, of containers item by item.
+// Comparisons. Constants and tensors are compared for real, objects by their methods in the order in which
+// CPython asks them, containers item by item.
 #include "eval/objects/comparisons.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ constexpr const char* kCompare[] = {"__lt__", "__le__", "__eq__", "__ne__", "__g
 constexpr const char* kCompareSymbol[] = {"<", "<=", "==", "!=", ">", ">="};
 constexpr int kReflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
-// Whether `==` of the operand's class answers `!=` for it: object's `!=` is made of it.
+// Whether `!=` is answered by the operand's `==`: object.__ne__ inverts the answer of `__eq__`.
 bool inverts_equality(Interpreter& interpreter, PyObject* operand, int operation) {
   return operation == Py_NE && !has_python_special(interpreter, operand, "__ne__") &&
          has_python_special(interpreter, operand, "__eq__") &&
@@ -49,7 +49,7 @@ Ref ask(Interpreter& interpreter, PyObject* operand, const char* name, PyObject*
   return method ? call_positional(interpreter, method.get(), {Ref::borrow(other)}) : Ref();
 }
 
-// object's `!=`. Precondition: the operand's class has Python code for `==`.
+// object.__ne__. Precondition: the operand's class has Python code for `==`.
 Ref ask_inverted_equality(Interpreter& interpreter, PyObject* operand, PyObject* other) {
   Ref answer = ask(interpreter, operand, "__eq__", other);
   if (!answer || answer == Py_NotImplemented) return answer;
@@ -58,7 +58,7 @@ Ref ask_inverted_equality(Interpreter& interpreter, PyObject* operand, PyObject*
   return error ? Ref() : Ref::borrow(equal ? Py_False : Py_True);
 }
 
-// What that code answers; NotImplemented if there is none. Null: an exception is set.
+// The answer of that code; NotImplemented if there is none. Null: an exception is set.
 Ref ask_own_comparison(Interpreter& interpreter, PyObject* operand, int operation, PyObject* other) {
   if (inverts_equality(interpreter, operand, operation))
     return ask_inverted_equality(interpreter, operand, other);
@@ -81,7 +81,7 @@ int same_entries(Interpreter& interpreter, PyObject* left, PyObject* right) {
   return 1;
 }
 
-// The same for two lists, or two tuples, and their items: comparing them may change the lists.
+// The same for the items of two lists, or of two tuples. Comparing items may change the lists.
 int same_items(Interpreter& interpreter, PyObject* left, PyObject* right) {
   const auto same_size = [&] { return PySequence_Fast_GET_SIZE(left) == PySequence_Fast_GET_SIZE(right); };
   if (!same_size()) return 0;
@@ -93,9 +93,9 @@ int same_items(Interpreter& interpreter, PyObject* left, PyObject* right) {
   return same_size() ? 1 : 0;
 }
 
-// Whether C code that compares the container would come to an object with Python code for that.
+// Whether C code that compares the container would come to an object with Python code for comparisons.
 bool holds_own_comparison(Interpreter& interpreter, PyObject* container, int depth) {
-  constexpr int kDeepest = 100;  // which one that contains itself is as well
+  constexpr int kDeepest = 100;  // a container that contains itself reaches any depth
   if (depth == kDeepest) return true;
   const Ref shown = materialize(interpreter, container);
   const Ref items = PyDict_Check(shown.get()) ? Ref::steal(PyDict_Values(shown.get()))
@@ -111,7 +111,7 @@ bool holds_own_comparison(Interpreter& interpreter, PyObject* container, int dep
   return false;
 }
 
-// Whether the C code of the class of the operand that is asked first may have an answer.
+// Whether the C code of the class of the first operand may have an answer.
 bool may_compare_in_c(PyObject* first, PyObject* second) {
   const PyTypeObject* const own = native_base(Py_TYPE(first));
   if (own->tp_richcompare == PyBaseObject_Type.tp_richcompare || guards::is_constant(first)) return false;
@@ -149,7 +149,7 @@ Ref compare_containers(Interpreter& interpreter, PyObject* left, PyObject* right
                       [&] { return Ref::steal(PyObject_RichCompare(x.get(), y.get(), operation)); });
 }
 
-// Bound methods of C code are equal if they are the same one of the same object.
+// Whether two bound methods of C code are equal: the same method of the same object.
 bool are_same_method(Interpreter& interpreter, PyObject* left, PyObject* right) {
   const auto self_of = [&](PyObject* method) {
     PyObject* const self = PyCFunction_GET_SELF(method);
@@ -208,7 +208,7 @@ Ref compare(Interpreter& interpreter, PyObject* left, PyObject* right, int opera
     result = ask_own_comparison(interpreter, right, reflected, left);
   if (result != Py_NotImplemented) return result;
   if (is_left_own || is_right_own) {
-    // The C code of the other would be next.
+    // CPython would ask the C code of the other operand next.
     if (is_container(left) && is_container(right))
       interpreter.stop("a comparison that the class of an operand leaves to C");
     if (operation != Py_EQ && operation != Py_NE) {
@@ -241,7 +241,6 @@ Ref compare(Interpreter& interpreter, PyObject* left, PyObject* right, int opera
   return Ref::steal(PyObject_RichCompare(left, right, operation));
 }
 
-// `__eq__` and `__ne__` of C code, called by name; `inverted`: object's `!=`.
 Ref call_equality(Interpreter& interpreter, PyObject* bound, PyObject* self, bool inverted, PyObject* other) {
   if (inverted && has_python_special(interpreter, self, "__eq__"))
     return ask_inverted_equality(interpreter, self, other);
@@ -260,7 +259,7 @@ int is_or_equals(Interpreter& interpreter, PyObject* left, PyObject* right) {
     return is_varying_number(object) ? varying_class(interpreter, object) == &PyFloat_Type
                                      : guards::is_nan(object);
   };
-  // A NaN is not equal to itself, so it counts which one it is.
+  // A NaN is not equal to itself, so its identity decides.
   if (may_be_nan(left) && may_be_nan(right)) {
     const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);
     if (a == b) return 1;

@@ -1,5 +1,5 @@
-// Methods of lists, deques, dicts and sets that existed before the call: those that change them, or look at
-// them by key.
+// Methods of external lists, deques, dicts and sets: those that change the container, or look something up by
+// key.
 #include "eval/objects/container_methods.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// That change a list or deque, and for which its length must be known.
+// Methods that change a list or deque, and need its length.
 constexpr std::array<std::string_view, 12> kRearranging = {
     "insert",      "pop",      "remove",     "sort",       "reverse", "__setitem__",
     "__delitem__", "__imul__", "appendleft", "extendleft", "popleft", "rotate"};
@@ -114,7 +114,7 @@ std::optional<Ref> change_list(Interpreter& interpreter, PyObject* self, std::st
   if (!among(kRearranging, name)) return std::nullopt;
   require_open_effects(interpreter);
   Shadow* s = interpreter.shadows.find(self);
-  // (To a deque that is full, other items give way.)
+  // (A full deque drops another item for a new one.)
   const bool added_last = PyList_Check(self) && s && !s->whole && s->copy && PyObject_Size(s->copy.get()) > 0;
   if (!(name == "pop" && count == 0 && added_last)) {
     s = &known_length(interpreter, self);
@@ -156,7 +156,7 @@ std::optional<Ref> change_dict(Interpreter& interpreter, PyObject* self, std::st
     if (value || PyErr_Occurred()) return value;
     return count == 2 ? given[1] : none;
   }
-  // The methods of OrderedDict go through these, if a subclass has them.
+  // The methods of OrderedDict call these, if a subclass has them.
   if (ordered && !PyODict_CheckExact(self) &&
       std::any_of(kOverridden.begin(), kOverridden.end(), [&](std::string_view method) {
         return has_python_special(interpreter, self, method.data());
@@ -168,7 +168,7 @@ std::optional<Ref> change_dict(Interpreter& interpreter, PyObject* self, std::st
     if (PyErr_Occurred()) return Ref();
     if (count == 2) return given[1];
     if (ordered)
-      PyErr_SetObject(PyExc_KeyError, key);  // as OrderedDict.pop() does, a tuple being its arguments
+      PyErr_SetObject(PyExc_KeyError, key);  // as OrderedDict.pop() does: a tuple becomes the arguments
     else
       set_key_error(key);
     return Ref();
@@ -198,7 +198,7 @@ std::optional<Ref> change_dict(Interpreter& interpreter, PyObject* self, std::st
   return take_end(interpreter, self, moves ? key : nullptr, last == Py_True);
 }
 
-// OrderedDict.move_to_end(key, last), or without a key popitem(last).
+// OrderedDict.move_to_end(key, last), or with a null key popitem(last).
 Ref take_end(Interpreter& interpreter, PyObject* self, PyObject* key, bool last) {
   require_open_effects(interpreter);
   Shadow& s = whole_dict(interpreter, self);
@@ -284,7 +284,7 @@ std::optional<Ref> change_set(Interpreter& interpreter, PyObject* self, std::str
     return none;
   }
   if (name != "intersection_update" && name != "__iand__") return std::nullopt;
-  // These make a set anew and take over its contents.
+  // These methods make a new set and take over its contents.
   Ref now = materialize(interpreter, self);
   if (given.empty()) return std::nullopt;
   for (const Ref& value : given) {
@@ -294,7 +294,7 @@ std::optional<Ref> change_set(Interpreter& interpreter, PyObject* self, std::str
   empty(interpreter, self);
   for (PyObject* item : cpy::SetItems(now.get()))
     if (!write_entry(interpreter, self, item, Py_True)) return Ref();
-  // CPython has the table of the new set in the end, which adding its items again may not give.
+  // In CPython the set then has the table of the new one. Adding the items one by one may give another table.
   if (!cpy::same_tables(now.get(), materialize(interpreter, self).get()))
     interpreter.stop("a set whose order comes from how its items were added");
   return none;

@@ -66,7 +66,7 @@ bool truth(Interpreter& interpreter, PyObject* object, bool* error) {
     if (!has_python_special(interpreter, object, name)) continue;
     const bool is_length = std::string_view(name) == "__len__";
     const auto* number = Py_TYPE(object)->tp_as_number;
-    if (is_length && number && number->nb_bool) break;  // a number's, which comes before
+    if (is_length && number && number->nb_bool) break;  // nb_bool goes before the length
     const Ref result =
         is_length ? length_of(interpreter, object) : call_special(interpreter, object, name, &PyBool_Type);
     if (!result) {
@@ -92,7 +92,7 @@ bool truth(Interpreter& interpreter, PyObject* object, bool* error) {
 
 namespace {
 
-// What C code may take for the index of a sequence.
+// An index in the form in which C code may use it for a sequence.
 Ref known_index(Interpreter& interpreter, PyObject* sequence, PyObject* index) {
   refuse_own_code(interpreter, index, "indexing");
   if (PySlice_Check(index) && is_deque_type(Py_TYPE(sequence))) interpreter.stop("takes a slice of a deque");
@@ -137,7 +137,7 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
     const Ref parameter = known(interpreter, key, "a class");
     Ref made = Ref::steal(PyObject_GetItem(object, parameter.get()));
     if (!made || !is_type_expression(made.get())) return made;
-    // typing remembers what it made of what is hashed, and gives later calls the same.
+    // typing caches expressions with hashable parameters, and gives later calls the same object.
     const bool is_remembered = lasts(interpreter, parameter.get()) && PyObject_Hash(parameter.get()) != -1;
     PyErr_Clear();
     if (!is_remembered) interpreter.stop("makes a type expression that is another one at each call");
@@ -167,7 +167,7 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
   const bool sequence = PyList_Check(object) || is_deque_type(Py_TYPE(object));
   if (sequence && source != kNoSource && (!PyList_Check(object) || (changed && changed->copy))) {
     if (PySlice_Check(key)) return Ref::steal(PyObject_GetItem(materialize(interpreter, object).get(), key));
-    // What is put behind a list leaves its other items where they are.
+    // Items that were appended to a list leave the others in their places.
     const Py_ssize_t index = PyLong_Check(key) ? PyLong_AsSsize_t(key) : -1;
     PyErr_Clear();
     const bool untouched = PyList_Check(object) && !changed->whole && !changed->emptied && index >= 0 &&
@@ -214,7 +214,7 @@ bool set_item(Interpreter& interpreter, PyObject* object, PyObject* key, PyObjec
         item = plain(interpreter, value, "assignment to elements");
     return static_cast<bool>(
         torch_result(interpreter, "operator", "setitem", {object, index.get(), item.get()}, [&] {
-          const trace::StorageIsAskedFor asked;  // for whether the item may be a part of the tensor
+          const trace::StorageIsAskedFor asked;  // PyTorch asks whether the item shares the tensor's storage
           return PyObject_SetItem(object, index.get(), item.get()) < 0 ? Ref() : Ref::borrow(Py_None);
         }));
   }
@@ -241,7 +241,7 @@ bool set_item(Interpreter& interpreter, PyObject* object, PyObject* key, PyObjec
   return PyObject_SetItem(object, key, value) == 0;
 }
 
-// Before Python 3.13 the bounds are those of the list before its new items are asked for.
+// Before Python 3.13 the bounds are computed before the new items are taken.
 bool assign_slice(Interpreter& interpreter, PyObject* list, PyObject* slice, PyObject* iterable) {
   constexpr bool kItemsFirst = PY_VERSION_HEX >= 0x030D0000;
   Py_ssize_t start = 0, stop_at = 0, step = 0;
@@ -417,7 +417,7 @@ bool ask_length_hint(Interpreter& interpreter, PyObject* iterable) {
   const auto* mapping = Py_TYPE(iterable)->tp_as_mapping;
   const bool has_length = (sequence && sequence->sq_length) || (mapping && mapping->mp_length);
   const bool is_refused_length =
-      has_python_special(interpreter, iterable, "__len__");  // with a TypeError, just now
+      has_python_special(interpreter, iterable, "__len__");  // which has just raised a TypeError
   if ((has_length && !is_refused_length) || !has_python_special(interpreter, iterable, "__length_hint__"))
     return true;
   const Ref method = special_method(interpreter, iterable, "__length_hint__");

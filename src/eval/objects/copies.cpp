@@ -17,13 +17,13 @@ namespace oxy::eval {
 
 namespace {
 
-// What says how objects of a class are copied.
+// The attributes that decide how objects of a class are copied.
 constexpr std::array<const char*, 8> kCopyNames = {"__deepcopy__",      "__reduce_ex__", "__reduce__",
                                                    "__getstate__",      "__setstate__",  "__getnewargs__",
                                                    "__getnewargs_ex__", "__new__"};
 
-// Copying asks an object for names that it has not got. Whether that runs code; torch.nn.Module's raises
-// alone.
+// Whether the object has code for attributes that it lacks, which copying asks for. (The `__getattr__` of
+// nn.Module only raises, and does not count.)
 bool answers_lookups_itself(Interpreter& interpreter, PyObject* object) {
   if (has_python_special(interpreter, object, "__getattribute__")) return true;
   if (!has_python_special(interpreter, object, "__getattr__")) return false;
@@ -33,8 +33,8 @@ bool answers_lookups_itself(Interpreter& interpreter, PyObject* object) {
                               _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), name.get());
 }
 
-// Copying looks the class up in tables, asks it for names and leaves the names of its slots there: code of
-// its metaclass may run.
+// Whether the type's metaclass has no code that copying would run. Copying hashes the class, reads attributes
+// of it, and stores the names of its slots in it.
 bool has_usual_metaclass(Interpreter& interpreter, PyTypeObject* type) {
   auto* const class_object = reinterpret_cast<PyObject*>(type);
   return !finds_attributes_itself(interpreter, class_object) &&
@@ -93,7 +93,7 @@ Ref reduced_object(Interpreter& interpreter, PyObject* object, PyObject* protoco
 
 Ref deep_copy(Interpreter& interpreter, PyObject* object, std::unordered_map<PyObject*, Ref>& memo,
               int depth) {
-  // Python itself, which calls a function or two for each of them, gives up at some hundred.
+  // Python calls one or two functions a level, and reaches its recursion limit after some hundred.
   constexpr int kDeepest = 200;
   if (depth > kDeepest) interpreter.stop("deep copies objects nested too deeply");
   if (auto it = memo.find(object); it != memo.end()) return it->second;
@@ -120,7 +120,7 @@ Ref deep_copy(Interpreter& interpreter, PyObject* object, std::unordered_map<PyO
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
       PyList_Append(list.get(),
                     deep_copy(interpreter, PyTuple_GET_ITEM(shallow.get(), i), memo, depth + 1).get());
-    // One that lies in itself was copied on the way.
+    // A tuple that contains itself was copied on the way.
     if (auto it = memo.find(object); it != memo.end()) return it->second;
     bool same = true;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shallow.get()); ++i)
@@ -191,7 +191,7 @@ Ref deep_copy(Interpreter& interpreter, PyObject* object, std::unordered_map<PyO
   keep(copy);
   const Ref copied = Ref::steal(PyDict_New());
   copy_pairs(state.get(), [&](PyObject* key, PyObject* value) { PyDict_SetItem(copied.get(), key, value); });
-  // While it has no attributes, the copy is asked for these.
+  // Copying asks the copy for attributes while it still has none.
   if (answers_itself && PyDict_GET_SIZE(copied.get()) > 0 &&
       !(lacks(interpreter, copy.get(), "__setstate__") &&
         get_attribute(interpreter, copy.get(), interned("__dict__").get()) == attributes.get()))

@@ -24,7 +24,8 @@ std::string_view module_of(PyObject* function) {
   return text ? text : "";
 }
 
-// What the class of a class has for isinstance() or issubclass(), if that is Python code.
+// The method `name` (`__instancecheck__` or `__subclasscheck__`) of the class's metaclass, if it is Python
+// code.
 Ref own_check(Interpreter& interpreter, PyObject* class_object, const char* name) {
   Ref check = type_lookup(interpreter, Py_TYPE(class_object), interned(name).get());
   if (!check || is_of_c(check.get())) return {};
@@ -33,7 +34,7 @@ Ref own_check(Interpreter& interpreter, PyObject* class_object, const char* name
   return check;
 }
 
-// Of the program's own metaclasses: those of libraries answer by the class alone.
+// Whether the method belongs to the program. Those of libraries look at the class alone.
 bool is_of_the_program(PyObject* check) {
   const std::string_view name = module_of(check);
   return name != "abc" && name != "typing" && name != "torch" && !name.starts_with("torch.");
@@ -45,7 +46,7 @@ bool may_be_registered_with(const Ref& own_check, PyObject* classes) {
   return module_of(own_check.get()) == "abc" || module_of(own_check.get()) == "typing";
 }
 
-// with an abstract class, of any
+// Guards that no class is registered with any abstract class: abc counts registrations.
 void require_no_new_registrations(Interpreter& interpreter) {
   PyObject* const count = well_known("_abc", "get_cache_token");
   const Ref now = Ref::steal(PyObject_CallNoArgs(count));
@@ -53,7 +54,7 @@ void require_no_new_registrations(Interpreter& interpreter) {
   interpreter.guards().require(source, guards::CheckKind::Equal, now.get());
 }
 
-// An ordered dict from outside is a dict in the interpreter, and so are its views and iterators.
+// Whether the object is a view or iterator of the copy of an external ordered dict. The copy is a plain dict.
 bool shows_ordered_dict(Interpreter& interpreter, PyObject* object) {
   const bool is_view = PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object);
   if (!is_view && !is_container_iterator(object)) return false;
@@ -109,14 +110,14 @@ int instance_of(Interpreter& interpreter, PyObject* object, PyObject* classes) {
   if (trace::is_trace_tensor(object)) {
     if (c_class_name(Py_TYPE(classes)) == "torch.tensortype")
       interpreter.stop("isinstance() of a class that stands for a type of elements");
-    // That a tensor is a parameter may be an attribute of it.
+    // A tensor may be marked as a parameter or buffer by an attribute.
     for (const char* mark : {"_is_param", "_is_buffer"}) {
       if (!own || module_of(own.get()) != "torch.nn.parameter") break;
       if (!get_attribute(interpreter, object, interned(mark).get())) PyErr_Clear();
     }
   }
   const bool by_class = stands_for_another || names_its_class;
-  // Without a check of its own a class is not asked for its subclasses either.
+  // Without an `__instancecheck__` in Python, isinstance() does not call `__subclasscheck__` either.
   const auto is_below = [&](PyObject* asked) {
     return own || !PyType_Check(classes) ? PyObject_IsSubclass(asked, classes)
                                          : PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(asked),
@@ -129,11 +130,11 @@ int instance_of(Interpreter& interpreter, PyObject* object, PyObject* classes) {
     if (!named || !PyType_Check(named.get())) interpreter.stop("asks an object that names its own class");
     result = is_below(named.get());
   }
-  if (by_class && result < 0) {  // in words about issubclass()
+  if (by_class && result < 0) {  // the error is about issubclass()
     PyErr_Clear();
     interpreter.stop("isinstance() of what is no class");
   }
-  // An abstract class keeps a yes for ever, a no until a class is registered.
+  // The yes of an abstract class holds for ever, its no until a class is registered.
   if (result == 0 && may_be_registered_with(own, classes)) require_no_new_registrations(interpreter);
   return result;
 }

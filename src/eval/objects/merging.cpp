@@ -1,7 +1,7 @@
-// Methods that add all that is iterated over to a container, or look at it: each item is dealt with before
-// the next is asked for, so that code of the program's which gives the items sees the container change, and
-// what was added stays if it raises. Sources: CPython's Objects/listobject.c, setobject.c, dictobject.c,
-// odictobject.c and Modules/_collectionsmodule.c.
+// Methods that take all items of an iterable and add them to a container, or look at them. Each item is dealt
+// with before the next one is asked for. So code of the program's that yields the items sees the container
+// change, and what was added stays if it raises. Sources: CPython's Objects/listobject.c, setobject.c,
+// dictobject.c, odictobject.c and Modules/_collectionsmodule.c.
 #include "eval/objects/merging.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace {
 
 bool put_entry(Interpreter& interpreter, PyObject* dict, PyObject* key, PyObject* value);
 
-// A method of the builtin class that a container is of, for a subclass may have its own.
+// Calls the method of the container's builtin class, since a subclass may have its own.
 Ref call_native(Interpreter& interpreter, PyObject* container, const char* name, std::vector<Ref> arguments) {
   auto* const base = reinterpret_cast<PyObject*>(native_base(Py_TYPE(container)));
   const Ref method = Ref::steal(PyObject_GetAttrString(base, name));
@@ -52,7 +52,7 @@ bool extend(Interpreter& interpreter, PyObject* sequence, PyObject* iterable, bo
     return static_cast<bool>(call_native(interpreter, sequence, append, {item}));
   };
   if (iterable != sequence) return take_items(interpreter, iterable, add, is_list);
-  // Its own items, as they were.
+  // The sequence extends itself by the items that it has now.
   const Ref copy = materialize(interpreter, sequence);
   const Ref items = is_list ? Ref::steal(PyList_GetSlice(copy.get(), 0, PyList_GET_SIZE(copy.get())))
                             : drain(interpreter, iterable, true);
@@ -62,8 +62,8 @@ bool extend(Interpreter& interpreter, PyObject* sequence, PyObject* iterable, bo
 bool update_set(Interpreter& interpreter, PyObject* set, PyObject* iterable, bool adds) {
   refuse_own_iteration(interpreter, iterable);
   if (interpreter.externals.is_external(set)) {
-    // This gives the set a table of a size, and so an order, that no addition or removal of single items
-    // gives.
+    // CPython resizes the table at once here. Single additions or removals give another size, and so another
+    // order.
     if (!adds || PyAnySet_Check(iterable) || PyDict_Check(iterable))
       interpreter.stop("merges a set into one made before the call");
     return take_items(interpreter, iterable,
@@ -78,13 +78,13 @@ bool update_set(Interpreter& interpreter, PyObject* set, PyObject* iterable, boo
     return (adds ? PySet_Add(set, key.get()) : PySet_Discard(set, key.get())) >= 0;
   };
   if (!take_items(interpreter, iterable, take)) return false;
-  // In the end it makes the table anew if many items are gone.
+  // At the end CPython makes the table anew if many items are gone. An update by nothing does that.
   return adds || call_native(interpreter, set, "difference_update", {Ref::steal(PyTuple_New(0))});
 }
 
 namespace {
 
-// The entry that a pair of an iterable of pairs stands for: number `place`, of which the errors speak.
+// Writes the entry for pair number `place` of an iterable of pairs. The number is for the texts of errors.
 bool put_pair(Interpreter& interpreter, PyObject* dict, PyObject* pair, Py_ssize_t place) {
   const bool is_two = (PyTuple_CheckExact(pair) || PyList_CheckExact(pair)) &&
                       PySequence_Size(materialize(interpreter, pair).get()) == 2;
@@ -121,7 +121,7 @@ bool update_dict(Interpreter& interpreter, PyObject* dict, PyObject* source) {
   const bool looks_up = has_python_special(interpreter, source, "keys") ||
                         has_python_special(interpreter, source, "__getitem__");
   if (PyDict_Check(source) && (!ordered || !looks_up)) {
-    // What is no plain dict is asked whether it has `keys`, and those are not used.
+    // CPython asks a subclass of dict for `keys`, but does not use the result.
     if (has_python_special(interpreter, source, "__getattribute__") &&
         !get_attribute(interpreter, source, interned("keys").get()))
       return false;
@@ -136,7 +136,7 @@ bool update_dict(Interpreter& interpreter, PyObject* dict, PyObject* source) {
   }
   if (Py_TYPE(source) == &PyDictProxy_Type) interpreter.stop("reads a mapping proxy");
   if (PyType_Check(source)) interpreter.stop("makes a dict of a class");
-  // A method that says that it is a mapping, or null; an error that is set is not that it lacks it.
+  // A method by which CPython knows a mapping; null if it has none. A set error is another one than its lack.
   const auto method = [&](const char* name) {
     if (!is_python_class(Py_TYPE(source)) || is_generator(source)) return Ref();
     Ref found = get_attribute(interpreter, source, interned(name).get());
@@ -167,7 +167,6 @@ bool update_dict(Interpreter& interpreter, PyObject* dict, PyObject* source) {
   return all && take_items(interpreter, all.get(), put);
 }
 
-// A new set or frozenset of the items of both, never of a subclass.
 Ref intersection(Interpreter& interpreter, PyObject* set, PyObject* iterable) {
   if (PyAnySet_Check(iterable)) {
     const Ref items = items_for_set(interpreter, iterable);
@@ -183,7 +182,7 @@ Ref intersection(Interpreter& interpreter, PyObject* set, PyObject* iterable) {
 
 namespace {
 
-// Nothing: another method, or arguments that it refuses in its own words.
+// Nothing: it is another method, or CPython refuses the arguments.
 std::optional<Ref> merge_into_set(Interpreter& interpreter, PyObject* self, std::string_view name,
                                   const Arguments& arguments) {
   const std::vector<Ref>& given = arguments.positional;
@@ -224,12 +223,12 @@ std::optional<Ref> merge_into_set(Interpreter& interpreter, PyObject* self, std:
     if (!cuts_itself) return common;
     PySet_Clear(self);
     if (!call_native(interpreter, self, "update", {common})) return Ref();
-    // CPython's set takes over the table of the new one.
+    // In CPython the set takes over the table of the new one.
     if (!cpy::same_tables(common.get(), self))
       interpreter.stop("a set whose order comes from how its items were added");
     return done(true);
   }
-  // What is merged into the copy that is the result does not see the set change.
+  // union() merges into a copy, so code that yields the items does not see the set change.
   const bool adds_to_copy = name == "union";
   if (adds_to_copy || name == "difference") {
     const Ref copy = call_native(interpreter, self, "copy", {});
@@ -255,7 +254,7 @@ std::optional<Ref> merge_into(Interpreter& interpreter, PyObject* self, std::str
     const size_t before = is_made && is_defaultdict_type(native_base(Py_TYPE(self))) ? 1 : 0;  // the factory
     if (!in_place && name != "update" && !is_made) return std::nullopt;
     if (given.size() < before) return std::nullopt;
-    if (given.size() > before + 1) {  // raises, and looks at no argument but a factory
+    if (given.size() > before + 1) {  // too many arguments: the real one raises before it looks at them
       std::vector<Ref> unseen(given.size(), Ref::borrow(Py_None));
       if (before == 1) unseen[0] = given[0];
       return call_native(interpreter, self, is_made ? "__init__" : "update", std::move(unseen));

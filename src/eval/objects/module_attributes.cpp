@@ -33,11 +33,11 @@ Ref module_attribute(Interpreter& interpreter, PyObject* object, PyObject* name)
   if (PyObject* value = PyDict_GetItemWithError(dict, name))
     return admit(interpreter, value, interpreter.guards().dict_item(source, name));
   const Ref asked = interned("__getattr__");
-  // It may have effects, and is asked again if it keeps nothing.
+  // A `__getattr__` may have effects, and is called again for a name that it does not store.
   if (!_PyType_Lookup(type, name) && PyDict_GetItemWithError(dict, asked.get()))
     interpreter.stop("asks a module's __getattr__()");
   Ref value = Ref::steal(PyObject_GetAttr(object, name));
-  // A module that makes its attributes when they are asked for may keep them.
+  // A module that makes attributes on demand may store them.
   if (PyObject* kept = value ? PyDict_GetItemWithError(dict, name) : nullptr)
     return admit(interpreter, kept, interpreter.guards().dict_item(source, name));
   interpreter.guards().require(source, CheckKind::Absent, name);

@@ -62,9 +62,9 @@ constexpr BinaryEntry kBinary[] = {
     {"^", "__xor__", "__rxor__", "__ixor__", &PyNumber_Xor, &PyNumber_InPlaceXor},
 };
 
-// Whether the left operand's own C code changes it before anybody else is asked.
+// Whether the C code of the left operand changes it in place before any other method is asked.
 bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
-  // A concatenation comes last, but for that of a subclass, and a repetition does always.
+  // Concatenation of sequences comes last, except for subclasses. Repetition always comes last.
   const bool is_sequence = PyList_Check(left) || is_deque_type(native_base(Py_TYPE(left)));
   const bool comes_last = is_sequence && (entry.run == &PyNumber_Multiply || !is_python_class(Py_TYPE(left)));
   if (comes_last || !is_container(left) || PyTuple_Check(left)) return false;
@@ -74,7 +74,7 @@ bool changes_itself(const BinaryEntry& entry, PyObject* left, PyObject* right) {
 
 }  // namespace
 
-// An operator of tensors is looked up in their class, where a program may put another.
+// A program may replace an operator in the class of tensors.
 void guard_tensor_special(Interpreter& interpreter, PyObject* object, const char* method) {
   if (trace::is_trace_tensor(object)) type_lookup(interpreter, Py_TYPE(object), interned(method).get());
 }
@@ -96,7 +96,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     guard_tensor_special(interpreter, right, entry.reflected);
     Ref a = plain(interpreter, left, "an operator"), b = plain(interpreter, right, "an operator");
     if (in_place && a != left) interpreter.stop("changes a container in place by an operator with a tensor");
-    // `0 += tensor` is the addition, and cannot be written otherwise.
+    // If the left operand is a number, `+=` is a plain addition.
     const bool changes_left = in_place && !guards::is_constant(a.get());
     return torch_result(interpreter, "operator", changes_left ? entry.in_place : entry.method,
                         {a.get(), b.get()}, [&] { return Ref::steal(run(a.get(), b.get())); });
@@ -122,7 +122,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     Ref result = try_method(left, entry.in_place, right);
     if (result != Py_NotImplemented) return result;
   }
-  // Formatting takes whatever it is given.
+  // `text % value` takes any value.
   const bool formats =
       kind == BinaryKind::Remainder && !reflected_first &&
       (PyUnicode_CheckExact(left) || PyBytes_CheckExact(left) || PyByteArray_CheckExact(left));
@@ -150,7 +150,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
       PyObject* const found = _PyType_Lookup(Py_TYPE(operand), interned(name).get());
       return found && found != Py_None && !has_python_special(interpreter, operand, name);
     };
-    // What C code makes of the operands would be next.
+    // CPython would ask C code of the operands next.
     if (is_container(left) || is_container(right) || has_in_c(left, entry.method) ||
         has_in_c(right, entry.reflected))
       interpreter.stop("an operator that neither operand's class implements");
@@ -160,7 +160,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
                  symbol.c_str(), Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     return {};
   }
-  // With it, the class has a slot that comes before those of sequences.
+  // A class with this method has a number slot, which goes before those of sequences.
   if (in_place && is_container(left) && asks && has_python_special(interpreter, left, entry.reflected))
     interpreter.stop("changes in place an object whose class has a reflected operator");
   if (in_place && is_container(left)) {
@@ -172,7 +172,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
                           : merge_into(interpreter, left, entry.in_place, arguments))
       return std::move(*result);
   }
-  if (kind == BinaryKind::Multiply)  // C code would ask it how often a sequence is repeated
+  if (kind == BinaryKind::Multiply)  // C code would call `__index__` for the count of repetitions
     for (PyObject* operand : {left, right})
       if (has_python_special(interpreter, operand, "__index__"))
         interpreter.stop("repeats a sequence as often as an object says");
@@ -183,14 +183,14 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
       refuse_own_code(interpreter, object, "%");
       if (formats) plain(interpreter, object, "%");
     }
-    // What comes of it is of the class of one of them.
+    // The result is of the class of one of the operands.
     if (kind == BinaryKind::Or && PyDict_Check(object) && !PyDict_CheckExact(object) &&
         (interpreter.externals.is_external(object) || !is_dict_like(object)))
       interpreter.stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
     Ref copy = materialize(interpreter, object);
     if (kind == BinaryKind::Remainder && Py_TYPE(copy.get()) != Py_TYPE(object))
       interpreter.stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
-    // There is one empty tuple.
+    // CPython has only one empty tuple.
     const bool is_empty = PyTuple_CheckExact(copy.get()) && PyTuple_GET_SIZE(copy.get()) == 0;
     if (interpreter.externals.is_external(copy.get()) && !is_empty && !is_identity_object(copy.get()))
       interpreter.stop(fmt::format("an operator is given an object of type {}", Py_TYPE(object)->tp_name));
@@ -200,7 +200,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
   Ref result = Ref::steal(run(a.get(), b.get()));
   if (!result && (Py_TYPE(a.get()) != Py_TYPE(left) || Py_TYPE(b.get()) != Py_TYPE(right))) {
     PyErr_Clear();
-    interpreter.stop("an operator raises, given an object of a subclass");  // which its words name
+    interpreter.stop("an operator raises, given an object of a subclass");  // the error names the class
   }
   return result;
 }
@@ -236,7 +236,7 @@ Ref unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {
 
 namespace {
 
-// The names that are part of the text of classes and functions. False: a Python error is set.
+// Guards the names in the texts of classes and functions. False: a Python error is set.
 bool rely_on_names(Interpreter& interpreter, PyObject* value) {
   if (PyModule_Check(value)) interpreter.stop("the text of a module");
   const bool is_python_class =
@@ -255,7 +255,7 @@ Ref to_text(Interpreter& interpreter, PyObject* value, bool repr) {
   const bool exception = PyExceptionInstance_Check(value) && !interpreter.externals.is_external(value) &&
                          !has_python_special(interpreter, value, repr ? "__repr__" : "__str__");
   if (exception) {
-    // The text of its arguments is part of it.
+    // The text of an exception contains the texts of its arguments.
     plain(interpreter, exception_arguments(value).get(), "the text of an exception");
   }
   if ((is_enum_member(value) || PyType_Check(value)) &&
@@ -268,7 +268,7 @@ Ref to_text(Interpreter& interpreter, PyObject* value, bool repr) {
   if (trace::is_trace_tensor(value)) interpreter.stop("prints a tensor", "the text depends on data");
   if (!repr && has_python_special(interpreter, value, "__str__"))
     return call_special(interpreter, value, "__str__", &PyUnicode_Type);
-  // Classes of C's may have a text of their own, which does not ask for the representation.
+  // A C type may have a str() of its own, which does not call repr().
   const bool is_representation = repr || Py_TYPE(value)->tp_str == PyBaseObject_Type.tp_str;
   if (is_representation && has_python_special(interpreter, value, "__repr__"))
     return call_special(interpreter, value, "__repr__", &PyUnicode_Type);

@@ -1,5 +1,5 @@
-// Taking the items of what the program iterates over, as CPython's C code takes them: what is done with an
-// item is done before the next one is asked for, which code of the program's may see.
+// Taking items from iterables, as CPython's C code takes them: each item is dealt with before the next one is
+// asked for. Code of the program's that yields the items may see that.
 #include "eval/objects/taking_items.h"
 
 #include "eval/externals/external_containers.h"
@@ -17,7 +17,7 @@ bool is_plain_sequence(PyObject* object) {
   return PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
 
-// an external container as its copy
+// The copy of an external container; any other object is given back as it is.
 Ref shallow_iterable(Interpreter& interpreter, PyObject* iterable) {
   const bool as_it_is =
       trace::is_trace_tensor(iterable) || has_python_special(interpreter, iterable, "__iter__");

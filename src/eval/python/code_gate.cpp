@@ -16,9 +16,9 @@ using cpy::Ref;
 
 namespace {
 
-// Those are called by CPython at any time, or like any function.
+// CPython calls __del__ at any time, and __call__ as any function. Neither is refused.
 constexpr std::array<std::string_view, 2> kNeverRefused = {"__del__", "__call__"};
-// What C code looks for in mappings, and the library in classes of enumerations.
+// Methods that C code looks for in mappings, and the enum module in classes.
 constexpr std::array<std::string_view, 4> kLookedFor = {"keys", "items", "_missing_",
                                                         "_generate_next_value_"};
 
@@ -41,7 +41,8 @@ bool is_function_of(PyObject* member, PyObject* function) {
          (is_attribute("fget") || is_attribute("fset") || is_attribute("fdel"));
 }
 
-// Whether C code can come to run the function by using an object of the class.
+// Whether the function is a special method or a property of the type, so that C code may run it when it uses
+// an object.
 bool is_special_of(PyTypeObject* type, PyObject* function) {
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
@@ -56,9 +57,8 @@ bool is_special_of(PyTypeObject* type, PyObject* function) {
   return false;
 }
 
-// PyTorch's question whether a tensor is without data, which its Python code asks from 2.15 on and answers
-// with yes for a trace tensor. What it then does, to leave out the elements that it shows or copies, is wrong
-// here.
+// From 2.15 on PyTorch's Python code asks whether a tensor is without data, and treats a trace tensor as one.
+// It would then leave out elements that it shows or copies, which is wrong here.
 bool asks_for_data(PyObject* function) {
   if (text_of_str(reinterpret_cast<PyFunctionObject*>(function)->func_name) != "is_fake_tensor") return false;
   PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._subclasses.fake_tensor");
@@ -71,8 +71,9 @@ bool asks_for_data(PyObject* function) {
 
 CodeGate::CodeGate() : base_(Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()))) {}
 
-// What the program's own code calls, that is a finalizer or callback, is not called by C code for us. A
-// module that a library imports only now is not to be left half made.
+// Whether only code of libraries lies between the capturing frame and the present one. Otherwise a finalizer
+// or callback of the program's is running, which is no part of the capture. Imports are left alone, too, as a
+// refusal would leave a module half made.
 bool CodeGate::is_called_by_library() const {
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && frame != base_) {

@@ -16,8 +16,7 @@ bool module_among(const std::array<std::string_view, N>& prefixes, std::string_v
   });
 }
 
-// Modules whose functions do what a compiler must not look into: a call of one ends the region, and it runs
-// in eager as the program has it.
+// Modules whose functions a capture must not look into. A call of one is a break, so it runs in eager.
 constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
                                                           "torch._inductor",
                                                           "torch._functorch",
@@ -41,7 +40,8 @@ constexpr std::array<std::string_view, 22> kNotInlined = {"torch._dynamo",
                                                           "torch.library",
                                                           "torch.utils._pytree"};
 
-// torch.compile puts these over nn.Module's own __init__ and __setstate__, to know of modules made later.
+// The function behind one that torch.compile puts over nn.Module.__init__ or __setstate__, to hear of new
+// modules.
 PyObject* behind_module_tagging(PyFunctionObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const std::string_view name = PyUnicode_AsUTF8(code->co_qualname);
@@ -64,7 +64,7 @@ PyObject* behind_torch_compile(PyObject* function) {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
   if (!object->func_dict) return nullptr;
   const bool is_disabled = PyDict_GetItemString(object->func_dict, "_torchdynamo_disable") != nullptr;
-  // The second one becomes the first when it is called for the first time.
+  // A function with this qualified name becomes a disabled one when it is called for the first time.
   const bool will_be =
       PyUnicode_CompareWithASCIIString(reinterpret_cast<PyCodeObject*>(object->func_code)->co_qualname,
                                        "_disable_dynamo.<locals>.inner") == 0;
@@ -81,7 +81,7 @@ const char* refusal_to_inline(PyObject* function) {
   PyObject* module = reinterpret_cast<PyFunctionObject*>(function)->func_module;
   const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
   if (!text) return nullptr;
-  // Questions about the process.
+  // Functions that only ask something of the process. They are inlined.
   static constexpr std::array<std::string_view, 4> kAsked = {"is_available", "is_initialized", "WORLD",
                                                              "default_pg"};
   const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_name);

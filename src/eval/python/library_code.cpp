@@ -11,7 +11,7 @@ using cpy::Ref;
 
 namespace {
 
-// The folders of Python's own modules, PyTorch and NumPy, which end with a separator.
+// The folders of the standard library, PyTorch and NumPy, with a separator at their ends.
 const std::vector<std::string>& library_folders() {
   static const auto& folders = *new std::vector<std::string>([] {
     std::vector<std::string> found;
@@ -23,8 +23,8 @@ const std::vector<std::string>& library_folders() {
   return folders;
 }
 
-// The methods of dataclasses and named tuples, which have no file, as what a program gives to exec() has
-// none.
+// Code of generated methods of dataclasses and named tuples. It has no file. Code that a program passes to
+// exec() has none either.
 bool is_generated(PyCodeObject* code) {
   if (text_of_str(code->co_qualname).starts_with("__create_fn__.")) return true;
   const Ref names = Ref::steal(PyCode_GetVarnames(code));

@@ -47,7 +47,8 @@ bool is_enum_member(PyObject* object) {
   if (!enum_type ||
       !PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), reinterpret_cast<PyTypeObject*>(enum_type)))
     return false;
-  // By identity: no code of the user's runs. The second map has the combinations of flags, too.
+  // Compared by identity, so that no code of the program's runs. The second map also has combinations of
+  // flags.
   const auto holds = [&](const char* map_name) {
     PyObject* members = _PyType_Lookup(type, interned(map_name).get());
     if (!members || !PyDict_Check(members)) return false;
@@ -253,7 +254,7 @@ std::string text_of(PyObject* name) {
   return utf8 ? utf8 : "";
 }
 
-// What a class has in its fields: a metaclass may have code for what it is asked.
+// "module.name" of a type, read from its fields. Asking for the attributes might run code of a metaclass.
 std::string qualified_name(PyTypeObject* type) {
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return text_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
@@ -323,7 +324,7 @@ std::string_view text_of_str(PyObject* str) {
 
 namespace {
 
-// Functions of torch._C itself that answer a question, or set thread state that the interpreter follows.
+// Functions of torch._C that answer a question, or set state of the thread that the interpreter follows.
 constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
@@ -372,7 +373,7 @@ constexpr std::array<std::string_view, 6> kOperatorModules = {"torch._C._nn",   
                                                               "torch._C._fft",    "torch._C._special",
                                                               "torch._C._sparse", "torch._C._nested"};
 
-// Python modules of torch whose functions only call operators on what they are given.
+// Python modules of torch whose functions do nothing but call operators on their arguments.
 constexpr std::array<std::string_view, 8> kRealModules = {
     "torch.nn.functional", "torch.functional",    "torch._VF",     "torch._tensor",
     "torch.overrides",     "torch._jit_internal", "torch.special", "torch.linalg"};

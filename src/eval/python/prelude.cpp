@@ -373,8 +373,8 @@ struct Entry {
 constexpr const char* kProfiler = "torch.autograd.profiler";
 
 constexpr Entry kForms[] = {
-    // A profiler shows the kernels of a region, not the ranges in it. Where a region ends inside of a range
-    // the real __exit__ finds that there is nothing to do.
+    // A profiler shows the kernels of a region, but not the ranges in it. If a region ends inside of a range,
+    // the real __exit__ finds nothing to do.
     {kProfiler, "record_function.__init__", "record_function_init"},
     {kProfiler, "record_function.__enter__", "record_function_enter"},
     {kProfiler, "record_function.__exit__", "record_function_exit"},
@@ -455,7 +455,7 @@ bool is_prelude_code(PyCodeObject* code) {
 
 Ref python_form(PyObject* callable) {
   if (!PyCFunction_Check(callable) && !PyFunction_Check(callable) && !PyType_Check(callable)) return {};
-  // Importing may let other threads run: not a static's initialiser.
+  // Not the initialiser of a static: an import may let other threads run, which would wait for it.
   static const std::unordered_map<PyObject*, const char*>* forms = nullptr;
   if (forms == nullptr) {
     auto table = std::make_unique<std::unordered_map<PyObject*, const char*>>();

@@ -1,6 +1,7 @@
 // The prelude: Python functions of ours that take the place of others in a captured region. Most stand for C
-// functions that call back (map, zip, functools.reduce ...), so that the functions which they call are
-// inlined like the program's own code. Some stand for functions that have nothing to do inside of a region.
+// functions that call back or iterate (map, filter, itertools.accumulate, operator.iadd ...), so that code
+// which they call is inlined like the program's own. Some stand for functions that have nothing to do inside
+// of a region.
 #pragma once
 
 #include <Python.h>

@@ -9,7 +9,7 @@ using cpy::Ref;
 
 namespace {
 
-// Removing what need not have been there: it was added and removed again.
+// For removals of something that may be missing: it is no error if the region has both added and removed it.
 bool tolerate(int status) {
   if (status == 0) return true;
   if (!PyErr_ExceptionMatches(PyExc_KeyError) && !PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
@@ -28,7 +28,7 @@ Ref list_of(const std::vector<Template>& items, Rebuilder& rebuilder, bool backw
   return list;
 }
 
-// The methods of the C type itself: a subclass may have others of the same names.
+// Calls the method of the builtin type, since a subclass may have another one of the same name.
 bool call(PyObject* object, const char* method, PyObject* argument = nullptr) {
   auto* type = reinterpret_cast<PyObject*>(native_base(Py_TYPE(object)));
   Ref function = Ref::steal(PyObject_GetAttrString(type, method));
@@ -44,7 +44,7 @@ bool perform_window(const Effect& effect, Rebuilder& rebuilder, PyObject* deque)
   return front && items && call(deque, "extendleft", front.get()) && call(deque, "extend", items.get());
 }
 
-// Whatever is done to a deque counts as a change.
+// Changes a deque and puts it back, so that iterators see a change.
 bool touch(PyObject* deque) {
   const Py_ssize_t size = PyObject_Size(deque);
   if (size > 1) return call(deque, "rotate", Ref::steal(PyLong_FromLong(0)).get());

@@ -11,8 +11,8 @@ using cpy::Ref;
 
 namespace {
 
-// Puts a value where it was: `key` is a member descriptor, or a key of the object's __dict__, whatever the
-// class makes of an attribute of that name.
+// Sets an attribute of an instance past its class: `key` is a member descriptor, or a key of the object's
+// __dict__.
 int put_attribute(PyObject* object, PyObject* key, PyObject* value) {
   if (Py_TYPE(key) == &PyMemberDescr_Type) return Py_TYPE(key)->tp_descr_set(key, object, value);
   PyObject* const of_class = _PyType_Lookup(Py_TYPE(object), key);
@@ -21,7 +21,7 @@ int put_attribute(PyObject* object, PyObject* key, PyObject* value) {
   return dict ? PyDict_SetItem(dict.get(), key, value) : -1;
 }
 
-// Of the builtin class's own, whatever methods a subclass has.
+// An iterator made by the builtin class, whatever methods a subclass has.
 Ref container_iterator(PyObject* container, PyTypeObject* type) {
   auto* const base = reinterpret_cast<PyObject*>(native_base(Py_TYPE(container)));
   const auto native = [&](const char* name) {
@@ -74,7 +74,7 @@ Ref Rebuilder::make(size_t index) {
   const ObjectTemplate& t = objects_[index];
   auto* type = reinterpret_cast<PyTypeObject*>(t.type.get());
   if (is_made_of_complete_objects(t.kind) && !complete_reached(t.items)) return {};
-  // Items first, for what cannot be changed once it is made.
+  // Immutable objects are made of their items, which have to be made first.
   auto tuple_of_items = [&](size_t first = 0) {
     Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(t.items.size() - first)));
     for (size_t i = first; i < t.items.size(); ++i) {

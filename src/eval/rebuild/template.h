@@ -63,7 +63,7 @@ struct ObjectTemplate {
   cpy::Ref type;
   std::vector<Template> items;
   Template contents;
-  // Of a set or frozenset, also of a subclass, whose items have the same hash at every run: keeps the order.
+  // For a set or frozenset, also of a subclass, whose items have the same hash at every run: keeps its order.
   cpy::SetTable table;
 };
 

@@ -8,7 +8,7 @@ namespace oxy::eval {
 
 namespace {
 
-// Of the items of an object, how many of the first it is made of; the others are put in later.
+// How many of its first items an object is made of. The others are put in later.
 size_t items_made_first(const ObjectTemplate& object) {
   switch (object.kind) {
     case ObjectKind::Tuple:
@@ -23,7 +23,7 @@ size_t items_made_first(const ObjectTemplate& object) {
     case ObjectKind::DefaultDict:
       return 1;
     default:
-      return 0;  // what others are made of (code, globals, a maxlen) is never an object that is made again
+      return 0;  // others are made of code, globals or a maxlen, which are never made again
   }
 }
 
@@ -31,8 +31,8 @@ class Order {
  public:
   explicit Order(const TemplateObjects& objects) : objects_(objects), heights_(objects.size(), kUnknown) {}
 
-  // How many objects are made one of the other, this one on top; nothing if one is made of itself, or of more
-  // than kDeepestObjects.
+  // The length of the longest chain of objects below this one, each made of the next. Nothing if an object is
+  // made of itself, or the chain is longer than kDeepestObjects.
   std::optional<int> height(size_t index, int depth) {
     if (heights_[index] > 0) return heights_[index];
     if (heights_[index] == kOpen || depth > kDeepestObjects) return std::nullopt;

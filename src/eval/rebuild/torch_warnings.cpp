@@ -11,7 +11,7 @@ constexpr int kMostCaptures = 3;  // of a region whose warnings have another tex
 
 thread_local std::vector<Ref>* collecting = nullptr;
 
-// Under the GIL, as are the functions below.
+// The replaced state of the module `warnings`. The GIL guards it.
 struct Installed {
   int users = 0;
   Ref filters;  // those of the module `warnings`

@@ -20,8 +20,8 @@ struct GeneratorObject {
   PyObject_HEAD GeneratorData* data;
 };
 
-// A generator may hold another, and that one the next: they die one after the other, not one inside the
-// other.
+// A generator may hold another one, and that one the next. They are destroyed one after the other without
+// recursion.
 void destroy(std::unique_ptr<GeneratorData> data) {
   static thread_local AbandonedGenerators* dying = nullptr;
   if (!data) return;
@@ -50,7 +50,8 @@ void deallocate(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Methods have a name and an object for the interpreter to find: generator_methods.cpp.
+// The methods of generator objects have names only, by which the interpreter finds them
+// (generator_methods.cpp). They cannot be called by C code.
 PyObject* refuse(PyObject*, PyObject*) {
   PyErr_SetString(PyExc_SystemError, "only the interpreter can advance this generator");
   return nullptr;
@@ -116,7 +117,7 @@ void set_stop_iteration(const Ref& returned) {
     PyErr_SetNone(PyExc_StopIteration);
     return;
   }
-  // A tuple or an exception would be taken apart.
+  // PyErr_SetObject() would take a tuple or an exception apart.
   Ref stop = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, returned.get()));
   if (stop) PyErr_SetObject(PyExc_StopIteration, stop.get());
 }
@@ -138,9 +139,8 @@ Ref taken_stop_value() {
   return value;
 }
 
-// Whether closing the generator would run code of its own. From Python 3.12 on there are handlers of the
-// CPython's: one around the whole body that turns StopIteration into an error, and one around each wait
-// for another generator that takes its result.
+// From Python 3.12 on, CPython adds handlers of its own: one around the whole body, which turns StopIteration
+// into an error, and one around each wait for another generator, which takes its result. These do not count.
 bool has_cleanup(const GeneratorData& data) {
   // A coroutine that was never awaited warns.
   if (data.state == GeneratorState::Created) return class_of(data) == &PyCoro_Type;

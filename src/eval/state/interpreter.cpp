@@ -36,7 +36,7 @@ Interpreter::Interpreter(const CaptureOptions& asked) : options(asked), capture(
   });
 }
 
-// What a context has saved may hold the node that holds the context.
+// Breaks cycles: a context of an autograd.Function may save a tensor whose node holds the context.
 Interpreter::~Interpreter() {
   for (const Ref& context : calls.function_contexts)
     if (PyObject* attributes = cpy::materialized_dict(context.get())) PyDict_Clear(attributes);

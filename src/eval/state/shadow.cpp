@@ -15,8 +15,8 @@ void Shadow::write(PyObject* key, PyObject* value) {
   if (!last_write) last_write = Ref::steal(PyDict_New());
   if (PyObject* index = PyDict_GetItem(last_write.get(), key)) {
     Ref& last = writes[PyLong_AsSize_t(index)].second;
-    // What is written again after it was deleted stands behind everything else; what a set held for a moment
-    // counts for the order of the rest.
+    // A key that is written after it was deleted goes behind all others, so its old write cannot be replaced.
+    // An item that a set held for a moment has an influence on the order of the others.
     const bool replaces = PyAnySet_Check(object.get()) ? !last == !value : last || !value;
     if (replaces) {
       last = Ref::borrow(value);

@@ -1,5 +1,5 @@
-// The constructors of tensors that take sizes or data in the same place. They look at the backend of the
-// tensor or class that they belong to; what they make is what torch.empty() and torch.tensor() make.
+// Old constructors of tensors, which take sizes or data in the same place, and the dtype and device of the
+// tensor or class to which they belong. They are expressed by torch.empty() and torch.tensor().
 #include "eval/torch/legacy_tensors.h"
 
 #include <torch/csrc/Device.h>
@@ -81,7 +81,7 @@ Ref new_like(Interpreter& interpreter, PyObject* tensor, const Arguments& argume
 }
 
 bool is_legacy_tensor_type(PyTypeObject* type) {
-  // Their metaclass belongs to them alone.
+  // Only these classes have this metaclass.
   auto* const known = reinterpret_cast<PyTypeObject*>(well_known("torch", "FloatTensor"));
   return type == runtime::tensor_class() || (known && Py_TYPE(type) == Py_TYPE(known));
 }

@@ -1,5 +1,5 @@
-// Calls of torch that want numbers where the program has tensors that are known only when the graph runs, and
-// calls on lists of tensors: made of calls of the methods of tensors.
+// Calls of torch that want numbers, where the numbers are tensors of the graph, and calls on lists of
+// tensors. Both are expressed by methods of single tensors.
 #include "eval/torch/number_arguments.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace oxy::eval {
 
 namespace {
 
-// Methods with a factor that must be a number, and what that is called.
+// A method with a factor that must be a number, and the name of the factor.
 struct Factor {
   std::string_view method;
   const char* keyword;
@@ -68,7 +68,7 @@ std::optional<Ref> call_with_factor(Interpreter& interpreter, PyObject* self, st
       }))
     return std::nullopt;
   if (runtime::tensor_of(factor).dim() != 0) return std::nullopt;
-  // As a number it takes no part in autograd, and what has no dimensions none in the choice of a type.
+  // A number takes no part in autograd, and a tensor without dimensions none in type promotion.
   Ref number = call_method(interpreter, factor, "detach", {});
   Ref term = number ? call_method(interpreter, given[0].get(), "mul", {{number}, {}}) : Ref();
   if (term && (division || product))

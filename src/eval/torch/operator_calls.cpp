@@ -40,7 +40,7 @@ std::string qualified_name(PyObject* callable) {
   return name.substr(0, name.find('.', name.find("::") == std::string::npos ? 0 : name.find("::")));
 }
 
-// Whether some overload is a composition of other operators: it would be taken apart while it is recorded.
+// Whether some overload is composed of other operators: it would be decomposed while it is recorded.
 bool is_composite(const std::string& name) {
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   const auto names = dispatcher.getAllOpNames();
@@ -70,8 +70,8 @@ bool takes_part_in_autograd(const Arguments& arguments) {
                                         }));
 }
 
-// The functions of a custom_op() run while it is recorded, and what they did is recorded: they are guarded,
-// and what they read by name.
+// The Python functions of a custom_op() run while it is recorded, so they and everything that they read by
+// name are guarded.
 void rely_on_formulas(Interpreter& interpreter, const std::string& name, const Arguments& arguments) {
   const Ref custom = trace::custom_op_object(name);
   if (!custom) return;

@@ -40,7 +40,8 @@ class Reader {
   }
 
  private:
-  // Those of functions that the code defines itself are among its constants.
+  // Guards the globals that the code reads by name, also in functions that it defines, whose code is among
+  // its constants.
   void read_names(PyObject* globals, PyCodeObject* code) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) {
       PyObject* const name = PyTuple_GET_ITEM(code->co_names, i);
@@ -52,7 +53,8 @@ class Reader {
         read_names(globals, reinterpret_cast<PyCodeObject*>(inner));
   }
 
-  // Tensors that are read this way end the capture.
+  // Guards a value that is read by name. A tensor needs no guard: it becomes a foreign constant of the
+  // recording, which ends the capture.
   void depend(PyObject* value, SourceId source) {
     if (runtime::is_tensor(value)) return;
     if (guards::is_constant(value)) {

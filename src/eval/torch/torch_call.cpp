@@ -105,7 +105,7 @@ bool is_untraceable(std::string_view tensor_attribute) {
 
 namespace {
 
-// tensor.requires_grad_(): of a tensor made by the region, or what changes nothing.
+// tensor.requires_grad_() of a fresh tensor, or where it changes nothing. Stops otherwise.
 Ref require_grad(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   std::vector<Ref> given = arguments.positional;
   if (PyCFunction_Check(callable)) given.insert(given.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
@@ -124,8 +124,8 @@ Ref require_grad(Interpreter& interpreter, PyObject* callable, const Arguments& 
   return given[0];
 }
 
-// tensor.new_tensor(data): a tensor of the data alone, of this one's type and device unless others are asked
-// for.
+// tensor.new_tensor(data): a tensor of the data, with the dtype and device of `tensor` unless others are
+// given.
 Ref make_like(Interpreter& interpreter, PyObject* tensor, Arguments arguments) {
   for (const char* name : {"dtype", "device"}) {
     const auto is_asked = [&](const auto& given) {
@@ -139,10 +139,10 @@ Ref make_like(Interpreter& interpreter, PyObject* tensor, Arguments arguments) {
   return call(interpreter, well_known("torch", "tensor"), std::move(arguments));
 }
 
-// tensor.tolist() of a tensor whose elements are known. Nothing: they are not.
+// tensor.tolist() of a tensor whose elements are known. Nothing: they are not known.
 std::optional<Ref> known_list(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   const bool is_bound = PyCFunction_Check(callable);
-  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;  // it refuses these
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;  // the real one raises
   PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
   const std::optional<at::Tensor> elements = self ? interpreter.recorder.known_elements(self) : std::nullopt;
   if (!elements) return std::nullopt;
@@ -154,7 +154,7 @@ std::optional<Ref> known_list(Interpreter& interpreter, PyObject* callable, cons
 }  // namespace
 
 Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
-  // It may have been loaded before the segment began.
+  // The method may have been looked up before the segment began, so get_attribute() has not refused it.
   const std::string_view method = tensor_method_name(callable);
   if (method == "requires_grad_") return require_grad(interpreter, callable, arguments);
   if (method == "new" || method == "new_tensor") {
@@ -195,7 +195,7 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
 
 namespace {
 
-// As if the frames that are evaluated were the thread's, above the one that is.
+// The place that the warning would name in eager, where the interpreted frames are frames of the thread.
 WarningPlace place_of_warning(Interpreter& interpreter, PyObject* filename, int line) {
   const Frame* evaluated = interpreter.frame;
   for (Ref real = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame())); real && evaluated;
@@ -233,7 +233,7 @@ void note_warnings(Interpreter& interpreter, std::span<const Ref> messages) {
     const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     PyErr_Clear();
     const std::string_view words = utf8 ? utf8 : "?";
-    // What follows is a line of torch's own source.
+    // Behind this text PyTorch names a line of its own source.
     const size_t end = std::min(words.find(" (Triggered internally"), words.size());
     interpreter.stop(fmt::format("torch warns here: {}", words.substr(0, end)), "it warns at every call");
   }

@@ -25,7 +25,7 @@ void look_at(Interpreter& interpreter, PyObject* found, PyObject* name) {
   if (is_torch_function(found)) rely_on_definitions(interpreter, found);
 }
 
-// Whether the module has something to call under this name, which is guarded then.
+// Whether the module has a callable under this name. Guards it if it has.
 bool rely_on_entry(Interpreter& interpreter, PyObject* dict, PyObject* module, PyObject* name) {
   PyObject* const found = PyDict_GetItemWithError(dict, name);
   if (!found) return false;
@@ -40,7 +40,7 @@ bool rely_on_entry(Interpreter& interpreter, PyObject* dict, PyObject* module, P
 
 void rely_on_definitions(Interpreter& interpreter, PyObject* function) {
   PyObject* const code = PyFunction_GET_CODE(function);
-  if (interpreter.externals.is_external(code)) return;  // done
+  if (interpreter.externals.is_external(code)) return;  // it was guarded before
   const Ref seen = get_attribute(interpreter, pin(interpreter, function).get(), interned("__code__").get());
   if (!seen) {
     PyErr_Clear();

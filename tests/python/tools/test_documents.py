@@ -17,6 +17,11 @@ def test_instruction_table():
     assert done.returncode == 0, done.stdout
 
 
+def test_figure():
+    done = subprocess.run([sys.executable, ROOT / "benchmarks" / "figure.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 NAMED_FILE = re.compile(r"`((?:[\w.-]+/)+[\w-]+\.(?:h|cpp|cc|py|md|txt))(?:::\w+)?`")
 
 
@@ -30,4 +35,13 @@ def test_named_files_exist(document):
     places = [ROOT, ROOT / "src", ROOT / "tests", ROOT / "src" / document.stem, ROOT / "docs"]
     names = {name for name in NAMED_FILE.findall(document.read_text()) if not name.startswith(("out/", "kernels/"))}
     missing = sorted(name for name in names if not any((place / name).exists() for place in places))
+    assert not missing
+
+
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document):
+    missing = sorted(link for link in set(LINK.findall(document.read_text())) if not (document.parent / link).exists())
     assert not missing
