@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "backend/shared/nest_expressions.h"
 
 namespace oxy::backend {
@@ -12,9 +15,6 @@ using loop::Computation;
 using loop::LoopVariable;
 using loop::ReductionKind;
 
-constexpr int64_t kFewResults = 16;
-constexpr int64_t kLongReduction = 128 * 1024;
-constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 4;
 constexpr int64_t kPartVariables = int64_t{1} << 45;
 
@@ -38,23 +38,48 @@ bool combines_from_parts(ReductionKind kind) {
   }
 }
 
-// The largest divisor of n in [kFewestParts, kMostParts], or 0.
-int64_t part_count(int64_t n) {
-  for (int64_t parts = std::min(kMostParts, n); parts >= kFewestParts; --parts)
+// Whether elements of one result lie side by side, rather than those of neighbouring results.
+bool reduces_rows(const loop::Program& program, const Computation& c) {
+  int64_t votes = 0;
+  for (const loop::Inst& inst : c.body.insts) {
+    if (inst.op != loop::Op::Load) continue;
+    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(inst.buffer)];
+    const std::vector<Expr> strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
+    const std::vector<Expr>& index = c.body.indices[static_cast<size_t>(inst.index)];
+    Expr offset = 0;
+    for (size_t d = 0; d < index.size(); ++d) offset = offset + index[d] * strides[d];
+    const auto is_unit = [&](const LoopVariable& l) {
+      const auto stride = stride_of(offset, l.variable);
+      return stride && *stride == Expr(1);
+    };
+    votes += std::ranges::any_of(c.reduction, is_unit) ? 1 : 0;
+    votes -= std::ranges::any_of(c.loops, is_unit) ? 1 : 0;
+  }
+  return votes >= 0;
+}
+
+// The largest divisor of n in [kFewestParts, most], or 0.
+int64_t part_count(int64_t n, int64_t most) {
+  for (int64_t parts = std::min(most, n); parts >= kFewestParts; --parts)
     if (n % parts == 0) return parts;
   return 0;
 }
 
 // Makes `c` write its parts and returns the computation that combines them; nothing if it is not worth it.
-std::optional<Computation> split(loop::Program& program, Computation& c) {
+std::optional<Computation> split(loop::Program& program, Computation& c, const SplitCosts& costs) {
   if (!combines_from_parts(c.kind) || c.stores.size() != 1 || c.reduction.empty()) return std::nullopt;
-  if (iterations(c.loops) >= kFewResults || iterations(c.loops) * iterations(c.reduction) < kLongReduction)
-    return std::nullopt;
+  const double results = iterations(c.loops);
+  if (results * iterations(c.reduction) < static_cast<double>(costs.long_reduction)) return std::nullopt;
+  const auto few = static_cast<double>(reduces_rows(program, c) ? costs.few_rows : costs.few_columns);
+  if (results >= few) return std::nullopt;
+  int64_t most = costs.most_parts;
+  if (costs.fills_device)
+    most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
   size_t chosen = c.reduction.size();
   int64_t parts = 0;
   for (size_t k = 0; k < c.reduction.size() && parts == 0; ++k)
     if (auto extent = c.reduction[k].extent.as_constant()) {
-      parts = part_count(*extent);
+      parts = part_count(*extent, most);
       chosen = k;
     }
   if (parts == 0) return std::nullopt;
@@ -100,12 +125,12 @@ std::optional<Computation> split(loop::Program& program, Computation& c) {
 
 }  // namespace
 
-void split_long_reductions(loop::Program& program) {
+void split_long_reductions(loop::Program& program, const SplitCosts& costs) {
   std::vector<loop::Step> steps;
   steps.reserve(program.steps.size());
   for (loop::Step& step : program.steps) {
     std::optional<Computation> combine;
-    if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c);
+    if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c, costs);
     steps.push_back(std::move(step));
     if (combine) steps.emplace_back(std::move(*combine));
   }

@@ -83,7 +83,10 @@ class ScriptPrinter {
         body_.line("{} = constants[{}]", name, buffer.slot);
         break;
       case Storage::Arena:
-        body_.line("{} = arena[{}:].view({})", name, buffer.arena_offset.str(), dtype);
+        if (plan_.arena_bytes == Expr(0))
+          body_.line("{} = torch.empty([0], dtype={}, device=device)", name, dtype);
+        else
+          body_.line("{} = arena[{}:].view({})", name, buffer.arena_offset.str(), dtype);
         break;
       case Storage::Temporary:
       case Storage::Output:
