@@ -1,4 +1,4 @@
-"""Each convolution of a model alone, contiguous and channels-last, the weight contiguous: what runtime/packing.cpp decides by.
+"""Each convolution of a model alone, contiguous and channels-last, the weight contiguous: what runtime/cpu/packing.cpp decides by.
 
     python benchmarks/convolution_layouts.py [--models resnet50,mobilenetv3] [--batch 1]
 

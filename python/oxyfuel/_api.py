@@ -17,14 +17,15 @@ from oxyfuel._module import compile_module
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {
     "freezing": (bool, True),
-    "fuse": (bool, True),
+    "fusion": (bool, True),
     "recompile_limit": (int, 8),
-    "wait_for_caches": (bool, True),
-    "packing_budget": (float, 0.15),
+    "fill_caches_in_eager": (bool, True),
+    "weight_copy_budget": (float, 0.15),
     "activation_memory_budget": (float, 1.0),
     "rng": (str, "eager"),
 }
-_MOST = {"recompile_limit": 2**31 - 1, "packing_budget": 1e6}  # as good as no limit
+_RENAMED = {"fuse": "fusion", "packing_budget": "weight_copy_budget", "wait_for_caches": "fill_caches_in_eager"}
+_MOST = {"recompile_limit": 2**31 - 1, "weight_copy_budget": 1e6}  # as good as no limit
 
 
 class Unsupported(RuntimeError):
@@ -42,8 +43,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         backend: ``"native"`` (fused kernels), ``"eager"`` (the captured graph, operator by operator), the name of a
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
-        options: ``freezing`` (bool), ``packing_budget`` (float: bytes that copies of frozen weights may take, as a
-            share of the weights), ``fuse`` (bool), ``recompile_limit`` (int), ``wait_for_caches`` (bool: a
+        options: ``freezing`` (bool), ``weight_copy_budget`` (float: bytes that copies of frozen weights may take, as a
+            share of the weights), ``fusion`` (bool), ``recompile_limit`` (int), ``fill_caches_in_eager`` (bool: a
             call that fills the cache of a ``functools.lru_cache`` runs in eager, and the next one is compiled; without
             it the call is a break), ``activation_memory_budget`` (float, 0 to 1: what training may keep between the
             passes, as a share of what it keeps by default; the rest is computed again), ``rng`` (``"eager"``, the only
@@ -120,6 +121,8 @@ def _settings(options):
     if not isinstance(options, dict):
         raise TypeError(f"options must be a dict, not {type(options).__name__}")
     for name, value in options.items():
+        if name in _RENAMED:
+            raise ValueError(f"option {name!r} is called {_RENAMED[name]!r} now")
         if name not in _OPTIONS:
             raise ValueError(f"unknown option {name!r}; the options are {', '.join(map(repr, _OPTIONS))}")
         expected = _OPTIONS[name][0]
@@ -129,8 +132,8 @@ def _settings(options):
             raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
         if name == "recompile_limit" and value < 1:
             raise ValueError(f"option 'recompile_limit' must be at least 1, not {value}")
-        if name == "packing_budget" and not value >= 0:
-            raise ValueError(f"option 'packing_budget' must be at least 0, not {value}")
+        if name == "weight_copy_budget" and not value >= 0:
+            raise ValueError(f"option 'weight_copy_budget' must be at least 0, not {value}")
         if name == "activation_memory_budget" and not 0 <= value <= 1:
             raise ValueError(f"option 'activation_memory_budget' must lie between 0 and 1, not {value}")
         if name == "rng" and value != "eager":

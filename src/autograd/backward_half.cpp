@@ -7,8 +7,8 @@
 #include "cpy/gil.h"
 #include "hook/hook.h"
 #include "passes/training/absent_gradients.h"
-#include "runtime/executable.h"
-#include "runtime/interpreter.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/interpreter.h"
 
 namespace oxy::autograd {
 namespace {

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/convert.h"
-#include "runtime/tensors.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::autograd {
 

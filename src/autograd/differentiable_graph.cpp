@@ -1,6 +1,5 @@
 #include "autograd/differentiable_graph.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -25,7 +24,8 @@
 #include "passes/simplification/separate_results.h"
 #include "passes/training/backward_parts.h"
 #include "passes/training/partition.h"
-#include "runtime/tensors.h"
+#include "runtime/device/generators.h"
+#include "runtime/values/tensors.h"
 #include "torch_api/autograd_node.h"
 #include "trace/view_inverse.h"
 
@@ -50,12 +50,6 @@ struct Part {
   std::vector<size_t> made;       // places in `tangents`, in the order in which the program made the results
   std::vector<size_t> gradients;  // of the joint graph's
 };
-
-at::Tensor state_of_generator() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  return generator.get_state();
-}
 
 // A view to which writes are errors.
 bool is_restricted(const at::Tensor& tensor) {
@@ -90,7 +84,7 @@ class DifferentiableGraph final : public CompiledGraph {
     for (const Part& part : parts_) {
       if (!part.program) continue;
       const ForwardReplay::Slice& slice = part.program->replay().slice;
-      draws_again_ |= slice.is_random;
+      if (slice.random_device) draws_again_on_ = slice.random_device;
       for (size_t i = 0; i < slice.is_copied.size(); ++i)
         if (slice.is_copied[i] && std::ranges::find(copied_, slice.inputs[i]) == copied_.end())
           copied_.push_back(slice.inputs[i]);
@@ -100,7 +94,7 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
     std::vector<at::Tensor> results;
     Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()),
-                  draws_again_ ? state_of_generator() : at::Tensor()};
+                  draws_again_on_ ? runtime::generator_state(*draws_again_on_) : at::Tensor()};
     for (const size_t input : copied_) before.copies[input] = inputs[input].detach().clone();
     {
       const at::NoGradGuard no_grad;
@@ -133,7 +127,7 @@ class DifferentiableGraph final : public CompiledGraph {
   // What the forward pass changes, as it was: what the parts need again.
   struct Before {
     std::vector<at::Tensor> copies;  // by input, undefined unless it is in copied_
-    at::Tensor generator;            // the state of the CPU's, undefined unless draws_again_
+    at::Tensor generator;            // its state on draws_again_on_, undefined where that is nothing
   };
 
   torch::autograd::Edge end_of(const Gradient& gradient, const std::vector<at::Tensor>& results,
@@ -206,7 +200,7 @@ class DifferentiableGraph final : public CompiledGraph {
       else
         node.keep(slice.is_copied[i] ? before.copies[slice.inputs[i]] : inputs[slice.inputs[i]], edge);
     }
-    if (slice.is_random) node.keep(before.generator, {});
+    if (slice.random_device) node.keep(before.generator, {});
   }
 
   // A history that raises eager's error.
@@ -260,7 +254,7 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<size_t> spent_;  // outputs, behind those that they came from
   // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
   std::vector<size_t> copied_;
-  bool draws_again_ = false;
+  std::optional<c10::Device> draws_again_on_;
 };
 
 // A view is made anew by where its elements lie, which of such a base does not say whose gradient is whose.
@@ -482,7 +476,7 @@ std::vector<std::optional<TensorMeta>> stand_ins_of(const Replay& replay, const 
     if (i < slice.inputs.size() && !is_behind[slice.inputs[i]])
       stand_in = forward.meta(forward.inputs[slice.inputs[i]]);
   }
-  if (slice.is_random) stand_ins.emplace_back();
+  if (slice.random_device) stand_ins.emplace_back();
   return stand_ins;
 }
 

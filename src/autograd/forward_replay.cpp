@@ -1,6 +1,5 @@
 #include "autograd/forward_replay.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
@@ -14,9 +13,10 @@
 
 #include "base/error.h"
 #include "graph/storage.h"
-#include "runtime/convert.h"
-#include "runtime/interpreter.h"
-#include "runtime/tensors.h"
+#include "runtime/device/generators.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::autograd {
 namespace {
@@ -71,26 +71,6 @@ bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>&
            return result >= 0 && is_join(static_cast<size_t>(result));
          });
 }
-
-// The CPU's generator in another state for a while.
-class WithGeneratorState {
- public:
-  explicit WithGeneratorState(const at::Tensor& state) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    before_ = generator_.get_state();
-    generator_.set_state(state);
-  }
-  WithGeneratorState(const WithGeneratorState&) = delete;
-  WithGeneratorState& operator=(const WithGeneratorState&) = delete;
-  ~WithGeneratorState() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-
- private:
-  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
-  at::Tensor before_;
-};
 
 // What a slice is found with, backwards from its results.
 class Search {
@@ -190,8 +170,8 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     // What is drawn depends on all that was drawn before.
-    if (!search.needs(node) && !(slice.is_random && node.op->is_random)) continue;
-    slice.is_random |= node.op->is_random;
+    if (!search.needs(node) && !(slice.random_device && node.op->is_random)) continue;
+    if (node.op->is_random) slice.random_device = runtime::random_device(graph_);
     slice.nodes.push_back(n);
     search.take(node);
   }
@@ -219,9 +199,9 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
 }
 
 ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept) const {
-  std::optional<WithGeneratorState> state;
-  if (slice.is_random) {
-    state.emplace(kept.back());
+  std::optional<runtime::WithGeneratorState> state;
+  if (slice.random_device) {
+    state.emplace(*slice.random_device, kept.back());
     kept = kept.first(kept.size() - 1);
   }
   // The casts of autocast are nodes of the graph.

@@ -32,7 +32,8 @@ class ForwardReplay {
     std::vector<size_t> roots;  // numbers of the results that have tangents
     // By input: the region writes to it, so that what counts is a copy that was made before.
     std::vector<bool> is_copied;
-    bool is_random = false;  // it draws random numbers, as all nodes before those that do
+    // It draws random numbers there, as all nodes before those that do; nothing: it draws none.
+    std::optional<c10::Device> random_device;
   };
 
   // Of the tangents with these numbers and the gradients with these numbers of the joint.
@@ -40,7 +41,7 @@ class ForwardReplay {
               const Joint& joint) const;
 
   // The slice's gradients, undefined where none flows or none is wanted. `kept` are the tensors of `inputs`,
-  // then `results`, then, if it is random, the state that the CPU's generator had before the region;
+  // then `results`, then, if it is random, the state that its device's generator had before the region;
   // undefined tangents do not flow. Called without the GIL, by one thread or several at once.
   // Throws what the operators throw.
   std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,

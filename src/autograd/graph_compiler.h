@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "runtime/compiled_graph.h"
+#include "runtime/execution/compiled_graph.h"
 
 namespace oxy::autograd {
 

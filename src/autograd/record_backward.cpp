@@ -17,7 +17,8 @@
 #include "autograd/separate_backward.h"
 #include "base/error.h"
 #include "graph/storage.h"
-#include "runtime/convert.h"
+#include "runtime/device/autocast.h"
+#include "runtime/values/convert.h"
 #include "trace/session.h"
 
 namespace oxy::autograd {
@@ -131,20 +132,6 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   for (size_t i = 0; i < joint.outputs.size(); ++i)
     joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
 }
-
-// Eager's backward passes run outside of the user's autocast region.
-class WithoutAutocast {
- public:
-  WithoutAutocast() : was_on_(at::autocast::is_autocast_enabled(at::kCPU)) {
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-  }
-  ~WithoutAutocast() { at::autocast::set_autocast_enabled(at::kCPU, was_on_); }
-  WithoutAutocast(const WithoutAutocast&) = delete;
-  WithoutAutocast& operator=(const WithoutAutocast&) = delete;
-
- private:
-  bool was_on_;
-};
 
 torch::autograd::edge_list leaves_of(const Session& session) {
   torch::autograd::edge_list leaves;
@@ -439,7 +426,7 @@ Gradients run_backward(const torch::autograd::edge_list& roots, const std::vecto
     if (std::ranges::any_of(separate.places, [&](const auto& place) { return place.behind[u]; }))
       roots[u].function->add_tensor_pre_hook(
           std::make_unique<NotingHook>(gradients.places[u], roots[u].input_nr));
-  const WithoutAutocast without_autocast;
+  const runtime::WithoutAutocast without_autocast;
   gradients.leaves = run_engine(roots, tangents, leaves, {});
   return gradients;
 }

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "runtime/convert.h"
-#include "runtime/tensors.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::autograd {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "autograd/joint.h"
 #include "graph/graph.h"
-#include "runtime/compiled_graph.h"
+#include "runtime/execution/compiled_graph.h"
 #include "trace/recorder.h"
 
 namespace oxy::autograd {

@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "runtime/interpreter.h"
+#include "runtime/execution/interpreter.h"
 
 namespace oxy::autograd {
 

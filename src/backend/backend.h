@@ -1,6 +1,6 @@
-// The contract between what is common and a kind of device. A device is asked to turn fused groups into
-// kernels of a plan, and to load the kernels. backend/shared asks; cpu answers, and so does every other
-// device. How a plan runs is the runtime's part.
+// The contract between what is common and a kind of device: how it turns fused groups into kernels of a plan,
+// and loads them. backend/shared asks; cpu answers, and so does every other device. The other half of the
+// contract, how a device runs a plan, is runtime/device/device.h.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "loop/program.h"
@@ -22,7 +23,7 @@ struct Item;
 using loop::BufferId;
 
 struct ScheduleOptions {
-  int parallelism = 1;                // how much of a kernel runs at once: threads, on a CPU
+  int parallelism = 1;                // how many slices of a kernel run at once
   bool fuse = true;                   // off: one kernel a computation (for tests)
   bool all_arguments = false;         // kernels that nobody shares take integers as arguments too (for tests)
   std::vector<bool> released_inputs;  // by input: nobody else holds it, it is freed after its last use
@@ -71,11 +72,21 @@ struct PrintedKernels {
   std::vector<std::optional<plan::Launch>> launches;
 };
 
-// Runs the slice [begin, end) of the kernel's outermost loop. Returns 0, or kIndexError if an index was out
-// of range (nothing that the caller can see has been written then).
-using KernelFunction = int (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin,
-                               int64_t end);
+// A kernel that is launched as plan::Slices. Runs the slice [begin, end) of its outermost loop. Returns 0, or
+// kIndexError if an index was out of range (nothing that the caller can see has been written then).
+using SliceFunction = int (*)(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin,
+                              int64_t end);
 inline constexpr int kIndexError = 1;
+
+// A kernel that is launched as plan::Grid.
+struct GridFunction {
+  void* handle = nullptr;  // the driver's
+  int32_t threads = 0;     // of one program of the grid
+  int32_t shared_bytes = 0;
+  friend bool operator==(const GridFunction&, const GridFunction&) = default;
+};
+
+using KernelFunction = std::variant<SliceFunction, GridFunction>;
 
 // Loaded code. The functions are valid while the object lives.
 class KernelLibrary {

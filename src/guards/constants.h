@@ -1,4 +1,5 @@
-// Python constants: immutable values that are compared by what they are, not by which object they are.
+// Python constants: immutable objects that are compared by value, not by identity. No function here runs
+// Python code or sets an exception.
 #pragma once
 
 #include <Python.h>
@@ -7,23 +8,24 @@ namespace oxy::guards {
 
 // None, Ellipsis, NotImplemented, and exact bool, int, float, complex, str, bytes.
 bool is_constant(PyObject* object);
-// Constants and what is made of them alone, so that nobody sees its end: numpy's numbers, code, values, and
-// tuples of such. False of tuples that nest deep.
+// Constants, and objects that consist of constants alone: NumPy scalars, code, values (is_value()), and
+// tuples of such. The program cannot notice their end. `depth`: of nested tuples; false for deeper ones.
 bool is_immutable(PyObject* object, int depth = 4);
-// A number of numpy's: numpy.float64, numpy.int64, numpy.bool ... exactly.
+// A NumPy scalar: exactly numpy.float64, numpy.int64, numpy.bool ...
 bool is_numpy_scalar(PyObject* object);
-// Immutable objects of C types, made of constants alone, that many programs make anew at each call:
-// torch.Size, torch.device, range, and frozensets (in which no NaN is). Guarded by what they are, as
-// constants are; `is` may tell two of them apart.
+// Values: immutable objects of C types that consist of constants, and that many programs make anew at each
+// call: torch.Size, torch.device, range, and frozensets without a NaN. They are guarded by value, as
+// constants are. `is` may tell two of them apart.
 bool is_value(PyObject* object);
-// Both constants, values or scalars of numpy: same type and same value; floats by their bits (0.0 is not
-// -0.0, a NaN is itself), frozensets with their order. Runs no Python code.
+// Whether two constants, values or NumPy scalars have the same type and the same value. Floats are compared
+// by their bits (0.0 is not -0.0, and a NaN is equal to itself), frozensets with their order.
 bool same_constant(PyObject* a, PyObject* b);
-// A float or complex that is not equal to itself, so that containers find it by which object it is.
+// A float or complex that is not equal to itself. Containers find such an object by identity.
 bool is_nan(PyObject* object);
-// The float is in float32's range, or is not finite.
+// `number`: a float. Whether it is within the range of float32, or not finite.
 bool fits_float(PyObject* number);
-// A constant whose value the interpreter has one object for: None, True, small ints, texts of up to a letter.
+// A constant for whose value CPython has only one object: None, True, small ints, texts of at most one
+// letter.
 bool is_unique(PyObject* constant);
 
 }  // namespace oxy::guards

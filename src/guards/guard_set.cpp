@@ -13,7 +13,7 @@
 #include "cpy/set.h"
 #include "cpy/type.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::guards {
 namespace {

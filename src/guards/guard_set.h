@@ -1,10 +1,10 @@
-// Guards: what must still hold for a captured segment to be valid.
+// Guards: the conditions under which a capture is valid for a call.
 //
-// A GuardSet is built while capturing: every read of something that existed before the call becomes a source
-// node, every property that capture relied on becomes a check on it. Nodes are created parents first, so that
-// a check is one pass over a flat array. Values under roots that never change (the compiled module, globals)
-// are checked by versions and pointers alone while nothing moved; only what differs from call to call is read
-// anew.
+// A GuardSet is built during a capture. Every read of an external object becomes a source node, and every
+// property that the capture relies on becomes a check on a node. Parents come before their children, so that
+// checking is one pass over a flat array. The fast path checks what hangs below objects that never change
+// (the compiled module, globals) by versions and pointers alone. Only what depends on the call's arguments is
+// read anew.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,27 +25,26 @@
 namespace oxy::guards {
 
 enum class CheckKind : uint8_t {
-  Identity,  // the value is `object`
-  Type,      // type(value) is `object`
-  Equal,     // value has the type of `object` and equals it (a constant or value of constants.h; -0.0 by its
-             // bits), or is `object` if that is a NaN
-  Length,    // len of a list, tuple, dict or set is `number`
-  DictKeys,  // the keys, in order, are those of the tuple `object`
-  Absent,    // the dict has no key `object`
-  SetEqual,  // a set of constants equal to the frozenset `object`
-  SetOrder,  // iterating over the set gives the items of the tuple `object`: constants, in that order; if
-             // `number` is not 0, its table has that mask and no places of removed items
-  DequeLimit,       // the maxlen of a deque is `number` (-1: None)
-  Tensor,           // fits tensor guard `number`
-  Definition,       // a bound method of C code, of which `number` is the address of the PyMethodDef
-  Same,             // is the same object as source `number`, which was added before this one
-  Unbound,          // the location holds nothing
-  Present,          // the location holds something
+  Identity,    // the value is `object`
+  Type,        // type(value) is `object`
+  Equal,       // the value has the type of `object` and equals it, as same_constant() compares them
+  Length,      // len of a list, tuple, dict or set is `number`
+  DictKeys,    // the keys, in order, are those of the tuple `object`
+  Absent,      // the dict has no key `object`
+  SetEqual,    // the value is a set of constants, and equals the frozenset `object`
+  SetOrder,    // iterating over the set gives the items of the tuple `object` (constants) in that order; if
+               // `number` is not 0, the set's table also has that mask and no entries of removed items
+  DequeLimit,  // the maxlen of a deque is `number` (-1: None)
+  Tensor,      // the tensor fits tensor guard `number`
+  Definition,  // a bound method of C code whose PyMethodDef lies at address `number`
+  Same,        // the same object as that of source `number`, which was added before this one
+  Unbound,     // the location holds nothing
+  Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
-  FitsInt64,        // the int has at most 63 bits and a sign
+  FitsInt64,        // the int fits into int64
   FitsFloat,        // the float does not overflow float32
-  Unfinalized,      // the location holds nothing, or an object of which end_is_seen() is false
-  Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
+  Unfinalized,      // the location holds nothing, or an object for which end_is_seen() is false
+  Elements,         // the tensor, which has a Tensor check before, has the elements of the tensor `object`
 };
 
 struct Check {
@@ -55,82 +54,93 @@ struct Check {
   int64_t number = 0;
 };
 
-// A number or a text that is another one.
+// A constant that was another one at a later call.
 struct ChangedConstant {
-  std::string place;       // as GuardSet::describe() has it
+  std::string place;       // as GuardSet::describe() names it
   bool is_number = false;  // it was an int and is one, or it was a float and is one
 };
 
-// Why guards fail that held before.
+// Why guards fail that held at the capture.
 struct Changes {
-  std::vector<ChangedConstant> constants;  // in order, up to the first guard that fails for something else
-  bool elements = false;                   // which is the elements of a tensor
+  std::vector<ChangedConstant> constants;  // in order, up to the first guard that fails for another reason
+  bool elements = false;                   // that other guard is an Elements check
 };
 
-// Whether the program may notice that the object ends.
+// Whether the program may notice the end of the object: it has a finalizer, weak references (those to
+// parameters do not count), or holds an object with a finalizer.
 bool end_is_seen(PyObject* object);
 
 class GuardSet {
  public:
-  // Sources. The same read asked for twice gives the same id.
+  // --- Sources. The same read asked for twice gives the same id. Keys are held.
+
+  // `index`: in the roots of a call. `label`: its name for messages.
   SourceId root(int32_t index, const std::string& label);
-  SourceId pinned(PyObject* object);
+  SourceId pinned(PyObject* object);  // an object that the guards hold themselves
   SourceId instance_dict(SourceId base);
   SourceId dict_item(SourceId base, PyObject* key);
   SourceId list_item(SourceId base, int32_t index);
   SourceId tuple_item(SourceId base, int32_t index);
+  // A read of another kind. `key` and `index` as the SourceKind says.
   SourceId derived(SourceKind kind, SourceId base, PyObject* key = nullptr, int32_t index = -1);
 
-  // See SourceKind::Calculated. `other` may be kNoSource, and so may both.
+  // See SourceKind::Calculated. `other`, or both, may be kNoSource.
   SourceId calculated(PyObject* function, SourceId base, SourceId other);
 
-  // Checks. A check that is there already is not added again.
+  // --- Checks. A check that is there already is not added again.
+
+  // `object` and `number` mean what the CheckKind says. `object` is held.
   void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
+  // The Python class `type` and all properties of a TensorGuard.
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
-  // Where it lies in its storage counts as well. Precondition: require_tensor() of this source and tensor.
+  // The storage offset of the tensor, too. Precondition: require_tensor() of this source and tensor.
   void require_storage_offset(SourceId source, const at::Tensor& tensor);
   // The type's method resolution order stays what it is.
   void require_resolution_order(PyTypeObject* type);
   // Looking `name` up in the type's method resolution order gives `found` (null: nothing).
   void require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
 
-  // The objects that these sources hold are all different ones (sources of objects that differ now).
+  // The objects at these sources are pairwise different. They have to be different now.
   void require_distinct(std::vector<SourceId> sources);
 
-  // A root whose object is the same at every call (checked by identity elsewhere): what hangs below it is
-  // stable.
+  // Declares a root stable: its object is the same at every call, which is checked elsewhere. Everything that
+  // hangs below it is then checked by the fast path without reading it.
   void mark_stable(SourceId root);
-  // What hangs below a stable root and yet is another number at every call. Before its first check.
+  // Declares that a number below a stable root is another one at every call. To be called before its first
+  // check.
   void mark_varying(SourceId source);
   bool is_stable(SourceId source) const { return nodes_[static_cast<size_t>(source)].stable; }
   SourceKind kind_of(SourceId source) const { return nodes_[static_cast<size_t>(source)].source.kind; }
-  // A parameter or buffer of a module that is the same at every call.
+  // Whether the source is a parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 
-  // No more additions: prepares the fast path. `roots` are those of the call that was captured.
+  // Ends the building and prepares the fast path. `roots`: those of the captured call.
   void freeze(std::span<PyObject* const> roots);
 
-  // True if all guards hold. Then value() gives what each source holds (borrowed, valid until Python code
-  // runs again). Needs the GIL.
+  // Whether all guards hold for these roots (borrowed). If so, value() gives the object at each source:
+  // borrowed, and valid until Python code runs again. Runs no Python code. Needs the GIL.
   bool check(std::span<PyObject* const> roots);
   PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
 
   Changes changes(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
   std::string explain_failure(std::span<PyObject* const> roots);
+  // The place of a source in the program, as Python text. It is the same in every capture of a site, so that
+  // it can be a key.
   std::string describe(SourceId source) const;
+  // A line for each guard, for logs and explain().
   std::vector<std::string> describe_all() const;
   size_t size() const { return checks_.size() + type_lookups_.size(); }
-  // Every reference that the guards own, as tp_traverse wants them.
+  // For tp_traverse: visits all references that the guards own.
   int traverse(visitproc visit, void* arg) const;
 
  private:
   struct Node {
     Source source;
     PyObject* value = nullptr;  // borrowed: the last value read
-    cpy::Ref held;              // the value, where it is calculated or for the fast path to hold
-    bool stable = false;        // read from what is the same at every call
-    bool is_same = false;       // for the fast path: no other object can lie at its address
+    cpy::Ref held;              // the value, if it is calculated or the fast path has to hold it
+    bool stable = false;        // it hangs below a stable root
+    bool is_same = false;       // for the fast path: no other object can come to lie at its address
     std::vector<int32_t> checks;
   };
   struct TypeLookup {
@@ -160,7 +170,7 @@ class GuardSet {
   bool holds(const Check& check, PyObject* value) const;
   bool check_node(SourceId id, std::span<PyObject* const> roots);
   bool check_all(std::span<PyObject* const> roots);
-  // The first source in order that fails, and its check: null if it can no longer be reached.
+  // The first source that fails, in order, and its check; null: the source can no longer be read.
   struct Failure {
     SourceId source;
     const Check* check;

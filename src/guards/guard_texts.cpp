@@ -3,7 +3,7 @@
 
 #include "guards/constants.h"
 #include "guards/guard_set.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::guards {
 namespace {

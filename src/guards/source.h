@@ -1,7 +1,7 @@
-// Sources: how a value that capture read is reached again from the call's roots, by C reads alone.
+// Sources: how a value that a capture has read is reached again from the roots of a later call.
 //
-// Every kind of read is a plain field or dict access that runs no Python code, or arithmetic on exact ints
-// and floats, so that guards may be checked at any moment without side effects.
+// Every kind of read is a plain field or dict access, or arithmetic on exact ints and floats. None runs
+// Python code, so that guards can be checked at any moment without side effects.
 #pragma once
 
 #include <Python.h>
@@ -32,12 +32,12 @@ enum class SourceKind : uint8_t {
   MethodFunction,   // base.__func__
   MethodSelf,       // base.__self__
   Member,           // the C member (slot) that the member descriptor `key` names
-  ContextVariable,  // the value of the context variable
-  WeakReferent,     // what the weak reference refers to; None if that is gone
+  ContextVariable,  // the value of the contextvars.ContextVar
+  WeakReferent,     // the referent of the weak reference; None if it has died
   DequeItem,        // base[index], base a deque
   SetMember,        // the `key` itself if the set has it
-  Calculated,  // what the pure C function `key` gives for the number base and, if there is one, the other;
-               // or, without a base, for no arguments
+  Calculated,  // the result of the pure C function `key` for the numbers `base` and `other`, as far as there
+               // are such
 };
 
 struct Source {
@@ -45,22 +45,22 @@ struct Source {
   SourceId base = kNoSource;
   int32_t index = -1;
   cpy::Ref key;
-  SourceId other = kNoSource;  // of what is calculated
+  SourceId other = kNoSource;  // for Calculated: the second operand
 };
 
-// Exactly a deque, not an object of a subclass.
+// Whether the object is exactly a collections.deque, not of a subclass.
 bool is_deque(PyObject* object);
 
-// The length of a list, tuple, dict, set or deque, also of a subclass's object (not of a deque's); -1 of any
-// other. Runs no code of the class.
+// The length of a list, tuple, dict or set, also of a subclass, or of an exact deque; -1 for any other
+// object. Runs no code of the class.
 Py_ssize_t length_of(PyObject* value);
 
-// What a calculated source is now: null if its operands are not numbers or the function raises. Leaves no
-// exception set.
+// The present value of a calculated source. `base` and `other`: its operands or null. Null if an operand is
+// not a number, or the function raises. Leaves no exception set.
 cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other);
 
-// The value of another source now (borrowed, kept alive by the base), or null if there is none. Never runs
-// Python code and leaves no exception set.
+// The present value of a source of any other kind, read from the value of its base. Borrowed: the base keeps
+// it alive. Null if there is none. Runs no Python code and leaves no exception set.
 PyObject* read(const Source& source, PyObject* base);
 
 }  // namespace oxy::guards

@@ -1,9 +1,9 @@
 // The arguments of a call that is performed natively, while they lie on the caller's stack.
 //
-// The eval loop moves arguments into the callee's frame: when the callee rebinds a parameter, the argument
-// dies. A call through C leaves the caller's references in place until it returns, which keeps tensors alive
-// for longer. So the caller announces them, and gives them up when the callee's frame, which has references
-// of its own, starts.
+// CPython's eval loop moves arguments into the callee's frame. So an argument dies when the callee rebinds
+// its parameter. A call through C leaves the caller's references in place until it returns, which would keep
+// tensors alive for longer. So the caller announces its arguments here. It gives them up when the callee's
+// frame starts, which has references of its own.
 #pragma once
 
 #include <Python.h>
@@ -14,8 +14,8 @@
 
 namespace oxy::hook {
 
-// Lives around one call. Given up slots are null afterwards. Does nothing unless `callable` is a Python
-// function or a method of one.
+// Lives around one call with the arguments first[0..count), which the stack owns. Slots that were given up
+// are null afterwards. Does nothing unless `callable` is a Python function or a bound method of one.
 class PassedArguments {
  public:
   PassedArguments(PyObject* callable, PyObject** first, size_t count);
@@ -24,8 +24,8 @@ class PassedArguments {
   PassedArguments& operator=(const PassedArguments&) = delete;
 };
 
-// To be told of every frame that starts on this thread: the one that follows the announcement is the callee's
-// or none.
+// To be called for every frame that starts on this thread. The first one after an announcement is the
+// callee's, if it is of the announced function.
 void give_up_arguments(cpy::Frame started);
 
 }  // namespace oxy::hook

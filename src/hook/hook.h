@@ -1,9 +1,10 @@
-// The PEP 523 hook: when it is installed, and for which threads it acts.
+// The hook: the PEP 523 function that CPython calls for each Python frame. It decides which frames the frame
+// loop runs. All functions need the GIL.
 //
-// While installed it makes every Python call of the process slower, so it is installed only while some thread
-// is inside call_with_hook(), or an adopted generator is alive. Frames of other threads and of traced threads
-// go straight on, to a hook that was installed earlier if there is one. When calls nest so deep that the C
-// stack could run out, the hook takes itself away until they have returned: the eval loop nests Python calls
+// While it is installed, every Python call of the process is slower. So it is installed only while some
+// thread is inside call_with_hook(), or an adopted generator is alive. It passes frames of other threads and
+// of traced threads on, to a hook that was installed earlier if there is one. When calls nest so deep that
+// the C stack could run out, the hook is removed until they have returned, since CPython nests Python calls
 // without C stack then.
 #pragma once
 
@@ -17,19 +18,20 @@
 
 namespace oxy::hook {
 
-// Calls `callable` as PyObject_Vectorcall does; the frames made during the call, on this thread, go through
+// Calls `callable` as PyObject_Vectorcall() does. Frames that start on this thread during the call go through
 // the hook. May be nested.
 PyObject* call_with_hook(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
-// Whether it is a generator, coroutine or asynchronous generator.
+// Whether the object is a generator, coroutine or asynchronous generator.
 bool can_adopt(PyObject* object);
 
-// From now on the generator is resumed under the hook, whoever resumes it, and with the runner in `context`,
-// which lives as long as the generator. Does nothing for what cannot be adopted, for a generator that runs or
-// has ended, and for one that is adopted already.
+// Adopts a generator: from now on it is resumed under the hook, whoever resumes it, after
+// SegmentRunner::enter() with `context`. `context` is kept as long as the generator lives. Does nothing for
+// other objects, for a generator that is running or has ended, and for one that is adopted already.
 void adopt(PyObject* generator, std::shared_ptr<const void> context);
 
-// Turns the hook off for this thread: frames made inside belong to CPython.
+// Turns the hook off for this thread while it lives: frames that start then are left to CPython. May be
+// nested.
 class HookPause {
  public:
   HookPause();
@@ -41,23 +43,25 @@ class HookPause {
   int saved_;
 };
 
-// Asked about each frame that starts on a thread.
+// Decides which frames may run on a thread, for the time of a capture.
 class FrameGate {
  public:
   FrameGate() = default;
   FrameGate(const FrameGate&) = delete;
   FrameGate& operator=(const FrameGate&) = delete;
   virtual ~FrameGate() = default;
-  // Whether the frame, which is at its start, may run. False, with an error set: it raises that instead.
+  // Whether the frame, which is at its start, may run. False with a Python error set: the call raises it
+  // instead.
   virtual bool admits(cpy::Frame frame) = 0;
-  // Whether the frame has nothing to do with what the gate is there for: run_apart() runs it then, and no
-  // gate is asked meanwhile.
+  // Whether the frame has nothing to do with the capture. Then run_apart() runs it, and no gate is asked
+  // meanwhile.
   virtual bool is_apart(cpy::Frame frame) = 0;
-  // Returns what `run` gives.
+  // Calls `run`, which runs the frame, and returns its result.
   virtual PyObject* run_apart(const std::function<PyObject*()>& run) = 0;
 };
 
-// While one lives, the gate is asked on this thread, by frames within a HookPause too; null: none is.
+// While one lives, the gate (null: none) is asked about each frame that starts on this thread, also within a
+// HookPause. May be nested: the innermost one counts.
 class Gated {
  public:
   explicit Gated(FrameGate* gate);
@@ -69,7 +73,7 @@ class Gated {
   FrameGate* outer_;
 };
 
-// Whether our hook is in place, or was when another tool put its own above it.
+// Whether the hook is installed. It counts as installed if another tool has put its own hook above it.
 bool is_installed();
 
 }  // namespace oxy::hook

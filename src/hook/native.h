@@ -1,4 +1,4 @@
-// One instruction, performed on a frame as the interpreter would.
+// Native forms of instructions: one instruction, performed on a real frame as CPython would perform it.
 #pragma once
 
 #include <Python.h>
@@ -12,8 +12,8 @@
 
 namespace oxy::hook {
 
-// A frame's value stack and locals, in place. References follow CPython: the stack and the locals own what
-// they hold.
+// Access to a frame's value stack and locals, in place. As in CPython, they own the references that they
+// hold.
 class Machine {
  public:
   Machine(PyThreadState* thread, cpy::Frame frame)
@@ -26,8 +26,9 @@ class Machine {
   PyObject* constant(int32_t index) const { return PyTuple_GET_ITEM(code()->co_consts, index); }
   PyObject* name(int32_t index) const { return PyTuple_GET_ITEM(code()->co_names, index); }
 
+  // Entries on the value stack.
   int depth() const { return frame_.slot_count() - locals_; }
-  // The n-th entry from the top; 1 is the top.
+  // Entry number n from the top of the stack, beginning with 1.
   PyObject*& peek(int n) const { return slots_[frame_.slot_count() - n]; }
   std::span<PyObject* const> stack() const { return {slots_ + locals_, size_t(depth())}; }
 
@@ -55,10 +56,10 @@ class Machine {
 };
 
 enum class Outcome : uint8_t {
-  Next,
-  Jump,     // to the instruction's arg
-  Raised,   // an error is set; the operands are gone or will be by unwinding
-  Refused,  // nothing happened: there is no native form, or CPython must word the error
+  Next,     // go on with the next instruction
+  Jump,     // go on at the instruction's arg
+  Raised,   // a Python error is set; operands that are left on the stack are dropped by unwinding
+  Refused,  // nothing was done: there is no native form, or CPython has to raise the error in its own words
 };
 
 using Native = Outcome (*)(const Machine&, const bytecode::Instruction&);
@@ -75,9 +76,11 @@ std::span<const NativeEntry> native_containers();  // building, extending, unpac
 std::span<const NativeEntry> native_control();     // jumps, iteration, calls, functions, with, import
 std::span<const NativeEntry> native_generators();  // waiting for another generator or coroutine
 
+// Performs the instruction; Refused if no table has it. May run any Python code.
 Outcome perform(const Machine& machine, const bytecode::Instruction& instruction);
 
-// Replaces the `count` operands on top by `result`, whose reference is taken; null: an error is set.
+// Replaces the `count` operands on top of the stack by `result`, and takes over its reference. Null: a Python
+// error is set, and the outcome is Raised.
 inline Outcome replace(const Machine& machine, int count, PyObject* result) {
   machine.drop(count);
   if (result == nullptr) return Outcome::Raised;

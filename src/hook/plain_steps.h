@@ -1,6 +1,5 @@
-// What follows a break and concerns only numbers, texts and loops over iterators.
-//
-// Its operands lie outside of the next segment: a capture would have to guard their values, and loops count.
+// Plain steps: instructions behind a break that concern only numbers, texts and loops over iterators. They
+// are performed natively, too. A capture would have to guard their values, which often change (loops count).
 #pragma once
 
 #include <cstddef>
@@ -10,10 +9,10 @@
 
 namespace oxy::hook {
 
-// How many instructions, beginning with number `index`, are to be performed natively before the next segment.
-// Their operands are plain scalars, except that anything may be stored in a local or dropped, and that any
-// iterator may be advanced. They leave nothing on the stack that was not there before, but for the item of a
-// loop. Only the last of them may jump. 0: a segment begins here.
+// The number of instructions, from instruction `index` on, to be performed natively before the next segment.
+// 0: a segment begins here. Their operands are plain scalars; but any object may be stored in a local or
+// dropped, and any iterator may be advanced. They leave nothing new on the stack, except for the item of a
+// loop. Only the last one may jump.
 size_t count_plain_steps(const Machine& machine, const bytecode::Code& code, size_t index);
 
 }  // namespace oxy::hook

@@ -1,6 +1,7 @@
 // The executable plan as data: what the runtime does on a call, with no addresses in it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,19 +45,37 @@ struct View {
   Expr offset = 0;            // elements from the buffer's first
 };
 
-struct Kernel {
-  std::string name;    // the extern "C" symbol
-  std::string source;  // one file, complete
+enum class Language : uint8_t {
+  Cpp,     // a function with C linkage, a backend::SliceFunction
+  Triton,  // a function of Python that Triton compiles
+  Loops,   // the text form of a loop program, for the reference interpreter
 };
 
-// Runs kernels[kernel] over outer-loop slices of [0, extent), in parallel if extent > grain.
+struct Kernel {
+  std::string name;    // the function's
+  std::string source;  // one file, complete
+  Language language = Language::Cpp;
+  Device::Kind device{};
+};
+
+// The kernel runs over slices of [0, extent), several at once if extent > grain.
+struct Slices {
+  Expr extent = 1;
+  int64_t grain = 1;          // the smallest slice that is worth running beside others
+  int64_t scratch_bytes = 0;  // of each slice that runs at once
+};
+
+// The kernel runs once for each point of a grid.
+struct Grid {
+  std::array<Expr, 3> size = {1, 1, 1};
+};
+
+// Runs kernels[kernel].
 struct Launch {
   int32_t kernel = -1;
   std::vector<BufferId> buffers;  // the kernel's pointers, in its order
   std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
-  Expr extent = 1;
-  int64_t grain = 1;          // smallest slice worth a thread
-  int64_t scratch_bytes = 0;  // each thread's
+  std::variant<Slices, Grid> shape;
 };
 
 using CallArgument = std::variant<graph::None, View, std::vector<std::optional<View>>, bool, Expr, double,

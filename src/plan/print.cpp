@@ -46,6 +46,15 @@ std::string_view name(graph::OutputKind kind) {
   return "?";
 }
 
+std::string text(const Slices& slices) {
+  return fmt::format("extent {} grain {}{}", slices.extent.str(), slices.grain,
+                     slices.scratch_bytes ? fmt::format(" scratch {}", slices.scratch_bytes) : "");
+}
+
+std::string text(const Grid& grid) {
+  return fmt::format("grid {} x {} x {}", grid.size[0].str(), grid.size[1].str(), grid.size[2].str());
+}
+
 class Printer {
  public:
   explicit Printer(const Plan& plan) : plan_(plan) {}
@@ -142,10 +151,10 @@ class Printer {
     std::vector<std::string> names;
     for (const BufferId id : launch.buffers) names.push_back(text(id));
     const auto kernel = static_cast<size_t>(launch.kernel);
-    line("  launch {}({}; {}) extent {} grain {}{}",
+    line("  launch {}({}; {}) {}",
          launch.kernel >= 0 && kernel < plan_.kernels.size() ? plan_.kernels[kernel].name : "?",
-         fmt::join(names, ", "), list(launch.sizes), launch.extent.str(), launch.grain,
-         launch.scratch_bytes ? fmt::format(" scratch {}", launch.scratch_bytes) : "");
+         fmt::join(names, ", "), list(launch.sizes),
+         std::visit([](const auto& shape) { return plan::text(shape); }, launch.shape));
   }
 
   void print(const Call& call) {

@@ -109,7 +109,8 @@ class Verifier {
   void verify(const Launch& launch) {
     require(launch.kernel >= 0 && static_cast<size_t>(launch.kernel) < plan_.kernels.size(),
             "there is no such kernel");
-    require(launch.grain >= 1 && launch.scratch_bytes >= 0, "grain or scratch is out of range");
+    if (const auto* slices = std::get_if<Slices>(&launch.shape))
+      require(slices->grain >= 1 && slices->scratch_bytes >= 0, "grain or scratch is out of range");
     for (const BufferId id : launch.buffers) {
       const Buffer& used = buffer(id);
       require(used.storage != Storage::Extern || defined_[static_cast<size_t>(id)],

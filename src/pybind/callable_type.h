@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "driver/compiled_callable.h"
+#include "driver/calls/compiled_callable.h"
 
 namespace oxy::pybind {
 

@@ -262,7 +262,8 @@ Expr extremum(const Expr& a, const Expr& b, Kind kind) {
 
 Expr floordiv(const Expr& a, const Expr& b) {
   if (auto n = b.as_constant()) {
-    check(*n != 0, "symbolic division by zero");
+    if (*n == 0) [[unlikely]]
+      throw ArithmeticError("a size is divided by zero");
     if (auto c = a.as_constant()) return Expr(floor_divide(*c, *n));
     if (*n < 0) return floordiv(-a, -b);
     if (*n == 1) return a;
@@ -276,7 +277,8 @@ Expr floordiv(const Expr& a, const Expr& b) {
 
 Expr mod(const Expr& a, const Expr& b) {
   if (auto n = b.as_constant()) {
-    check(*n != 0, "symbolic division by zero");
+    if (*n == 0) [[unlikely]]
+      throw ArithmeticError("a size is divided by zero");
     if (auto c = a.as_constant()) return Expr(floor_modulo(*c, *n));
     if (*n < 0) return -mod(-a, -b);
     if (*n == 1) return Expr(0);

@@ -48,7 +48,8 @@ void release(uintptr_t bits) {
 }  // namespace
 
 Expr::Expr(int64_t value) : bits_((static_cast<uintptr_t>(value) << 1) | 1) {
-  check((static_cast<int64_t>(bits_) >> 1) == value, "a symbolic constant does not fit in 63 bits");
+  if ((static_cast<int64_t>(bits_) >> 1) != value) [[unlikely]]
+    throw ArithmeticError("a number that sizes are computed with does not fit in 63 bits");
 }
 
 Expr::Expr(const Node* node) : bits_(reinterpret_cast<uintptr_t>(node)) {

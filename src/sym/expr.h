@@ -4,8 +4,8 @@
 // else is a shared node with a cached hash. Two expressions that simplify to the same canonical form compare
 // equal. Variables carry their own inclusive range, so that no environment is needed to simplify `i mod 8`
 // for i in [0, 7]. Arithmetic is that of mathematical integers; floordiv and mod follow Python (round to
-// negative infinity, mod has the sign of the divisor). Thread-safe: nodes are immutable and reference counted
-// atomically.
+// negative infinity, mod has the sign of the divisor). What cannot be computed is an ArithmeticError.
+// Thread-safe: nodes are immutable and reference counted atomically.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+
 namespace oxy::sym {
 
 class Node;
+
+// A number of sizes that nobody can compute: one of more than 62 bits, or a quotient with a zero divisor.
+class ArithmeticError : public Unsupported {
+ public:
+  using Unsupported::Unsupported;
+};
 
 inline constexpr int64_t kMinInt = std::numeric_limits<int64_t>::min() / 4;
 inline constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max() / 4;
@@ -68,7 +76,7 @@ class Expr {
   friend class Node;
   friend Expr make_node(Kind, std::vector<Expr>, std::string, int64_t, Range);
   // Low bit 1: an inline constant (value << 1). Low bit 0: a counted pointer to a node. Constants that do not
-  // fit in 63 bits raise InternalError.
+  // fit in 63 bits are an ArithmeticError.
   uintptr_t bits_;
 };
 

@@ -57,15 +57,17 @@ Expr sum_of(std::vector<Expr> terms);                                // any term
 // Interval arithmetic in which everything beyond kMinInt and kMaxInt is unbounded.
 Range range_of(Kind kind, std::span<const Expr> operands);
 
-// The contract's arithmetic on machine integers; InternalError on overflow.
+// The contract's arithmetic on machine integers; ArithmeticError on overflow.
 int64_t checked_add(int64_t a, int64_t b);
 int64_t checked_multiply(int64_t a, int64_t b);
+// Precondition of both: b is not zero, and not -1 if a is the smallest integer.
 constexpr int64_t floor_divide(int64_t a, int64_t b) {
   int64_t quotient = a / b;
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 constexpr int64_t floor_modulo(int64_t a, int64_t b) {
-  return a - floor_divide(a, b) * b;
+  int64_t rest = a % b;
+  return rest != 0 && ((rest < 0) != (b < 0)) ? rest + b : rest;
 }
 
 }  // namespace oxy::sym

@@ -111,12 +111,14 @@ int64_t evaluate(const Expr& e, const std::function<std::optional<int64_t>(int64
         result = checked_multiply(result, other);
         break;
       case Kind::FloorDiv:
-        check(other != 0, "symbolic division by zero");
-        result = floor_divide(result, other);
+        if (other == 0) [[unlikely]]
+          throw ArithmeticError("a size is divided by zero");
+        result = other == -1 ? checked_multiply(result, -1) : floor_divide(result, other);
         break;
       case Kind::Mod:
-        check(other != 0, "symbolic division by zero");
-        result = floor_modulo(result, other);
+        if (other == 0) [[unlikely]]
+          throw ArithmeticError("a size is divided by zero");
+        result = other == -1 ? 0 : floor_modulo(result, other);
         break;
       case Kind::Min:
         result = std::min(result, other);

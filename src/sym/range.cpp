@@ -96,13 +96,15 @@ Range range_of(Kind kind, std::span<const Expr> operands) {
 
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t result = 0;
-  check(!__builtin_add_overflow(a, b, &result), "overflow in a symbolic constant");
+  if (__builtin_add_overflow(a, b, &result)) [[unlikely]]
+    throw ArithmeticError("sizes are computed with numbers of more than 64 bits");
   return result;
 }
 
 int64_t checked_multiply(int64_t a, int64_t b) {
   int64_t result = 0;
-  check(!__builtin_mul_overflow(a, b, &result), "overflow in a symbolic constant");
+  if (__builtin_mul_overflow(a, b, &result)) [[unlikely]]
+    throw ArithmeticError("sizes are computed with numbers of more than 64 bits");
   return result;
 }
 

@@ -17,7 +17,9 @@
 
 #include "aten/opaque.h"
 #include "base/error.h"
-#include "runtime/convert.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/host.h"
+#include "runtime/values/tensors.h"
 #include "trace/dispatch_key.h"
 #include "trace/functional_forms.h"
 #include "trace/metadata.h"
@@ -101,7 +103,8 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
 
 // Whether a history would be recorded of a call at this point, below which autograd has no part any more.
 bool reaches_autograd(std::span<const c10::IValue> call) {
-  if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU))
+  if (!at::GradMode::is_enabled() ||
+      c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))
     return false;
   return std::ranges::any_of(
       call, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().requires_grad(); });
@@ -364,14 +367,17 @@ void fill_if_deterministic(const at::Tensor& tensor) {
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
   for (const c10::IValue& value : arguments_of(info, *stack)) {
-    if (!value.isDevice() || value.toDevice().is_cpu()) continue;
+    if (!value.isDevice() || value.toDevice().type() == runtime::kHost) continue;
     // A fake function may make tensors without data itself.
     if (session.is_fake && value.toDevice().is_meta()) return run_in_eager(&session, info, keys, stack);
     throw_cannot_trace(fmt::format("{} is given the device {}", name, value.toDevice().str()));
   }
   switch (info.treatment) {
     case Treatment::Decompose:
-      info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
+      info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradFunctionality) |
+                                      c10::DispatchKeySet(runtime::backend_component(
+                                          runtime::device_type_of(arguments_of(info, *stack)))),
+                                  stack);
       return;
     case Treatment::Record: {
       if (info.replacement) {

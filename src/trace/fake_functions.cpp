@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "cpy/gil.h"
-#include "runtime/convert.h"
+#include "runtime/values/convert.h"
 #include "trace/raising_function.h"
 #include "trace/trace_error.h"
 

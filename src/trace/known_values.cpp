@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "aten/opaque.h"
-#include "runtime/interpreter.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/host.h"
 #include "trace/session.h"
 
 namespace oxy::trace {
@@ -97,7 +98,7 @@ class Collector {
 }  // namespace
 
 bool is_small_integer(const at::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.layout() == at::kStrided &&
+  return runtime::is_on_host(tensor) && tensor.layout() == at::kStrided &&
          tensor.numel() <= kMostInputElements &&
          c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }

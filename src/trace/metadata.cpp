@@ -1,6 +1,5 @@
 #include "trace/metadata.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -16,7 +15,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/convert.h"
+#include "runtime/device/generators.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 #include "trace/unheard.h"
@@ -63,7 +64,7 @@ at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
   at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
   const auto bytes = static_cast<int64_t>(storage.storage().nbytes());
   const auto item = static_cast<int64_t>(tensor.itemsize());
-  at::Tensor data = at::detail::empty_cpu({bytes / item}, tensor.scalar_type());
+  at::Tensor data = at::empty({bytes / item}, at::dtype(tensor.scalar_type()));
   std::memset(data.mutable_data_ptr(), 0, static_cast<size_t>(bytes));
   // LAPACK's pivots count from one. It swaps the rows that they name without a check of their numbers.
   if (tensor.scalar_type() == at::kInt)
@@ -212,10 +213,10 @@ std::string describe(const std::optional<TensorMeta>& meta) {
 void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
                         std::span<const c10::IValue> call) {
   if (info.schema->is_mutating()) return;
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const at::Tensor state = generator.get_state();
-  const ResultMetadata eager = from_kernel(info, call, StandIn::Zeros);
-  generator.set_state(state);
+  const ResultMetadata eager = [&] {
+    const runtime::KeepsGenerator generator{c10::Device(runtime::kHost)};
+    return from_kernel(info, call, StandIn::Zeros);
+  }();
   if (rule.tensors.size() != eager.tensors.size())
     throw InternalError(fmt::format("the shape rule of {} gives {} results, eager {}", info.schema->name,
                                     rule.tensors.size(), eager.tensors.size()));

@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "graph/storage.h"
-#include "runtime/convert.h"
-#include "runtime/program_operators.h"
+#include "runtime/device/autocast.h"
+#include "runtime/extern/program_operators.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "trace/fake_functions.h"
 #include "trace/trace_error.h"
 
@@ -62,7 +64,8 @@ class OpaqueCall {
 
   std::vector<c10::IValue> record(ResultMetadata metadata) {
     check_formula(metadata);
-    const OperatorSchema* form = runtime::functional_call(op_, autocast_type());
+    const OperatorSchema* form =
+        runtime::functional_call(op_, runtime::autocast_type(runtime::device_type_of(call_)));
     const bool is_form = form != &op_;
     std::vector<std::optional<TensorMeta>> metas = own_results(metadata);
     const size_t written = metas.size();
@@ -94,7 +97,7 @@ class OpaqueCall {
   void check_formula(const ResultMetadata& metadata) const {
     const bool wants_gradients =
         at::GradMode::is_enabled() &&
-        !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU) &&
+        !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality) &&
         std::ranges::find(history_.requires_grad, true) != history_.requires_grad.end();
     if (!wants_gradients) return;
     bool is_asked = std::ranges::any_of(metadata.tensors, [](const std::optional<TensorMeta>& meta) {
@@ -109,11 +112,6 @@ class OpaqueCall {
           "{} has no formula for gradients and is given a tensor that requires grad; register one with "
           "torch.library.register_autograd, or call it under torch.no_grad()",
           op_.name));
-  }
-
-  static std::optional<at::ScalarType> autocast_type() {
-    if (!at::autocast::is_autocast_enabled(at::kCPU)) return std::nullopt;
-    return at::autocast::get_autocast_dtype(at::kCPU);
   }
 
   // Of the results that are no arguments, lists flattened.

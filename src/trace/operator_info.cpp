@@ -11,7 +11,7 @@
 
 #include "aten/opaque.h"
 #include "base/error.h"
-#include "runtime/convert.h"
+#include "runtime/values/convert.h"
 #include "trace/functional_forms.h"
 
 namespace oxy::trace {

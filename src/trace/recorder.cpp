@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/convert.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
 #include "trace/dispatch.h"
 #include "trace/dispatch_key.h"

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "cpy/gil.h"
-#include "runtime/convert.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "trace/dispatch_key.h"
 #include "trace/set_aside.h"
 #include "trace/trace_error.h"
@@ -26,7 +27,7 @@ bool has_python_object(const at::Tensor& tensor) {
 
 // Made by PyTorch from a number in the program's text, past the dispatcher.
 bool is_number_in_disguise(const at::Tensor& tensor) {
-  return tensor.dim() == 0 && tensor.device().is_cpu() && !has_python_object(tensor);
+  return tensor.dim() == 0 && runtime::is_on_host(tensor) && !has_python_object(tensor);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
-#include "runtime/convert.h"
+#include "runtime/values/convert.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/convert.h"
-#include "runtime/interpreter.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
 #include "trace/unheard.h"
 
 namespace oxy::trace {

@@ -132,7 +132,7 @@ def run_module(name, compiled, skip):
         if compiled and isinstance(case, unittest.TestCase) and type(case).__name__ not in ("_FailedTest", "DocTestCase"):
             method = getattr(case, method_name)
             case.__unittest_expecting_failure__ = getattr(method, "__unittest_expecting_failure__", False)
-            setattr(case, method_name, oxyfuel.compile(method, backend="eager", options={"wait_for_caches": False}))
+            setattr(case, method_name, oxyfuel.compile(method, backend="eager", options={"fill_caches_in_eager": False}))
         if case.id() in skip:
             setattr(case, method_name, unittest.skip("ends the process")(lambda: None))
     suite.run(Recorder(out))

@@ -260,6 +260,6 @@ def generate(seed, gradients=False):
         weights = r.randrange(1, len(builder.inputs))
         if any(not is_float(builder.values[line.defines]) for line in builder.inputs[:weights]):
             weights = 0
-    options = {"freezing": False} if weights and r.random() < 0.2 else {"fuse": False} if r.random() < 0.1 else {}
+    options = {"freezing": False} if weights and r.random() < 0.2 else {"fusion": False} if r.random() < 0.1 else {}
     backward = generator_gradients.backward_passes(builder, outputs) if gradients else []
     return Program(seed, builder.sizes, builder.inputs, builder.lines, outputs, mode, weights, options, backward)

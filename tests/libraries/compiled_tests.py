@@ -7,6 +7,6 @@ import oxyfuel
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    compiled = oxyfuel.compile(pyfuncitem.obj, options={"wait_for_caches": False})
+    compiled = oxyfuel.compile(pyfuncitem.obj, options={"fill_caches_in_eager": False})
     compiled(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames})
     return True

@@ -70,15 +70,15 @@ plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& tar
   for (const int32_t array : printed.text.parameters)
     launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
   for (const Symbol& symbol : printed.symbols) launch.sizes.push_back(symbol.value);
-  launch.extent = launch_extent(nest);
-  launch.scratch_bytes = scratch_bytes(nest);
+  plan::Slices slices{.extent = launch_extent(nest), .scratch_bytes = scratch_bytes(nest)};
   const double grain = std::ceil(kSliceNanoseconds / nanoseconds_per_iteration(nest));
-  launch.grain = nest.serial ? std::numeric_limits<int64_t>::max() / 2
+  slices.grain = nest.serial ? std::numeric_limits<int64_t>::max() / 2
                              : std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e15)));
   if (nest.axis == VectorAxis::Outer && nest.outer.size() == 1 && !nest.serial) {
     const int64_t lanes = target.vector_bytes / 4;
-    launch.grain = (launch.grain + lanes - 1) / lanes * lanes;
+    slices.grain = (slices.grain + lanes - 1) / lanes * lanes;
   }
+  launch.shape = slices;
   return launch;
 }
 

@@ -110,13 +110,15 @@ class CudaBackend final : public Backend {
       KernelText text = print_kernel(draft.nest, draft.shape);
       const auto [kernel, is_new] =
           kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
-      if (is_new) result.kernels.push_back({text.name, std::move(text.source)});
+      if (is_new)
+        result.kernels.push_back(
+            {text.name, std::move(text.source), plan::Language::Triton, Device::Kind::Cuda});
       plan::Launch launch;
       launch.kernel = kernel->second;
       for (const int32_t array : text.parameters)
         launch.buffers.push_back(draft.nest.arrays[static_cast<size_t>(array)].buffer);
       for (const Symbol& symbol : text.symbols) launch.sizes.push_back(symbol.value);
-      launch.extent = text.programs;
+      launch.shape = plan::Grid{{text.programs, 1, 1}};
       result.launches[d] = std::move(launch);
     }
     return result;

@@ -6,31 +6,42 @@
 #include "eval/builtins/builtin_families.h"
 #include "eval/externals/c_calls.h"
 #include "eval/python/objects.h"
+#include "runtime/device/autocast.h"
+#include "runtime/device/device.h"
 
 namespace oxy::eval {
 namespace {
 
-// The argument after the device, which must be the CPU.
-PyObject* for_cpu(Interpreter& interpreter, const Arguments& a, const char* name) {
+struct Change {
+  c10::DeviceType device;
+  PyObject* value;  // borrowed
+};
+
+// The arguments: a device on which plans run, and what is to hold there.
+Change read_change(Interpreter& interpreter, const Arguments& a, const char* name) {
   expect(interpreter, a, name, 2, 2);
-  PyObject* device = arg(a, 0);
-  if (!PyUnicode_Check(device) || PyUnicode_CompareWithASCIIString(device, "cpu") != 0)
-    interpreter.stop(fmt::format("calls {}() for another device", name));
-  if (interpreter.torch_calls.get()) interpreter.stop("changes autocast, which a backend's program cannot");
-  return arg(a, 1);
+  PyObject* text = arg(a, 0);
+  for (const c10::DeviceType device : runtime::kAutocastDevices) {
+    const std::string type = c10::DeviceTypeName(device, /*lower_case=*/true);
+    if (!PyUnicode_Check(text) || PyUnicode_CompareWithASCIIString(text, type.c_str()) != 0) continue;
+    if (runtime::find_device(device) == nullptr) break;
+    if (interpreter.torch_calls.get()) interpreter.stop("changes autocast, which a backend's program cannot");
+    return {device, arg(a, 1)};
+  }
+  interpreter.stop(fmt::format("calls {}() for another device", name));
 }
 
 Ref set_enabled(Interpreter& interpreter, Arguments& a) {
-  PyObject* value = for_cpu(interpreter, a, "set_autocast_enabled");
+  const auto [device, value] = read_change(interpreter, a, "set_autocast_enabled");
   if (!PyBool_Check(value)) interpreter.stop("calls set_autocast_enabled() with something else than a bool");
-  at::autocast::set_autocast_enabled(at::kCPU, value == Py_True);
+  at::autocast::set_autocast_enabled(device, value == Py_True);
   return none();
 }
 
 Ref set_dtype(Interpreter& interpreter, Arguments& a) {
-  PyObject* value = for_cpu(interpreter, a, "set_autocast_dtype");
+  const auto [device, value] = read_change(interpreter, a, "set_autocast_dtype");
   if (!THPDtype_Check(value)) interpreter.stop("calls set_autocast_dtype() with something else than a dtype");
-  at::autocast::set_autocast_dtype(at::kCPU, reinterpret_cast<THPDtype*>(value)->scalar_type);
+  at::autocast::set_autocast_dtype(device, reinterpret_cast<THPDtype*>(value)->scalar_type);
   return none();
 }
 

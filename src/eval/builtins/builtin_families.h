@@ -1,4 +1,5 @@
-// The families of builtins, and what their handlers share. A family is a table at the end of its file.
+// The families of builtins: functions and classes that the interpreter performs itself. Each family is a
+// table at the end of its file, builtins/<family>_functions.cpp.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 
 namespace oxy::eval {
 
+// `module`.`name` is what the handler stands for. "Class.method" is allowed for the name.
 struct BuiltinEntry {
   const char* module;
   const char* name;
@@ -28,7 +30,8 @@ std::span<const BuiltinEntry> checkpoint_builtins();
 std::span<const BuiltinEntry> hook_builtins();
 std::span<const BuiltinEntry> compiling_builtins();
 
-// The frame that calls a function which looks at it.
+// The frame that calls a function that looks at its caller, such as locals(). Stops outside of a frame.
+// `name`: the function, for the reason.
 inline Frame& calling_frame(Interpreter& interpreter, const char* name) {
   if (!interpreter.frame) interpreter.stop(fmt::format("calls {}() outside of a frame", name));
   return *interpreter.frame;

@@ -12,7 +12,7 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/recorded_as.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 namespace {

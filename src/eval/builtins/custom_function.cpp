@@ -7,15 +7,15 @@
 
 #include <algorithm>
 
+#include "autograd/engine.h"
 #include "cpy/gil.h"
 #include "eval/builtins/builtin_families.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
 #include "eval/python/prelude.h"
 #include "eval/state/evaluation.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
-#include "autograd/engine.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {

@@ -6,7 +6,7 @@
 #include "eval/python/hook_handle.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/trace_error.h"
 
 namespace oxy::eval {

@@ -1,4 +1,5 @@
-// The iterators of C's that the prelude's generators stand for, as their __reduce__ would give them.
+// Turns generators of the prelude back into the C iterators that they stand for (zip, map, enumerate ...),
+// where they come out of a region.
 #pragma once
 
 #include <optional>
@@ -7,17 +8,18 @@
 
 namespace oxy::eval {
 
+// The parts of the iterator's __reduce__().
 struct RealIterator {
   Ref callable;   // makes it
   Ref arguments;  // a tuple
   Ref state;      // for its __setstate__; null: none
 };
 
-// Nothing if there is none that would go on as this generator of the prelude's does.
+// The C iterator that would go on exactly as this generator of the prelude does. Nothing if there is none.
 std::optional<RealIterator> real_iterator(const GeneratorData& data);
 
-// Whether it stands for an iterator of C's that does not remember that it has ended: asked once more it asks
-// what it goes over.
+// Whether the C iterator does not remember that it has ended: if asked once more, it asks what it goes over
+// again.
 bool asks_again(const GeneratorData& data);
 
 }  // namespace oxy::eval

@@ -10,7 +10,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 

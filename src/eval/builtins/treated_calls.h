@@ -1,4 +1,4 @@
-// Callables that the user has marked.
+// Calls of callables that the user has marked (python/treatment.h).
 #pragma once
 
 #include "eval/python/treatment.h"
@@ -6,6 +6,7 @@
 
 namespace oxy::eval {
 
+// Calls the callable as its mark says. Stops if it is disabled.
 Ref call_treated(Interpreter& interpreter, const Treatment& treatment, PyObject* callable,
                  const Arguments& arguments);
 Ref call_for_constant(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);

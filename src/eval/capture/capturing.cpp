@@ -28,7 +28,7 @@
 #include "eval/state/stack.h"
 #include "eval/state/torch_call_log.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/trace_tensor.h"
 
 namespace oxy::eval {

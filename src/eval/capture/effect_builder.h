@@ -1,4 +1,4 @@
-// What the program has done to objects that existed before the call, as effects of the capture.
+// Turns the shadows at the end of a capture into effects.
 #pragma once
 
 #include "eval/capture/template_builder.h"
@@ -6,8 +6,8 @@
 
 namespace oxy::eval {
 
-// Appends to `interpreter.capture->effects`, in the order of the first look or write. Throws Break where a
-// value cannot be made again.
+// Appends to `interpreter.capture->effects`, in the order in which the objects were first looked at or
+// written. Stops at a value that cannot be made again.
 void build_effects(Interpreter& interpreter, TemplateBuilder& templates);
 
 }  // namespace oxy::eval

@@ -19,7 +19,7 @@
 #include "eval/rebuild/torch_warnings.h"
 #include "eval/state/generator.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 

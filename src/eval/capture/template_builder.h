@@ -1,4 +1,4 @@
-// Describes what is alive at the end of a capture.
+// Describes the values that are alive at the end of a capture as templates.
 #pragma once
 
 #include <unordered_map>
@@ -8,24 +8,26 @@
 
 namespace oxy::eval {
 
-// Describes the values that are alive at the end of a segment. Throws Break for an object that cannot be made
-// again.
+// Stops at an object that cannot be made again. Objects are added to capture.objects, sources of external
+// objects to capture.externals.
 class TemplateBuilder {
  public:
   TemplateBuilder(Interpreter& interpreter, Capture& capture)
       : interpreter_(interpreter), capture_(capture) {}
+  // An object that several values refer to is described once. Null gives TemplateKind::Null.
   Template build(PyObject* object);
+  // What lies at the source, whatever it is.
   Template external(SourceId source);
   // The trace tensors that templates refer to as outputs, in order (borrowed).
   const std::vector<PyObject*>& outputs() const { return outputs_; }
-  // Whether a value of the dict is an object that will be made again, and could be changed before.
+  // Whether a value of the dict is a mutable object that will be made again.
   bool shares_objects(PyObject* dict) const;
   // Whether the object will be made again.
   bool makes(PyObject* object) const { return objects_.contains(object); }
 
  private:
   Template constant(PyObject* object);
-  // Whether what is built of an object has the same hash at every run: hashed by what it is made of, or the
+  // Whether the object that is built has the same hash at every run: it is hashed by value, or is always the
   // same object.
   bool has_fixed_hash(PyObject* object, const Template& t) const;
   bool have_fixed_hashes(PyObject* container, const std::vector<Template>& items) const;

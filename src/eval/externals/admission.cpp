@@ -12,7 +12,8 @@
 #include "eval/python/objects.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/device/device.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 
@@ -82,7 +83,7 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     const at::Tensor& tensor = runtime::tensor_of(raw);
     if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested())
       interpreter.stop("a tensor that is not dense");
-    if (!tensor.device().is_cpu())
+    if (runtime::find_device(tensor.device().type()) == nullptr)
       interpreter.stop(fmt::format("a tensor on device {}", tensor.device().str()));
     if (guards::history_of(tensor) == guards::History::Unclear)
       interpreter.stop("a view made without grad of a tensor that requires grad");

@@ -1,14 +1,16 @@
-// C code that is called for real.
+// Calls C code for real, during the capture. The caller makes sure that it has no effects and reads only its
+// arguments.
 #pragma once
 
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {
 
-// arguments as they are, no checks
+// Passes the arguments as they are, except that varying numbers become constants, guarded.
 Ref call_real(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
+// Passes the arguments in the form that plain() gives them. Notes the call in the log of torch calls.
 Ref call_real_plain(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
-// A ufunc of numpy's, called with constants and numbers of numpy's. Nothing: another function or other
+// Runs a ufunc of NumPy's on constants and NumPy scalars. Nothing: it is another function, or has other
 // arguments.
 std::optional<Ref> call_on_scalars(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
 

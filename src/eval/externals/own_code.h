@@ -1,16 +1,20 @@
-// Objects whose special methods are code of the program's.
+// Finds objects whose special methods are Python code of the program's. C code that is called during a
+// capture must not come to them.
 #pragma once
 
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {
 
-// C code is to look at an object: stops if that would run code of the program's, now and not at later runs.
+// To be called before C code looks at an object. Stops if that would run code of the program's, as it would
+// run at the capture alone. `where`: the C function, for the reason.
 void refuse_own_code(Interpreter& interpreter, PyObject* object, std::string_view where);
-// it, or what it holds
+// Whether the object, or an item of an exact list, tuple or slice, has such methods. `depth`: of the
+// recursion.
 bool has_own_code(Interpreter& interpreter, PyObject* object, int depth = 0);
+// Whether the object's class has such methods.
 bool has_own_special(Interpreter& interpreter, PyObject* object);
-// Stops at a dict or set with its own __iter__: some C code asks for that, some does not.
+// Stops at a dict or set whose class has an `__iter__` of its own: some C code uses that, some does not.
 void refuse_own_iteration(Interpreter& interpreter, PyObject* container);
 
 }  // namespace oxy::eval

@@ -33,7 +33,7 @@
 #include "eval/torch/torch_call.h"
 #include "eval/torch/torch_definitions.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 

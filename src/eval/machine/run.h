@@ -1,13 +1,17 @@
-// The main loop: one canonical instruction after the other.
+// The main loop of the interpreter: one canonical instruction after the other.
 #pragma once
 
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {
 
+// Interprets the frame from `frame.next` on, until it returns, yields, or raises an exception that it does
+// not handle. In the outermost frame of a segment Yielded means that stop_at was reached. Throws Break,
+// Interrupted (a signal handler raised) and Unsupported.
 Flow run(Interpreter& interpreter, Frame& frame);
-// null: exception set
+// The same for a frame that does not yield; gives the return value.
 Ref run_to_return(Interpreter& interpreter, Frame& frame);
+// Goes on at instruction number `target`. Always true.
 bool jump(Interpreter& interpreter, Frame& frame, int32_t target);
 
 }  // namespace oxy::eval

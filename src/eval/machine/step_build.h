@@ -1,4 +1,4 @@
-// Instructions that make and take apart containers.
+// Instructions that build and unpack containers (SymbolicForm::Build).
 #pragma once
 
 #include "eval/state/interpreter.h"

@@ -1,4 +1,4 @@
-// Instructions that call, make functions and match patterns.
+// Instructions that call, make functions (SymbolicForm::Call) and match patterns (SymbolicForm::Match).
 #pragma once
 
 #include "eval/state/interpreter.h"

@@ -1,4 +1,4 @@
-// Instructions of exceptions and with blocks.
+// Instructions of exceptions and with blocks (SymbolicForm::Exception), and the search for handlers.
 #pragma once
 
 #include "eval/state/interpreter.h"
@@ -6,10 +6,11 @@
 namespace oxy::eval {
 
 Flow step_exception(Interpreter& interpreter, Frame& frame, const bytecode::Instruction& instruction);
-// The exception to raise for what a program gives: an instance, or one made of a class. False: an error is
-// set.
+// `exception`: what the program raises. An exception class is replaced by an instance of it. False: an error
+// is set, such as a TypeError for any other object.
 bool instantiate(Interpreter& interpreter, Ref& exception);
-// finds the handler of the pending exception; false: none in this frame
+// Goes on at the frame's handler of the pending exception, and takes the exception. False: it has no handler
+// here, and the exception stays set.
 bool unwind(Interpreter& interpreter, Frame& frame);
 
 }  // namespace oxy::eval

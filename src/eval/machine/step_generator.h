@@ -1,4 +1,4 @@
-// Instructions of generators and coroutines.
+// Instructions of generators and coroutines (SymbolicForm::Generator).
 #pragma once
 
 #include "eval/state/interpreter.h"

@@ -1,4 +1,5 @@
-// Instructions that read and write names.
+// Instructions that read and write names (SymbolicForm::Names): globals, builtins, cells, super() and
+// imports.
 #pragma once
 
 #include "eval/state/interpreter.h"

@@ -18,7 +18,7 @@
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 

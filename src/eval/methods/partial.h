@@ -1,4 +1,4 @@
-// What a functools.partial holds, read with guards.
+// functools.partial objects, read with guards.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@ namespace oxy::eval {
 // Exactly a functools.partial.
 bool is_partial(PyObject* object);
 
-// A call of what the partial calls.
+// The call that a call of a partial amounts to.
 struct OpenedPartial {
   cpy::Ref function;
   Arguments arguments;
 };
 
-// The call that a call of `partial` with `arguments` stands for. None: a Python error is set.
+// Precondition: is_partial(). Nothing: a Python exception is set.
 std::optional<OpenedPartial> opened_partial(Interpreter& interpreter, PyObject* partial, Arguments arguments);
 
 }  // namespace oxy::eval

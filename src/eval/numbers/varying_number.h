@@ -1,12 +1,15 @@
-// Numbers of the program's that change from call to call. An int or a float is a constant of the first
-// compilation, guarded; a place whose number was another one at a later call holds a *varying* number from
-// then on. What is calculated from it is a varying number too, of a source that calculates it again
-// (guards::SourceKind::Calculated). It becomes an input of the graph, a tensor of no dimensions, where a
-// tensor is calculated with it; a comparison is guarded by its outcome; wherever a value is looked at
-// otherwise it is the constant that it is, guarded.
+// Varying numbers: ints and floats that change from call to call. In the first compilation every number is a
+// guarded constant. If a later call finds another number in its place, the next capture treats the place as
+// varying:
+//   - A calculation with it gives another varying number. Its source calculates it again at each call
+//     (guards::SourceKind::Calculated).
+//   - If a tensor is combined with it, it becomes a graph input: a tensor without dimensions, float64 or
+//     int64.
+//   - A comparison is guarded by its outcome alone.
+//   - Everything else gets the present value as a constant, with a guard.
 //
-// In the evaluated program such a number is an object of a type of its own that can do nothing: what looks at
-// it without knowing of it fails, which ends the capture.
+// The program holds an object of a type of ours in its place. That type has no operations. So code that does
+// not expect a varying number fails, which ends the capture.
 #pragma once
 
 #include <Python.h>
@@ -15,23 +18,30 @@
 
 namespace oxy::eval {
 
-// The constant that a varying number is at this call, guarded; other objects are themselves.
+// The present value of a varying number, guarded. Other objects are given back as they are.
 Ref constant_of(Interpreter& interpreter, PyObject* object);
-// int or float.
+// The class that the program sees: int or float. Precondition of this and the next: is_varying_number().
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* varying);
 SourceId varying_source(Interpreter& interpreter, PyObject* varying);
-// A pure function of one or two numbers, of which some vary. Nothing if it needs the constants.
+// The result of a pure function of one or two numbers, of which at least one varies, as a varying number.
+// Nothing: it cannot be calculated again, so the caller has to use constants.
 std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
                               std::span<PyObject* const> operands);
+// Operators with a varying number as an operand: another varying number, or a trace tensor if the other
+// operand is one. Nothing: neither operand varies, or the operator needs constants.
 std::optional<Ref> varying_arithmetic(Interpreter& interpreter, bytecode::BinaryKind kind, bool in_place,
                                       PyObject* left, PyObject* right);
+// The same for a comparison, `operation` being Py_LT and so on. The outcome for two numbers is a guarded
+// bool.
 std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, PyObject* right,
                                       int operation);
+// The same for a call of int, float or bool, of abs(), round(), min() or max(), or of a function of math.
 std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
-// The arguments with tensors in place of varying numbers, if that is how the method of tensors can take
-// them.
+// The arguments of a method of tensors with trace tensors in place of varying numbers. Nothing: no argument
+// varies, or the method does not take tensors there.
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments);
+// Admits a number at a place that varies. `number`: its present value, an exact int or float.
 Ref admit_varying(Interpreter& interpreter, PyObject* number, SourceId source);
 
 bool is_varying_number(PyObject* object);

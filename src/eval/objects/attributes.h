@@ -1,26 +1,31 @@
-// Attributes: what is read.
+// Reads of attributes, and what belongs to them: descriptors, fields of C types, gradients of tensors.
 #pragma once
 
 #include "eval/state/interpreter.h"
 
 namespace oxy::eval {
 
-// What the special method gives, evaluated. Stops if that is not of the exact type, which CPython refuses
-// or treats in ways of its own.
+// object.name() for a special method in Python. Stops if the result is not exactly of `type`: CPython has
+// rules of its own for that.
 Ref call_special(Interpreter& interpreter, PyObject* object, const char* name, PyTypeObject* type);
+// descriptor.__get__(object, type): what `descriptor`, found in the class, gives for an instance. Null
+// `object`: for the class itself.
 Ref bind_descriptor(Interpreter& interpreter, PyObject* descriptor, PyObject* object, PyTypeObject* type);
-// Whether what is found on a class (null: nothing) has code of its own for writes to the attribute;
-// guarded, as its class can be given some later.
+// Whether `found`, the attribute in an object's class (null: none), is a data descriptor with code for
+// writes. Guarded, as its class can get such code later.
 bool takes_writes(Interpreter& interpreter, PyObject* found);
-// What a C descriptor reads of an existing class or function: something that the object holds.
+// Reads a field of an external class or function through its C descriptor (`__defaults__`, `__name__` ...).
 Ref read_field(Interpreter& interpreter, PyObject* object, PyObject* descriptor);
-// its type has a `__class__` of its own
+// Whether the object's type has a `__class__` of its own.
 bool overrides_class(Interpreter& interpreter, PyObject* object);
-// What .grad of a tensor is; null if that cannot be said.
+// tensor.grad of a trace tensor. Null, without an exception, if it is not known.
 Ref gradient_of(Interpreter& interpreter, PyObject* tensor);
+// tensor.grad = value, which is an effect if the tensor is external. Stops if the value is no tensor that
+// fits.
 bool set_gradient(Interpreter& interpreter, PyObject* tensor, PyObject* value);
-// of a tensor made before the call; stops if it has some
+// Guards that an external tensor has no hooks that see its gradient. Stops if it has some.
 void require_no_gradient_hooks(Interpreter& interpreter, PyObject* tensor);
+// The source of an external object's `__dict__`.
 SourceId instance_dict_source(Interpreter& interpreter, PyObject* object);
 
 }  // namespace oxy::eval

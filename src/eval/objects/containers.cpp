@@ -28,7 +28,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/trace_tensor.h"
 
 namespace oxy::eval {

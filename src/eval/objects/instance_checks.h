@@ -5,11 +5,12 @@
 
 namespace oxy::eval {
 
-// what the program sees as its class
+// The class that the program sees (borrowed): that of what a trace tensor, varying number or generator of
+// ours stands for.
 PyTypeObject* class_seen(Interpreter& interpreter, PyObject* object);
-// isinstance(); -1: exception set
+// isinstance(object, classes): 1, 0, or -1 with an exception set.
 int instance_of(Interpreter& interpreter, PyObject* object, PyObject* classes);
-// issubclass(); -1: exception set
+// issubclass(type, classes), likewise.
 int subclass_of(Interpreter& interpreter, PyObject* type, PyObject* classes);
 
 }  // namespace oxy::eval

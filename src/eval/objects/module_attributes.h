@@ -5,7 +5,7 @@
 
 namespace oxy::eval {
 
-// module_attributes.cpp
+// module.name: an entry of the module's dict, or what its class or its `__getattr__()` gives.
 Ref module_attribute(Interpreter& interpreter, PyObject* object, PyObject* name);
 
 }  // namespace oxy::eval

@@ -1,7 +1,7 @@
-// Special methods and properties of the program's classes that C code would run while capturing, unseen by
-// the interpreter: their effects would come during the capture, and again at the call. They are kept from
-// running, and the instruction ends the region. So is what PyTorch's Python code does for tensors without
-// data.
+// The code gate keeps C code from running the program's special methods and properties during a capture. The
+// interpreter would not see them, and their effects would come twice: at the capture and at the call. The
+// gate refuses to run such a method, and the instruction ends the region. It also refuses the Python code
+// that PyTorch has for tensors without data, as it would treat a trace tensor as one.
 #pragma once
 
 #include <string>
@@ -10,22 +10,24 @@
 
 namespace oxy::eval {
 
-// One per capture; all functions under the GIL, on the thread that captures. The current frame of the thread
-// is the one that captures when it is made.
+// One per capture, on the thread that captures. It has to be made while the capturing frame is the thread's
+// current one.
 class CodeGate {
  public:
   CodeGate();
 
-  // Whether `function` may run, called by C code with `first` as its first argument (may be null). False: an
-  // error is set, which is no Exception. Finalizers, callbacks, imports and what they call may always run.
+  // Whether `function`, which C code calls with `first` as its first argument (may be null), may run. False:
+  // a Python error is set that is not derived from Exception. Finalizers, callbacks and imports, and what
+  // they call, may always run.
   bool admits(PyObject* function, PyObject* first);
 
-  // While armed it refuses, and remembers. The interpreter arms it for the instructions that it evaluates.
+  // Only an armed gate refuses. It is armed while the interpreter executes instructions.
   void arm(bool armed) { armed_ = armed; }
-  const std::string& refused() const { return refused_; }  // the name; empty: nothing since clear()
+  // The name of the function that was refused; empty: none since clear().
+  const std::string& refused() const { return refused_; }
   void clear() { refused_.clear(); }
 
-  // While the program's own code runs as part of what is captured: what allow_in_graph() marks.
+  // On while a function that is marked by allow_in_graph() runs: its code is part of the capture.
   void include_own_code(bool included) { includes_own_code_ = included; }
   bool includes_own_code() const { return includes_own_code_; }
 

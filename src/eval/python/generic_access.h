@@ -1,4 +1,4 @@
-// What objects do that say nothing about how their attributes are found and kept.
+// The default attribute access: that of objects whose class has none of its own.
 #pragma once
 
 #include <Python.h>
@@ -7,15 +7,16 @@
 
 namespace oxy::eval {
 
+// Whether the str `name` is this ASCII text.
 inline bool name_is(PyObject* name, const char* text) {
   return PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
-// Whether the C code behind `name`, a special method that the type or a base of it may replace by Python's,
-// is what objects have that say nothing about it.
+// Whether the first C method `name` in the type's resolution order is the function `generic`, which objects
+// have by default. Methods in Python are skipped.
 bool is_generic_below(PyTypeObject* type, const char* name, void* generic);
 
-// Sets the AttributeError of an object that lacks the attribute. Returns null.
+// Sets the AttributeError that CPython raises for an object that lacks the attribute. Returns null.
 cpy::Ref attribute_error(PyObject* object, PyObject* name);
 
 }  // namespace oxy::eval

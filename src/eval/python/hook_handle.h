@@ -1,4 +1,4 @@
-// What registering a hook while capturing gives.
+// The handle that tensor.register_hook() gives in a captured region.
 #pragma once
 
 #include <Python.h>
@@ -7,8 +7,7 @@
 
 namespace oxy::eval {
 
-// Nothing may be done with it besides passing it on: it cannot take the hook back, and does not outlive the
-// captured region.
+// A new handle. It can only be passed on: it cannot remove the hook, and it may not outlive the region.
 cpy::Ref new_hook_handle();
 bool is_hook_handle(PyObject* object);
 

@@ -1,14 +1,14 @@
-// Which Python functions are evaluated, and what stands behind those that torch has wrapped.
+// Which Python functions are inlined, and which functions torch has wrapped for torch.compile.
 #pragma once
 
 #include <Python.h>
 
 namespace oxy::eval {
 
-// Why a Python function is not evaluated but called as it is; nullptr if it is inlined.
+// The reason why calls of a Python function are a break, a text that lives for ever; null if it is inlined.
 const char* refusal_to_inline(PyObject* function);
-// What torch has wrapped to keep torch.compile out of it, where that was for that compiler's sake, and what
-// torch.compile itself has replaced: borrowed; null for other functions.
+// The function behind a wrapper of torch's: one that keeps torch.compile out of the function for reasons that
+// do not concern us, or one that torch.compile has put in its place. Null, without an error, for others.
 PyObject* behind_torch_compile(PyObject* function);
 
 }  // namespace oxy::eval

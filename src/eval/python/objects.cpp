@@ -16,7 +16,7 @@
 #include "cpy/ref.h"
 #include "eval/python/operator_objects.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/recorder.h"
 
 namespace oxy::eval {

@@ -1,4 +1,5 @@
-// Kinds of Python objects, as the interpreter tells them apart.
+// Kinds of Python objects, as the interpreter tells them apart. These functions need no interpreter: they
+// look at types and fields, add no guards, run no code of the program's and set no exception.
 #pragma once
 
 #include <Python.h>
@@ -10,25 +11,24 @@
 
 namespace oxy::eval {
 
-// Immutable objects of C types that are themselves at every run: guarded by identity when they come from
-// outside, free to be shown to any C code: types, functions and modules of C or Python, code, dtypes,
-// devices, ranges, type expressions, operators ...
+// Objects that stay the same at every run: types, functions, modules, code, dtypes, devices, ranges, type
+// expressions, operators ... External ones are guarded by identity. Any C code may be given them.
 bool is_identity_object(PyObject* object);
 // Objects that are equal to themselves only.
 bool compares_identity(PyObject* object);
 bool is_logger(PyObject* object);  // logging.Logger
-// Objects of immutable C types that are compared by value and never contain others: constants, torch.Size of
-// ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
+// Immutable objects of C types that are compared by value and contain no other objects: constants, torch.Size
+// of ints, slices and ranges of constants, dtypes, devices, matches of regular expressions.
 bool is_value_object(PyObject* object);
-bool is_match(PyObject* object);
-bool is_enum_member(PyObject* object);  // that its class knows as one: not while the class is being made
+bool is_match(PyObject* object);        // of a regular expression
+bool is_enum_member(PyObject* object);  // that its class knows already: false while the class is being made
 bool is_type_alias(PyObject* object);   // list[int] or int | str
-// What typing, or typing_extensions, makes types of and is a Python object there: List, List[int], a type
-// variable.
+// A Python object of typing or typing_extensions from which type annotations are built: List, List[int], a
+// type variable.
 bool is_type_expression(PyObject* object);
 bool makes_type_expressions(PyTypeObject* type);
-// These, and the objects of torch.ops: Python objects whose own __hash__ and __eq__ are the library's and
-// look at nothing that changes.
+// Type expressions and the objects of torch.ops. Their __hash__ and __eq__ are Python code of a library that
+// looks at nothing that changes.
 bool compares_in_library(PyObject* object);
 // Exactly list, tuple, dict or set (not a subclass), or a dict subclass of the standard library's C code.
 bool is_builtin_container(PyObject* object);
@@ -38,37 +38,39 @@ bool is_container(PyObject* object);
 inline cpy::Ref interned(const char* name) {
   return cpy::Ref::steal(PyUnicode_InternFromString(name));
 }
-// Whether a class has a method that another, which it is derived from, lacks or has otherwise.
+// Whether `derived` has another method of this name than its base class `base`.
 inline bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
   const cpy::Ref name = interned(method);
   return _PyType_Lookup(derived, name.get()) != _PyType_Lookup(base, name.get());
 }
-// Sets the KeyError of a key that is missing, whatever the key is: a tuple would be taken for its arguments.
+// Sets KeyError(key). (PyErr_SetObject() would take a tuple for the arguments of the exception.)
 void set_key_error(PyObject* key);
 bool is_dict_like(PyObject* object);           // dict, OrderedDict, defaultdict: exact types
 bool is_container_iterator(PyObject* object);  // over a dict, one of its views, or a set
-// The nearest base, or the type itself, that no class statement made: its tp_new makes the instances.
+// The type itself, or else its nearest base, that no class statement has made. Its tp_new makes the
+// instances.
 PyTypeObject* native_base(PyTypeObject* type);
-cpy::Ref exception_arguments(PyObject* exception);  // its `args`, whatever its class makes of the name
+cpy::Ref exception_arguments(PyObject* exception);  // the tuple `args`, even if its class hides the name
 bool is_deque_type(PyTypeObject* type);
-// A method of C code bound to an object that is no module.
+// A method of a C type, bound to an object that is not a module.
 bool is_bound_c_method(PyObject* object);
-// True if what the iterator goes through does not let itself be iterated over any more. Takes an item.
+// Whether the container that the iterator goes over has changed, so that iterating further is an error. Takes
+// an item from the iterator.
 bool has_changed(PyObject* iterator);
 bool is_defaultdict_type(PyTypeObject* type);
-// Callables of C code that hold nothing but what their __reduce__ tells: partial, itemgetter, attrgetter ...
+// Callables of C types whose whole state is in their __reduce__: partial, itemgetter, attrgetter ...
 bool is_reducible(PyObject* object);
 bool is_builtin_iterator(PyObject* object);
-// A class of a class statement: its instances hold attributes and slots and nothing that only C code sees.
-// From Python 3.12 on many types of C modules are heap types too, so that flag does not tell.
+// A class made by a class statement. Its instances have attributes and slots, and no state that only C code
+// sees. (Py_TPFLAGS_HEAPTYPE does not tell: many types of C modules have it from Python 3.12 on.)
 bool is_python_class(PyTypeObject* type);
-// The name of a class of C code's; empty for a class of a program's, which may have any name.
+// The full name of a C type; empty for a class made by a class statement, which may have any name.
 std::string_view c_class_name(PyTypeObject* type);
-// What a bound method of a container's C type, or of a tensor, was made of, as CPython calls it; null
-// for any other.
+// The unbound method behind `method`, a bound method of a container's C type or of a tensor; null for any
+// other. CPython puts the unbound one on the stack.
 PyObject* method_descriptor(PyObject* container, PyObject* method);
 bool is_method_wrapper(PyObject* object);  // a special method of a C type, bound: (1).__add__
-// A function object that only CPython can run.
+// A function object of CPython's.
 inline bool is_python_function(PyObject* object) {
   return PyFunction_Check(object);
 }
@@ -76,22 +78,22 @@ inline bool is_python_function(PyObject* object) {
 // The text of a str; empty for anything else. Valid as long as the object.
 std::string_view text_of_str(PyObject* str);
 
-// Of what is found in a class under the name of a special method: C code has put it there. It runs no code of
-// the program's but what it is given.
+// Whether `found`, a special method that was looked up in a class, is implemented in C. It runs code of the
+// program's only through its arguments.
 bool is_of_c(PyObject* found);
 
-// torch: builtin functions and methods that are operators or pure queries, and Python functions of
-// torch.nn.functional and its kin, which run for real on trace tensors.
+// Functions of torch that run for real on trace tensors: builtin functions and methods that are operators or
+// pure queries, and Python functions of torch.nn.functional and a few other modules.
 bool is_torch_function(PyObject* callable);
 bool is_pybind_function(PyObject* function);  // a C++ function bound by pybind11
 bool is_torch_tensor_type(
     PyTypeObject* type);  // Tensor, Parameter, Buffer: subclasses without behaviour of their own
 
-// The qualified name of a callable, or what kind of object it is.
+// For reasons: the qualified name of a callable, or the kind of object it is.
 std::string describe_callable(PyObject* callable);
 
-// A named object of an imported module: well_known("torch.nn", "Parameter"). Borrowed, or null if the module
-// is not loaded. Looked up once.
+// An object of a loaded module: well_known("torch.nn", "Parameter"). Borrowed and kept for ever, so a program
+// that replaces it later is not noticed. Null if the module is not loaded.
 PyObject* well_known(const char* module, const char* name);
 
 // Whether one of the tensors in a nest of tuples, lists and dicts satisfies `wanted`.

@@ -1,5 +1,6 @@
-// An iterator that gives what another gives. Iterators of C's are made of one where the program's own class
-// has an `__iter__`, which they would call again when they are made after the region.
+// An iterator that passes on the items of another one. A C iterator, such as a zip, is made again after a run
+// and would call `__iter__` of its arguments then. Passing iterators take their place, so that an `__iter__`
+// of the program's is not called a second time.
 #pragma once
 
 #include "cpy/ref.h"

@@ -1,11 +1,11 @@
-// The Python error that is set, taken to be looked at or changed.
+// A look at the Python error that is set.
 #pragma once
 
 #include <Python.h>
 
 namespace oxy::eval {
 
-// What is set, an error or none (value() is null), is set again when this dies.
+// Takes the error (none: value() is null), normalises it, and sets it again when this object dies.
 class PendingError {
  public:
   PendingError() {

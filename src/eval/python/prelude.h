@@ -1,5 +1,6 @@
-// Functions in Python that stand for others: for those of Python's C modules that call back, so that what
-// they call is evaluated like the user's own code, and for some whose work is nothing inside of a region.
+// The prelude: Python functions of ours that take the place of others in a captured region. Most stand for C
+// functions that call back (map, zip, functools.reduce ...), so that the functions which they call are
+// inlined like the program's own code. Some stand for functions that have nothing to do inside of a region.
 #pragma once
 
 #include <Python.h>
@@ -8,12 +9,12 @@
 
 namespace oxy::eval {
 
-// The function that stands for a function or class; null if there is none.
+// The function of the prelude for a function or class; null, without an error, if there is none.
 cpy::Ref python_form(PyObject* callable);
-// One by its name in the text of prelude.cpp.
+// A function of the prelude by its name in prelude.cpp. Precondition: there is one.
 cpy::Ref prelude_function(const char* name);
 
-// Whether code is of a function of the prelude.
+// Whether the code belongs to a function of the prelude.
 bool is_prelude_code(PyCodeObject* code);
 
 }  // namespace oxy::eval

@@ -1,4 +1,5 @@
-// What the user has said about a callable of his: the functions of oxyfuel's that mark callables end here.
+// Marks of the user's on callables: oxyfuel.disable(), allow_in_graph() and assume_constant_result() set
+// them.
 #pragma once
 
 #include <Python.h>
@@ -9,10 +10,10 @@
 namespace oxy::eval {
 
 enum class TreatmentKind : uint8_t {
-  Disabled,  // runs in eager, with all that it calls (the callable itself sees to that)
-  Skipped,   // its own frame runs in eager, what it calls may be captured; of a code object
-  InGraph,   // called for real on trace tensors: its body is not evaluated
-  Constant,  // called once at capture; its result is the same at every run
+  Disabled,  // it and everything that it calls runs in eager (disable() wraps the callable to that end)
+  Skipped,   // its own frame runs in eager, but calls in it may be captured; a mark of a code object
+  InGraph,   // it is called for real on trace tensors, and its body is not interpreted
+  Constant,  // it is called once, at capture, and its result is taken for constant
 };
 
 struct Treatment {
@@ -20,11 +21,12 @@ struct Treatment {
   std::string reason;  // the user's; may be empty
 };
 
-// Marks `object`, a callable, or for Skipped the code object of a function; the last mark counts. UserError
-// if weak references to it cannot be made. Captures made before are not made anew.
+// Marks `object`: a callable, or for Skipped the code object of a function. The last mark counts. Throws
+// UserError if the object has no weak references. What is compiled already stays as it is.
 void set_treatment(PyObject* object, Treatment treatment);
 
-// Of the callable, or of its code if it is a Python function; nullptr: nothing was said.
+// The mark of the callable, or of its code if it is a Python function; null if there is none. Valid until the
+// next set_treatment().
 const Treatment* treatment_of(PyObject* callable);
 
 inline bool is_treated_as(PyObject* callable, TreatmentKind kind) {

@@ -18,13 +18,11 @@ int current_nesting() {
 }  // namespace
 
 AutocastState AutocastState::current() {
-  return {at::autocast::is_autocast_enabled(at::kCPU), at::autocast::get_autocast_dtype(at::kCPU),
-          current_nesting()};
+  return {runtime::current_autocast(), current_nesting()};
 }
 
 void AutocastState::apply() const {
-  at::autocast::set_autocast_enabled(at::kCPU, enabled);
-  at::autocast::set_autocast_dtype(at::kCPU, dtype);
+  runtime::apply(devices);
   add_nesting(nesting - current_nesting());
 }
 
@@ -32,8 +30,7 @@ AutocastCache::AutocastCache()
     : was_enabled(at::autocast::is_autocast_cache_enabled()), enabled(was_enabled) {}
 
 void AutocastChange::apply() const {
-  at::autocast::set_autocast_enabled(at::kCPU, state.enabled);
-  at::autocast::set_autocast_dtype(at::kCPU, state.dtype);
+  runtime::apply(state.devices);
   at::autocast::set_autocast_cache_enabled(cache_enabled);
   add_nesting(nesting);
   if (clears_cache) at::autocast::clear_cache();

@@ -1,34 +1,34 @@
-// What a program may change of its thread's autocast state. The cache of casts is off while a program is
-// evaluated (trace/recorder.h), so that whether it is on for the program is kept beside it.
+// The autocast state of a thread, as far as a region can change it. The recorder turns the cache of casts off
+// (trace/recorder.h), so the program's view of that cache is kept apart.
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include "runtime/device/autocast.h"
 
 namespace oxy::eval {
 
+// Whether autocast is on and its dtype, by device, and how deep `with torch.autocast` blocks nest.
 struct AutocastState {
-  bool enabled = false;
-  c10::ScalarType dtype = c10::ScalarType::BFloat16;
+  runtime::AutocastByDevice devices;
   int nesting = 0;
 
-  static AutocastState current();  // this thread's, for the CPU
-  void apply() const;
+  static AutocastState current();  // of this thread
+  void apply() const;              // to this thread
   bool operator==(const AutocastState&) const = default;
 };
 
 // The program's view of the cache of casts.
 struct AutocastCache {
-  bool was_enabled;
-  bool enabled;
-  bool clears = false;
+  bool was_enabled;     // at the start of the capture
+  bool enabled;         // now
+  bool clears = false;  // the program has cleared the cache
 
-  AutocastCache();  // as it is on this thread
+  AutocastCache();  // takes the state of this thread
 };
 
-// What a segment leaves behind: applied after it has run.
+// The change that a segment leaves behind. It is applied after each run.
 struct AutocastChange {
   AutocastState state;
-  int nesting = 0;  // to be added
+  int nesting = 0;  // added to the thread's nesting; state.nesting is not used
   bool cache_enabled = true;
   bool clears_cache = false;
 

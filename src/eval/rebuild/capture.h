@@ -1,5 +1,5 @@
-// What capturing a segment gives: a recording, the guards under which it is valid, and how to rebuild the
-// Python values that come out of it.
+// A capture, the result of interpreting a call or a segment: the recorded graph, the guards under which it is
+// valid, the templates of the resulting Python values, and the effects on external objects.
 #pragma once
 
 #include <Python.h>
@@ -20,19 +20,19 @@
 namespace oxy::eval {
 
 enum class EndKind : uint8_t {
-  Return,  // the segment's only result is the frame's return value
-  Break,   // results: localsplus, then stack, as they are before the instruction at `offset`
+  Return,  // one result: the return value
+  Break,   // results: the localsplus, then the stack, as they are before the instruction at `offset`
 };
 
 enum class EffectKind : uint8_t {
-  SetAttribute,     // of a slot or of a descriptor of C code: `key`, `value`
-  DeleteAttribute,  // `key`
+  SetAttribute,     // `key` = `value`, where the attribute lies in a slot or has a descriptor of C code
+  DeleteAttribute,  // `key`, likewise
   SetCell,          // `value`
-  SetItem,          // of a dict: `key`, `value`
-  DeleteItem,       // of a dict that may lack `key`
-  Clear,            // of a dict, set or deque
-  Slice,            // of a list: its items from `begin` to `end` are replaced by `items`
-  Extend,           // of a list or deque: `items` behind the others
+  SetItem,          // dict: `key` = `value`
+  DeleteItem,       // dict: removes `key` if it is there
+  Clear,            // dict, set or deque
+  Slice,            // list: `items` replace its items from `begin` to `end`
+  Extend,           // list or deque: appends `items`
   Window,    // of a deque: `begin` items are removed on the left, `end` on the right; then `items` are put
              // behind the others, `front` before them
   SetPlace,  // of a deque: the item at `begin` becomes the one of `items`; iterators do not see a change
@@ -41,7 +41,8 @@ enum class EffectKind : uint8_t {
   Discard,   // from a set that may lack `key`
 };
 
-// What a segment did to an object that existed before it: done to the object itself once the segment has run.
+// One change that the region made to an external object. It is performed on the real `object` after each run.
+// The kind says which of the other fields count.
 struct Effect {
   EffectKind kind = EffectKind::SetItem;
   Template object;
@@ -56,27 +57,28 @@ struct Effect {
 struct Capture {
   guards::GuardSet guards;
   trace::Recording recording;
-  std::optional<autograd::Joint> joint;  // if the outputs' gradients were recorded too
-  // If CaptureOptions asks for it; the recording has no backward pass then. Nothing if the region cannot be
-  // written so, for the reason in `torch_problem`.
+  std::optional<autograd::Joint> joint;  // set if an output requires grad: the recording is a joint graph
+  // Set if CaptureOptions asks for it. The recording has no backward pass then. Nothing if the region cannot
+  // be expressed as one; `torch_problem` has the reason.
   std::optional<TorchProgram> torch_program;
   std::string torch_problem;
   std::vector<guards::SourceId> inputs;     // the source of each graph input
-  std::vector<guards::SourceId> externals;  // objects that the templates refer to
+  std::vector<guards::SourceId> externals;  // the source of each external object that templates refer to
   EndKind end = EndKind::Return;
-  int32_t offset = -1;  // code units
+  int32_t offset = -1;  // of the last instruction, in code units; -1 for a whole call
   std::vector<Template> results;
   TemplateObjects objects;      // shared by results and effects
-  std::vector<Effect> effects;  // replayed in order after the graph has run
-  int64_t instructions = 0;
-  bool changes_handled = false;  // another exception is being handled at the end than at the start: `handled`
-  Template handled;              // (Null: none)
-  bool needs_nothing_handled = false;  // valid while the thread handles no exception
+  std::vector<Effect> effects;  // performed in order after the graph has run
+  int64_t instructions = 0;     // how many were interpreted
+  // At the end the thread handles another exception than at the start, which is `handled` (Null: none).
+  bool changes_handled = false;
+  Template handled;
+  bool needs_nothing_handled = false;  // valid only while the thread handles no exception
   int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
-  std::optional<AutocastChange> autocast_change;
-  std::vector<std::string> inlined;  // code objects, for explain()
+  std::optional<AutocastChange> autocast_change;  // set if the segment leaves autocast changed
+  std::vector<std::string> inlined;               // names of inlined code, for explain()
 
-  // The references of the guards and the templates, as tp_traverse wants them.
+  // For tp_traverse: visits all references that guards, templates and effects own.
   int traverse(visitproc visit, void* arg) const;
 };
 

@@ -1,4 +1,4 @@
-// Effects of a segment, done once it has run.
+// Performs effects: changes external objects as the region has changed their shadows.
 #pragma once
 
 #include "eval/rebuild/capture.h"
@@ -6,8 +6,8 @@
 
 namespace oxy::eval {
 
-// Does to the real object what the captured region did to its shadow. False: a Python error is set, and the
-// effect may have been done in part.
+// False: a Python error is set, and the effect may have been performed in part. Containers are changed by the
+// methods of their builtin class, whatever methods a subclass has.
 bool perform(const Effect& effect, Rebuilder& rebuilder);
 
 }  // namespace oxy::eval

@@ -1,4 +1,5 @@
-// Templates: how the Python objects that a segment made are made again at each run.
+// Templates describe the Python objects that come out of a segment. A Rebuilder makes the objects anew after
+// each run (reconstruction).
 #pragma once
 
 #include <Python.h>
@@ -15,11 +16,12 @@ namespace oxy::eval {
 enum class TemplateKind : uint8_t {
   Null,      // no object: an unbound local, a pushed NULL
   Constant,  // `object` itself, the same at every run
-  External,  // external number `index`: Capture::externals names its source
+  External,  // an external object: number `index` of Capture::externals
   Output,    // graph output `index`
   Object,    // object number `index` of the TemplateObjects
 };
 
+// One value.
 struct Template {
   TemplateKind kind = TemplateKind::Null;
   int32_t index = -1;
@@ -39,22 +41,21 @@ enum class ObjectKind : uint8_t {
   FrozenSet,
   Slice,
   TupleSubclass,  // `type`, items
-  Instance,       // `type`: made by `type.__new__` of its C base; items: key, value pairs of its __dict__,
-                  // and member descriptor, value pairs of its slots;
-  // `contents`: for a subclass of list, dict, OrderedDict, set or deque, the object that holds
-  // what it contains; of a deque the first of the items is its maxlen
-  Cell,         // items: contents, or none
+  Instance,       // `type`: made by `__new__` of its C base; items: key, value pairs of its __dict__, and
+                  // member descriptor, value pairs of its slots. `contents`, for a subclass of list, dict,
+                  // OrderedDict, set or deque: an object of the base class with the same items. For a deque
+                  // `items` begin with its maxlen.
+  Cell,           // items: contents, or none
   Function,     // items: code, globals, defaults, kwdefaults, closure, annotations, name, qualname, __dict__
   Method,       // items: function, self
   Exception,    // `type`, contents: args tuple; items: key, value pairs of its __dict__
   DefaultDict,  // items: factory, key, value pairs
-  Iterator,     // `type`: over a dict or set, items: the container (none if the iterator was exhausted), how
-                // many items it has given
-  Generator,  // items: code, globals, function, the exception it handles, where it goes on (code units; None:
-              // it has ended), whether it has started, whether it waits for another, then as many locals as
-              // the code has and its stack
-  Reduced,    // items: callable, arguments tuple, [state]: a builtin iterator, by its __reduce__
-  Called,     // the same of what keeps its arguments alone: bound methods of C code, views of dicts, partial
+  Iterator,     // of a dict or set; `type`; items: the container (absent if exhausted), count of items given
+  Generator,    // items: code, globals, function, the exception it handles, the offset where it goes on (code
+                // units; None: it has ended), whether it has started, whether it waits for another generator,
+                // then as many locals as the code has, then its stack
+  Reduced,      // a builtin iterator, by its __reduce__; items: callable, tuple of arguments, [state]
+  Called,       // the same for objects that have no other state: bound C methods, views of dicts, partials
 };
 
 struct ObjectTemplate {
@@ -62,14 +63,15 @@ struct ObjectTemplate {
   cpy::Ref type;
   std::vector<Template> items;
   Template contents;
-  cpy::SetTable
-      table;  // of a set or frozenset (also of a subclass) whose items have the same hash at every run
+  // Of a set or frozenset, also of a subclass, whose items have the same hash at every run: keeps the order.
+  cpy::SetTable table;
 };
 
-// They may refer to each other in rings, but for those that problem_of_order() names.
+// The objects may refer to each other in cycles, except for the cycles that problem_of_order() names.
 using TemplateObjects = std::vector<ObjectTemplate>;
 
-// Rebuilds the objects of one run. References shared in the template are shared in the result.
+// Rebuilds the objects of one run. Each object is made once, so references that are shared in the templates
+// are shared in the results. The spans have to outlive it. `externals` and `outputs` are by number.
 class Rebuilder {
  public:
   Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals,
@@ -79,7 +81,7 @@ class Rebuilder {
         outputs_(outputs),
         made_(objects.size()),
         filled_(objects.size()) {}
-  // A new reference; null with an exception set on failure. Null without one for TemplateKind::Null.
+  // Null with an exception set on failure; null without one for TemplateKind::Null.
   cpy::Ref build(const Template& t);
 
  private:

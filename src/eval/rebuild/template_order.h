@@ -1,4 +1,4 @@
-// What of the objects of a template has to be there before others can be made.
+// The order in which a Rebuilder makes objects: which of them must exist before others can be made.
 #pragma once
 
 #include <optional>
@@ -8,21 +8,22 @@
 
 namespace oxy::eval {
 
-// How deep objects may lie in each other: what makes them again calls itself.
+// How deep objects may nest. The Rebuilder is recursive.
 constexpr int kDeepestObjects = 1000;
 
-// True of an iterator: what it goes over, and all that is reached from there, is complete before it is made.
+// Whether the parts of such an object, and everything that they reach, must be complete before it is made.
+// This holds for iterators.
 bool is_made_of_complete_objects(ObjectKind kind);
 
-// Calls `see` with every template that an object refers to.
+// Calls `see` with every template that the object refers to.
 template <class See>
 void for_each_part(const ObjectTemplate& object, See&& see) {
   for (const Template& item : object.items) see(item);
   see(object.contents);
 }
 
-// Why a Rebuilder cannot make the objects: one that cannot be changed is made of itself, or too many are made
-// of each other. Nothing if it can.
+// The reason, for the user, why a Rebuilder cannot make the objects: an immutable object contains itself, or
+// they nest deeper than kDeepestObjects. Nothing if it can make them.
 std::optional<std::string> problem_of_order(const TemplateObjects& objects);
 
 }  // namespace oxy::eval

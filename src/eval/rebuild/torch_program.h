@@ -1,5 +1,5 @@
-// A captured region as calls of torch's functions and methods, in the words of the user's program: what a
-// backend that takes a torch.fx.GraphModule is given.
+// A captured region as calls of torch's functions and methods, as the user's program made them. Backends of
+// the user's are given it, as a torch.fx.GraphModule.
 #pragma once
 
 #include <Python.h>
@@ -12,7 +12,7 @@
 
 namespace oxy::eval {
 
-// A tensor of the program: a graph input, what a call returned, or an element of that.
+// A tensor of the program: a graph input, the result of a call, or an element of a result.
 struct TorchValue {
   bool is_input = false;
   int32_t index = -1;          // of the graph input, or of the call
@@ -30,15 +30,15 @@ struct TorchArgument {
 };
 
 struct TorchCall {
-  cpy::Ref target;  // a callable, or the name of a method of the first argument's
+  cpy::Ref target;  // a callable; if `is_method`, the name of a method of the first argument
   bool is_method = false;
   std::vector<TorchArgument> positional;
   std::vector<std::pair<cpy::Ref, TorchArgument>> keywords;
 };
 
 struct TorchProgram {
-  std::vector<TorchCall> calls;     // in order; they may write to their arguments
-  std::vector<TorchValue> outputs;  // those of the recording made beside it
+  std::vector<TorchCall> calls;     // in program order; they may write to their arguments
+  std::vector<TorchValue> outputs;  // the same outputs as those of Capture::recording
 };
 
 }  // namespace oxy::eval

@@ -1,6 +1,6 @@
-// Warnings of torch functions that are called with what stands for tensors. The program is to get them at
-// every call, from its own line: an operation that warns each time ends the region. One that warns once in a
-// process has done so while it was captured, and is reported then.
+// Warnings of torch functions that are called on trace tensors. In eager the user would see them at every
+// call, with the line of the call. So an operation that warns each time is a break. An operation that warns
+// once in a process has warned during the capture, and its warning is shown then.
 #pragma once
 
 #include <set>
@@ -13,35 +13,38 @@ namespace oxy::eval {
 
 using cpy::Ref;
 
-// While one lives, the warnings of this thread are kept instead of shown, whatever the program's filters say.
+// While one lives, warnings of this thread are collected and not shown, whatever the program's filters say.
+// May be nested: the inner one collects.
 class CollectedWarnings {
  public:
   CollectedWarnings();
   ~CollectedWarnings();
   CollectedWarnings(const CollectedWarnings&) = delete;
   CollectedWarnings& operator=(const CollectedWarnings&) = delete;
-  const std::vector<Ref>& messages() const { return messages_; }  // warnings.WarningMessage
+  const std::vector<Ref>& messages() const { return messages_; }  // of type warnings.WarningMessage
 
  private:
   std::vector<Ref> messages_;
   std::vector<Ref>* outer_;
 };
 
-// Where a warning is shown as coming from.
+// The place in the program that a warning names.
 struct WarningPlace {
   Ref filename;
   Ref globals;  // of the module; null: not known
   int line = 0;
 };
 
-// What the captures of one region have been warned of. An operation that is met for the first time in the
-// process warns once or each time: a second capture tells.
+// The warnings that the captures of one region have met. If a warning is new to the process, a second capture
+// finds out whether the operation warns each time.
 class PendingWarnings {
  public:
-  // True: the operation warns each time.
+  // Notes a warning. True: the operation warns each time.
   bool note(PyObject* message, PyObject* category, WarningPlace place);
-  bool captures_again();  // has met something new since it was asked last
-  // Shows what was warned of once. False: a Python error is set, to which a filter of the program's turns it.
+  // Whether the region is to be captured again: a new warning was noted since the last question.
+  bool captures_again();
+  // Shows the warnings of operations that warn once. False: a filter of the program's has turned one into a
+  // Python error, which is set.
   bool show();
 
  private:

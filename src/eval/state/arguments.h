@@ -1,4 +1,5 @@
-// What functions that the interpreter performs ask of their arguments.
+// Helpers for builtins: C functions and classes that the interpreter performs itself. They check and pick the
+// arguments of a call.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,24 +18,27 @@ inline Ref boolean(bool value) {
   return Ref::borrow(value ? Py_True : Py_False);
 }
 
+// Positional argument number i, borrowed. Precondition: there are that many (expect()).
 inline PyObject* arg(const Arguments& a, size_t i) {
   return a.positional[i].get();
 }
 
-// Checks the number of positional arguments as the real function would, or gives up.
+// Throws Break unless there are `low` to `high` positional arguments, and keyword arguments only if
+// `keywords` allows them. The real function would raise then, in its own words. `name` is for the reason.
 inline void expect(Interpreter& interpreter, const Arguments& a, const char* name, size_t low, size_t high,
                    bool keywords = false) {
   if (a.positional.size() < low || a.positional.size() > high || (!keywords && !a.keywords.empty()))
     interpreter.stop(fmt::format("calls {}() with unusual arguments", name));
 }
 
+// The value of a keyword argument; null, without an exception, if it was not given.
 inline Ref keyword(const Arguments& a, const char* name) {
   for (const auto& [key, value] : a.keywords)
     if (PyUnicode_CompareWithASCIIString(key.get(), name) == 0) return value;
   return {};
 }
 
-// Stops at a keyword argument that the function refuses.
+// Throws Break if a keyword argument is not among the `known` ones.
 inline void refuse_keywords(Interpreter& interpreter, const Arguments& a, const char* name,
                             std::initializer_list<const char*> known) {
   for (const auto& [key, value] : a.keywords) {

@@ -1,4 +1,4 @@
-// How a capture ends before the program does.
+// The C++ exceptions that end a capture before the program does.
 #pragma once
 
 #include <Python.h>
@@ -9,28 +9,29 @@
 
 namespace oxy::eval {
 
-// What a call of functools.lru_cache would have found: `cache` (a dict) has no `key` yet.
+// A function of functools.lru_cache was called, and its `cache` (a dict) has no `key` for the arguments yet.
 struct MissingAnswer {
   cpy::Ref cache;
   cpy::Ref key;
 };
 
 enum class BreakKind : uint8_t {
-  Instruction,    // the current instruction does what is not captured
-  MissingAnswer,  // it may be at a later call: `missing`
-  TooLong,        // the capture has grown too long
+  Instruction,    // the current instruction cannot be captured
+  MissingAnswer,  // it can be captured at a later call, once the cache in `missing` has its key
+  TooLong,        // CaptureOptions::max_instructions or max_nodes is reached
 };
 
-// Capture cannot go past the current instruction. The texts are for people: nothing depends on them.
+// A graph break: the capture cannot go past the current instruction. The texts are for people only. No
+// decision depends on them.
 struct Break {
   std::string reason;
   std::string hint;
   BreakKind kind = BreakKind::Instruction;
-  MissingAnswer missing;  // of BreakKind::MissingAnswer alone
+  MissingAnswer missing;  // set for BreakKind::MissingAnswer only
 };
 
-// A Python error is set that is the caller's to raise: a signal handler's, or that of a backend of the
-// user's.
+// A Python error is set that the caller has to raise. It comes from a signal handler, or from a backend of
+// the user's. The call is not tried again in eager.
 struct Interrupted {};
 
 }  // namespace oxy::eval

@@ -1,4 +1,5 @@
-// What interpreted calls have made and what goes on around them.
+// State of the interpreter about calls: functions, exceptions and generators that the program has made, and
+// the checkpoint that is under way.
 #pragma once
 
 #include <Python.h>
@@ -13,26 +14,28 @@
 namespace oxy::eval {
 
 struct GeneratorData;
+// Generators that died while they were suspended in a try or with block. They are still to be closed.
 using AbandonedGenerators = std::vector<std::unique_ptr<GeneratorData>>;
 
 struct Calls {
   std::unordered_set<PyObject*> fresh_functions;  // made while interpreting; kept alive
   std::unordered_set<PyObject*> raised;           // exceptions that were caught; kept alive
-  // The generators that were made, while they live.
+  // All generators that were made: a token that lives as long as the generator, and the generator (borrowed).
   std::vector<std::pair<std::weak_ptr<void>, PyObject*>> generators;
   std::shared_ptr<AbandonedGenerators> abandoned;
-  std::vector<cpy::Ref> function_contexts;  // of torch.autograd.Function
+  std::vector<cpy::Ref> function_contexts;  // the `ctx` objects of torch.autograd.Function
   std::vector<cpy::Ref> hooked;             // tensors that the program has registered a hook on
-  int32_t checkpoint = 0;                   // graph::Location::checkpoint of what is recorded
-  int32_t checkpoints = 0;
-  // The program was told that it is being compiled. If it then raises, it may be for that alone: the region
-  // is left to eager as a whole, which tells it otherwise.
+  // The graph::Location::checkpoint that recorded nodes get now; 0: none.
+  int32_t checkpoint = 0;
+  int32_t checkpoints = 0;  // how many numbers were given out
+  // torch.compiler.is_compiling() was asked, and said yes. If the program raises after that, it may be
+  // because of the answer. So the whole region is left to eager, where the answer is no.
   bool told_that_it_compiles = false;
 
   bool is_fresh_function(PyObject* function) const { return fresh_functions.contains(function); }
   bool in_checkpoint() const { return checkpoint > 0; }
-  // What a call of checkpoint() is recorded as: a new one, unless it is inside of another or of a backward
-  // pass.
+  // The number for a call of torch.utils.checkpoint.checkpoint(): the present one inside of another
+  // checkpoint or of a backward pass, else a new one.
   int32_t new_checkpoint() { return checkpoint == 0 ? ++checkpoints : checkpoint; }
 };
 

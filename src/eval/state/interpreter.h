@@ -1,17 +1,23 @@
-// The state of the symbolic interpreter, which runs a function's bytecode on real Python objects, with trace
-// tensors in place of tensors. What it does are plain functions that are given it: one room a subject.
+// The state of the interpreter, which runs a function's bytecode on real Python objects, with trace tensors
+// in place of tensors. Plain functions take an Interpreter and do the work, one room a subject.
 //
 // Every value is a real PyObject. Three kinds are told apart:
-//   - constants and immutable objects of C types: used as they are;
-//   - external objects, which existed before the call: registered in `externals` when they are first read, so
-//     that what is read of them is guarded. They are never written: writes go to a shadow (shadow.h) and are
-//     done after the segment has run. External tensors never appear: admit() puts their trace tensor in
-//     their place;
-//   - fresh objects, made while interpreting: changed for real, and rebuilt from a template at every run
-//   (rebuild/template.h).
-// C functions run for real when they are known to read only what they are given; Python functions are
-// inlined. Whatever is not understood throws Break: the segment then ends before the instruction of the
-// outermost frame that was being interpreted.
+//   - Constants and immutable objects of C types are used as they are.
+//   - External objects existed before the call. They are registered in `externals` when they are first read
+//     (admission), so that everything that is read of them is guarded. They are never written: writes go to a
+//     shadow (shadow.h) and are performed after each run. An external tensor is never seen: admit() puts a
+//     trace tensor in its place.
+//   - Fresh objects were made while interpreting. They are changed for real, and made again from a template
+//     at each run (rebuild/template.h).
+// C functions run for real if they are known to read only their arguments. Python functions are inlined.
+// Whatever is not understood throws Break. The segment then ends before the current instruction of the
+// outermost frame.
+//
+// Conventions of all functions of this layer, unless they say otherwise:
+//   - The GIL is held. PyObject* arguments and results are borrowed, a Ref is owned.
+//   - A null Ref, false or -1 means that a Python exception is set, which the program's own code raises here.
+//   - Any function may throw Break. Functions that say "stops" throw it.
+//   - A null PyObject* for a value that is written means that the place is deleted.
 #pragma once
 
 #include <Python.h>
@@ -45,35 +51,38 @@ struct Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  [[noreturn]] void stop(std::string reason, std::string hint = "") const;  // throws Break
+  // Throws a Break of kind Instruction. The texts are for the user; `hint` says how to avoid it.
+  [[noreturn]] void stop(std::string reason, std::string hint = "") const;
   guards::GuardSet& guards() const { return capture->guards; }
 
   CaptureOptions options;
   std::unique_ptr<Capture> capture;
   AutocastCache autocast_cache;  // before the recorder, which turns the cache off
   trace::Recorder recorder;
-  std::unique_ptr<TorchCallLog> torch_calls;  // null unless they are asked for
+  std::unique_ptr<TorchCallLog> torch_calls;  // null unless CaptureOptions::torch_program
   Externals externals;
   Shadows shadows;
   Numbers numbers;
   Calls calls;
 
-  Frame* frame = nullptr;      // the innermost one
-  Frame* outermost = nullptr;  // of a segment; null: a whole call is captured
-  int depth = 0;
-  int64_t executed = 0;  // instructions of the outermost frame
-  int64_t total_executed = 0;
-  int64_t stop_at = -1;                  // a value of `executed`; -1: none
+  Frame* frame = nullptr;                // the innermost one
+  Frame* outermost = nullptr;            // of a segment; null: a whole call is captured
+  int depth = 0;                         // how many frames are under way
+  int64_t executed = 0;                  // instructions of the outermost frame so far
+  int64_t total_executed = 0;            // instructions of all frames
+  int64_t stop_at = -1;                  // end the capture at this value of `executed`; -1: at none
   std::vector<std::string> break_lines;  // the user's lines at the moment of a Break, innermost first
   Ref handled_before;                    // the exception that was being handled at the start
-  Ref handled_after;                     // and at the end of a segment, if it is another one
-  std::map<std::pair<std::string, int32_t>, int32_t> locations;  // in the graph, by text and checkpoint
+  Ref handled_after;                     // the one at the end of a segment, if it is another one
+  // (text, checkpoint) -> number of that graph::Location in the recording.
+  std::map<std::pair<std::string, int32_t>, int32_t> locations;
 };
 
+// The line of the user's code that the frame is at, for messages: "file:line in function".
 std::string line_text(const Frame& frame);
 
-// What a program sees of the exception being handled, and of those in its context, holds as long as no
-// other was being handled at the start. Stops if one was.
+// The program looks at the exception that is being handled, or at its context. That is captured only if no
+// exception was being handled at the start, which becomes a guard. Stops if one was.
 void rely_on_nothing_handled(Interpreter& interpreter);
 
 }  // namespace oxy::eval

@@ -1,4 +1,4 @@
-// What a capture is asked to do.
+// Options of a capture. The driver fills them in.
 #pragma once
 
 #include <Python.h>
@@ -13,14 +13,15 @@
 namespace oxy::eval {
 
 struct CaptureOptions {
-  int64_t max_instructions = 5'000'000;
-  size_t max_nodes = 100'000;
-  int max_depth = 950;
-  bool torch_program = false;
-  bool knows_elements = false;  // of small integer tensors: those that the program looks at are guarded
-  const std::set<std::string>* varying_numbers = nullptr;  // by the text of their sources; null: none
-  PendingWarnings* warnings = nullptr;                     // null: what warns ends the region
-  CodeGate* gate = nullptr;                                // null: C code may run any of the program's
+  int64_t max_instructions = 5'000'000;  // of all frames; more is a Break of kind TooLong
+  size_t max_nodes = 100'000;            // of the recording; more is a Break of kind TooLong
+  int max_depth = 950;                   // of nested calls
+  bool torch_program = false;            // also make Capture::torch_program, for a backend of the user's
+  // The program may look at elements of small integer tensors (trace/known_values.h), which are guarded then.
+  bool knows_elements = false;
+  const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none
+  PendingWarnings* warnings = nullptr;                     // null: an operation that warns ends the region
+  CodeGate* gate = nullptr;                                // null: C code may run any code of the program's
 };
 
 }  // namespace oxy::eval

@@ -1,3 +1,4 @@
+// Marks what is recorded during a scope: a checkpoint, a backward pass.
 #pragma once
 
 #include <utility>
@@ -6,8 +7,9 @@
 
 namespace oxy::eval {
 
-// What is recorded while one lives has this graph::Location::checkpoint. If `closes_effects` says by what,
-// nothing that existed before may be changed.
+// While one lives, recorded nodes get this graph::Location::checkpoint. If `closes_effects` is not null, the
+// code that is interpreted runs at another time too (a checkpoint, a backward pass). Then writes to external
+// objects stop, and the text names the cause.
 class RecordedAs {
  public:
   RecordedAs(Interpreter& interpreter, int32_t checkpoint, const char* closes_effects = nullptr)

@@ -1,4 +1,4 @@
-// What the program has written to objects that existed before the call, and how it sees them since then.
+// The shadows of all external objects that the program has written to, or whose contents it has looked at.
 #pragma once
 
 #include <Python.h>
@@ -15,6 +15,7 @@
 namespace oxy::eval {
 
 struct Shadows {
+  // An item of a list or deque that has a placeholder in the copy, as the program has not read it.
   struct UnreadItem {
     guards::SourceId source;
     cpy::Ref object;
@@ -24,13 +25,16 @@ struct Shadows {
   std::unordered_map<PyObject*, cpy::Ref> copies;            // fresh copy -> the external container
   std::unordered_map<PyObject*, UnreadItem> unread_items;    // by the placeholder in a copy
   std::unordered_map<PyObject*, cpy::Ref> immutable_copies;  // of external tuples and frozensets
-  std::unordered_set<PyObject*> shown;                       // containers that plain() is inside of
-  std::vector<PyObject*> fresh_dicts;  // that the program has looked at, of objects it made; kept alive
-  const char* closed_by = nullptr;     // what is interpreted now runs later, or once more; null: nothing
+  std::unordered_set<PyObject*> shown;                       // containers that plain() is working on
+  // The `__dict__`s that the program has looked at, of fresh objects (borrowed, kept alive elsewhere).
+  std::vector<PyObject*> fresh_dicts;
+  // Not null: the code that is interpreted now runs at another time too, so that writes to external objects
+  // stop. It names the cause: "a backward pass".
+  const char* closed_by = nullptr;
 
   Shadow* find(PyObject* object);  // null: neither looked at nor written
-  Shadow& of(PyObject* object);    // a new one if there is none
-  bool has_written() const;
+  Shadow& of(PyObject* object);    // a new one if there is none; valid as long as this struct
+  bool has_written() const;        // whether any object was written
 };
 
 }  // namespace oxy::eval

@@ -1,4 +1,5 @@
-// Notes the torch functions that the interpreter calls for real, for a TorchProgram.
+// The log of torch calls: the torch functions and methods that the interpreter calls for real. It becomes the
+// TorchProgram that a backend of the user's is given.
 #pragma once
 
 #include <Python.h>
@@ -15,25 +16,26 @@
 
 namespace oxy::eval {
 
-// Every operator that is recorded must belong to a call that is noted, and every tensor of a noted call to an
-// input or to an earlier one; otherwise the region is no TorchProgram, and problem() says why.
+// Every recorded operator must belong to a noted call. Every tensor argument of a noted call must be a graph
+// input or a result of an earlier call. Otherwise there is no TorchProgram, and problem() says why.
 class TorchCallLog {
  public:
   explicit TorchCallLog(const trace::Recorder& recorder) : recorder_(recorder) {}
 
   struct Pending {
     TorchCall call;
-    std::string problem;  // of an argument; counts only if the call turns out to be one of the program's
-    int64_t operators = 0;
+    std::string problem;    // with an argument; counts only if end() notes the call
+    int64_t operators = 0;  // recorded before the call
   };
-  // Before and after a call. Calls that record no operator and return no new tensor (`x.dim()`) are left out.
+  // Called before and after a call of torch. A call that records no operator and returns no new tensor
+  // (`x.dim()`) is left out.
   Pending begin(PyObject* callable, std::span<const cpy::Ref> positional,
                 std::span<const std::pair<cpy::Ref, cpy::Ref>> keywords = {});
   void end(Pending pending, PyObject* result);
 
   void count_operator() { ++operators_; }
 
-  // `outputs`: tensors, borrowed. Nothing if the region cannot be written so.
+  // `outputs`: trace tensors. Nothing if there is a problem().
   std::optional<TorchProgram> finish(std::span<PyObject* const> outputs);
   const std::string& problem() const { return problem_; }
 

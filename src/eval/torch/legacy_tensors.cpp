@@ -11,7 +11,8 @@
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/host.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -25,14 +26,14 @@ struct Asked {
   interpreter.stop(name + " " + what, "torch.empty() takes sizes, torch.tensor() data");
 }
 
-bool is_cpu(PyObject* device) {
-  if (THPDevice_Check(device)) return reinterpret_cast<THPDevice*>(device)->device.is_cpu();
+bool is_host(PyObject* device) {
+  if (THPDevice_Check(device)) return reinterpret_cast<THPDevice*>(device)->device.type() == runtime::kHost;
   return PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
 }
 
 Asked read_arguments(Interpreter& interpreter, const std::string& name, const Arguments& arguments) {
   for (const auto& [keyword, value] : arguments.keywords)
-    if (PyUnicode_CompareWithASCIIString(keyword.get(), "device") != 0 || !is_cpu(value.get()))
+    if (PyUnicode_CompareWithASCIIString(keyword.get(), "device") != 0 || !is_host(value.get()))
       stop_at(interpreter, name, "is given other keywords than device=\"cpu\"");
   const std::vector<Ref>& given = arguments.positional;
   if (given.size() == 1 && THPSize_Check(given[0].get())) return {given[0], {}};

@@ -12,7 +12,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 

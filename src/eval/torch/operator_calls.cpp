@@ -13,7 +13,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/torch/program_functions.h"
 #include "eval/torch/torch_call.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/fake_functions.h"
 #include "trace/set_aside.h"
 

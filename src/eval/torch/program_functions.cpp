@@ -8,7 +8,7 @@
 #include "eval/python/library_code.h"
 #include "eval/python/objects.h"
 #include "guards/constants.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 

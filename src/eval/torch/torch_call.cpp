@@ -11,7 +11,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/number_arguments.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 

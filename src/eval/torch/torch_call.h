@@ -1,4 +1,4 @@
-// Calls of torch with trace tensors.
+// Calls of torch's functions and methods on trace tensors. They run for real, and the recorder appends nodes.
 #pragma once
 
 #include <initializer_list>
@@ -11,19 +11,24 @@
 
 namespace oxy::eval {
 
+// Calls a function or method of torch's (is_torch_function()). Stops if torch raises: eager is to raise
+// instead.
 Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
-// torch has warned (warnings.WarningMessage): stops at what warns each time.
+// Takes note of the warnings of a call (warnings.WarningMessage). Stops at one that comes at every call.
 void note_warnings(Interpreter& interpreter, std::span<const Ref> messages);
+// Calls the function for real. If it raises, gives null with the exception set, for a program that handles
+// it. Stops only if the recorder cannot record the call.
 Ref torch_result_or_error(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
 
+// Clears the Python exception that is set, and stops with its text as the reason.
 [[noreturn]] void stop_on_torch_error(const Interpreter& interpreter);
 
-// Whether an attribute or method of tensors must not be that of a trace tensor: its value is another one, or
-// its use changes the real tensor in a way that no graph expresses.
+// Whether an attribute or method of tensors cannot be used on a trace tensor. Either its value is not that of
+// the real tensor, or it changes the real tensor in a way that no graph expresses.
 bool is_untraceable(std::string_view tensor_attribute);
 
-// Runs `call`, which may reach torch with trace tensors. Its exceptions end the segment here: the instruction
-// then runs in eager, which raises the user's exception in its own words, or finds that there is none.
+// Gives what `call` gives, which may call torch with trace tensors. If it raises, this stops: the instruction
+// then runs in eager, which raises the exception in its own words, or finds that there is none.
 template <class Call>
 Ref torch_result(Interpreter& interpreter, Call&& call) {
   const CollectedWarnings warnings;
@@ -33,7 +38,7 @@ Ref torch_result(Interpreter& interpreter, Call&& call) {
   return result;
 }
 
-// The same for what may compute tensors: `call` does what `module.name(*arguments)` does.
+// The same where `call` does what `module.name(*arguments)` does. The log of torch calls notes it so.
 template <class Call>
 Ref torch_result(Interpreter& interpreter, const char* module, const char* name,
                  std::initializer_list<PyObject*> arguments, Call&& call) {

@@ -7,7 +7,7 @@
 #include "eval/python/library_code.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
-#include "runtime/tensor_object.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 using cpy::Ref;

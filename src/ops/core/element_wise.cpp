@@ -7,6 +7,12 @@
 namespace oxy::ops {
 namespace {
 
+// An operand of another type than the common one is converted before the loop, which gives it another layout
+// if it has gaps (TensorIterator does so on the CPU).
+bool converts_operands_first(Device device) {
+  return device.kind == Device::Kind::Cpu;
+}
+
 bool is_zero(const Expr& e) {
   return e.is_constant() && e.constant() == 0;
 }
@@ -231,9 +237,8 @@ TensorMeta element_wise(const ShapeContext& context, std::initializer_list<size_
   if (tensors.count == 0) not_covered(context, "no tensor among the operands");
   const DType common = common_type(context, promotion, type);
   const Device device = common_device(tensors.span());
-  // On the CPU an operand of another type is converted first, which gives it another layout if it has gaps.
   std::vector<TensorMeta> converted;
-  if (device.kind == Device::Kind::Cpu) {
+  if (converts_operands_first(device)) {
     converted.reserve(operands.count);
     for (size_t k = 0; k < operands.count; ++k) {
       const TensorMeta& meta = *operands.metas[k];
@@ -258,7 +263,7 @@ TensorMeta element_wise_like(const ShapeContext& context, size_t layout_of,
     if (is_number(context.arg(i))) promotion.add_number(context.arg(i));
   const DType common = common_type(context, promotion, type);
   const bool convert =
-      meta.device.kind == Device::Kind::Cpu && meta.dtype != common && !is_non_overlapping_and_dense(meta);
+      converts_operands_first(meta.device) && meta.dtype != common && !is_non_overlapping_and_dense(meta);
   const TensorMeta converted = convert ? dense_like(context, meta, common) : TensorMeta{};
   const TensorMeta* const operands[] = {convert ? &converted : &meta};
   TensorMeta out = element_wise_layout(context, operands);

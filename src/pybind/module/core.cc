@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
-#include "driver/metrics.h"
-#include "driver/regions.h"
-#include "driver/stance.h"
+#include "driver/state/metrics.h"
+#include "driver/state/regions.h"
+#include "driver/state/stance.h"
 #include "eval/python/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
-                   bool freezing, bool fuse, int recompile_limit, bool wait_for_caches, double packing_budget,
+                   bool freezing, bool fusion, int recompile_limit, bool fill_caches_in_eager, double weight_copy_budget,
                    double activation_memory_budget, const std::string&) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
@@ -30,12 +30,12 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   if (!custom_backend.is_none())
     options.custom_backend = {oxy::cpy::Ref::borrow(custom_backend.ptr()), backend};
   options.compile.freezing = freezing;
-  options.compile.fuse = fuse;
-  options.compile.copy_budget = packing_budget;
+  options.compile.fusion = fusion;
+  options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
   options.fullgraph = fullgraph;
   options.recompile_limit = recompile_limit;
-  options.wait_for_caches = wait_for_caches;
+  options.fill_caches_in_eager = fill_caches_in_eager;
   PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
   if (!callable) throw nb::python_error();
   return nb::steal(callable);
@@ -134,7 +134,7 @@ NB_MODULE(_core, m) {
     }
   });
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a,
-        "fuse"_a, "recompile_limit"_a, "wait_for_caches"_a, "packing_budget"_a, "activation_memory_budget"_a,
+        "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a, "weight_copy_budget"_a, "activation_memory_budget"_a,
         "rng"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();

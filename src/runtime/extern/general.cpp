@@ -1,5 +1,5 @@
-// Any operator through the dispatcher: its out= overload where torch has one, so that the result lands in the
-// planned buffer, else the operator itself and a copy.
+#include "runtime/extern/general.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <fmt/format.h>
@@ -8,9 +8,8 @@
 
 #include "aten/opaque.h"
 #include "base/error.h"
-#include "runtime/convert.h"
-#include "runtime/extern/handlers.h"
-#include "runtime/program_operators.h"
+#include "runtime/extern/program_operators.h"
+#include "runtime/values/convert.h"
 
 namespace oxy::runtime {
 

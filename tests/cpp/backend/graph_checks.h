@@ -10,9 +10,9 @@
 #include <numeric>
 #include <random>
 
-#include "backend/plan_runner.h"
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/target.h"
+#include "backend/plan_runner.h"
 #include "backend/shared/schedule.h"
 #include "loop/interpreter.h"
 #include "loop/lowering.h"
@@ -22,6 +22,10 @@ namespace oxy::testing {
 
 inline int64_t count(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+inline const plan::Slices& slices(const plan::Step& step) {
+  return std::get<plan::Slices>(std::get<plan::Launch>(step).shape);
 }
 
 inline double rounded(double v, DType dtype) {
@@ -128,8 +132,10 @@ inline Outcome check_graph(const std::string& text, Tolerance tolerance = {},
     CAPTURE(way.target.vector_bytes);
     outcome = {};
     CAPTURE(way.all_arguments);
-    backend::ScheduleOptions options{
-        .parallelism = way.threads, .fuse = way.fuse, .all_arguments = way.all_arguments, .log = &outcome.log};
+    backend::ScheduleOptions options{.parallelism = way.threads,
+                                     .fuse = way.fuse,
+                                     .all_arguments = way.all_arguments,
+                                     .log = &outcome.log};
     plan::Plan plan = scheduled(program, way.target, options);
     plan::verify(plan);
     if (way.fuse && std::getenv("OXYFUEL_SHOW")) {

@@ -210,8 +210,7 @@ TEST_CASE("backendule: long reductions to few results are split") {
 })",
                              {1e-4, 1e-2});
   int64_t widest = 0;
-  for (const plan::Step& step : outcome.plan.steps)
-    widest = std::max(widest, std::get<plan::Launch>(step).extent.constant());
+  for (const plan::Step& step : outcome.plan.steps) widest = std::max(widest, slices(step).extent.constant());
   CHECK(widest >= 64);
 }
 
@@ -280,8 +279,8 @@ TEST_CASE("backendule: thousands of steps take time in proportion and no stack")
       loop::Program program =
           lowered(fmt::format("graph(%0: float32[64]) {{\n{}  return %{}\n}}", body, steps));
       plan::Plan plan;
-      const double seconds = processor_seconds(
-          [&] { plan = scheduled(std::move(program), backend::cpu::host_target(), {}); });
+      const double seconds =
+          processor_seconds([&] { plan = scheduled(std::move(program), backend::cpu::host_target(), {}); });
       for (const plan::Kernel& kernel : plan.kernels) CHECK(kernel.source.size() < 60000);
       return seconds;
     };
@@ -316,7 +315,7 @@ TEST_CASE("backendule: a kernel that waits for the end holds no large memory") {
   for (const bool writes : {false, true}) {
     CAPTURE(writes);
     const plan::Plan plan = scheduled(loop::lower(graph::parse(sums_that_are_used_late(200, writes))),
-                                              backend::cpu::host_target(), {.parallelism = 2});
+                                      backend::cpu::host_target(), {.parallelism = 2});
     // Without a rule against it each sum is taken with its update, and all products are held until then.
     CHECK(plan.arena_bytes.constant() < 8 << 20);
   }
@@ -420,7 +419,7 @@ TEST_CASE("backendule: sums at computed rows run in parallel along the rows") {
   %3: float32[5, 48] = aten::index_put(%0, [%1], %2, True)
   return %3
 })");
-  const auto& launch = std::get<plan::Launch>(outcome.plan.steps.back());
+  const plan::Slices& launch = slices(outcome.plan.steps.back());
   CHECK(launch.extent.constant() == 48);
   CHECK(launch.grain < 1000000);
 }

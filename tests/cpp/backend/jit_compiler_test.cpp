@@ -37,11 +37,15 @@ plan::Kernel scale_kernel(const std::string& name, const std::string& factor) {
                     factor + ";\nreturn 0;");
 }
 
-std::vector<float> run(KernelFunction function, std::vector<float> x) {
+SliceFunction slices(const KernelFunction& function) {
+  return std::get<SliceFunction>(function);
+}
+
+std::vector<float> run(const KernelFunction& function, std::vector<float> x) {
   std::vector<float> y(x.size(), -1.0f);
   void* buffers[] = {x.data(), y.data()};
   int64_t sizes[] = {static_cast<int64_t>(x.size())};
-  CHECK(function(buffers, sizes, nullptr, 0, sizes[0]) == 0);
+  CHECK(slices(function)(buffers, sizes, nullptr, 0, sizes[0]) == 0);
   return y;
 }
 
@@ -56,7 +60,7 @@ TEST_CASE("backend: kernels run, by every compiler") {
     CHECK(run(library->function(0), x)[36] == 74.0f);
     CHECK(run(library->function(1), x)[36] == 111.0f);
     int64_t size = 40;
-    CHECK(library->function(2)(nullptr, &size, nullptr, 2, 3) == 42);
+    CHECK(slices(library->function(2))(nullptr, &size, nullptr, 2, 3) == 42);
     CHECK_THROWS_AS(library->function(3), InternalError);
   }
 }
@@ -129,7 +133,7 @@ TEST_CASE("backend: what cannot be compiled or linked is an internal error with 
     CHECK(message(misnamed).find("name_in_plan") != std::string::npos);
     // The compiler is as good as new after an error.
     plan::Kernel good = kernel("good", "return 11;");
-    CHECK(compiler->compile(std::span(&good, 1))->function(0)(nullptr, nullptr, nullptr, 0, 0) == 11);
+    CHECK(slices(compiler->compile(std::span(&good, 1))->function(0))(nullptr, nullptr, nullptr, 0, 0) == 11);
   }
 }
 
@@ -143,7 +147,7 @@ TEST_CASE("backend: threads share a compiler") {
             kernel("shared", "return 1;"),
             kernel("own" + std::to_string(t), "return " + std::to_string(10 * t) + ";")};
         auto library = compiler->compile(kernels);
-        for (size_t k : {0, 1}) results[t] += library->function(k)(nullptr, nullptr, nullptr, 0, 0);
+        for (size_t k : {0, 1}) results[t] += slices(library->function(k))(nullptr, nullptr, nullptr, 0, 0);
       });
     threads.clear();
     for (int t = 0; t < 4; ++t) CHECK(results[t] == 1 + 10 * t);

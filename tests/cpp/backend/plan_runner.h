@@ -160,12 +160,14 @@ class PlanRunner {
       std::vector<void*> buffers;
       for (plan::BufferId id : launch.buffers) buffers.push_back(memory_[static_cast<size_t>(id)]);
       std::vector<int64_t> sizes = eval(launch.sizes);
-      std::vector<char> scratch(static_cast<size_t>(launch.scratch_bytes) + 128);
+      const auto& shape = std::get<plan::Slices>(launch.shape);
+      std::vector<char> scratch(static_cast<size_t>(shape.scratch_bytes) + 128);
       char* row = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-      int64_t extent = eval(launch.extent);
-      int64_t parts = launch.grain > extent ? 1 : slices;
+      int64_t extent = eval(shape.extent);
+      int64_t parts = shape.grain > extent ? 1 : slices;
       int64_t chunk = std::max<int64_t>(1, (extent + parts - 1) / parts);
-      auto function = library_->function(static_cast<size_t>(launch.kernel));
+      auto function =
+          std::get<backend::SliceFunction>(library_->function(static_cast<size_t>(launch.kernel)));
       for (int64_t begin = 0; begin < extent; begin += chunk)
         status |= function(buffers.data(), sizes.data(), row, begin, std::min(extent, begin + chunk));
     }

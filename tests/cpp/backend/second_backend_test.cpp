@@ -82,7 +82,7 @@ int enter(void* const* buffers, const int64_t*, void*, int64_t, int64_t) {
 }
 
 template <size_t... kNumbers>
-constexpr std::array<backend::KernelFunction, sizeof...(kNumbers)> entries(std::index_sequence<kNumbers...>) {
+constexpr std::array<backend::SliceFunction, sizeof...(kNumbers)> entries(std::index_sequence<kNumbers...>) {
   return {&enter<kNumbers>...};
 }
 
@@ -150,9 +150,10 @@ class ToyBackend final : public backend::Backend {
       launch.kernel = static_cast<int32_t>(result.kernels.size());
       launch.buffers = piece.inputs;
       launch.buffers.insert(launch.buffers.end(), piece.outputs.begin(), piece.outputs.end());
-      launch.grain = std::numeric_limits<int64_t>::max() / 2;
+      launch.shape = plan::Slices{.grain = std::numeric_limits<int64_t>::max() / 2};
       result.launches[d] = launch;
-      result.kernels.push_back({"toy" + std::to_string(launch.kernel), loop::print(piece.program)});
+      result.kernels.push_back(
+          {"toy" + std::to_string(launch.kernel), loop::print(piece.program), plan::Language::Loops});
       pieces[result.kernels.back().source] = piece;
     }
     return result;

@@ -18,7 +18,7 @@ Plan small_plan() {
                   {"b", DType::Float32, {}, {4}, {1}, Storage::Arena, -1, 0},
                   {"c", DType::Float32, {}, {4}, {1}, Storage::Extern}};
   plan.kernels = {{"k", "source"}};
-  plan.steps = {Launch{0, {0, 1}, {4}, 4, 16, 0}, Call{copy, {View{1, {4}, {1}, 0}}, {2}}};
+  plan.steps = {Launch{0, {0, 1}, {4}, Slices{4, 16, 0}}, Call{copy, {View{1, {4}, {1}, 0}}, {2}}};
   plan.outputs = {{View{2, {2}, {2}, 1}, DType::Float32, graph::OutputKind::Value, -1},
                   {View{0, {4}, {1}, 0}, DType::Float32, graph::OutputKind::InputAlias, 0}};
   plan.mutations = {{0, View{1, {4}, {1}, 0}}};

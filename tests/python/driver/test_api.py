@@ -68,13 +68,16 @@ def no_grad():
         ({"disable": None}, TypeError, ["disable", "NoneType"]),
         ({"options": [1]}, TypeError, ["options", "list"]),
         ({"options": {"speed": 1}}, ValueError, ["'speed'", "'freezing'"]),
+        ({"options": {"fuse": True}}, ValueError, ["'fuse'", "'fusion'"]),
+        ({"options": {"packing_budget": 0.1}}, ValueError, ["'packing_budget'", "'weight_copy_budget'"]),
+        ({"options": {"wait_for_caches": True}}, ValueError, ["'wait_for_caches'", "'fill_caches_in_eager'"]),
         ({"options": {"freezing": 1}}, TypeError, ["'freezing'", "bool", "int"]),
         ({"options": {"recompile_limit": True}}, TypeError, ["'recompile_limit'", "int", "bool"]),
         ({"options": {"recompile_limit": 0}}, ValueError, ["'recompile_limit'", "0"]),
         ({"options": {"recompile_limit": -3}}, ValueError, ["'recompile_limit'", "-3"]),
-        ({"options": {"packing_budget": float("nan")}}, ValueError, ["'packing_budget'", "nan"]),
-        ({"options": {"packing_budget": -1}}, ValueError, ["'packing_budget'", "-1"]),
-        ({"options": {"packing_budget": -(10**400)}}, ValueError, ["'packing_budget'", "-inf"]),
+        ({"options": {"weight_copy_budget": float("nan")}}, ValueError, ["'weight_copy_budget'", "nan"]),
+        ({"options": {"weight_copy_budget": -1}}, ValueError, ["'weight_copy_budget'", "-1"]),
+        ({"options": {"weight_copy_budget": -(10**400)}}, ValueError, ["'weight_copy_budget'", "-inf"]),
         ({"options": {"activation_memory_budget": 10**400}}, ValueError, ["'activation_memory_budget'", "inf"]),
         ({"mode": torch.ones(2)}, ValueError, ["mode", "tensor"]),
         ({"mode": np.array(["default", "fast"])}, ValueError, ["mode", "array"]),
@@ -91,7 +94,7 @@ def test_wrong_arguments(arguments, error, words):
             assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"recompile_limit": 10**30}, {"packing_budget": 10**400}, {"packing_budget": float("inf")}])
+@pytest.mark.parametrize("options", [{"recompile_limit": 10**30}, {"weight_copy_budget": 10**400}, {"weight_copy_budget": float("inf")}])
 def test_options_without_a_limit(options):
     with torch.no_grad():
         net = nn.Linear(64, 64)

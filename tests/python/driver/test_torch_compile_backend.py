@@ -107,7 +107,7 @@ def test_sizes_that_change(nets):
 
 
 def test_options():
-    compiled = torch.compile(lambda x: x + 1, backend="oxyfuel", options={"fuse": False})
+    compiled = torch.compile(lambda x: x + 1, backend="oxyfuel", options={"fusion": False})
     assert compiled(torch.ones(3)).equal(torch.full((3,), 2.0))
     with pytest.raises(Exception, match="unknown option 'speed'"):
         torch.compile(lambda x: x + 1, backend="oxyfuel", options={"speed": 1})(torch.ones(3))

@@ -70,9 +70,15 @@ def test_rooms(tmp_path):
 
 def test_what_is_common_to_all_devices(tmp_path):
     layers = "oxyfuel_layer(base PLAIN)\noxyfuel_layer(backend PLAIN DEPENDS base\n  ROOMS shared cpu)\n"
-    files = {"backend/shared/a.h": "// What runs at once.\n// Threads of the CPU.\n", "backend/cpu/a.h": "// Threads.\n"}
+    files = {"backend/shared/a.h": "// What runs at once.\n// Threads of the CPU.\n", "backend/cpu/a.h": "// Threads.\n",
+             "base/a.h": "bool f(Device d) { return d.is_cpu(); }\nint g = at::kCUDA;\n"}
     status, text = check(tree(tmp_path, files, layers))
-    assert (status, text) == (1, "src/backend/shared/a.h:2: says Threads, which is of one kind of device\n")
+    assert status == 1
+    assert sorted(text.splitlines()) == [
+        "src/backend/shared/a.h:2: says Threads, which is of one kind of device",
+        "src/base/a.h:1: says is_cpu(, which is of one kind of device",
+        "src/base/a.h:2: says kCUDA, which is of one kind of device",
+    ]
 
 
 def test_the_release_of_pytorch(tmp_path):

@@ -18,7 +18,7 @@ namespace oxy::backend::cpu {
 // One loaded kernel. The function is valid while the owner lives.
 struct LoadedKernel {
   std::shared_ptr<const void> owner;
-  KernelFunction function = nullptr;
+  SliceFunction function = nullptr;
 };
 
 class KernelCache {
@@ -34,7 +34,7 @@ class KernelCache {
  private:
   struct Entry {
     std::weak_ptr<const void> owner;
-    KernelFunction function = nullptr;
+    SliceFunction function = nullptr;
   };
 
   LoadedKernel find(const Hash128& key);

@@ -120,7 +120,7 @@ class SystemCompiler : public Compiler {
     for (size_t kernel : missing) {
       void* symbol = dlsym(const_cast<void*>(owner.get()), kernels[kernel].name.c_str());
       check(symbol != nullptr, fmt::format("the kernel does not define {}", kernels[kernel].name));
-      loaded.push_back({owner, reinterpret_cast<KernelFunction>(symbol)});
+      loaded.push_back({owner, reinterpret_cast<SliceFunction>(symbol)});
     }
     return loaded;
   }

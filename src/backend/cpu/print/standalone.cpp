@@ -75,6 +75,7 @@ const plan::Launch& first_launch(const plan::Plan& plan, int32_t kernel) {
 std::string standalone(const plan::Plan& plan, int32_t kernel) {
   const plan::Kernel& code = plan.kernels.at(static_cast<size_t>(kernel));
   const plan::Launch& launch = first_launch(plan, kernel);
+  const auto& slices = std::get<plan::Slices>(launch.shape);
   Writer out;
   out.open("int main()");
   out.line("void* const buffers[] = {{");
@@ -89,8 +90,8 @@ std::string standalone(const plan::Plan& plan, int32_t kernel) {
   std::string sizes;
   for (const Expr& size : launch.sizes) sizes += fmt::format("{}, ", estimate(size));
   out.line("const int64_t sizes[] = {{{}0}};", sizes);
-  out.line("void* const scratch = alone::filled({}, alone::truth);", launch.scratch_bytes);
-  out.line("const int64_t extent = {};", estimate(launch.extent));
+  out.line("void* const scratch = alone::filled({}, alone::truth);", slices.scratch_bytes);
+  out.line("const int64_t extent = {};", estimate(slices.extent));
   out.line("const int status = {}(buffers, sizes, scratch, 0, extent);", code.name);
   out.line("int64_t calls = 0;");
   out.line("const double begin = alone::seconds();");

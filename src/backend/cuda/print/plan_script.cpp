@@ -132,12 +132,13 @@ class ScriptPrinter {
   void print_launch(const plan::Launch& launch) {
     const std::string& name = plan_.kernels[static_cast<size_t>(launch.kernel)].name;
     const std::string arguments = kernel_arguments(launch, name, [&](BufferId id) { return memory(id); });
-    const auto programs = launch.extent.as_constant();
+    const Expr& extent = std::get<plan::Grid>(launch.shape).size[0];
+    const auto programs = extent.as_constant();
     if (programs && *programs == 0) return;
     if (programs)
       body_.line("{}[({},)]({})", name, *programs, arguments);
     else
-      body_.line("if (programs := {}) > 0: {}[(programs,)]({})", launch.extent.str(), name, arguments);
+      body_.line("if (programs := {}) > 0: {}[(programs,)]({})", extent.str(), name, arguments);
   }
 
   std::string argument(const plan::CallArgument& a) {

@@ -303,7 +303,7 @@ def test_a_cached_function_that_raises_runs_once_a_call(compile):
     return [f(X, n) for n in (1, 1, 2, 2, 1, 3, 5, 4, 4)], log
 
 
-@program(whole=False, options={"wait_for_caches": False})
+@program(whole=False, options={"fill_caches_in_eager": False})
 def test_a_call_that_does_not_wait_for_the_cache_breaks_once(compile):
     log = []
 

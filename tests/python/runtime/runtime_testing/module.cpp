@@ -7,13 +7,14 @@
 
 #include <ATen/ATen.h>
 
+#include "backend/cpu/jit/jit.h"
 #include "base/error.h"
-#include "runtime/convert.h"
-#include "runtime/executable.h"
-#include "runtime/freeze.h"
-#include "runtime/packing.h"
-#include "runtime/tensor_object.h"
-#include "runtime/tensors.h"
+#include "runtime/cpu/packing.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/freeze.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensor_object.h"
+#include "runtime/values/tensors.h"
 
 namespace nb = nanobind;
 using namespace oxy;
@@ -136,8 +137,8 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
       .def("launch",
            [](plan::Plan& p, int kernel, const std::vector<plan::BufferId>& buffers, nb::list sizes,
               nb::handle extent, int64_t grain, int64_t scratch) {
-             p.steps.emplace_back(
-                 plan::Launch{kernel, buffers, expressions(sizes), expression(extent), grain, scratch});
+             p.steps.emplace_back(plan::Launch{kernel, buffers, expressions(sizes),
+                                               plan::Slices{expression(extent), grain, scratch}});
            })
       .def("call",
            [](plan::Plan& p, const std::string& name, nb::list args,
@@ -189,19 +190,20 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
   m.def("note_thaw", [](nb::handle t) { runtime::note_thaw(tensor(t)); });
   m.def("pack_linear", [](nb::handle w, int64_t rows) {
     const at::Tensor& weight = tensor(w);
-    return wrap(runtime::pack_linear(weight, {rows, weight.size(1), weight.size(0)}));
+    return wrap(runtime::onednn_packing().pack_linear(weight, {rows, weight.size(1), weight.size(0)}));
   });
   m.def("pack_convolution",
         [](nb::handle w, const std::vector<int64_t>& input, const std::vector<int64_t>& stride,
            const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation, int64_t groups) {
           const at::Tensor& weight = tensor(w);
           const std::vector<int64_t> sizes = weight.sizes().vec();
-          return wrap(runtime::pack_convolution(weight, {input, sizes, stride, padding, dilation, groups}));
+          return wrap(runtime::onednn_packing().pack_convolution(
+              weight, {input, sizes, stride, padding, dilation, groups}));
         });
   m.def("should_pack_linear", [](int64_t rows, int64_t inputs, int64_t outputs, bool replaces) {
     const runtime::Decision decision =
-        runtime::should_pack(runtime::LinearShape{rows, inputs, outputs}, replaces);
+        runtime::onednn_packing().should_pack(runtime::LinearShape{rows, inputs, outputs}, replaces);
     return std::pair(decision.pack, std::string(decision.reason));
   });
-  m.def("tensor_bytes", [](nb::handle t) { return runtime::tensor_bytes(tensor(t)); });
+  m.def("tensor_bytes", [](nb::handle t) { return runtime::onednn_packing().bytes(tensor(t)); });
 }

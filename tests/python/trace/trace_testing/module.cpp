@@ -6,9 +6,9 @@
 
 #include <ATen/ATen.h>
 
-#include "runtime/convert.h"
-#include "runtime/interpreter.h"
-#include "runtime/tensor_object.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensor_object.h"
 #include "trace/functionalise.h"
 #include "trace/recorder.h"
 

@@ -32,7 +32,7 @@ class ClangCompiler : public Compiler {
  private:
   LoadedKernel compile_one(const plan::Kernel& kernel) const {
     auto code = load_object(compile_object(kernel.source, target_), kernel.name);
-    return {code, reinterpret_cast<KernelFunction>(code->symbol())};
+    return {code, reinterpret_cast<SliceFunction>(code->symbol())};
   }
 
   backend::cpu::Target target_;

@@ -1,0 +1,271 @@
+#include "driver/calls/capture_session.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "cpy/gil.h"
+#include "cpy/thread.h"
+#include "driver/calls/compiled_callable.h"
+#include "driver/state/capture_gate.h"
+#include "driver/state/regions.h"
+#include "driver/state/stance.h"
+#include "eval/capture/capturing.h"
+#include "hook/hook.h"
+#include "trace/trace_error.h"
+
+namespace oxy::driver {
+
+namespace {
+
+constexpr int kChangesOfUnguarded = 2;
+
+class Session {
+ public:
+  Session(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options)
+      : site_(site), request_(request), options_(options) {}
+
+  SessionResult run() {
+    if (stance() == Stance::EagerOnRecompile || cpy::is_finalizing()) return {};
+    if (stance() == Stance::FailOnRecompile) {
+      raise_would_compile(request_.subject, is_first() ? "it was not compiled before" : why_again());
+      return {SessionEnd::Raised};
+    }
+    if (site_.compiles >= options_.recompile_limit) return fill();
+    if (!is_first()) learn();
+    try {
+      const hook::HookPause pause;  // capture may run Python code
+      return compiled(captured());
+    } catch (const eval::Interrupted&) {
+      return {SessionEnd::Raised};
+    } catch (const Unsupported& unsupported) {
+      return give_up({unsupported.reason(), unsupported.hint()});
+    } catch (const std::exception& error) {
+      return failed(error);
+    }
+  }
+
+ private:
+  bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
+
+  std::string why_again() const {
+    return request_.recent ? request_.recent->explain_failure(request_.roots, request_.state)
+                           : request_.why_unlike;
+  }
+
+  void change(SiteState state, BreakRecord reason) {
+    site_.state = state;
+    site_.reason = std::move(reason);
+  }
+
+  SessionResult give_up(BreakRecord reason) {
+    count_break(reason.reason, reason.hint, reason.stack);
+    change(SiteState::Eager, std::move(reason));
+    return {};
+  }
+
+  SessionResult fill() {
+    const std::string reason = is_first() ? "a weight changed" : why_again();
+    if (request_.warns_when_full)
+      warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
+                       request_.subject, site_.compiles, reason));
+    change(SiteState::Full,
+           BreakRecord{fmt::format("compiled {} times; the last reason: {}", site_.compiles, reason)});
+    return {};
+  }
+
+  // What changed since the last capture is to be no constant of this one.
+  void learn() {
+    ++metrics().recompiles;
+    metrics().recompile_reasons.push_back(fmt::format("{}: {}", request_.name, why_again()));
+    log(Channel::Recompiles, "{}", metrics().recompile_reasons.back());
+    if (!request_.recent) return;
+    const guards::Changes changes = request_.recent->changes(request_.roots, request_.state);
+    site_.varying_numbers.learn(changes.constants);
+    if (changes.elements) *options_.elements_vary = true;
+    for (const guards::ChangedConstant& changed : changes.constants)
+      if (++site_.changes[changed.place] >= kChangesOfUnguarded) site_.unguarded.insert(changed.place);
+  }
+
+  struct Captured {
+    std::unique_ptr<eval::Capture> capture;  // null: `otherwise`
+    SessionEnd otherwise = SessionEnd::Eager;
+    std::optional<BreakRecord> ended_by;  // why the capture ends before its frame does
+    eval::MissingAnswer missing;          // what it ended for the lack of
+  };
+
+  // How one try ended that gave no capture.
+  struct Stopped {
+    eval::Break stop;
+    std::vector<std::string> lines;
+    int64_t executed = 0;
+    bool had_varying_numbers = false;
+  };
+
+  // One try. Null: `stopped`.
+  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, const VaryingPlaces& numbers,
+                                         int64_t stop_at, Stopped& stopped) {
+    Span span("capture");
+    CaptureGate gate;
+    eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
+    try {
+      auto capture = request_.capture(interpreter, stop_at);
+      only_asks_ = only_asks(interpreter, *capture);
+      return capture;
+    } catch (eval::Break& stop) {
+      PyErr_Clear();
+      stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
+                 !interpreter.numbers.varying.empty()};
+      return nullptr;
+    }
+  }
+
+  // A whole call is captured once; a segment with a break once more, up to the breaking instruction. A try is
+  // made again where an operator has warned. One that varying numbers may have ended is made without them,
+  // which counts if it comes further.
+  Captured captured() {
+    const VaryingPlaces no_numbers;
+    Captured result;
+    eval::PendingWarnings warnings;
+    int64_t stop_at = -1;
+    std::optional<Stopped> with_numbers;
+    for (;;) {
+      Stopped stopped;
+      result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying_numbers, stop_at, stopped);
+      if (warnings.captures_again()) continue;
+      if (result.capture) {
+        if (with_numbers) site_.varying_numbers.give_up();
+        if (only_asks_) {
+          site_.state = SiteState::Eager;
+          result.capture.reset();
+        }
+        break;
+      }
+      if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
+        stopped = std::move(*with_numbers);
+      else if (with_numbers)
+        site_.varying_numbers.give_up();
+      else if (stopped.had_varying_numbers) {
+        with_numbers = std::move(stopped);
+        continue;
+      }
+      with_numbers.reset();
+      if (leaves_to_eager(stopped.stop) || !take_break(stopped, stop_at, result)) break;
+    }
+    if (!warnings.show()) throw eval::Interrupted{};
+    return result;
+  }
+
+  // Whether to capture once more, up to `stop_at`.
+  bool take_break(const Stopped& stopped, int64_t& stop_at, Captured& result) {
+    const eval::Break& stop = stopped.stop;
+    BreakRecord record{stop.reason, stop.hint, stopped.lines};
+    count_break(record.reason, record.hint, record.stack);
+    if (request_.is_whole) {
+      change(SiteState::Breaks, std::move(record));
+      result.otherwise = SessionEnd::Break;
+      return false;
+    }
+    const bool is_second = stop_at >= 0;
+    if (is_second || (stop.kind == eval::BreakKind::TooLong && stopped.lines.size() == 1)) {
+      change(SiteState::Eager, std::move(record));
+      return false;
+    }
+    stop_at = stopped.executed - 1;
+    result.missing = stop.missing;
+    site_.reason = record;
+    result.ended_by = std::move(record);
+    if (stop_at > 0) return true;
+    // Where an answer is missing the next call may come further.
+    if (stop.kind != eval::BreakKind::MissingAnswer || site_.waits++ > 0) site_.state = SiteState::Breaks;
+    result.otherwise = SessionEnd::Break;
+    return false;
+  }
+
+  // A call that fills a cache is left to eager: the next one is captured whole. Who asks for an explanation
+  // is shown the break.
+  bool leaves_to_eager(const eval::Break& stop) {
+    return request_.is_whole && options_.fill_caches_in_eager &&
+           stop.kind == eval::BreakKind::MissingAnswer && !RegionWatch::current() &&
+           site_.waits++ < options_.recompile_limit;
+  }
+
+  // A function that only asks whether it is being compiled answers for its caller, whose frame was not
+  // captured at this call.
+  bool only_asks(const eval::Interpreter& interpreter, const eval::Capture& capture) const {
+    return !request_.is_whole && request_.begins_call && interpreter.calls.told_that_it_compiles &&
+           capture.end == eval::EndKind::Return && capture.recording.graph.nodes.empty();
+  }
+
+  SessionResult compiled(Captured captured) {
+    if (!captured.capture) return {captured.otherwise};
+    // Once the answer is there the capture goes on past its call. Where others are missing then, it ends
+    // here.
+    const eval::MissingAnswer& missing = captured.missing;
+    guards::GuardSet& guards = captured.capture->guards;
+    if (missing.cache && site_.waits++ == 0)
+      guards.require(guards.pinned(missing.cache.get()), guards::CheckKind::Absent, missing.key.get());
+    guards.freeze(request_.roots);
+    auto entry = std::make_shared<Entry>(std::move(captured.capture), request_.state, options_.compile,
+                                         options_.custom_backend, request_.name);
+    ++site_.compiles;
+    entry->end = std::move(captured.ended_by);
+    if (!entry->matches(request_.roots, request_.state)) {
+      if (cpy::has_other_threads()) return {};  // which may have written meanwhile
+      throw InternalError("the guards of a new capture fail: " +
+                          entry->explain_failure(request_.roots, request_.state));
+    }
+    return {SessionEnd::Compiled, std::move(entry)};
+  }
+
+  SessionResult failed(const std::exception& error) {
+    const bool is_raised = trace::is_python_error(error);
+    if (is_raised && PyErr_Occurred()) return {SessionEnd::Raised};  // a signal handler's, inside of torch
+    PyErr_Clear();
+    if (is_raised) return give_up({error.what()});
+    if (strict()) {
+      site_.state = SiteState::Eager;
+      PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+      return {SessionEnd::Raised};
+    }
+    warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", request_.subject,
+                     error.what()));
+    return give_up({error.what()});
+  }
+
+  CaptureSite& site_;
+  const CaptureRequest& request_;
+  const CallableOptions& options_;
+  bool only_asks_ = false;  // the last capture
+};
+
+PyObject*& unsupported_class() {
+  static PyObject* unsupported = nullptr;
+  return unsupported;
+}
+
+}  // namespace
+
+SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options) {
+  SessionResult result = Session(site, request, options).run();
+  if (result.end != SessionEnd::Raised) PyErr_Clear();
+  return result;
+}
+
+void set_unsupported_class(PyObject* unsupported) {
+  unsupported_class() = Py_NewRef(unsupported);
+}
+
+void raise_unsupported(const BreakRecord& reason) {
+  std::string text = reason.reason;
+  if (!reason.stack.empty()) text += fmt::format("\n  at {}", fmt::join(reason.stack, "\n  called from "));
+  if (!reason.hint.empty()) text += fmt::format("\n  {}", reason.hint);
+  PyErr_SetString(unsupported_class() ? unsupported_class() : PyExc_RuntimeError, text.c_str());
+}
+
+}  // namespace oxy::driver

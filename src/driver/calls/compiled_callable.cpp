@@ -1,0 +1,186 @@
+#include "driver/calls/compiled_callable.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cpy/gil.h"
+#include "cpy/thread.h"
+#include "driver/calls/segments.h"
+#include "driver/state/capture_gate.h"
+#include "driver/state/metrics.h"
+#include "driver/state/stance.h"
+#include "eval/capture/capturing.h"
+
+namespace oxy::driver {
+
+using cpy::Ref;
+
+namespace {
+
+std::set<CompiledCallable*>& live_callables() {
+  static std::set<CompiledCallable*> callables;
+  return callables;
+}
+
+std::string callable_name(PyObject* target) {
+  Ref name = Ref::steal(PyObject_GetAttrString(target, "__qualname__"));
+  if (!name) {
+    PyErr_Clear();
+    name = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(target)), "__name__"));
+  }
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  return text ? text : "callable";
+}
+
+}  // namespace
+
+eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
+                                     eval::PendingWarnings& warnings, CaptureGate& gate) {
+  return {.torch_program = static_cast<bool>(options.custom_backend),
+          .knows_elements = !options.custom_backend && !*options.elements_vary,
+          .varying_numbers = options.custom_backend ? nullptr : varying.get(),
+          .warnings = &warnings,
+          .gate = gate.for_interpreter()};
+}
+
+CompiledCallable::CompiledCallable(PyObject* target, const CallableOptions& options)
+    : target_(Ref::borrow(target)),
+      options_(std::make_shared<const CallableOptions>(options)),
+      name_(callable_name(target)) {
+  live_callables().insert(this);
+}
+
+CompiledCallable::~CompiledCallable() {
+  live_callables().erase(this);
+}
+
+void CompiledCallable::reset() {
+  const auto forgotten = entries_.take_all();
+  site_ = {};
+  *options_->elements_vary = false;
+}
+
+void reset_all() {
+  // What is forgotten may hold the last reference to a callable.
+  const std::set<CompiledCallable*> callables = live_callables();
+  for (CompiledCallable* callable : callables)
+    if (live_callables().contains(callable)) callable->reset();
+  reset_segment_tables();
+}
+
+int CompiledCallable::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(target_.get());
+  Py_VISIT(options_->custom_backend.callable.get());
+  // Not if generators that calls gave hold it as well.
+  if (options_.use_count() == 1 && options_->segments.use_count() == 1)
+    if (const int stopped = options_->segments->traverse(visit, arg)) return stopped;
+  for (const WholeEntry& whole : entries_) {
+    Py_VISIT(whole.kwnames.get());
+    // What a call is inside of is not this object's alone.
+    if (whole.entry.use_count() > 1) continue;
+    if (const int stopped = whole.entry->capture().traverse(visit, arg)) return stopped;
+  }
+  return 0;
+}
+
+PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  ++metrics().calls_eager;
+  watch_eager();
+  return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
+}
+
+PyObject* CompiledCallable::call_entry(Entry& entry, PyObject* const* args, size_t nargsf,
+                                       PyObject* kwnames) {
+  if (RegionWatch* watch = RegionWatch::current()) watch->visit(&entry, [&] { return entry.describe(); });
+  auto results = entry.run();
+  if (!results) return call_eager(args, nargsf, kwnames);
+  ++metrics().calls_compiled;
+  if (PyErr_Occurred()) return nullptr;
+  return run_in_segments(results->front().release(), options_);
+}
+
+bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
+  return positional == given &&
+         (kwnames == names ||
+          (kwnames && names && PyObject_RichCompareBool(kwnames.get(), names, Py_EQ) == 1));
+}
+
+PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (site_.state == SiteState::Eager || compiling_ || cpy::is_traced(PyThreadState_Get()) ||
+      stance() == Stance::ForceEager)
+    return call_eager(args, nargsf, kwnames);
+  if (site_.state == SiteState::Breaks)
+    return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  const size_t count = positional + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
+  constexpr size_t kInline = 16;
+  PyObject* inline_roots[kInline];
+  std::vector<PyObject*> many;
+  PyObject** roots = inline_roots;
+  if (count + 1 > kInline) {
+    many.resize(count + 1);
+    roots = many.data();
+  }
+  roots[0] = target_.get();
+  std::copy(args, args + count, roots + 1);
+  const std::span<PyObject* const> span(roots, count + 1);
+  const GlobalState state = GlobalState::current();
+  if (state.needs_eager()) return call_eager(args, nargsf, kwnames);
+  const auto fits = [&](const WholeEntry& whole) {
+    return whole.takes(positional, kwnames) && whole.entry->matches(span, state);
+  };
+  if (const std::shared_ptr<Entry> entry = entries_.find(fits))
+    return call_entry(*entry, args, nargsf, kwnames);
+  if (site_.state == SiteState::Full) return call_eager(args, nargsf, kwnames);
+  return compile_and_call(span, args, nargsf, kwnames);
+}
+
+PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args,
+                                             size_t nargsf, PyObject* kwnames) {
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  CaptureRequest request{.subject = name_,
+                         .name = name_,
+                         .roots = roots,
+                         .state = GlobalState::current(),
+                         .is_whole = true,
+                         .capture = [&](eval::Interpreter& interpreter, int64_t) {
+                           return eval::capture_call(interpreter, roots, kwnames);
+                         }};
+  std::shared_ptr<Entry> recent;  // reset() may come while Python code runs
+  if (!entries_.empty() && entries_.most_recent().takes(positional, kwnames))
+    recent = entries_.most_recent().entry;
+  else if (!entries_.empty())
+    request.why_unlike = "called with other arguments";
+  request.recent = recent.get();
+  compiling_ = true;
+  SessionResult result;
+  {
+    struct Done {
+      bool& flag;
+      ~Done() { flag = false; }
+    } done{compiling_};
+    result = capture_at(site_, request, *options_);
+  }
+  if (result.end == SessionEnd::Raised) return nullptr;
+  if (result.end == SessionEnd::Compiled) {
+    entries_.add({result.entry, Ref::borrow(kwnames), positional});
+    return call_entry(*result.entry, args, nargsf, kwnames);
+  }
+  const bool is_refused = site_.state == SiteState::Breaks || site_.state == SiteState::Eager;
+  if (options_->fullgraph && is_refused) {
+    site_.state = SiteState::Open;
+    raise_unsupported(*site_.reason);
+    return nullptr;
+  }
+  if (result.end == SessionEnd::Break)
+    return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  return call_eager(args, nargsf, kwnames);
+}
+
+void CompiledCallable::watch_eager() const {
+  if (RegionWatch* watch = RegionWatch::current())
+    watch->visit(this, [&] { return Region{.function = name_, .end = site_.reason}; });
+}
+
+}  // namespace oxy::driver

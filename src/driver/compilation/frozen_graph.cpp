@@ -1,0 +1,307 @@
+#include "driver/compilation/frozen_graph.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "passes/pipeline/pipeline.h"
+#include "passes/weights/freeze_inputs.h"
+#include "runtime/device/device.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
+
+namespace oxy::driver {
+namespace {
+
+std::vector<int64_t> integers(const graph::Argument& argument) {
+  std::vector<int64_t> result;
+  for (const Expr& value : std::get<std::vector<Expr>>(argument)) result.push_back(value.constant());
+  return result;
+}
+
+std::vector<int64_t> integers(const std::vector<Expr>& values) {
+  std::vector<int64_t> result;
+  for (const Expr& value : values) result.push_back(value.constant());
+  return result;
+}
+
+// Runs the constant part of a graph on the frozen tensors, once, and keeps what the rest reads.
+class ConstantEvaluator {
+ public:
+  // `packing`: of the device of the constants; not null if the graph packs weights.
+  ConstantEvaluator(std::vector<at::Tensor>& constants, size_t frozen_first, size_t frozen_count,
+                    const runtime::Packing* packing)
+      : constants_(constants), first_(frozen_first), count_(frozen_count), packing_(packing) {}
+
+  std::optional<std::vector<int32_t>> operator()(const graph::Graph& part) {
+    at::NoGradGuard no_grad;
+    std::vector<at::Tensor> values(part.values.size());
+    std::map<graph::ValueId, size_t> handle_of;
+    for (const graph::Constant& constant : part.constants) {
+      const auto handle = static_cast<size_t>(constant.handle);
+      values[static_cast<size_t>(constant.value)] = constants_[handle];
+      if (handle >= first_ && handle < first_ + count_) handle_of[constant.value] = handle;
+    }
+    for (const graph::Node& node : part.nodes)
+      graph::for_each_input(node, [&](graph::ValueId id) {
+        if (auto it = handle_of.find(id); it != handle_of.end()) used_.insert(it->second);
+      });
+    auto value_of = [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; };
+    std::set<graph::ValueId> packed;
+    for (const graph::Node& node : part.nodes) {
+      if (node.op->name == "oxyfuel::pack_linear" || node.op->name == "oxyfuel::pack_convolution") {
+        const at::Tensor weight = value_of(std::get<graph::ValueRef>(node.args[0]).id).contiguous();
+        at::Tensor result;
+        if (node.op->name == "oxyfuel::pack_linear") {
+          runtime::LinearShape shape;
+          shape.rows = std::get<Expr>(node.args[1]).constant();
+          shape.inputs = weight.size(1);
+          shape.outputs = weight.size(0);
+          result = packing_->pack_linear(weight, shape);
+        } else {
+          const std::vector<int64_t> input = integers(node.args[1]), stride = integers(node.args[2]),
+                                     padding = integers(node.args[3]), dilation = integers(node.args[4]);
+          const std::vector<int64_t> size = weight.sizes().vec();
+          runtime::ConvolutionShape shape{input,   size,     stride,
+                                          padding, dilation, std::get<Expr>(node.args[5]).constant()};
+          result = packing_->pack_convolution(weight, shape);
+        }
+        values[static_cast<size_t>(node.outputs[0])] = result;
+        packed.insert(node.outputs[0]);
+        continue;
+      }
+      std::vector<at::Tensor> results = runtime::run_node(node, value_of);
+      for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
+        values[static_cast<size_t>(node.outputs[i])] = results[i];
+    }
+    std::vector<int32_t> handles;
+    for (const graph::Output& output : part.outputs) {
+      at::Tensor tensor = value_of(output.value);
+      if (!packed.contains(output.value)) {
+        const TensorMeta& meta = part.meta(output.value);
+        const std::vector<int64_t> strides = integers(meta.strides);
+        if (tensor.strides() != at::IntArrayRef(strides)) {
+          at::Tensor exact = at::empty_strided(tensor.sizes(), strides, tensor.options());
+          tensor = exact.copy_(tensor);
+        }
+      }
+      bytes_ +=
+          packing_ != nullptr ? packing_->bytes(tensor) : static_cast<int64_t>(tensor.storage().nbytes());
+      handles.push_back(static_cast<int32_t>(constants_.size()));
+      constants_.push_back(std::move(tensor));
+    }
+    return handles;
+  }
+
+  const std::set<size_t>& used() const { return used_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<at::Tensor>& constants_;
+  size_t first_;
+  size_t count_;
+  const runtime::Packing* packing_;
+  std::set<size_t> used_;
+  int64_t bytes_ = 0;
+};
+
+// How weights are laid out on the device that the graph's tensors are on; null where they are taken as they
+// are.
+const runtime::Packing* packing_of(const graph::Graph& graph) {
+  if (graph.inputs.empty()) return nullptr;
+  const c10::Device device = runtime::device_to_torch(graph.meta(graph.inputs[0]).device);
+  const runtime::DeviceRuntime* const found = runtime::find_device(device.type());
+  return found == nullptr ? nullptr : found->packing();
+}
+
+bool convolution_pays(const runtime::Packing& packing, const passes::ConvolutionSite& site) {
+  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  return packing
+      .should_pack(runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation,
+                                             site.groups, site.weight.dtype},
+                   site.owns_weight)
+      .pack;
+}
+
+passes::ConvolutionLayout convolution_layout(const runtime::Packing& packing,
+                                             const passes::ConvolutionSite& site) {
+  using enum passes::ConvolutionLayout;
+  const auto is_known = [](const TensorMeta& meta) {
+    return std::ranges::all_of(meta.sizes, [](const sym::Expr& size) { return size.is_constant(); });
+  };
+  if (!is_known(site.input) || !is_known(site.weight)) return AsItComes;
+  if (site.has_constant_weight && convolution_pays(packing, site)) return ChannelsLast;
+  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  switch (packing.plain_layout(runtime::ConvolutionShape{input, weight, site.stride, site.padding,
+                                                         site.dilation, site.groups, site.weight.dtype})) {
+    case runtime::PlainLayout::ChannelsLast:
+      return PrefersChannelsLast;
+    case runtime::PlainLayout::Contiguous:
+      return AsRecorded;
+    case runtime::PlainLayout::Either:
+      return AsItComes;
+  }
+  return AsItComes;
+}
+
+bool linear_pays(const runtime::Packing& packing, const passes::LinearSite& site) {
+  if (!site.rows.is_constant()) return false;
+  return packing
+      .should_pack(
+          runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features, site.dtype},
+          site.owns_weight)
+      .pack;
+}
+
+// Which handles the copies that `part` asks for come from, and how many bytes each copy takes.
+struct Copy {
+  int64_t bytes = 0;
+  std::set<int32_t> handles;
+};
+
+std::vector<Copy> copies_of(const graph::Graph& part) {
+  std::vector<std::set<int32_t>> sources(part.values.size());
+  for (const graph::Constant& constant : part.constants)
+    sources[static_cast<size_t>(constant.value)].insert(constant.handle);
+  for (const graph::Node& node : part.nodes) {
+    std::set<int32_t> all;
+    graph::for_each_input(node, [&](graph::ValueId id) {
+      const auto& from = sources[static_cast<size_t>(id)];
+      all.insert(from.begin(), from.end());
+    });
+    for (graph::ValueId id : node.outputs)
+      if (id != graph::kNoValue) sources[static_cast<size_t>(id)] = all;
+  }
+  std::vector<Copy> copies;
+  for (const graph::Output& output : part.outputs) {
+    const TensorMeta& meta = part.meta(output.value);
+    copies.push_back({element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype)),
+                      sources[static_cast<size_t>(output.value)]});
+  }
+  return copies;
+}
+
+passes::Options freezing_options(const graph::Graph& graph, passes::EvaluateConstants evaluate) {
+  passes::Options options = plain_options(graph);
+  options.evaluate_constants = std::move(evaluate);
+  const runtime::Packing* const packing = packing_of(graph);
+  if (packing == nullptr) return options;
+  options.linear.pays = [packing](const passes::LinearSite& site) { return linear_pays(*packing, site); };
+  options.linear.fuses = [packing](std::string_view activation, bool with_residual) {
+    return packing->has_activation(activation, with_residual) && (!with_residual || activation == "none");
+  };
+  options.convolution.pays = [packing](const passes::ConvolutionSite& site) {
+    return convolution_pays(*packing, site);
+  };
+  options.convolution.fuses = [packing](std::string_view activation, bool with_residual) {
+    return packing->has_activation(activation, with_residual);
+  };
+  return options;
+}
+
+// The inputs whose freezing leads to copies that fit the budget, by a rehearsal of the passes without any
+// data.
+std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights,
+                                 double copy_budget) {
+  std::vector<int32_t> handles(graph.inputs.size(), -1);
+  int64_t total = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!weights[i].defined()) continue;
+    handles[i] = static_cast<int32_t>(i);
+    total += static_cast<int64_t>(weights[i].nbytes());
+  }
+  graph::Graph rehearsed = graph;
+  // The recording's own constants are no weights: their handles must not be taken for inputs.
+  for (graph::Constant& constant : rehearsed.constants)
+    constant.handle += static_cast<int32_t>(weights.size());
+  std::vector<Copy> copies;
+  passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
+                     freezing_options(graph,
+                                      [&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
+                                        copies = copies_of(part);
+                                        return std::nullopt;
+                                      }),
+                     nullptr);
+  std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.bytes < b.bytes; });
+  std::vector<bool> chosen(weights.size(), false);
+  auto left = static_cast<int64_t>(copy_budget * static_cast<double>(total));
+  for (const Copy& copy : copies) {
+    if (copy.bytes > left) break;
+    left -= copy.bytes;
+    for (int32_t input : copy.handles)
+      if (static_cast<size_t>(input) < weights.size()) chosen[static_cast<size_t>(input)] = true;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+passes::Options plain_options(const graph::Graph& graph) {
+  passes::Options options;
+  if (const runtime::Packing* const packing = packing_of(graph))
+    options.choose_layout = [packing](const passes::ConvolutionSite& site) {
+      return convolution_layout(*packing, site);
+    };
+  return options;
+}
+
+FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
+                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump) {
+  FrozenGraph result;
+  result.constants = std::move(constants);
+  std::vector<int32_t> handles(graph.inputs.size(), -1);
+  const size_t first = result.constants.size();
+  std::vector<std::pair<int32_t, runtime::FrozenTensor>> frozen;
+  if (!weights.empty()) {
+    Span span("freeze");
+    const std::vector<bool> chosen = choose_weights(graph, weights, budgets.copies);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (!chosen[i]) continue;
+      runtime::FreezeAttempt attempt = runtime::try_freeze(weights[i]);
+      if (!attempt.frozen) {
+        log(Channel::Graph, "input {} is not frozen: {}", i, attempt.reason);
+        continue;
+      }
+      handles[i] = static_cast<int32_t>(result.constants.size());
+      result.constants.push_back(attempt.frozen->contents());
+      frozen.emplace_back(static_cast<int32_t>(i), std::move(*attempt.frozen));
+    }
+  }
+  result.inputs.resize(graph.inputs.size());
+  std::iota(result.inputs.begin(), result.inputs.end(), 0);
+  passes::Options options = plain_options(graph);
+  ConstantEvaluator evaluator(result.constants, first, frozen.size(), packing_of(graph));
+  if (!frozen.empty()) {
+    passes::FrozenGraph with_constants = passes::freeze_inputs(graph, handles);
+    graph = std::move(with_constants.graph);
+    result.inputs = std::move(with_constants.kept);
+    options = freezing_options(graph, [&](const graph::Graph& part) { return evaluator(part); });
+  }
+  options.activation_memory_budget = budgets.activations;
+  result.graph = passes::run_passes(std::move(graph), options, dump);
+  result.constant_bytes = evaluator.bytes();
+
+  // A weight that is only read as it is need not be frozen: it goes back to being an input.
+  std::erase_if(result.graph.constants, [&](const graph::Constant& constant) {
+    const auto handle = static_cast<size_t>(constant.handle);
+    if (handle < first || handle >= first + frozen.size() || evaluator.used().contains(handle)) return false;
+    result.graph.inputs.push_back(constant.value);
+    result.inputs.push_back(frozen[handle - first].first);
+    return true;
+  });
+  for (size_t i = 0; i < frozen.size(); ++i) {
+    if (evaluator.used().contains(first + i))
+      result.weights.push_back(std::move(frozen[i]));
+    else
+      result.constants[first + i] = at::Tensor();
+  }
+  return result;
+}
+
+}  // namespace oxy::driver

@@ -1,0 +1,302 @@
+#include "driver/compilation/pipeline.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "autograd/differentiable_graph.h"
+#include "autograd/graph_compiler.h"
+#include "autograd/related_results.h"
+#include "backend/registry/backends.h"
+#include "backend/shared/schedule.h"
+#include "base/config.h"
+#include "base/dump.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "driver/compilation/frozen_graph.h"
+#include "driver/state/metrics.h"
+#include "loop/lowering.h"
+#include "passes/pipeline/pipeline.h"
+#include "plan/step_buffers.h"
+#include "runtime/device/generators.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/extern/program_operators.h"
+#include "trace/functionalise.h"
+#include "trace/metadata.h"
+
+namespace oxy::driver {
+namespace {
+
+class InterpretedGraph : public CompiledGraph {
+ public:
+  InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
+      : graph_(std::move(graph)), constants_(std::move(constants)) {
+    random_device_ = runtime::random_device(graph_);
+  }
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    runtime::KeepsGenerator generator(random_device_);
+    std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_);
+    generator.advance();
+    return results;
+  }
+  bool is_long() const override { return false; }
+  bool valid(std::span<const at::Tensor>) override { return true; }
+
+ private:
+  graph::Graph graph_;
+  std::vector<at::Tensor> constants_;
+  std::optional<c10::Device> random_device_;
+};
+
+// Steps of a plan from which on giving up the GIL (0.1 us) is lost in the noise.
+constexpr size_t kLongPlan = 8;
+
+class NativeGraph : public CompiledGraph {
+ public:
+  // `inputs[i]`: the captured input that is the executable's input i.
+  NativeGraph(std::unique_ptr<runtime::Executable> executable, std::vector<int32_t> inputs,
+              std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights)
+      : executable_(std::move(executable)), inputs_(std::move(inputs)), weights_(std::move(weights)) {
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
+    const plan::Plan& plan = executable_->plan();
+    const auto read = [&](plan::BufferId id) {
+      if (id == plan::kNoBuffer) return;
+      const plan::Buffer& buffer = plan.buffers[static_cast<size_t>(id)];
+      if (buffer.storage == plan::Storage::Input) read_.insert(inputs_.at(static_cast<size_t>(buffer.slot)));
+    };
+    for (const plan::Step& step : plan.steps) plan::for_each_buffer(step, read);
+    for (const plan::Output& output : plan.outputs)
+      if (output.kind == graph::OutputKind::Value) read(output.view.buffer);
+  }
+
+  bool reads(size_t input) const override { return read_.contains(static_cast<int32_t>(input)); }
+
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+    if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs);
+    return executable_->run(taken(inputs));
+  }
+
+  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) override {
+    std::vector<at::Tensor> mine = taken(inputs);
+    inputs.clear();
+    return executable_->run_and_release(std::move(mine));
+  }
+
+  bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
+
+  bool valid(std::span<const at::Tensor> inputs) override {
+    bool unchanged = true;
+    for (const auto& [input, weight] : weights_) {
+      const at::Tensor& tensor = inputs[static_cast<size_t>(input)];
+      if (weight.unchanged(tensor)) continue;
+      log(Channel::Recompiles, "input {} of {} was written to", input, inputs.size());
+      runtime::note_thaw(tensor);
+      unchanged = false;
+    }
+    return unchanged;
+  }
+
+ private:
+  std::vector<at::Tensor> taken(std::span<const at::Tensor> inputs) const {
+    std::vector<at::Tensor> result;
+    result.reserve(inputs_.size());
+    for (int32_t i : inputs_) result.push_back(inputs[static_cast<size_t>(i)]);
+    return result;
+  }
+
+  std::unique_ptr<runtime::Executable> executable_;
+  std::vector<int32_t> inputs_;
+  std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;
+  std::unordered_set<int32_t> read_;  // captured inputs whose elements a step or an output reads
+  bool takes_all_ = true;
+};
+
+void show(Channel channel, const std::string& stage, const Dump& dump,
+          const std::function<std::string()>& text) {
+  if (!log_enabled(channel) && !dump.enabled()) return;
+  const std::string shown = text();
+  log(channel, "{}", shown);
+  dump.write(stage, shown);
+}
+
+// That of the devices that the program's tensors are on.
+const backend::Backend& backend_of(const loop::Program& program) {
+  Device::Kind kind = Device{}.kind;
+  for (const loop::Buffer& buffer : program.buffers)
+    if (buffer.device.kind != Device{}.kind) kind = buffer.device.kind;
+  const backend::Backend* const found = backend::find_backend(kind);
+  if (found == nullptr)
+    throw Unsupported(fmt::format("there is no backend for device {}", str(Device{kind})));
+  return *found;
+}
+
+void count(const plan::Plan& plan, CompileStatistics& statistics) {
+  statistics.kernels = static_cast<int64_t>(plan.kernels.size());
+  for (const plan::Step& step : plan.steps) {
+    if (std::holds_alternative<plan::Launch>(step)) ++statistics.launches;
+    if (const auto* call = std::get_if<plan::Call>(&step)) {
+      ++statistics.extern_calls;
+      ++statistics.extern_names[runtime::called_operator(*call->op).name];
+    }
+  }
+}
+
+// Compiles halves of joint graphs. `statistics`: of those that are compiled before compile() returns.
+autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
+                                           CompileStatistics& statistics) {
+  autograd::GraphCompiler compiler;
+  compiler.compile = [&statistics, options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
+                                                  const std::string& stage,
+                                                  const runtime::Ownership& ownership) {
+    Compiled compiled =
+        compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
+    statistics += compiled.statistics;
+    return std::move(compiled.graph);
+  };
+  compiler.try_compile = [options, dump](
+                             graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
+                             const runtime::Ownership& ownership) -> std::unique_ptr<CompiledGraph> {
+    try {
+      Compiled compiled =
+          compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
+      metrics().compiled += compiled.statistics;
+      return std::move(compiled.graph);
+    } catch (const Unsupported& unsupported) {
+      count_break(unsupported.reason(), unsupported.hint(), {});
+    } catch (const std::exception& error) {
+      if (strict()) throw;
+      warn(fmt::format(
+          "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
+          error.what()));
+    }
+    return nullptr;
+  };
+  if (options.backend == Backend::Native)
+    compiler.optimise = [](graph::Graph graph) {
+      const passes::Options options = plain_options(graph);
+      return passes::run_passes(std::move(graph), options);
+    };
+  compiler.activation_memory_budget = options.activation_memory_budget;
+  return compiler;
+}
+
+}  // namespace
+
+CompileStatistics statistics_of(const trace::Recording& recording) {
+  CompileStatistics statistics{.graphs = 1,
+                               .operators = static_cast<int64_t>(recording.graph.nodes.size()),
+                               .shape_fallbacks = recording.meta_fallbacks};
+  for (const std::string& op : recording.meta_fallback_names) ++statistics.shape_fallback_names[op];
+  return statistics;
+}
+
+FunctionalRecording make_functional(trace::Recording recording, std::optional<autograd::Joint> joint,
+                                    const CompileOptions& options, const Dump& dump) {
+  show(Channel::Graph, "recorded", dump, [&] { return graph::print(recording.graph); });
+  // Eager needs it only to put writes last, as a run that fails has changed nothing, and to find what results
+  // are views of.
+  const bool is_needed =
+      options.backend == Backend::Native || joint ||
+      std::ranges::any_of(recording.view_made, [](const auto& made) { return made.has_value(); }) ||
+      std::ranges::any_of(recording.graph.nodes,
+                          [](const graph::Node& node) { return node.op->is_mutating(); });
+  FunctionalRecording result{std::move(recording), std::move(joint), {}};
+  if (!is_needed) return result;
+  Span span("functionalise");
+  result.recorded = std::move(result.recording.graph);
+  result.recording.graph = trace::functionalise(result.recorded, trace::default_dtype());
+  if (strict()) graph::verify(result.recording.graph, true);
+  return result;
+}
+
+Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> weights,
+                 const CompileOptions& options, const Dump& dump) {
+  auto& [recording, joint, recorded] = functional;
+  autograd::Relations relations = autograd::relations_of(recording, joint ? &*joint : nullptr, recorded,
+                                                         options.backend == Backend::Eager);
+  Compiled result;
+  if (joint) {
+    result.graph =
+        autograd::compile_differentiable({std::move(recording), std::move(*joint)}, std::move(recorded),
+                                         compiler_of_halves(options, dump, result.statistics));
+  } else {
+    result = compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
+                                dump, "");
+  }
+  result.graph = autograd::relate(std::move(result.graph), std::move(relations));
+  return result;
+}
+
+Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                            std::span<const at::Tensor> weights, const CompileOptions& options,
+                            const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
+  if (options.backend == Backend::Eager)
+    return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+  Compiled result;
+  const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
+  FrozenGraph frozen;
+  {
+    Span span("passes");
+    frozen =
+        optimise(std::move(graph), std::move(constants), weights,
+                 {options.copy_budget, options.activation_memory_budget}, stage.empty() ? &dump : nullptr);
+    if (strict()) graph::verify(frozen.graph, true);
+  }
+  show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
+
+  loop::Program program;
+  {
+    Span span("lower");
+    program = loop::lower(frozen.graph);
+    if (strict()) loop::verify(program);
+  }
+  show(Channel::Loops, named("loops"), dump, [&] { return loop::print(program); });
+
+  const backend::Backend& device = backend_of(program);
+  plan::Plan plan;
+  std::string schedule_text;
+  {
+    Span span("schedule");
+    backend::ScheduleOptions schedule_options;
+    schedule_options.parallelism = at::get_num_threads();
+    schedule_options.fuse = options.fusion;
+    if (!ownership.released_inputs.empty())
+      for (const int32_t input : frozen.inputs)
+        schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);
+    const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
+    schedule_options.log = wanted ? &schedule_text : nullptr;
+    plan = backend::schedule(std::move(program), device, schedule_options);
+    if (strict()) plan::verify(plan);
+  }
+  show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
+  show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    log(Channel::Code, "{}", plan.kernels[k].source);
+    if (dump.enabled())
+      dump.write(fmt::format("{}{}{}", named("kernels/"), plan.kernels[k].name, device.suffix()),
+                 device.standalone(plan, static_cast<int32_t>(k)));
+  }
+  count(plan, result.statistics);
+
+  std::shared_ptr<backend::KernelLibrary> library;
+  {
+    Span span("jit");
+    library = device.load(plan.kernels);
+  }
+  Span span("prepare");
+  auto executable = std::make_unique<runtime::Executable>(
+      std::move(plan), std::move(library), std::move(frozen.constants), ownership.visible_outputs);
+  result.statistics.arena_bytes = executable->arena_bytes();
+  result.statistics.packed_bytes = frozen.constant_bytes;
+  result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
+                                               std::move(frozen.weights));
+  return result;
+}
+
+}  // namespace oxy::driver

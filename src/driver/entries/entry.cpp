@@ -1,0 +1,270 @@
+#include "driver/entries/entry.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/impl/COW.h>
+#include <torch/csrc/Exceptions.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/timing.h"
+#include "cpy/gil.h"
+#include "driver/state/metrics.h"
+#include "eval/rebuild/perform.h"
+#include "eval/state/break.h"
+#include "hook/hook.h"
+#include "runtime/execution/executable.h"
+#include "runtime/values/tensor_object.h"
+#include "trace/functionalise.h"
+
+namespace oxy::driver {
+
+using cpy::Ref;
+
+namespace {
+
+bool nothing_handled() {
+  const Ref handled = Ref::steal(PyErr_GetHandledException());
+  return !handled || handled == Py_None;
+}
+
+// Inputs are tensors and numbers (eval/varying_number.h).
+at::Tensor input_tensor(PyObject* value) {
+  if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
+  if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
+  return runtime::tensor_of(value);
+}
+
+// The bytes of a tensor's storage: those of storages over one buffer overlap, and so do those of storages
+// that copy on write and have not copied yet.
+struct MemoryRange {
+  const char* begin = nullptr;
+  const char* end = nullptr;
+  bool is_written = false;
+};
+
+MemoryRange memory_of(const at::Tensor& tensor) {
+  const auto* begin = static_cast<const char*>(tensor.storage().data());
+  return {begin, begin + tensor.storage().nbytes(), false};
+}
+
+// The graph inputs that matches() found, for the time of a call: the Python objects are kept alive and the
+// tensors borrowed from them, but for those that are read while the GIL is released. Another owner of a
+// tensor that Python alone owns costs it a change of hands each way, some 100 ns, and needs the GIL. Made and
+// dropped with the GIL.
+class CallInputs {
+ public:
+  // `owns`: by input; empty: none.
+  CallInputs(const eval::Capture& capture, const std::vector<bool>& owns) {
+    tensors_.reserve(capture.inputs.size());
+    objects_.reserve(capture.inputs.size());
+    for (size_t i = 0; i < capture.inputs.size(); ++i) {
+      PyObject* const value = capture.guards.value(capture.inputs[i]);
+      if ((!owns.empty() && owns[i]) || !runtime::is_tensor(value)) {
+        tensors_.push_back(input_tensor(value));
+        objects_.push_back(nullptr);
+      } else {
+        tensors_.push_back(Borrow::createBorrow(runtime::tensor_of(value)));
+        objects_.push_back(Py_NewRef(value));
+      }
+    }
+  }
+  ~CallInputs() {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (objects_[i] == nullptr) continue;
+      Borrow::destroyBorrow(tensors_[i]);
+      Py_DECREF(objects_[i]);
+    }
+  }
+  CallInputs(const CallInputs&) = delete;
+  CallInputs& operator=(const CallInputs&) = delete;
+
+  const std::vector<at::Tensor>& get() const { return tensors_; }
+
+ private:
+  using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
+  std::vector<at::Tensor> tensors_;
+  std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
+};
+
+// What PyTorch's kernels warn of while a region runs, shown as its functions show what they warn of.
+class KernelWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { warnings_.push_back(warning); }
+
+  // False: a Python error is set, to which a filter of the program's turns a warning.
+  bool show() const {
+    if (warnings_.empty()) return true;
+    try {
+      const torch::PyWarningHandler handler;
+      for (const c10::Warning& warning : warnings_) c10::warn(warning);
+    } catch (python_error& error) {
+      error.restore();
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<c10::Warning> warnings_;
+};
+
+}  // namespace
+
+Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
+             const CompileOptions& wanted_options, const CustomBackend& backend, const std::string& name)
+    : capture_(std::move(capture)), state_(state), name_(name) {
+  metrics().guards += static_cast<int64_t>(capture_->guards.size());
+  if (log_enabled(Channel::Guards))
+    for (const std::string& line : capture_->guards.describe_all()) log(Channel::Guards, "{}", line);
+  const graph::Graph& graph = capture_->recording.graph;
+  operators_ = static_cast<int64_t>(graph.nodes.size());
+  if (graph.nodes.empty() && graph.outputs.empty()) return;
+  CompileOptions options = wanted_options;
+  if (backend) {
+    if (capture_->torch_program) {
+      graph_ = compile_with_backend(*capture_, inputs(), backend, name);
+      return;
+    }
+    count_break(fmt::format("a region of {} is not given to backend '{}' and runs one operator at a time: {}",
+                            name, backend.name, capture_->torch_problem),
+                "", {});
+    options.backend = Backend::Eager;
+  }
+  CompileStatistics statistics = statistics_of(capture_->recording);
+  const Dump dump(name);
+  FunctionalRecording functional =
+      make_functional(std::move(capture_->recording), std::move(capture_->joint), options, dump);
+  for (const graph::Mutation& mutation : functional.recording.graph.mutations)
+    written_.push_back(mutation.input);
+  if (writes_shared_memory())
+    throw Unsupported("an argument that is written to shares memory with another one");
+  std::vector<at::Tensor> weights;
+  if (options.freezing && options.backend == Backend::Native && !at::GradMode::is_enabled()) {
+    weights = inputs();
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!capture_->guards.is_module_state(capture_->inputs[i])) weights[i] = at::Tensor();
+  }
+  Compiled compiled = compile(std::move(functional), weights, options, dump);
+  graph_ = std::move(compiled.graph);
+  statistics += compiled.statistics;
+  kernels_ = statistics.kernels;
+  extern_calls_ = statistics.extern_calls;
+  metrics().compiled += statistics;
+  if (graph_->is_long())
+    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
+}
+
+Region Entry::describe() const {
+  return {.function = name_,
+          .is_captured = true,
+          .operators = operators_,
+          .kernels = kernels_,
+          .extern_calls = extern_calls_,
+          .guards = capture_->guards.describe_all(),
+          .end = end};
+}
+
+std::vector<at::Tensor> Entry::inputs() const {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(capture_->inputs.size());
+  for (const guards::SourceId source : capture_->inputs)
+    tensors.push_back(input_tensor(capture_->guards.value(source)));
+  return tensors;
+}
+
+bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
+  return state == state_ && (!capture_->needs_nothing_handled || nothing_handled()) &&
+         capture_->guards.check(roots) && !writes_shared_memory();
+}
+
+bool Entry::writes_shared_memory() const {
+  if (written_.empty()) return false;
+  std::vector<MemoryRange> memory;
+  memory.reserve(capture_->inputs.size());
+  for (guards::SourceId source : capture_->inputs) {
+    PyObject* value = capture_->guards.value(source);
+    // Numbers have none.
+    memory.push_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : MemoryRange());
+  }
+  for (int32_t w : written_) memory[static_cast<size_t>(w)].is_written = true;
+  std::ranges::sort(memory, {}, &MemoryRange::begin);
+  const char *end = nullptr, *end_of_written = nullptr;  // the last, of those before
+  for (const MemoryRange& range : memory) {
+    if (range.begin == range.end) continue;
+    if (range.begin < end_of_written || (range.is_written && range.begin < end)) return true;
+    end = std::max(end, range.end);
+    if (range.is_written) end_of_written = std::max(end_of_written, range.end);
+  }
+  return false;
+}
+
+bool Entry::valid() {
+  return !graph_ || graph_->valid(CallInputs(*capture_, {}).get());
+}
+
+std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
+  if (!(state == state_)) return state_.difference(state) + " changed";
+  if (capture_->needs_nothing_handled && !nothing_handled()) return "an exception is being handled";
+  std::string reason = capture_->guards.explain_failure(roots);
+  return reason.empty() && writes_shared_memory()
+             ? "an argument that is written to shares memory with another one"
+             : reason;
+}
+
+guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalState& state) {
+  if (!(state == state_)) return {};
+  return capture_->guards.changes(roots);
+}
+
+std::optional<std::vector<Ref>> Entry::run() {
+  ++runs;
+  const bool is_long = graph_ && graph_->is_long();
+  const CallInputs tensors_in(*capture_, owned_);
+  std::vector<Ref> externals;
+  externals.reserve(capture_->externals.size());
+  for (guards::SourceId source : capture_->externals)
+    externals.push_back(Ref::borrow(capture_->guards.value(source)));
+
+  std::vector<Ref> outputs;
+  if (graph_) {
+    std::vector<at::Tensor> tensors;
+    KernelWarnings warnings;
+    try {
+      const hook::HookPause pause;  // kernels of the program's operators are not captured
+      const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+      std::optional<cpy::WithoutGil> without_gil;
+      if (is_long) without_gil.emplace();
+      tensors = graph_->run(tensors_in.get());
+    } catch (const eval::Interrupted&) {
+      return std::vector<Ref>();
+    } catch (const runtime::IndexOutOfRange&) {
+      log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
+      return std::nullopt;
+    } catch (const std::exception& error) {
+      log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());
+      return std::nullopt;
+    }
+    if (!warnings.show()) return std::vector<Ref>();
+    outputs.reserve(tensors.size());
+    for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));
+  }
+  eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
+  // Results come after effects: an iterator among them may be over what these change.
+  for (const eval::Effect& effect : capture_->effects)
+    if (!eval::perform(effect, rebuilder)) return std::vector<Ref>();
+  std::vector<Ref> results;
+  results.reserve(capture_->results.size());
+  for (const eval::Template& result : capture_->results) results.push_back(rebuilder.build(result));
+  if (PyErr_Occurred()) return results;
+  if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
+  if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
+  if (capture_->autocast_change) capture_->autocast_change->apply();
+  return results;
+}
+
+}  // namespace oxy::driver

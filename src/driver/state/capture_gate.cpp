@@ -1,0 +1,31 @@
+#include "driver/state/capture_gate.h"
+
+#include "eval/python/library_code.h"
+#include "trace/set_aside.h"
+
+namespace oxy::driver {
+
+bool CaptureGate::admits(cpy::Frame frame) {
+  const PyCodeObject* code = frame.code();
+  const bool takes_rest = (code->co_flags & CO_VARARGS) != 0;
+  PyObject* first = code->co_argcount > 0 || takes_rest ? frame.slots()[0] : nullptr;
+  if (code->co_argcount == 0 && takes_rest) {
+    // They come behind the arguments that are given by keyword only.
+    first = frame.slots()[code->co_kwonlyargcount];
+    first = first && PyTuple_CheckExact(first) && PyTuple_GET_SIZE(first) > 0 ? PyTuple_GET_ITEM(first, 0)
+                                                                              : nullptr;
+  }
+  return gate_.admits(frame.function(), first);
+}
+
+bool CaptureGate::is_apart(cpy::Frame frame) {
+  return !gate_.includes_own_code() && !trace::PartOfRecording::is_alive() &&
+         !eval::is_library_code(frame.code());
+}
+
+PyObject* CaptureGate::run_apart(const std::function<PyObject*()>& run) {
+  const trace::SetAside set_aside;
+  return run();
+}
+
+}  // namespace oxy::driver

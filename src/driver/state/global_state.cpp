@@ -1,0 +1,90 @@
+#include "driver/state/global_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include "cpy/digits.h"
+
+namespace oxy::driver {
+
+GlobalState GlobalState::current() {
+  auto& context = at::globalContext();
+  GlobalState state;
+  unsigned bit = 0;
+  auto flag = [&](bool value) { state.flags |= static_cast<uint64_t>(value) << bit++; };
+  flag(at::GradMode::is_enabled());
+  flag(c10::InferenceMode::is_enabled());
+  flag(at::autocast::is_autocast_cache_enabled());
+  flag(context.deterministicAlgorithms());
+  flag(context.deterministicFillUninitializedMemory());
+  flag(context.userEnabledMkldnn());
+  flag(context.userEnabledMathSDP());
+  flag(context.userEnabledFlashSDP());
+  flag(context.userEnabledMemEfficientSDP());
+  flag(context.userEnabledCuDNNSDP());
+  flag(context.userEnabledCuDNN());
+  flag(context.benchmarkCuDNN());
+  flag(context.deterministicCuDNN());
+  flag(context.deterministicAlgorithmsWarnOnly());
+  flag(at::impl::PythonTorchFunctionTLS::get_disabled_state() ==
+       at::impl::TorchFunctionDisabledState::ENABLED);
+  state.default_dtype = static_cast<int32_t>(c10::get_default_dtype_as_scalartype());
+  state.no_autocast =
+      (c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset).raw_repr();
+  for (size_t i = 0; i < state.autocast_types.size(); ++i)
+    state.autocast_types[i] = at::autocast::get_autocast_dtype(runtime::kAutocastDevices[i]);
+  // The one question about it that never throws, however the program set it.
+  state.product_precision =
+      static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
+  state.threads = at::get_num_threads();
+  state.digits = cpy::most_digits();
+  state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
+  state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
+  state.saved_tensor_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
+  state.anomaly_mode = torch::autograd::AnomalyMode::is_enabled();
+  state.forward_gradients = torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr;
+  state.jit_tracing = torch::jit::tracer::isTracing();
+  return state;
+}
+
+std::string GlobalState::difference(const GlobalState& other) const {
+  static constexpr const char* kFlags[] = {"grad mode",
+                                           "inference mode",
+                                           "the autocast cache",
+                                           "deterministic algorithms",
+                                           "filling of uninitialised memory",
+                                           "mkldnn",
+                                           "math attention",
+                                           "flash attention",
+                                           "memory-efficient attention",
+                                           "cuDNN attention",
+                                           "cuDNN",
+                                           "benchmarks of cuDNN",
+                                           "deterministic cuDNN",
+                                           "warnings of deterministic algorithms",
+                                           "__torch_function__"};
+  for (unsigned i = 0; i < std::size(kFlags); ++i)
+    if (((flags ^ other.flags) >> i) & 1) return kFlags[i];
+  if (default_dtype != other.default_dtype) return "the default dtype";
+  if (no_autocast != other.no_autocast) return "autocast";
+  if (autocast_types != other.autocast_types) return "the autocast dtype";
+  if (product_precision != other.product_precision) return "the precision of float32 matrix products";
+  if (threads != other.threads) return "the number of threads";
+  if (digits != other.digits) return "sys.get_int_max_str_digits()";
+  if (!(*this == other)) return "the stack of torch modes";
+  return "";
+}
+
+}  // namespace oxy::driver

@@ -1,0 +1,42 @@
+// The state of the process and the thread that torch functions read without being given it. Every entry
+// guards it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "runtime/device/autocast.h"
+
+namespace oxy::driver {
+
+struct GlobalState {
+  uint64_t flags = 0;        // one bit each: grad mode, inference mode, determinism, backend switches
+  uint64_t no_autocast = 0;  // dispatch keys of the devices on which autocast is off
+  int32_t default_dtype = 0;
+  // The dtype of autocast by device. A program may ask for that of a device that it does not use.
+  std::array<c10::ScalarType, runtime::kAutocastDevices.size()> autocast_types{};
+  int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
+  int32_t threads = 0;
+  int32_t digits = 0;  // sys.get_int_max_str_digits()
+  int32_t torch_function_modes = 0;
+  int32_t dispatch_modes = 0;
+  int32_t functorch_level = 0;
+  bool saved_tensor_hooks = false;
+  bool anomaly_mode = false;
+  bool forward_gradients = false;  // a level of forward-mode differentiation is entered
+  bool jit_tracing = false;        // torch.jit.trace() sees what runs
+  friend bool operator==(const GlobalState&, const GlobalState&) = default;
+
+  static GlobalState current();  // of this thread
+  // The name of the first setting that differs: "grad mode" ...
+  std::string difference(const GlobalState& other) const;
+  // Whether something watches single operators or saved tensors (a mode, hooks, anomaly mode). Calls run in
+  // eager then.
+  bool needs_eager() const {
+    return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode ||
+           forward_gradients || jit_tracing;
+  }
+};
+
+}  // namespace oxy::driver

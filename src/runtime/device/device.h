@@ -1,0 +1,57 @@
+// The run-time half of the contract between what is common and a kind of device: memory, launches, and the
+// short ways into its libraries. The other half, how kernels are made, is backend/backend.h.
+// runtime/execution asks; runtime/cpu answers, and so does every other device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+
+#include "runtime/device/arena.h"
+#include "runtime/device/launch.h"
+#include "runtime/device/packing.h"
+#include "runtime/values/tensors.h"
+
+namespace oxy::runtime {
+
+struct CallSite;
+
+// Runs a prepared extern call on the table of tensors: reads the argument slots, leaves the results in the
+// output slots.
+using Invoke = std::function<void(at::Tensor* tensors)>;
+
+// One kind of device. Thread-safe; lives for ever.
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+
+  // `bytes` of memory, 64-byte aligned, contents undefined, of the device with this index.
+  virtual c10::DataPtr allocate(int64_t bytes, c10::DeviceIndex index) const = 0;
+  // Uninitialised, with exactly these strides; spec.offset does not count.
+  virtual at::Tensor empty(const TensorSpec& spec, c10::DeviceIndex index) const = 0;
+  virtual ArenaSource& arenas() const = 0;
+  // `scratch_bytes`: the most that a launch of the frame asks for.
+  virtual std::unique_ptr<LaunchQueue> new_queue(int64_t scratch_bytes, c10::DeviceIndex index) const = 0;
+
+  // A shorter way than torch's dispatcher for this call; empty if there is none.
+  virtual Invoke prepare_call(const CallSite& site) const = 0;
+  // How weights are laid out for its libraries; null: they take them as they are.
+  virtual const Packing* packing() const { return nullptr; }
+};
+
+// Null: plans do not run on such devices, and what is on them runs in eager.
+const DeviceRuntime* find_device(c10::DeviceType type);
+// The same; Unsupported where that gives null.
+const DeviceRuntime& device_runtime(c10::DeviceType type);
+
+// For kinds of devices that have none: InternalError if there is one already.
+void register_device(c10::DeviceType type, std::unique_ptr<DeviceRuntime> device);
+
+// Uninitialised, with exactly these strides.
+inline at::Tensor empty_tensor(const TensorSpec& spec, c10::Device device) {
+  return device_runtime(device.type()).empty(spec, device.index());
+}
+
+}  // namespace oxy::runtime

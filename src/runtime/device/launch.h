@@ -1,0 +1,51 @@
+// A launch whose sizes are known, and what performs it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plan/plan.h"
+
+namespace oxy::runtime {
+
+struct PreparedSlices {
+  backend::SliceFunction function = nullptr;
+  int64_t extent = 1;         // above zero
+  int64_t grain = 1;          // iterations of one slice, at least
+  int64_t scratch_bytes = 0;  // of one slice that runs, a multiple of 64
+};
+
+struct PreparedGrid {
+  backend::GridFunction function;
+  std::array<int64_t, 3> size{1, 1, 1};  // programs, each above zero
+};
+
+struct PreparedLaunch {
+  std::vector<plan::BufferId> buffers;  // the kernel's arguments
+  std::vector<int64_t> sizes;           // and its integers
+  std::variant<PreparedSlices, PreparedGrid> shape;
+};
+
+// A kernel met an index out of range. Nothing the caller can see was changed (mutations are committed last,
+// the generator's state is restored): run the segment in eager, which raises the right error.
+struct IndexOutOfRange {};
+
+// Performs the launches of one frame on one device, in order. Used by one call at a time.
+class LaunchQueue {
+ public:
+  virtual ~LaunchQueue() = default;
+  // The launches that follow belong to a new call.
+  virtual void begin_call() {}
+  // `buffers[i]`: the address of launch.buffers[i]. A later step may rely on what the kernel wrote.
+  virtual void launch(const PreparedLaunch& launch, void* const* buffers) = 0;
+  // After the last launch, before anything is changed that the caller can see. Throws IndexOutOfRange if a
+  // kernel of this call met one.
+  virtual void end_call() {}
+  // Of memory that is kept between calls.
+  virtual int64_t held_bytes() const { return 0; }
+};
+
+}  // namespace oxy::runtime

@@ -1,0 +1,36 @@
+// A graph that runs, whatever runs it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "runtime/execution/executable.h"
+
+namespace oxy::runtime {
+
+// A captured graph made ready to run.
+class CompiledGraph {
+ public:
+  virtual ~CompiledGraph() = default;
+  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the
+  // caller can see has changed then.
+  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
+  // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
+  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) { return run(inputs); }
+  // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
+  virtual bool is_long() const = 0;
+  // False if the elements of input i make no difference.
+  virtual bool reads(size_t /*i*/) const { return true; }
+  // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
+  virtual bool valid(std::span<const at::Tensor> inputs) = 0;
+};
+
+// What a graph's caller does with the tensors that cross its border.
+struct Ownership {
+  size_t visible_outputs = kAllOutputs;  // the others are for the library alone
+  std::vector<bool> released_inputs;     // by input: run_and_release gets the only reference
+};
+
+}  // namespace oxy::runtime

@@ -1,0 +1,133 @@
+#include "runtime/execution/frame.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
+
+// Constants and most inputs are only read: a const pointer leaves copy-on-write storage shared.
+void* address_for_reading(const at::Tensor& tensor) {
+  return tensor.has_storage() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
+}
+
+}  // namespace
+
+Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
+    : plan_(plan),
+      arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                   static_cast<size_t>(plan.arena_bytes),
+                                                   c10::DataPtr(nullptr, plan.device),
+                                                   /*allocator=*/nullptr, /*resizable=*/false)),
+      queue_(plan.runtime->new_queue(plan.scratch_bytes, plan.device.index())),
+      slab_(*plan.runtime, plan.device.index()),
+      pointers_(plan.buffers.size(), nullptr),
+      tensors_(plan.specs.size()) {
+  // The tensors that stay are used by calls in and out of inference mode.
+  const c10::InferenceMode normal_tensors(false);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const BufferSlots& slots = plan.buffers[i];
+    if (plan.storages[i] == plan::Storage::Arena) {
+      const int64_t item = static_cast<int64_t>(c10::elementSize(slots.whole_spec.dtype));
+      const int64_t offset = plan.arena_offsets[i];
+      arena_buffers_.push_back(i);
+      const auto make = [&](Slot slot) {
+        const auto index = static_cast<size_t>(slot);
+        tensors_[index] = tensor_over(arena_, plan.specs[index], offset / item);
+      };
+      if (slots.whole != kNoSlot) make(slots.whole);
+      for (const Slot part : slots.parts) make(part);
+    } else if (plan.storages[i] == plan::Storage::Constant) {
+      const at::Tensor& constant = constants[static_cast<size_t>(plan.constants[i])];
+      pointers_[i] = address_for_reading(constant);
+      if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = constant;
+      make_parts(slots, constant);
+    }
+  }
+}
+
+void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
+  for (const Slot part : slots.parts) {
+    const auto index = static_cast<size_t>(part);
+    tensors_[index] = view_of(whole, plan_.specs[index]);
+  }
+}
+
+void Frame::take_memory() {
+  if (plan_.arena_bytes == 0) return;
+  memory_ = plan_.runtime->arenas().take(plan_.arena_bytes, plan_.device.index());
+  char* const base = static_cast<char*>(memory_.memory.get());
+  if (arena_.data() == base) return;
+  arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, plan_.device});
+  for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
+}
+
+void Frame::begin_call(std::span<const at::Tensor> inputs) {
+  take_memory();
+  queue_->begin_call();
+  for (const PreparedInput& input : plan_.inputs) {
+    const auto index = static_cast<size_t>(input.buffer);
+    const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
+    pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
+    const BufferSlots& slots = plan_.buffers[index];
+    if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
+    if (!slots.parts.empty()) make_parts(slots, tensor);
+  }
+  for (const plan::BufferId id : plan_.allocated) allocate(PreparedAllocation{id});
+}
+
+void Frame::allocate(const PreparedAllocation& allocation) {
+  const auto index = static_cast<size_t>(allocation.buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+  const TensorSpec& spec = slots.whole_spec;
+  whole = allocation.slab_bytes > 0 ? tensor_over(slab_.allocate(bytes_of(spec), allocation.slab_bytes), spec)
+                                    : plan_.runtime->empty(spec, plan_.device.index());
+  pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
+  if (!slots.parts.empty()) make_parts(slots, whole);
+}
+
+void Frame::end_call() {
+  slab_.reset();
+  if (memory_.bytes > 0) plan_.runtime->arenas().release(std::exchange(memory_, {}));
+  for (const PreparedInput& input : plan_.inputs) {
+    const Slot whole = plan_.buffers[static_cast<size_t>(input.buffer)].whole;
+    if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
+  }
+  for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
+}
+
+void Frame::adopt(plan::BufferId buffer) {
+  const auto index = static_cast<size_t>(buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  const at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+  check(whole.defined(), "an extern call left a result undefined");
+  pointers_[index] = whole.mutable_data_ptr();
+  if (!slots.parts.empty()) make_parts(slots, whole);
+}
+
+void Frame::drop(plan::BufferId buffer) {
+  const auto index = static_cast<size_t>(buffer);
+  const BufferSlots& slots = plan_.buffers[index];
+  if (slots.whole != kNoSlot) {
+    at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
+    if (plan_.storages[index] == plan::Storage::Input) Borrow::destroyBorrow(whole);
+    whole.reset();
+  }
+  for (const Slot part : slots.parts) tensors_[static_cast<size_t>(part)].reset();
+}
+
+void Frame::launch(const PreparedLaunch& launch) {
+  launched_.resize(launch.buffers.size());
+  for (size_t i = 0; i < launch.buffers.size(); ++i)
+    launched_[i] = pointers_[static_cast<size_t>(launch.buffers[i])];
+  queue_->launch(launch, launched_.data());
+}
+
+}  // namespace oxy::runtime

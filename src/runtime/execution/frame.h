@@ -1,0 +1,57 @@
+// One running call of a prepared plan: its arena, its table of tensors, its pointers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/slab.h"
+#include "runtime/execution/prepared_plan.h"
+
+namespace oxy::runtime {
+
+// Made once and used by one call at a time. The queue of launches, and the tensors over the arena and over
+// constants, stay between calls; what belongs to one call is dropped by end_call(), and the arena's memory
+// given back.
+class Frame {
+ public:
+  // `plan` outlives the frame.
+  Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
+
+  // Takes an arena and points the input buffers at these tensors, which it borrows: each lives until drop()
+  // of its buffer or end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.)
+  void begin_call(std::span<const at::Tensor> inputs);
+  // Gives an output buffer its memory.
+  void allocate(const PreparedAllocation& allocation);
+  void end_call();
+
+  // A buffer whose whole tensor an extern call defined just now: finds its memory, makes its other windows.
+  void adopt(plan::BufferId buffer);
+  void drop(plan::BufferId buffer);
+
+  at::Tensor* tensors() { return tensors_.data(); }
+  // Runs a kernel on the buffers as they are now.
+  void launch(const PreparedLaunch& launch);
+  // No launch follows. Throws IndexOutOfRange if a kernel of this call met one.
+  void end_launches() { queue_->end_call(); }
+  // Kept between calls, beside the arena.
+  int64_t held_bytes() const { return queue_->held_bytes(); }
+
+ private:
+  void take_memory();
+  void make_parts(const BufferSlots& slots, const at::Tensor& whole);
+
+  const PreparedPlan& plan_;
+  Arena memory_;        // of the running call
+  c10::Storage arena_;  // over it, or over what the last call had
+  std::vector<size_t> arena_buffers_;
+  std::unique_ptr<LaunchQueue> queue_;
+  std::vector<void*> launched_;      // the pointers of one launch
+  SlabAllocator slab_;               // of the running call
+  std::vector<void*> pointers_;      // by buffer
+  std::vector<at::Tensor> tensors_;  // by slot
+};
+
+}  // namespace oxy::runtime

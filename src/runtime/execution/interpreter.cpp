@@ -1,0 +1,106 @@
+#include "runtime/execution/interpreter.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensors.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+// For each value, the last node that reads it (nodes.size() for results): it is dropped after that one.
+std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
+  std::vector<int32_t> last(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const graph::ValueId id : graph.nodes[n].outputs)
+      if (id != graph::kNoValue) last[static_cast<size_t>(id)] = static_cast<int32_t>(n);
+    graph::for_each_input(
+        graph.nodes[n], [&](graph::ValueId id) { last[static_cast<size_t>(id)] = static_cast<int32_t>(n); });
+  }
+  for (const graph::Output& output : graph.outputs) last[static_cast<size_t>(output.value)] = -1;
+  for (const graph::Mutation& mutation : graph.mutations) last[static_cast<size_t>(mutation.value)] = -1;
+  std::vector<std::vector<graph::ValueId>> result(graph.nodes.size());
+  for (size_t v = 0; v < last.size(); ++v)
+    if (last[v] >= 0) result[static_cast<size_t>(last[v])].push_back(static_cast<graph::ValueId>(v));
+  return result;
+}
+
+at::Tensor view_of_output(const at::Tensor& base, const TensorMeta& meta, const TensorMeta& base_meta) {
+  return alias_of(base, {dtype_to_torch(meta.dtype), constants_of(meta.sizes), constants_of(meta.strides),
+                         graph::offset_between(base_meta, meta).constant()});
+}
+
+at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
+                         std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values,
+                         const std::vector<at::Tensor>& outputs) {
+  if (output.kind == graph::OutputKind::OutputAlias) {
+    const at::Tensor& whole = outputs.at(static_cast<size_t>(output.alias));
+    const TensorMeta& meta = graph.meta(output.value);
+    const TensorMeta& whole_meta = graph.meta(graph.outputs[static_cast<size_t>(output.alias)].value);
+    return view_of_output(whole, meta, whole_meta);
+  }
+  if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
+  const auto index = static_cast<size_t>(output.alias);
+  return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)));
+}
+
+}  // namespace
+
+std::vector<at::Tensor> run_node(const graph::Node& node,
+                                 const std::function<at::Tensor(graph::ValueId)>& tensor) {
+  const c10::OperatorHandle op = handle_of(*node.op);
+  check(node.args.size() == node.op->arguments.size(), "a node has the wrong number of arguments");
+  torch::jit::Stack stack;
+  stack.reserve(node.args.size());
+  for (size_t i = 0; i < node.args.size(); ++i)
+    stack.push_back(ivalue_from_argument(node.args[i], node.op->arguments[i], tensor));
+  op.callBoxed(stack);
+  std::vector<at::Tensor> results;
+  results.reserve(node.outputs.size());
+  for_each_returned_tensor(stack, stack.size(), [&](const at::Tensor& t) { results.push_back(t); });
+  return results;
+}
+
+std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at::Tensor> inputs,
+                                  std::span<const at::Tensor> constants) {
+  check(inputs.size() == graph.inputs.size(), "a graph runs on as many tensors as it has inputs");
+  const at::NoGradGuard no_grad;
+  // The casts of autocast are nodes of the graph.
+  const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
+  std::vector<at::Tensor> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.at(static_cast<size_t>(graph.inputs[i])) = inputs[i].detach();
+  for (const graph::Constant& constant : graph.constants) {
+    // A copy: a node or whoever gets the outputs may write to it.
+    values.at(static_cast<size_t>(constant.value)) = constants[static_cast<size_t>(constant.handle)].clone();
+  }
+  const auto dead = dead_after(graph);
+  const auto value = [&](graph::ValueId id) { return values.at(static_cast<size_t>(id)); };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const graph::Node& node = graph.nodes[n];
+    const std::vector<at::Tensor> results = run_node(node, value);
+    check(results.size() == node.outputs.size(),
+          fmt::format("{} returned {} tensors, not {}", node.op->name, results.size(), node.outputs.size()));
+    for (size_t i = 0; i < results.size(); ++i)
+      if (node.outputs[i] != graph::kNoValue) values[static_cast<size_t>(node.outputs[i])] = results[i];
+    for (const graph::ValueId id : dead[n]) values[static_cast<size_t>(id)].reset();
+  }
+  for (const graph::Mutation& mutation : graph.mutations) {
+    const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
+    (mutation.is_seen || input.is_inference() ? input.detach() : input.variable_data())
+        .copy_(value(mutation.value));
+  }
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(graph.outputs.size());
+  for (const graph::Output& output : graph.outputs)
+    outputs.push_back(output_tensor(graph, output, inputs, values, outputs));
+  return outputs;
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,101 @@
+// A plan whose sizes are all known, resolved to the form that a call walks through.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plan/plan.h"
+#include "runtime/device/call_site.h"
+#include "runtime/device/launch.h"
+#include "runtime/values/host.h"
+#include "runtime/values/tensors.h"
+
+namespace oxy::runtime {
+
+struct PreparedCall {
+  Invoke invoke;
+  bool is_random = false;
+  std::vector<plan::BufferId> returned;  // extern-owned buffers that exist from here on
+};
+
+struct PreparedFree {
+  plan::BufferId buffer;
+};
+
+// An output's memory is needed from here on.
+struct PreparedAllocation {
+  plan::BufferId buffer;
+  int64_t slab_bytes =
+      0;  // of this output and of later ones that share blocks of memory; 0 if it has memory of its own
+};
+
+// No later step reads this input: a caller that gave it away has no more use for it.
+struct PreparedRelease {
+  plan::BufferId buffer;
+  int32_t input;
+};
+
+using PreparedStep =
+    std::variant<PreparedLaunch, PreparedCall, PreparedFree, PreparedAllocation, PreparedRelease>;
+
+// The windows on one buffer that calls and outputs use. `whole`: the slot that is the buffer itself.
+struct BufferSlots {
+  TensorSpec whole_spec;
+  Slot whole = kNoSlot;
+  std::vector<Slot> parts;
+};
+
+// A buffer that is an input which a step or an output reads.
+struct PreparedInput {
+  plan::BufferId buffer;
+  int32_t input;
+  bool is_written = false;
+};
+
+struct PreparedOutput {
+  graph::OutputKind kind = graph::OutputKind::Value;
+  Slot slot = kNoSlot;  // Value
+  bool copy = false;    // Value: the memory is not the call's own
+  int32_t alias = -1;   // InputAlias, OutputAlias
+  TensorSpec spec;      // of the alias
+};
+
+struct PreparedMutation {
+  int32_t input = -1;
+  Slot slot = kNoSlot;
+  bool copy = false;     // the value is (part of) another input, which another mutation may write first
+  bool is_done = false;  // the steps have written it
+  bool is_seen = true;   // graph::Mutation's
+};
+
+struct PreparedPlan {
+  const DeviceRuntime* runtime = nullptr;  // of `device`
+  c10::Device device{kHost};               // every buffer is on it
+  std::vector<plan::Storage> storages;     // by buffer
+  std::vector<BufferSlots> buffers;
+  std::vector<TensorSpec> specs;  // by slot, offsets from the buffer's first element
+  std::vector<PreparedInput> inputs;
+  std::vector<plan::BufferId> allocated;  // outputs that no step touches
+  std::vector<int64_t> arena_offsets;     // by buffer, bytes
+  std::vector<int32_t> constants;         // by buffer: the handle, -1 for others
+  std::vector<PreparedStep> steps;
+  std::vector<PreparedOutput> outputs;
+  std::vector<PreparedMutation> mutations;
+  std::vector<Slot> transient;  // slots that own tensors of one call only
+  int64_t arena_bytes = 0;
+  int64_t scratch_bytes = 0;  // the most that a slice of a launch needs
+  bool draws_random_numbers = false;
+};
+
+// `plan` must be verified and free of symbols. Outputs from `visible_outputs` on stay inside the library:
+// small ones share blocks of memory. Unsupported for buffers on several devices and for devices that no plan
+// runs on; UserError for operators that this torch lacks.
+PreparedPlan prepare(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count,
+                     size_t visible_outputs);
+
+}  // namespace oxy::runtime

@@ -1,0 +1,113 @@
+#include "runtime/execution/specialise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+using ExprFunction = std::function<void(Expr&)>;
+
+void for_each(std::vector<Expr>& list, const ExprFunction& fn) {
+  for (Expr& expr : list) fn(expr);
+}
+
+void for_each(plan::View& view, const ExprFunction& fn) {
+  for_each(view.sizes, fn);
+  for_each(view.strides, fn);
+  fn(view.offset);
+}
+
+void for_each(plan::CallArgument& argument, const ExprFunction& fn) {
+  if (auto* view = std::get_if<plan::View>(&argument)) for_each(*view, fn);
+  if (auto* expr = std::get_if<Expr>(&argument)) fn(*expr);
+  if (auto* list = std::get_if<std::vector<Expr>>(&argument)) for_each(*list, fn);
+  if (auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&argument))
+    for (auto& view : *views)
+      if (view) for_each(*view, fn);
+}
+
+void for_each_expression(plan::Plan& plan, const ExprFunction& fn) {
+  for (plan::Buffer& buffer : plan.buffers) {
+    for_each(buffer.sizes, fn);
+    for_each(buffer.strides, fn);
+    fn(buffer.arena_offset);
+  }
+  for (plan::Step& step : plan.steps) {
+    if (auto* launch = std::get_if<plan::Launch>(&step)) {
+      for_each(launch->sizes, fn);
+      if (auto* slices = std::get_if<plan::Slices>(&launch->shape)) fn(slices->extent);
+      if (auto* grid = std::get_if<plan::Grid>(&launch->shape))
+        for (Expr& size : grid->size) fn(size);
+    } else if (auto* call = std::get_if<plan::Call>(&step)) {
+      for (plan::CallArgument& argument : call->args) for_each(argument, fn);
+    }
+  }
+  for (plan::Output& output : plan.outputs) for_each(output.view, fn);
+  for (plan::Mutation& mutation : plan.mutations) for_each(mutation.value, fn);
+  fn(plan.arena_bytes);
+}
+
+plan::Plan without_sources(const plan::Plan& plan) {
+  plan::Plan copy{plan.buffers,    {}, plan.steps, plan.outputs, plan.mutations, plan.arena_bytes,
+                  plan.input_count};
+  copy.kernels.reserve(plan.kernels.size());
+  for (const plan::Kernel& kernel : plan.kernels)
+    copy.kernels.push_back({kernel.name, {}, kernel.language, kernel.device});
+  return copy;
+}
+
+}  // namespace
+
+std::vector<SymbolSource> symbols_of(const plan::Plan& plan) {
+  std::map<int64_t, SymbolSource> sources;
+  std::map<int64_t, std::string> names;
+  plan::Plan copy = without_sources(plan);
+  for_each_expression(copy, [&](Expr& expr) {
+    if (expr.is_constant()) return;
+    for (const Expr& variable : sym::variables(expr))
+      names.emplace(variable.variable_id(), variable.variable_name());
+  });
+  for (const plan::Buffer& buffer : plan.buffers) {
+    if (buffer.storage != plan::Storage::Input) continue;
+    const auto offer = [&](const std::vector<Expr>& list, bool is_stride) {
+      for (size_t d = 0; d < list.size(); ++d)
+        if (list[d].kind() == sym::Kind::Variable) {
+          const int64_t id = list[d].variable_id();
+          sources.emplace(id, SymbolSource{id, buffer.slot, static_cast<int32_t>(d), is_stride});
+        }
+    };
+    offer(buffer.sizes, false);
+    offer(buffer.strides, true);
+  }
+  std::vector<SymbolSource> result;
+  for (const auto& [id, name] : names) {
+    const auto it = sources.find(id);
+    if (it == sources.end()) throw Unsupported(fmt::format("the size {} is not one of an input", name));
+    result.push_back(it->second);
+  }
+  return result;
+}
+
+plan::Plan specialise(const plan::Plan& plan, std::span<const SymbolSource> symbols,
+                      std::span<const int64_t> values) {
+  plan::Plan copy = without_sources(plan);
+  if (symbols.empty()) return copy;
+  const auto value_of = [&](int64_t variable) -> std::optional<int64_t> {
+    const auto it = std::lower_bound(symbols.begin(), symbols.end(), variable,
+                                     [](const SymbolSource& s, int64_t id) { return s.variable < id; });
+    if (it == symbols.end() || it->variable != variable) return std::nullopt;
+    return values[static_cast<size_t>(it - symbols.begin())];
+  };
+  for_each_expression(copy, [&](Expr& expr) {
+    if (!expr.is_constant()) expr = Expr(sym::evaluate(expr, value_of));
+  });
+  return copy;
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,46 @@
+// Tensors made directly over memory, without the dispatcher.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sym/expr.h"
+
+namespace oxy::runtime {
+
+// The shape of a tensor over a buffer, every size known. Strides and offset in elements.
+struct TensorSpec {
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+
+  int64_t element_count() const;
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+};
+
+// Of the dispatch keys of strided tensors on a kind of device.
+c10::BackendComponent backend_component(c10::DeviceType type);
+
+// InternalError unless each is known.
+std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values);
+// A tensor on `storage`, and on its device, whose first element is `first + spec.offset` elements into it.
+at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
+// A tensor that shares the storage of `base`; spec.offset counts from the first element of base.
+at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
+// What eager would have returned for a view of `base`, as autograd knows views: made by public operators in
+// the caller's grad mode, and never `base` itself. Strides and offset count elements of spec.dtype, the
+// offset from the first element of base.
+at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec);
+// A tensor of the same elements for an operator that asks for a mutable pointer but only reads: over
+// copy-on-write storage it borrows the memory, so that the storage stays shared. Valid while `tensor` is.
+at::Tensor for_reading(const at::Tensor& tensor);
+// Of the memory from the first to the last element.
+int64_t bytes_of(const TensorSpec& spec);
+// True if the tensor has these sizes, and these strides wherever they matter.
+bool has_layout(const at::Tensor& tensor, const TensorSpec& spec);
+
+}  // namespace oxy::runtime

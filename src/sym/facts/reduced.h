@@ -1,0 +1,12 @@
+// Relations without factors that change nothing.
+#pragma once
+
+#include "sym/relations/condition.h"
+
+namespace oxy::sym {
+
+// An equivalent condition: factors that all terms share are dropped where their ranges tell that they are not
+// zero or are positive, and get relations of their own where they do not: `a*b == 0` is `a == 0 or b == 0`.
+Condition reduced(const Condition& condition);
+
+}  // namespace oxy::sym

@@ -1,0 +1,272 @@
+#include "sym/program/integer_program.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "sym/node.h"
+
+namespace oxy::sym {
+
+// Lays out slots: a number that is used twice is computed once.
+class IntegerProgramBuilder {
+ public:
+  using Operation = IntegerProgram::Operation;
+
+  IntegerProgramBuilder(IntegerProgram& program, std::span<const int64_t> inputs) : program_(program) {
+    for (const int64_t id : inputs) inputs_.emplace(id, slot_of_new());
+    program_.inputs_ = inputs.size();
+  }
+
+  // Constants come first, so that their slots lie together.
+  void add_constants(const Expr& e) {
+    if (e.is_constant()) add_constant(e.constant());
+    for (const Expr& operand : e.operands()) add_constants(operand);
+  }
+  void add_constants(const Condition& condition) {
+    if (const std::optional<bool> value = condition.constant()) add_constant(*value ? 1 : 0);
+    if (condition.kind() == ConditionKind::Relation) {
+      const Comparands sides = comparands(condition.relation());
+      for (const Expr* side : {&sides.left, &sides.right}) add_constants(*side), add_coefficients(*side);
+    }
+    for (const Condition& part : condition.parts()) add_constants(part);
+  }
+  // A sum is computed by adding and subtracting: of a negative term its positive is a number of the program.
+  void add_coefficients(const Expr& e) {
+    if (e.kind() == Kind::Sum)
+      for (const Expr& term : terms(e))
+        if (const Monomial m = monomial(term); m.coefficient < 0) add_constant(-m.coefficient);
+    for (const Expr& operand : e.operands()) add_coefficients(operand);
+  }
+
+  void require(const Condition& condition, int32_t number) {
+    condition_ = number;
+    if (condition.kind() == ConditionKind::All) {
+      for (const Condition& part : condition.parts()) require(part, number);
+    } else if (condition.kind() == ConditionKind::Any) {
+      emit(Operation::NeedTrue, 0, truth(condition), 0);
+    } else {
+      const Comparands sides = comparands(condition.relation());
+      const uint16_t left = slot(sides.left);
+      emit(needed(sides.comparison), 0, left, slot(sides.right));
+    }
+  }
+
+  uint16_t compute(const Expr& e) {
+    condition_ = -1;
+    return slot(e);
+  }
+
+  size_t slots() const { return next_; }
+
+ private:
+  static Operation needed(Comparison comparison) {
+    switch (comparison) {
+      case Comparison::Equal:
+        return Operation::NeedEqual;
+      case Comparison::NotEqual:
+        return Operation::NeedNotEqual;
+      case Comparison::Less:
+        return Operation::NeedLess;
+      default:
+        return Operation::NeedLessEqual;
+    }
+  }
+
+  static Operation asked(Comparison comparison) {
+    switch (comparison) {
+      case Comparison::Equal:
+        return Operation::IsEqual;
+      case Comparison::NotEqual:
+        return Operation::IsNotEqual;
+      case Comparison::Less:
+        return Operation::IsLess;
+      default:
+        return Operation::IsLessEqual;
+    }
+  }
+
+  uint16_t slot_of_new() {
+    if (next_ > 0xffff) throw Unsupported("more sizes are computed than one program holds");
+    return static_cast<uint16_t>(next_++);
+  }
+
+  void add_constant(int64_t value) {
+    if (constants_.contains(value)) return;
+    constants_.emplace(value, slot_of_new());
+    program_.constants_.push_back(value);
+  }
+
+  uint16_t emit(Operation operation, uint16_t target, uint16_t a, uint16_t b) {
+    program_.code_.push_back({operation, target, a, b});
+    program_.condition_of_.push_back(condition_);
+    return target;
+  }
+  uint16_t emit(Operation operation, uint16_t a, uint16_t b) { return emit(operation, slot_of_new(), a, b); }
+
+  // 1 or 0.
+  uint16_t truth(const Condition& condition) {
+    if (const std::optional<bool> value = condition.constant()) return constants_.at(*value ? 1 : 0);
+    if (condition.kind() == ConditionKind::Relation) {
+      const Comparands sides = comparands(condition.relation());
+      const uint16_t left = slot(sides.left);
+      return emit(asked(sides.comparison), left, slot(sides.right));
+    }
+    const Operation operation = condition.kind() == ConditionKind::All ? Operation::And : Operation::Or;
+    uint16_t result = truth(condition.parts()[0]);
+    for (const Condition& part : condition.parts().subspan(1)) result = emit(operation, result, truth(part));
+    return result;
+  }
+
+  uint16_t slot(const Expr& e) {
+    if (e.is_constant()) return constants_.at(e.constant());
+    if (e.kind() == Kind::Variable) {
+      const auto found = inputs_.find(e.variable_id());
+      check(found != inputs_.end(), "a program is given no value for " + e.variable_name());
+      return found->second;
+    }
+    if (const auto found = known_.find(e); found != known_.end()) return found->second;
+    const uint16_t result = e.kind() == Kind::Sum ? sum(e) : folded(e);
+    known_.emplace(e, result);
+    return result;
+  }
+
+  uint16_t folded(const Expr& e) {
+    const std::span<const Expr> operands = e.operands();
+    uint16_t result = slot(operands[0]);
+    for (const Expr& operand : operands.subspan(1))
+      result = emit(operation_of(e.kind()), result, slot(operand));
+    return result;
+  }
+
+  static Operation operation_of(Kind kind) {
+    switch (kind) {
+      case Kind::Product:
+        return Operation::Multiply;
+      case Kind::FloorDiv:
+        return Operation::FloorDivide;
+      case Kind::Mod:
+        return Operation::Modulo;
+      case Kind::Min:
+        return Operation::Min;
+      case Kind::Max:
+        return Operation::Max;
+      default:
+        throw InternalError("an expression of unknown kind");
+    }
+  }
+
+  uint16_t sum(const Expr& e) {
+    std::vector<Expr> list(e.operands().begin(), e.operands().end());
+    // It begins with a term that is added, if there is one.
+    std::ranges::stable_partition(list, [](const Expr& term) { return monomial(term).coefficient > 0; });
+    uint16_t result = slot(list[0]);
+    for (const Expr& term : std::span(list).subspan(1)) {
+      const Monomial m = monomial(term);
+      if (m.coefficient > 0)
+        result = emit(Operation::Add, result, slot(term));
+      else
+        result = emit(Operation::Subtract, result, slot(-term));
+    }
+    return result;
+  }
+
+  IntegerProgram& program_;
+  std::unordered_map<int64_t, uint16_t> inputs_;  // by variable id
+  std::unordered_map<int64_t, uint16_t> constants_;
+  std::unordered_map<Expr, uint16_t> known_;
+  int32_t condition_ = -1;
+  size_t next_ = 0;
+};
+
+IntegerProgram::IntegerProgram(std::span<const int64_t> inputs, std::span<const Condition> conditions,
+                               std::span<const Expr> results) {
+  IntegerProgramBuilder builder(*this, inputs);
+  for (const Condition& condition : conditions) builder.add_constants(condition);
+  for (const Expr& result : results) builder.add_constants(result), builder.add_coefficients(result);
+  for (size_t i = 0; i < conditions.size(); ++i) builder.require(conditions[i], static_cast<int32_t>(i));
+  for (const Expr& result : results) results_.push_back(builder.compute(result));
+  slots_ = builder.slots();
+}
+
+RunOutcome IntegerProgram::run(std::span<const int64_t> values, std::span<int64_t> work) const noexcept {
+  int64_t* const slot = work.data();
+  std::ranges::copy(values, slot);
+  std::ranges::copy(constants_, slot + inputs_);
+  RunStatus status = RunStatus::Holds;
+  for (const Instruction& instruction : code_) {
+    const int64_t a = slot[instruction.a];
+    const int64_t b = slot[instruction.b];
+    int64_t& target = slot[instruction.target];
+    bool is_sound = true;
+    bool is_held = true;
+    switch (instruction.operation) {
+      case Operation::Add:
+        is_sound = !__builtin_add_overflow(a, b, &target);
+        break;
+      case Operation::Subtract:
+        is_sound = !__builtin_sub_overflow(a, b, &target);
+        break;
+      case Operation::Multiply:
+        is_sound = !__builtin_mul_overflow(a, b, &target);
+        break;
+      case Operation::FloorDivide:
+      case Operation::Modulo:
+        if (b == 0) [[unlikely]] {
+          status = RunStatus::ZeroDivision;
+        } else if (b == -1) {  // the processor cannot divide the smallest integer by it
+          target = 0;
+          if (instruction.operation == Operation::FloorDivide)
+            is_sound = !__builtin_sub_overflow(int64_t{0}, a, &target);
+        } else {
+          target = instruction.operation == Operation::FloorDivide ? floor_divide(a, b) : floor_modulo(a, b);
+        }
+        break;
+      case Operation::Min:
+        target = std::min(a, b);
+        break;
+      case Operation::Max:
+        target = std::max(a, b);
+        break;
+      case Operation::IsEqual:
+        target = static_cast<int64_t>(a == b);
+        break;
+      case Operation::IsNotEqual:
+        target = static_cast<int64_t>(a != b);
+        break;
+      case Operation::IsLess:
+        target = static_cast<int64_t>(a < b);
+        break;
+      case Operation::IsLessEqual:
+        target = static_cast<int64_t>(a <= b);
+        break;
+      case Operation::And:
+        target = a & b;
+        break;
+      case Operation::Or:
+        target = a | b;
+        break;
+      case Operation::NeedEqual:
+        is_held = a == b;
+        break;
+      case Operation::NeedNotEqual:
+        is_held = a != b;
+        break;
+      case Operation::NeedLess:
+        is_held = a < b;
+        break;
+      case Operation::NeedLessEqual:
+        is_held = a <= b;
+        break;
+      case Operation::NeedTrue:
+        is_held = a != 0;
+        break;
+    }
+    if (!is_sound) status = RunStatus::Overflow;
+    if (!is_held) status = RunStatus::Fails;
+    if (status != RunStatus::Holds) [[unlikely]]
+      return {status, condition_of_[static_cast<size_t>(&instruction - code_.data())]};
+  }
+  return {};
+}
+
+}  // namespace oxy::sym

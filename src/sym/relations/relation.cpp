@@ -1,0 +1,111 @@
+#include "sym/relations/relation.h"
+
+#include <numeric>
+
+#include "sym/node.h"
+
+namespace oxy::sym {
+
+namespace {
+
+// The terms' coefficients divided by what they share; the constant term by the same number, rounded down.
+Expr divided(const Expr& value, int64_t divisor) {
+  std::vector<Expr> list;
+  for (const Expr& term : terms(value)) {
+    const Monomial m = monomial(term);
+    list.push_back(make_term(floor_divide(m.coefficient, divisor), m.factors));
+  }
+  return sum_of(std::move(list));
+}
+
+int64_t shared_divisor(const Expr& value) {
+  int64_t divisor = 0;
+  for (const Expr& term : terms(value))
+    if (!term.is_constant()) divisor = std::gcd(divisor, monomial(term).coefficient);
+  return divisor;
+}
+
+int64_t constant_term(const Expr& value) {
+  return terms(value).back().as_constant().value_or(0);
+}
+
+Expr canonical(RelationKind kind, const Expr& value) {
+  if (value.is_constant()) {
+    if (kind == RelationKind::NonNegative) return Expr(value.constant() >= 0 ? 0 : -1);
+    return Expr(value.constant() == 0 ? 0 : 1);
+  }
+  const int64_t divisor = shared_divisor(value);
+  if (kind == RelationKind::NonNegative) return divisor > 1 ? divided(value, divisor) : value;
+  if (constant_term(value) % divisor != 0) return Expr(1);
+  const bool is_negative = monomial(terms(value)[0]).coefficient < 0;
+  return divisor > 1 || is_negative ? divided(value, is_negative ? -divisor : divisor) : value;
+}
+
+}  // namespace
+
+Relation::Relation(RelationKind kind, const Expr& value) : kind_(kind), value_(canonical(kind, value)) {}
+
+bool holds(RelationKind kind, int64_t value) {
+  switch (kind) {
+    case RelationKind::Zero:
+      return value == 0;
+    case RelationKind::NonZero:
+      return value != 0;
+    case RelationKind::NonNegative:
+      return value >= 0;
+  }
+  return false;
+}
+
+std::optional<bool> Relation::constant() const {
+  const Range range = value_.range();
+  if (kind_ == RelationKind::NonNegative) {
+    if (range.low >= 0) return true;
+    if (range.high < 0) return false;
+    return std::nullopt;
+  }
+  if (range.low > 0 || range.high < 0) return kind_ == RelationKind::NonZero;
+  if (range == Range{0, 0}) return kind_ == RelationKind::Zero;
+  return std::nullopt;
+}
+
+Relation operator!(const Relation& relation) {
+  switch (relation.kind()) {
+    case RelationKind::Zero:
+      return {RelationKind::NonZero, relation.value()};
+    case RelationKind::NonZero:
+      return {RelationKind::Zero, relation.value()};
+    default:
+      return {RelationKind::NonNegative, -relation.value() - 1};
+  }
+}
+
+Comparands comparands(const Relation& relation) {
+  std::vector<Expr> positive;
+  std::vector<Expr> negative;
+  int64_t constant = 0;
+  for (const Expr& term : terms(relation.value())) {
+    const Monomial m = monomial(term);
+    if (m.factors.empty())
+      constant = m.coefficient;
+    else if (m.coefficient > 0)
+      positive.push_back(term);
+    else
+      negative.push_back(-term);
+  }
+  Expr more = sum_of(std::move(positive));
+  Expr less = sum_of(std::move(negative));
+  if (relation.kind() != RelationKind::NonNegative) {
+    const Comparison comparison =
+        relation.kind() == RelationKind::Zero ? Comparison::Equal : Comparison::NotEqual;
+    // a - b - 2 == 0 is a == b + 2, and a + 2 == 0 is a == -2.
+    if (constant > 0 && !less.is_constant()) return {more + constant, comparison, less};
+    return {more, comparison, less - constant};
+  }
+  if (constant == -1 && !less.is_constant() && !more.is_constant()) return {less, Comparison::Less, more};
+  if (less.is_constant()) return {Expr(-constant), Comparison::LessEqual, more};
+  if (constant >= 0 || more.is_constant()) return {less, Comparison::LessEqual, more + constant};
+  return {less - constant, Comparison::LessEqual, more};
+}
+
+}  // namespace oxy::sym

@@ -1,0 +1,62 @@
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "sym/relations/condition.h"
+
+using namespace oxy;
+using namespace oxy::sym;
+
+namespace {
+const Expr s = Expr::variable("s", 0, {0, kMaxInt});
+const Expr t = Expr::variable("t", 1, {0, kMaxInt});
+}  // namespace
+
+TEST_CASE("relations: one canonical form") {
+  CHECK(equal(s, t) == equal(t, s));
+  CHECK(equal(2 * s + 4, 2 * t) == equal(t, s + 2));
+  CHECK(less(s, t) == less_equal(s + 1, t));
+  CHECK(less_equal(2 * s, 7) == less_equal(s, 3));
+  CHECK(less_equal(8, 3 * s) == less_equal(3, s));
+  CHECK(equal(2 * s, 7) == Condition(false));
+  CHECK(not_equal(4 * s + 2 * t, 1) == Condition(true));
+  CHECK(less(s, 0) == Condition(false));
+  CHECK(less_equal(0, s + t) == Condition(true));
+  CHECK_FALSE(equal(s, t).constant().has_value());
+}
+
+TEST_CASE("conditions: negation, and, or") {
+  const Condition a = less(s, t), b = equal(s, 3), c = divisible(t, 8);
+  CHECK(!a == less_equal(t, s));
+  CHECK(!!Condition::all({a, b}) == Condition::all({a, b}));
+  CHECK(!Condition::all({a, b}) == Condition::any({!a, !b}));
+  CHECK(Condition::all({a, true}) == a);
+  CHECK(Condition::all({a, false}) == Condition(false));
+  CHECK(Condition::any({a, true}) == Condition(true));
+  CHECK(Condition::any({}) == Condition(false));
+  CHECK(Condition::all({a, Condition::all({b, a, c})}) == Condition::all({a, b, c}));
+  CHECK(variables(Condition::any({c, b})).size() == 2);
+  CHECK_THROWS_AS(Condition::any({a, b}).relation(), InternalError);
+}
+
+TEST_CASE("conditions: as a person writes them") {
+  CHECK(text(equal(s, t)) == "s == t");
+  CHECK(text(equal(t, s)) == "s == t");
+  CHECK(text(equal(s, 5)) == "s == 5");
+  CHECK(text(not_equal(s, t + 2)) == "s != t + 2");
+  CHECK(text(equal(s + 2, t)) == "s + 2 == t");
+  CHECK(text(less(s, t)) == "s < t");
+  CHECK(text(less_equal(s, t)) == "s <= t");
+  CHECK(text(less_equal(2, s)) == "2 <= s");
+  CHECK(text(less(s, 8)) == "s <= 7");
+  CHECK(text(less_equal(s + 3, t)) == "s + 3 <= t");
+  CHECK(text(less_equal(s, t + 3)) == "s <= t + 3");
+  CHECK(text(less_equal(s + t, 9)) == "s + t <= 9");
+  CHECK(text(divisible(s, 8)) == "s % 8 == 0");
+  CHECK(text(not_equal(mod(s, 8), 3)) == "s % 8 != 3");
+  CHECK(text(Condition::all({less_equal(2, s), less_equal(s, 512)})) == "2 <= s <= 512");
+  CHECK(text(Condition::any({equal(s, 1), Condition::all({equal(t, 2), less(s, t)})})) ==
+        "s == 1 or (t == 2 and s < t)");
+  CHECK(text(Condition(true)) == "True");
+  CHECK(text(equal(2 * s, t * t), [](int64_t id) { return id == 0 ? "x.size(0)" : "y.size(1)"; }) ==
+        "2*x.size(0) == y.size(1)*y.size(1)");
+}
