@@ -46,6 +46,7 @@ struct SplitCosts {
   int64_t few_columns = 16;  // contiguous; and where the results are
   int64_t long_reduction = 128 * 1024;  // elements, of all results, that are worth another kernel
   int64_t most_parts = 64;              // of one result
+  bool splits_pairs = false;            // also means with variances, and maxima with sums of exponentials
   bool fills_device = false;            // no more parts than make the results as many as are not few
 };
 

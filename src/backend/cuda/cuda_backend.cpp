@@ -84,6 +84,7 @@ class CudaBackend final : public Backend {
             .few_columns = 528 * 64,
             .long_reduction = 64 * 1024,
             .most_parts = 512,
+            .splits_pairs = true,
             .fills_device = true};
   }
 

@@ -13,6 +13,7 @@
 #include "backend/shared/schedule.h"
 #include "loop/lowering.h"
 #include "ops/core/registry.h"
+#include "passes/pipeline/pipeline.h"
 
 using namespace oxy;
 namespace fs = std::filesystem;
@@ -25,7 +26,7 @@ constexpr int kMultiprocessors = 132;
 std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
   const plan::Plan plan =
-      backend::schedule(loop::lower(graph::parse(text)), *backend, {.parallelism = kMultiprocessors});
+      backend::schedule(loop::lower(passes::run_passes(graph::parse(text), {})), *backend, {.parallelism = kMultiprocessors});
   plan::verify(plan);
   return backend::cuda::plan_script(plan);
 }

@@ -108,9 +108,14 @@ def layer_norm_of_long_rows(p):
 
 @program
 def layer_norm_backward(p):
-    grad, x = p.tensor(8192, 1024), p.tensor(8192, 1024)
+    grad, x, w = p.tensor(8192, 1024, dtype=SINGLE), p.tensor(8192, 1024, dtype=SINGLE), p.tensor(1024, dtype=SINGLE)
     mean, rstd = p.tensor(8192, 1, dtype=SINGLE), p.tensor(8192, 1, dtype=SINGLE)
-    return list(p.call("native_layer_norm_backward", grad, x, [1024], mean, rstd, p.tensor(1024), p.tensor(1024), [True, True, True]))
+    normal = p.call("mul.Tensor", p.call("sub.Tensor", x, mean), rstd)
+    scaled = p.call("mul.Tensor", grad, w)
+    along = p.call("mean.dim", p.call("mul.Tensor", scaled, normal), [1], True)
+    centred = p.call("sub.Tensor", p.call("sub.Tensor", scaled, p.call("mean.dim", scaled, [1], True)), p.call("mul.Tensor", normal, along))
+    sums = [p.call("sum.dim_IntList", t, [0], False) for t in (p.call("mul.Tensor", grad, normal), grad)]
+    return [p.call("mul.Tensor", centred, rstd), *sums]
 
 
 @program
@@ -184,8 +189,9 @@ def padded(p):
 
 
 @program
-def dropout_backward(p):
-    return [p.call("native_dropout_backward", p.tensor(8192, 4096), p.tensor(8192, 4096, dtype=torch.bool), 1.25)]
+def masked_scale(p):
+    scaled = p.call("mul.Scalar", p.call("mul.Tensor", p.tensor(8192, 4096), p.tensor(8192, 4096, dtype=torch.bool)), 1.25)
+    return [scaled]
 
 
 @program
@@ -217,7 +223,7 @@ def matmul_gelu(p):
 @program
 def max_pool(p):
     x = p.laid_out((32, 64, 112, 112), (802816, 1, 7168, 64))
-    return [p.call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1])[0]]
+    return [p.call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], False)[0]]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 import os
 
-import pytest
 import torch
 
+from chosen_programs import PROGRAMS as CHOSEN
 from graph_programs import Program
 from random_programs import Generator
 from triton_tools import needs_triton, run_python, write_scripts
@@ -52,6 +52,16 @@ def test_programs_from_seeds(tmp_path):
         program, outputs = Generator(seed).run()
         if outputs:
             programs.append((f"OXYFUEL_SEED={seed}", program, outputs))
+    failures = check(programs, tmp_path)
+    assert not failures, f"{len(failures)} of {len(programs)} differ from eager:\n" + "\n".join(failures)
+
+
+@needs_triton
+def test_chosen_programs(tmp_path):
+    programs = []
+    for name, function in CHOSEN.items():
+        program = Program()
+        programs.append((name, program, function(program)))
     failures = check(programs, tmp_path)
     assert not failures, f"{len(failures)} of {len(programs)} differ from eager:\n" + "\n".join(failures)
 

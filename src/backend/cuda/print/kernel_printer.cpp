@@ -56,6 +56,7 @@ class KernelPrinter {
  public:
   KernelPrinter(LoopNest nest, const LaunchShape& shape)
       : nest_(std::move(nest)),
+        operators_(operators_of(nest_.comment)),
         shape_(shape),
         axes_(make_axes(nest_, shape_)),
         block_(nest_, shape_, axes_) {}

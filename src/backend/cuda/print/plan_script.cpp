@@ -150,6 +150,11 @@ class ScriptPrinter {
     if (const auto* s = std::get_if<std::string>(&a)) return "\"" + *s + "\"";
     if (const auto* dtype = std::get_if<DType>(&a)) return std::string(torch_type(*dtype));
     if (const auto* list = std::get_if<std::vector<Expr>>(&a)) return list_text(*list);
+    if (const auto* list = std::get_if<std::vector<bool>>(&a)) {
+      std::string out;
+      for (const bool b : *list) out += fmt::format("{}{}", out.empty() ? "" : ", ", b ? "True" : "False");
+      return "[" + out + "]";
+    }
     if (std::holds_alternative<Device>(a)) return "device";
     if (const auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&a)) {
       std::string out;
