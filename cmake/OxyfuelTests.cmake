@@ -17,7 +17,7 @@ foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)
   if(layer_tests)
     set(layers ${layer})
     if(layer STREQUAL "backend")  # schedules are compiled and run
-      list(APPEND layers ops)
+      list(APPEND layers passes)
     endif()
     oxyfuel_test_program(oxyfuel_${layer}_tests SOURCES ${layer_tests} LAYERS ${layers})
     set_target_properties(oxyfuel_${layer}_tests PROPERTIES EXCLUDE_FROM_ALL TRUE)
@@ -30,4 +30,4 @@ add_test(NAME oxyfuel_tests COMMAND oxyfuel_tests)
 
 # Plans for a GPU as Python programs, for the tests that run and compile them with Triton.
 add_executable(oxyfuel_triton_scripts ${CMAKE_SOURCE_DIR}/tests/cpp/backend/cuda/triton_scripts.cpp)
-target_link_libraries(oxyfuel_triton_scripts PRIVATE oxyfuel_backend oxyfuel_ops)
+target_link_libraries(oxyfuel_triton_scripts PRIVATE oxyfuel_backend oxyfuel_passes)

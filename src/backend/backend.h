@@ -39,6 +39,17 @@ struct FusionCosts {
   bool needs_shared_loops = false;  // members that reduce share all their loops with the others
 };
 
+// Which reductions are divided into parts, so that more of them runs at once. Depends on the kind of device
+// alone: results are the same bits however much runs at once.
+struct SplitCosts {
+  int64_t few_rows = 16;     // fewer results than these leave the device idle, where elements of a row are
+  int64_t few_columns = 16;  // contiguous; and where the results are
+  int64_t long_reduction = 128 * 1024;  // elements, of all results, that are worth another kernel
+  int64_t most_parts = 64;              // of one result
+  bool splits_pairs = false;            // also means with variances, and maxima with sums of exponentials
+  bool fills_device = false;            // no more parts than make the results as many as are not few
+};
+
 // A fused group on its way to a kernel. Buffers are the program's.
 class KernelDraft {
  public:
@@ -93,6 +104,7 @@ class Backend {
   virtual std::string_view name() const = 0;  // "cpu"
 
   virtual FusionCosts fusion_costs() const = 0;
+  virtual SplitCosts split_costs() const { return {}; }
   // `is_needed(buffer)`: somebody outside the group reads it.
   virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
                                              const Group& group,

@@ -78,6 +78,16 @@ class CudaBackend final : public Backend {
             .needs_shared_loops = true};
   }
 
+  SplitCosts split_costs() const override {
+    // Two programs of a row a multiprocessor, or four of 64 columns.
+    return {.few_rows = 264,
+            .few_columns = 528 * 64,
+            .long_reduction = 64 * 1024,
+            .most_parts = 512,
+            .splits_pairs = true,
+            .fills_device = true};
+  }
+
   std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
                                      const ScheduleOptions& options) const override {

@@ -11,14 +11,18 @@ using loop::Op;
 
 constexpr int64_t kMultiprocessors = 132;            // of an H100; no result depends on it
 constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device busy
-constexpr int64_t kElementsAThread = 8;              // two loads of 16 bytes for elements of four
-constexpr int64_t kLine = 128;                       // bytes of a line of memory
+constexpr int64_t kBytesAThread = 32;                // of an operand: two loads of 16 bytes are under way
+constexpr int64_t kElementsAThread = 8;              // of a row
+constexpr int64_t kMostElementsAThread = 16;
+constexpr int64_t kLine = 128;  // bytes of a line of memory
 constexpr int64_t kThreadsAWarp = 32;
-constexpr int64_t kBlock = 1024;      // elements of a flat block
+constexpr int64_t kFlatThreads = 128;
 constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
 constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together
-constexpr int64_t kLoopedRow = 2048;  // elements of a long row a step
-constexpr int64_t kColumnTile = 4096;
+// Elements of a long row a step. A step waits for its loads, so there have to be several a thread.
+constexpr int64_t kLoopedRow = 4096;
+constexpr int64_t kColumnTile = 8192;  // elements of columns a step, likewise
+constexpr int64_t kShortColumn = 64;   // elements of a column that stays in registers
 constexpr int64_t kLeastTileSide = 16;
 constexpr int64_t kWideRow = 4096;  // from here on, many operands do not fit in registers
 constexpr int kManyOperands = 5;
@@ -96,11 +100,20 @@ int64_t smallest_element(const LoopNest& nest) {
   return least;
 }
 
-LaunchShape flat(int64_t iterations) {
+int operand_count(const LoopNest& nest) {
+  int count = 0;
+  for (const Phase& phase : nest.phases) for_each_access(nest, phase, [&](const Access&) { ++count; });
+  return count;
+}
+
+LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   LaunchShape shape;
-  shape.columns = kBlock;
+  const int64_t elements = operand_count(nest) >= kManyOperands
+                               ? kElementsAThread
+                               : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
+  shape.columns = kFlatThreads * elements;
   while (shape.columns > kLeastBlock && iterations / shape.columns < kPrograms) shape.columns /= 2;
-  shape.warps = warps_for(shape.columns, 4);
+  shape.warps = warps_for(shape.columns, kFlatThreads / kThreadsAWarp);
   return shape;
 }
 
@@ -132,19 +145,17 @@ bool is_along_rows(const LoopNest& nest) {
 LaunchShape rows(const LoopNest& nest) {
   const int64_t count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1);
   int64_t longest = 0;
-  int operands = 0;
   bool is_known = true;
   for (const Phase& phase : nest.phases) {
     if (phase.loops.empty() && phase.reduction.empty()) continue;
     const Expr extent = row_extent(phase);
     is_known = is_known && extent.is_constant();
     longest = std::max(longest, estimate(extent));
-    for_each_access(nest, phase, [&](const Access&) { ++operands; });
   }
   LaunchShape shape{.form = Form::Rows};
   const int64_t row = power_of_two(longest);
   if (is_along_rows(nest)) {
-    const int64_t most = operands >= kManyOperands ? kWideRow : kLongestPersistentRow;
+    const int64_t most = operand_count(nest) >= kManyOperands ? kWideRow : kLongestPersistentRow;
     shape.is_persistent = is_known && row <= most;
     shape.columns = shape.is_persistent ? row : kLoopedRow;
     shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));
@@ -153,9 +164,8 @@ LaunchShape rows(const LoopNest& nest) {
     return shape;
   }
   shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));
-  const int64_t fits = kColumnTile / shape.rows;
-  shape.is_persistent = is_known && row <= fits;
-  shape.columns = shape.is_persistent ? row : std::min<int64_t>(row, fits / 2);
+  shape.is_persistent = is_known && row <= kShortColumn;
+  shape.columns = shape.is_persistent ? row : std::min(row, kColumnTile / shape.rows);
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;
 }
@@ -171,7 +181,7 @@ int64_t power_of_two(int64_t n) {
 LaunchShape choose_launch_shape(const LoopNest& nest) {
   if (has_rows(nest)) return rows(nest);
   if (const auto loop = transposed_loop(nest)) return tile(nest, *loop);
-  return flat(std::max<int64_t>(estimate(extent_of(nest.outer)), 1));
+  return flat(nest, std::max<int64_t>(estimate(extent_of(nest.outer)), 1));
 }
 
 }  // namespace oxy::backend::cuda

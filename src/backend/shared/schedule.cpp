@@ -94,7 +94,7 @@ class Scheduler {
 
   plan::Plan run() {
     remove_dead_steps(program_);
-    split_long_reductions(program_);
+    split_long_reductions(program_, backend_.split_costs());
     std::vector<Item> items = normalise(program_);
     Dependencies dependencies = find_dependencies(program_, items);
     const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};

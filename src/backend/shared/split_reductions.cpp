@@ -2,6 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
 #include "backend/shared/nest_expressions.h"
 
 namespace oxy::backend {
@@ -12,9 +19,6 @@ using loop::Computation;
 using loop::LoopVariable;
 using loop::ReductionKind;
 
-constexpr int64_t kFewResults = 16;
-constexpr int64_t kLongReduction = 128 * 1024;
-constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 4;
 constexpr int64_t kPartVariables = int64_t{1} << 45;
 
@@ -24,7 +28,7 @@ double iterations(const std::vector<LoopVariable>& loops) {
   return n;
 }
 
-bool combines_from_parts(ReductionKind kind) {
+bool combines_from_parts(ReductionKind kind, bool pairs) {
   switch (kind) {
     case ReductionKind::Sum:
     case ReductionKind::Prod:
@@ -33,31 +37,212 @@ bool combines_from_parts(ReductionKind kind) {
     case ReductionKind::Any:
     case ReductionKind::All:
       return true;
+    case ReductionKind::Welford:
+    case ReductionKind::OnlineSoftmax:
+      return pairs;
     default:
       return false;
   }
 }
 
-// The largest divisor of n in [kFewestParts, kMostParts], or 0.
-int64_t part_count(int64_t n) {
-  for (int64_t parts = std::min(kMostParts, n); parts >= kFewestParts; --parts)
+// Whether elements of one result lie side by side, rather than those of neighbouring results.
+bool reduces_rows(const loop::Program& program, const Computation& c) {
+  int64_t votes = 0;
+  for (const loop::Inst& inst : c.body.insts) {
+    if (inst.op != loop::Op::Load) continue;
+    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(inst.buffer)];
+    const std::vector<Expr> strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
+    const std::vector<Expr>& index = c.body.indices[static_cast<size_t>(inst.index)];
+    Expr offset = 0;
+    for (size_t d = 0; d < index.size(); ++d) offset = offset + index[d] * strides[d];
+    const auto is_unit = [&](const LoopVariable& l) {
+      const auto stride = stride_of(offset, l.variable);
+      return stride && *stride == Expr(1);
+    };
+    votes += std::ranges::any_of(c.reduction, is_unit) ? 1 : 0;
+    votes -= std::ranges::any_of(c.loops, is_unit) ? 1 : 0;
+  }
+  return votes >= 0;
+}
+
+// The largest divisor of n in [kFewestParts, most], or 0.
+int64_t part_count(int64_t n, int64_t most) {
+  for (int64_t parts = std::min(most, n); parts >= kFewestParts; --parts)
     if (n % parts == 0) return parts;
   return 0;
 }
 
-// Makes `c` write its parts and returns the computation that combines them; nothing if it is not worth it.
-std::optional<Computation> split(loop::Program& program, Computation& c) {
-  if (!combines_from_parts(c.kind) || c.stores.size() != 1 || c.reduction.empty()) return std::nullopt;
-  if (iterations(c.loops) >= kFewResults || iterations(c.loops) * iterations(c.reduction) < kLongReduction)
-    return std::nullopt;
+size_t result_count(ReductionKind kind) {
+  return kind == ReductionKind::Welford || kind == ReductionKind::OnlineSoftmax ? 2 : 1;
+}
+
+// The loop over the parts, where the parts are kept, and the elements of one part.
+struct Parts {
+  LoopVariable part;
+  std::vector<Expr> sizes;
+  std::vector<Expr> index;
+  Expr elements = 1;
+};
+
+Expr rest_elements(const Computation& c, size_t chosen, int64_t rest) {
+  Expr elements = rest;
+  for (size_t k = 0; k < c.reduction.size(); ++k)
+    if (k != chosen) elements = elements * c.reduction[k].extent;
+  return elements;
+}
+
+Device device_of(const loop::Program& program, const Computation& c) {
+  for (const loop::Store& store : c.stores)
+    if (store.buffer != loop::kNoBuffer) return program.buffers[static_cast<size_t>(store.buffer)].device;
+  return {};
+}
+
+loop::BufferId new_buffer(loop::Program& program, std::string_view name, DType dtype, std::vector<Expr> sizes,
+                          Device device) {
+  const auto id = static_cast<loop::BufferId>(program.buffers.size());
+  program.buffers.push_back(
+      {.name = fmt::format("{}{}", name, id), .dtype = dtype, .sizes = std::move(sizes), .device = device});
+  return id;
+}
+
+// Writes the body of a computation over the parts.
+struct CombineBuilder {
+  CombineBuilder(const Computation& whole, const Parts& parts, ReductionKind kind) {
+    c.loops = whole.loops;
+    c.reduction = {parts.part};
+    c.kind = kind;
+    c.accumulate = whole.accumulate;
+    c.location = whole.location;
+    c.origin = whole.origin;
+  }
+  loop::InstId add(loop::Op op, DType dtype, std::array<loop::InstId, 3> operands) {
+    c.body.insts.push_back({.op = op, .dtype = dtype, .operands = operands});
+    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+  }
+  loop::InstId add(loop::Op op, loop::InstId a, loop::InstId b = loop::kNoInst) {
+    return add(op, c.accumulate, {a, b, loop::kNoInst});
+  }
+  loop::InstId load(const loop::Store& of) {
+    c.body.indices.push_back(of.index);
+    c.body.insts.push_back({.op = loop::Op::Load,
+                            .dtype = c.accumulate,
+                            .buffer = of.buffer,
+                            .index = static_cast<int32_t>(c.body.indices.size() - 1)});
+    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+  }
+  loop::InstId number(double value) {
+    c.body.insts.push_back({.op = loop::Op::Constant, .dtype = c.accumulate, .constant = {value}});
+    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+  }
+  loop::InstId number(const Expr& value) {
+    if (const auto constant = value.as_constant()) return number(static_cast<double>(*constant));
+    c.body.indices.push_back({value});
+    c.body.insts.push_back({.op = loop::Op::Index,
+                            .dtype = DType::Int64,
+                            .index = static_cast<int32_t>(c.body.indices.size() - 1)});
+    return add(loop::Op::Cast, static_cast<loop::InstId>(c.body.insts.size() - 1));
+  }
+  // `value` is reduced, and the result goes where the whole reduction's did.
+  Computation finish(loop::InstId value, loop::Store to) {
+    c.reduced = value;
+    to.value = 0;
+    c.stores = {std::move(to)};
+    return std::move(c);
+  }
+
+  Computation c;
+};
+
+Computation combine_alike(const Computation& whole, const Parts& parts, const loop::Store& partial) {
+  CombineBuilder b(whole, parts, whole.kind);
+  return b.finish(b.load(partial), whole.stores[0]);
+}
+
+// Where result 0 of the whole reduction is found by those that combine result 1: in its place, or in a new
+// one if nobody wants it or it is kept at another precision.
+loop::Store first_result(loop::Program& program, const Computation& whole) {
+  loop::Store to = whole.stores[0];
+  if (to.buffer != loop::kNoBuffer &&
+      program.buffers[static_cast<size_t>(to.buffer)].dtype == whole.accumulate)
+    return to;
+  std::vector<Expr> sizes, index;
+  for (const LoopVariable& l : whole.loops) {
+    sizes.push_back(l.extent);
+    index.push_back(l.variable);
+  }
+  return {new_buffer(program, "joined", whole.accumulate, std::move(sizes), device_of(program, whole)),
+          std::move(index), 0, loop::StoreMode::Set};
+}
+
+std::vector<Computation> with_first_result(const Computation& whole, const loop::Store& first,
+                                           Computation first_combine, Computation second_combine) {
+  std::vector<Computation> all;
+  if (first.buffer != whole.stores[0].buffer && whole.stores[0].buffer != loop::kNoBuffer) {
+    Computation again = first_combine;
+    again.stores = {whole.stores[0]};
+    again.stores[0].value = 0;
+    all.push_back(std::move(again));
+  }
+  all.push_back(std::move(first_combine));
+  if (whole.stores[1].buffer != loop::kNoBuffer) all.push_back(std::move(second_combine));
+  return all;
+}
+
+// Means m of parts of n elements, and their squared deviations: the mean is that of the means, the squared
+// deviations are the parts' and n (m - mean)^2 for each (Chan, Golub and LeVeque, 1979).
+std::vector<Computation> combine_moments(loop::Program& program, const Computation& whole, const Parts& parts,
+                                         const std::vector<loop::Store>& partial) {
+  const loop::Store first = first_result(program, whole);
+  CombineBuilder mean(whole, parts, ReductionKind::Sum);
+  const auto share = mean.number(1.0 / static_cast<double>(parts.part.extent.constant()));
+  Computation means = mean.finish(mean.add(loop::Op::Mul, mean.load(partial[0]), share), first);
+  CombineBuilder squares(whole, parts, ReductionKind::Sum);
+  const auto off = squares.add(loop::Op::Sub, squares.load(partial[0]), squares.load(first));
+  const auto between =
+      squares.add(loop::Op::Mul, squares.add(loop::Op::Mul, off, off), squares.number(parts.elements));
+  Computation deviations =
+      squares.finish(squares.add(loop::Op::Add, squares.load(partial[1]), between), whole.stores[1]);
+  return with_first_result(whole, first, std::move(means), std::move(deviations));
+}
+
+// Maxima m of parts and sums s of exp(x - m): the maximum M is that of the maxima, the sum that of
+// s exp(m - M). A part of nothing but -inf adds nothing.
+std::vector<Computation> combine_softmax(loop::Program& program, const Computation& whole, const Parts& parts,
+                                         const std::vector<loop::Store>& partial) {
+  const loop::Store first = first_result(program, whole);
+  CombineBuilder maximum(whole, parts, ReductionKind::Max);
+  Computation maxima = maximum.finish(maximum.load(partial[0]), first);
+  CombineBuilder sum(whole, parts, ReductionKind::Sum);
+  const auto m = sum.load(partial[0]);
+  const auto nothing = sum.add(loop::Op::Eq, DType::Bool,
+                               {m, sum.number(-std::numeric_limits<double>::infinity()), loop::kNoInst});
+  const auto scale = sum.add(loop::Op::Exp, sum.add(loop::Op::Sub, m, sum.load(first)));
+  const auto scaled = sum.add(loop::Op::Mul, sum.load(partial[1]), scale);
+  const auto zero = sum.number(0.0);
+  Computation sums =
+      sum.finish(sum.add(loop::Op::Where, whole.accumulate, {nothing, zero, scaled}), whole.stores[1]);
+  return with_first_result(whole, first, std::move(maxima), std::move(sums));
+}
+
+// Makes `c` write its parts and returns the computations that combine them; none if it is not worth it.
+std::vector<Computation> split(loop::Program& program, Computation& c, const SplitCosts& costs) {
+  if (!combines_from_parts(c.kind, costs.splits_pairs) || c.reduction.empty()) return {};
+  if (c.stores.size() != result_count(c.kind)) return {};
+  const double results = iterations(c.loops);
+  if (results * iterations(c.reduction) < static_cast<double>(costs.long_reduction)) return {};
+  const auto few = static_cast<double>(reduces_rows(program, c) ? costs.few_rows : costs.few_columns);
+  if (results >= few) return {};
+  int64_t most = costs.most_parts;
+  if (costs.fills_device)
+    most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
   size_t chosen = c.reduction.size();
   int64_t parts = 0;
   for (size_t k = 0; k < c.reduction.size() && parts == 0; ++k)
     if (auto extent = c.reduction[k].extent.as_constant()) {
-      parts = part_count(*extent);
+      parts = part_count(*extent, most);
       chosen = k;
     }
-  if (parts == 0) return std::nullopt;
+  if (parts == 0) return {};
 
   LoopVariable& divided = c.reduction[chosen];
   int64_t rest = divided.extent.constant() / parts;
@@ -71,43 +256,41 @@ std::optional<Computation> split(loop::Program& program, Computation& c) {
           return v == id ? std::optional<Expr>(part.variable * rest + within.variable) : std::nullopt;
         });
 
-  Computation combine;
-  combine.loops = c.loops;
-  combine.reduction = {part};
-  combine.kind = c.kind;
-  combine.accumulate = c.accumulate;
-  combine.location = c.location;
-  combine.stores = c.stores;
-  combine.reduced = 0;
-  std::vector<Expr> sizes;
-  std::vector<Expr> index;
+  Parts parts_of{part, {}, {}, rest_elements(c, chosen, rest)};
   for (const LoopVariable& l : c.loops) {
-    sizes.push_back(l.extent);
-    index.push_back(l.variable);
+    parts_of.sizes.push_back(l.extent);
+    parts_of.index.push_back(l.variable);
   }
-  sizes.push_back(parts);
-  index.push_back(part.variable);
-  auto buffer = static_cast<loop::BufferId>(program.buffers.size());
-  program.buffers.push_back({.name = fmt::format("part{}", buffer), .dtype = c.accumulate, .sizes = sizes});
-  combine.body.insts = {{.op = loop::Op::Load, .dtype = c.accumulate, .buffer = buffer, .index = 0}};
-  combine.body.indices = {index};
-
+  parts_of.sizes.push_back(parts);
+  parts_of.index.push_back(part.variable);
+  const Computation whole = c;
   c.loops.push_back(part);
   c.reduction[chosen] = within;
-  c.stores = {{buffer, index, 0, loop::StoreMode::Set}};
-  return combine;
+  c.stores.clear();
+  const auto device = device_of(program, whole);
+  for (size_t k = 0; k < result_count(c.kind); ++k)
+    c.stores.push_back({new_buffer(program, "part", c.accumulate, parts_of.sizes, device), parts_of.index,
+                        static_cast<loop::InstId>(k), loop::StoreMode::Set});
+  switch (whole.kind) {
+    case ReductionKind::Welford:
+      return combine_moments(program, whole, parts_of, c.stores);
+    case ReductionKind::OnlineSoftmax:
+      return combine_softmax(program, whole, parts_of, c.stores);
+    default:
+      return {combine_alike(whole, parts_of, c.stores[0])};
+  }
 }
 
 }  // namespace
 
-void split_long_reductions(loop::Program& program) {
+void split_long_reductions(loop::Program& program, const SplitCosts& costs) {
   std::vector<loop::Step> steps;
   steps.reserve(program.steps.size());
   for (loop::Step& step : program.steps) {
-    std::optional<Computation> combine;
-    if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c);
+    std::vector<Computation> combine;
+    if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c, costs);
     steps.push_back(std::move(step));
-    if (combine) steps.emplace_back(std::move(*combine));
+    for (Computation& c : combine) steps.emplace_back(std::move(c));
   }
   program.steps = std::move(steps);
 }

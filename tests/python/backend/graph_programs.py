@@ -39,7 +39,7 @@ class Program:
             return dtype_name(value)
         if isinstance(value, torch.memory_format):
             return str(value).removeprefix("torch.").removesuffix("_format")
-        return repr(value)
+        return f'"{value}"' if isinstance(value, str) else repr(value)
 
     def call(self, name, *arguments, **named):
         """`name`: "add.Tensor"."""

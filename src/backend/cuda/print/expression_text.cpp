@@ -11,11 +11,11 @@ namespace oxy::backend::cuda {
 using sym::Expr;
 using sym::Kind;
 
-namespace {
-
 std::string parenthesized(const ExpressionText& e) {
   return e.is_simple ? e.text : "(" + e.text + ")";
 }
+
+namespace {
 
 ExpressionText joined(const Expr& e, std::string_view separator, const ExpressionContext& context) {
   ExpressionText result{"", kNoDims, false};

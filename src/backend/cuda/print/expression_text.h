@@ -23,6 +23,9 @@ struct ExpressionContext {
   Needs& needs;
 };
 
+// The text as an operand of a product or comparison.
+std::string parenthesized(const ExpressionText& e);
+
 ExpressionText expression_text(const sym::Expr& e, const ExpressionContext& context);
 
 // Whether e and all that it is computed from fit in 32 bits, with a block's length to spare.

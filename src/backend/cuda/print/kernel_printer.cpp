@@ -26,25 +26,37 @@ bool is_precise(const LoopNest& nest) {
   return !any_half;
 }
 
-// The operators of `comment` as part of a name: "add, gelu" becomes "add_gelu".
-std::string title(const std::string& comment) {
-  std::string out;
-  for (const char c : comment) {
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    else if (!out.empty() && out.back() != '_')
-      out += '_';
+// "add, gelu, gelu" with each operator once.
+std::vector<std::string> operators_of(const std::string& comment) {
+  std::vector<std::string> operators;
+  for (size_t at = 0; at < comment.size();) {
+    const size_t end = std::min(comment.find(", ", at), comment.size());
+    std::string name = comment.substr(at, end - at);
+    if (std::ranges::find(operators, name) == operators.end()) operators.push_back(std::move(name));
+    at = end + 2;
   }
-  if (out.size() > kLongestTitle) out.resize(out.rfind('_', kLongestTitle) + 1);
-  while (!out.empty() && out.back() == '_') out.pop_back();
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) return "kernel" + out;
-  return out;
+  return operators;
+}
+
+// The operators as part of a name: "add_gelu".
+std::string title(const std::vector<std::string>& operators) {
+  std::string out;
+  for (const std::string& name : operators) {
+    std::string word;
+    for (const char c : name)
+      if (std::isalnum(static_cast<unsigned char>(c)) || (c == '_' && !word.empty()))
+        word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (out.size() + word.size() > kLongestTitle) break;
+    out += (out.empty() || word.empty() ? "" : "_") + word;
+  }
+  return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "kernel" + out : out;
 }
 
 class KernelPrinter {
  public:
   KernelPrinter(LoopNest nest, const LaunchShape& shape)
       : nest_(std::move(nest)),
+        operators_(operators_of(nest_.comment)),
         shape_(shape),
         axes_(make_axes(nest_, shape_)),
         block_(nest_, shape_, axes_) {}
@@ -63,7 +75,7 @@ class KernelPrinter {
     body += "\n\n" + launch_text(phases.checks_indices());
 
     KernelText text;
-    text.name = title(nest_.comment) + "_" + to_hex(hash128(body)).substr(0, 8);
+    text.name = title(operators_) + "_" + to_hex(hash128(body)).substr(0, 8);
     for (size_t at = 0; (at = body.find(kNamePlaceholder, at)) != std::string::npos;)
       body.replace(at, kNamePlaceholder.size(), text.name);
     text.source = comment() + "import triton\nimport triton.language as tl\n";
@@ -77,9 +89,11 @@ class KernelPrinter {
 
  private:
   std::string comment() const {
-    if (nest_.comment.empty()) return "";
-    const bool is_long = nest_.comment.size() > kLongestComment;
-    return "# " + nest_.comment.substr(0, kLongestComment) + (is_long ? " ...\n" : "\n");
+    std::string names;
+    for (const std::string& name : operators_) names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) return "";
+    const bool is_long = names.size() > kLongestComment;
+    return "# " + names.substr(0, kLongestComment) + (is_long ? " ...\n" : "\n");
   }
 
   void print_arguments() {
@@ -121,6 +135,7 @@ class KernelPrinter {
   }
 
   LoopNest nest_;
+  std::vector<std::string> operators_;
   LaunchShape shape_;
   Axes axes_;
   BlockPrinter block_;

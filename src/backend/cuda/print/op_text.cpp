@@ -277,6 +277,12 @@ std::string integer_text(const Inst& inst, std::span<const Value> operands, DTyp
   }
 }
 
+// A constant without its type where any number of Python's is exact: float64 is not.
+std::string number_text(const Value& x) {
+  if (!x.constant || is_floating(x.dtype) || x.dtype == DType::Bool) return x.text;
+  return literal(*x.constant, DType::Int32);
+}
+
 }  // namespace
 
 std::string tensor_text(const Value& x) {
@@ -327,10 +333,10 @@ std::string op_text(const Inst& inst, std::span<const Value> operands, OpContext
     return is_floating(dtype) ? call("tl.fma", operands)
                               : fmt::format("{} * {} + {}", text(0), text(1), text(2));
   if (const std::string_view between = infix(inst.op); !between.empty()) {
-    // One operand may stay a literal, which takes the other's type.
+    // One operand may be a number, which takes the other's type.
     const bool both = operands[0].constant && operands[1].constant;
-    return fmt::format("{} {} {}", both ? text(0) : operands[0].text, between,
-                       both ? text(1) : operands[1].text);
+    return fmt::format("{} {} {}", both ? text(0) : number_text(operands[0]), between,
+                       both ? text(1) : number_text(operands[1]));
   }
   return is_floating(dtype) ? floating_text(inst, operands, dtype, context)
                             : integer_text(inst, operands, dtype, context);

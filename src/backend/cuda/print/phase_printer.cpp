@@ -6,6 +6,7 @@
 
 #include "backend/cuda/print/reductions.h"
 #include "base/error.h"
+#include "loop/builder.h"
 
 namespace oxy::backend::cuda {
 
@@ -20,8 +21,21 @@ namespace {
 constexpr const char* kRegister = "register";  // the place of a Register array's one element
 constexpr const char* kStart = "start";        // the variable of a loop over a row
 
-// What positions are compared by; else what the reduction accumulates in.
+// Whether single precision is accumulated in double: a GPU accumulates it in single, by parts, as eager does.
+bool widens(const Phase& phase, const Reduction& reduction) {
+  const Inst& inst = phase.insts[static_cast<size_t>(reduction.value)];
+  return reduction.accumulate == DType::Float64 && inst.op == Op::Cast && inst.dtype == DType::Float64 &&
+         held_dtype(phase.insts[static_cast<size_t>(inst.operands[0])].dtype) == DType::Float32;
+}
+
+InstId reduced_value(const Phase& phase, const Reduction& reduction) {
+  return widens(phase, reduction) ? phase.insts[static_cast<size_t>(reduction.value)].operands[0]
+                                  : reduction.value;
+}
+
+// What the reduction accumulates in; of positions, what they are compared by.
 DType reduced_dtype(const Phase& phase, const Reduction& reduction) {
+  if (widens(phase, reduction)) return DType::Float32;
   if (reduction.kind != ReductionKind::ArgMax && reduction.kind != ReductionKind::ArgMin)
     return reduction.accumulate;
   const DType dtype = held_dtype(phase.insts[static_cast<size_t>(reduction.value)].dtype);
@@ -33,6 +47,13 @@ bool is_small_integer(const Value& value) {
   if (!value.constant) return false;
   const double number = std::visit([](auto v) { return static_cast<double>(v); }, value.constant->value);
   return number >= 0 && number <= 127 && number == std::floor(number) && !std::signbit(number);
+}
+
+// Whether comparing in the type of indices gives the same.
+bool compares_as_index(const Value& value) {
+  if (!value.index.empty()) return true;
+  const auto* number = value.constant ? std::get_if<int64_t>(&value.constant->value) : nullptr;
+  return number && std::abs(*number) < (int64_t{1} << 31);
 }
 
 bool is_one(const Value& value) {
@@ -59,8 +80,8 @@ void PhasePrinter::print(size_t number) {
     if (printed_columns_.insert(columns).second) block_.print_columns("");
     print_body();
     for (const Reduction& reduction : phase_->reductions)
-      store_results(reduction,
-                    reduce_row(block_, reduction.kind, reduction.accumulate, value(reduction.value)));
+      store_results(reduction, reduce_row(block_, reduction.kind, reduced_dtype(*phase_, reduction),
+                                          value(reduced_value(*phase_, reduction))));
     return;
   }
   std::vector<LoopedReduction> reductions;
@@ -70,7 +91,7 @@ void PhasePrinter::print(size_t number) {
   block_.print_columns(kStart);
   print_body();
   for (size_t k = 0; k < reductions.size(); ++k)
-    reductions[k].add(value(phase_->reductions[k].value), kStart);
+    reductions[k].add(value(reduced_value(*phase_, phase_->reductions[k])), kStart);
   block_.close_loop(fmt::format("for {} in range(0, {}, {}):", kStart, block_.expression(axis.extent).text,
                                 block_.columns_name()));
   for (ArrayState& array : arrays_)
@@ -119,6 +140,14 @@ Value PhasePrinter::print_inst(const Inst& inst) {
   if (inst.op == Op::Mul && is_one(operands[1]) && !operands[0].constant)
     return {operands[0].text, inst.dtype, operands[0].dims};
   OpContext context{block_.needs, is_precise_};
+  if (loop::is_comparison(inst.op) && std::ranges::all_of(operands, compares_as_index)) {
+    for (Value& x : operands)
+      x = {x.constant ? literal(*x.constant, DType::Int32) : x.index, DType::Int32, x.dims};
+    return block_.named(op_text(inst, operands, context), inst.dtype, dims);
+  }
+  // Indices are wide values only where one is computed with.
+  for (Value& x : operands)
+    if (!x.index.empty()) x = block_.named(x.text, x.dtype, x.dims);
   const std::string text = op_text(inst, operands, context);
   return block_.named(text, inst.dtype, dims);
 }
@@ -149,6 +178,9 @@ Value PhasePrinter::print_load(const Inst& inst) {
   const ExpressionText at = block_.expression(offset);
   unsigned dims = at.dims;
   if (condition) dims |= condition->dims | otherwise->dims;
+  // Of an empty row nothing is read: the memory may be none.
+  const int columns = axes_.columns_of_phase[number_];
+  if (columns >= 0 && block_.columns().extent == Expr(0)) dims |= kColumns;
   std::string mask = block_.mask(dims);
   if (condition) mask = mask.empty() ? tensor_text(*condition) : tensor_text(*condition) + " & " + mask;
   std::string text = "tl.load(" + block_.pointer(state.name, at, dims);
@@ -167,10 +199,10 @@ Value PhasePrinter::print_load(const Inst& inst) {
 Value PhasePrinter::print_index(const Inst& inst) {
   const ExpressionText e = block_.expression(phase_->expressions[static_cast<size_t>(inst.index)]);
   const std::string_view type = triton_type(inst.dtype);
-  if (e.dims == kNoDims)
-    return block_.named(fmt::format("tl.cast({}, {})", e.text, type), inst.dtype, kNoDims);
-  return block_.named(fmt::format(fmt::runtime(e.is_simple ? "{}.to({})" : "({}).to({})"), e.text, type),
-                      inst.dtype, e.dims);
+  const std::string text =
+      e.dims == kNoDims ? fmt::format("tl.cast({}, {})", e.text, type)
+                        : fmt::format(fmt::runtime(e.is_simple ? "{}.to({})" : "({}).to({})"), e.text, type);
+  return {text, inst.dtype, e.dims, nullptr, parenthesized(e)};
 }
 
 Value PhasePrinter::print_bind(const Inst& inst) {
@@ -220,9 +252,12 @@ void PhasePrinter::store(int32_t id, const Expr& offset, const Value& value, uns
 }
 
 void PhasePrinter::store_results(const Reduction& reduction, const std::vector<Value>& results) {
-  for (const ResultStore& s : reduction.stores)
-    store(s.array, s.offset, results.at(static_cast<size_t>(s.result)), block_.row_dims(),
-          loop::StoreMode::Set);
+  for (const ResultStore& s : reduction.stores) {
+    Value result = results.at(static_cast<size_t>(s.result));
+    if (widens(*phase_, reduction))
+      result = block_.named(cast_text(result, DType::Float64), DType::Float64, result.dims);
+    store(s.array, s.offset, result, block_.row_dims(), loop::StoreMode::Set);
+  }
 }
 
 }  // namespace oxy::backend::cuda

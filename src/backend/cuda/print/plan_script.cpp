@@ -83,7 +83,10 @@ class ScriptPrinter {
         body_.line("{} = constants[{}]", name, buffer.slot);
         break;
       case Storage::Arena:
-        body_.line("{} = arena[{}:].view({})", name, buffer.arena_offset.str(), dtype);
+        if (plan_.arena_bytes == Expr(0))
+          body_.line("{} = torch.empty([0], dtype={}, device=device)", name, dtype);
+        else
+          body_.line("{} = arena[{}:].view({})", name, buffer.arena_offset.str(), dtype);
         break;
       case Storage::Temporary:
       case Storage::Output:
@@ -147,6 +150,11 @@ class ScriptPrinter {
     if (const auto* s = std::get_if<std::string>(&a)) return "\"" + *s + "\"";
     if (const auto* dtype = std::get_if<DType>(&a)) return std::string(torch_type(*dtype));
     if (const auto* list = std::get_if<std::vector<Expr>>(&a)) return list_text(*list);
+    if (const auto* list = std::get_if<std::vector<bool>>(&a)) {
+      std::string out;
+      for (const bool b : *list) out += fmt::format("{}{}", out.empty() ? "" : ", ", b ? "True" : "False");
+      return "[" + out + "]";
+    }
     if (std::holds_alternative<Device>(a)) return "device";
     if (const auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&a)) {
       std::string out;

@@ -8,8 +8,6 @@ using loop::ReductionKind;
 
 namespace {
 
-constexpr std::string_view kNoPosition = "0x7fffffffffffffff";
-
 bool is_positional(ReductionKind kind) {
   return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
 }
@@ -106,7 +104,15 @@ Value first_position(BlockPrinter& block, ReductionKind kind, const std::string&
   const std::string best = block.new_name("best"), at = block.new_name("at");
   block.out().line("{}, {} = tl.reduce(({}, {}), {}, {})", best, at, values, positions,
                    block.reduced_dimension(), helper);
-  return block.named(block.widened(at), DType::Int64, block.row_dims());
+  return block.named(block.widened(at) + ".to(tl.int64)", DType::Int64, block.row_dims());
+}
+
+DType position_dtype(const BlockPrinter& block) {
+  return block.is_wide() ? DType::Int64 : DType::Int32;
+}
+
+std::string no_position(const BlockPrinter& block) {
+  return block.is_wide() ? "0x7fffffffffffffff" : "0x7fffffff";
 }
 
 std::string columns_text(BlockPrinter& block) {
@@ -114,12 +120,7 @@ std::string columns_text(BlockPrinter& block) {
 }
 
 std::string positions(BlockPrinter& block) {
-  Value position{columns_text(block), DType::Int32, kColumns};
-  position.text = fmt::format("{}.to(tl.int64)", position.text);
-  return block
-      .named(block.whole(block.named(position.text, DType::Int64, kColumns)), DType::Int64,
-             block.row_dims() | kColumns)
-      .text;
+  return block.whole({columns_text(block), position_dtype(block), kColumns});
 }
 
 // The number of columns as a floating value.
@@ -148,7 +149,7 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
     const std::string elements = prepared(block, kind, compared, value);
     const Value best = block.named(masked(block, elements, identity(kind, compared)), compared, all);
     const Value at =
-        block.named(masked(block, positions(block), std::string(kNoPosition)), DType::Int64, all);
+        block.named(masked(block, positions(block), no_position(block)), position_dtype(block), all);
     return {first_position(block, kind, best.text, at.text)};
   }
   const std::string elements = prepared(block, kind, accumulate, value);
@@ -172,7 +173,7 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
 }
 
 LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType accumulate)
-    : block_(block), kind_(kind), accumulate_(accumulate), first_(block.new_name("sum")) {
+    : block_(block), kind_(kind), accumulate_(accumulate), first_(block.new_name("acc")) {
   const DType dtype = accumulator_dtype(kind, accumulate);
   const std::string shape = block.block_shape(block.row_dims() | kColumns);
   const auto accumulator = [&](const std::string& name, const std::string& value, DType type) {
@@ -181,10 +182,10 @@ LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType 
   accumulator(first_, identity(kind, dtype), dtype);
   if (is_positional(kind)) {
     second_ = block.new_name("at");
-    accumulator(second_, std::string(kNoPosition), DType::Int64);
+    accumulator(second_, no_position(block), position_dtype(block));
   }
   if (kind == ReductionKind::Welford || kind == ReductionKind::OnlineSoftmax) {
-    second_ = block.new_name("sum");
+    second_ = block.new_name("acc");
     accumulator(second_, "0.0", dtype);
   }
 }
@@ -219,7 +220,8 @@ void LoopedReduction::add(const Value& value, const std::string& start) {
       // Later elements win only by being better: each part keeps its first.
       const char order = kind_ == ReductionKind::ArgMax ? '>' : '<';
       const std::string wins = block_.new_name("wins");
-      std::string text = fmt::format("(({0} {1} {2}) | ({3} == {4})", x, order, first_, second_, kNoPosition);
+      std::string text =
+          fmt::format("(({0} {1} {2}) | ({3} == {4})", x, order, first_, second_, no_position(block_));
       if (is_real) text += fmt::format(" | (({0} != {0}) & ({1} == {1}))", x, first_);
       text += ")";
       if (const std::string mask = block_.mask(kColumns); !mask.empty()) text += " & " + mask;

@@ -18,6 +18,7 @@ struct Value {
   DType dtype = DType::Float32;  // as held: half types are held in float32
   unsigned dims = kNoDims;
   const loop::Scalar* constant = nullptr;  // a literal's
+  std::string index;  // the same number in the type of indices, where it is one; or empty
 };
 
 // The type that values of `dtype` are held in.

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "loop/lowering.h"
 #include "ops/core/registry.h"
+#include "passes/pipeline/pipeline.h"
 
 using namespace oxy;
 
@@ -21,7 +22,7 @@ constexpr std::string_view kSeparator = "----\n";
 
 std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
-  loop::Program program = loop::lower(graph::parse(text));
+  loop::Program program = loop::lower(passes::run_passes(graph::parse(text), {}));
   loop::verify(program);
   const plan::Plan plan = backend::schedule(std::move(program), *backend, {.parallelism = 132});
   plan::verify(plan);

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Writes the graphs of the golden texts beside it: programs whose kernels a GPU's memory limits, at sizes that are worth
+measuring. What the printer makes of them is written by `OXYFUEL_UPDATE_GOLDEN=1 build/oxyfuel_tests -tc="*Triton*"`."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parents[1] / "python" / "backend"))
+from graph_programs import Program  # noqa: E402
+
+HALF, SINGLE = torch.bfloat16, torch.float32
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+class Writer(Program):
+    def tensor(self, *shape, dtype=HALF):
+        return self.input(torch.empty(shape, dtype=dtype, device="meta"))
+
+    def laid_out(self, shape, strides, dtype=HALF):
+        return self.input(torch.empty_strided(shape, strides, dtype=dtype, device="meta"))
+
+
+@program
+def bias_gelu(p):
+    x = p.call("add.Tensor", p.tensor(8192, 4096), p.tensor(4096))
+    return [p.call("gelu", x)]
+
+
+@program
+def gated_silu(p):
+    both = p.tensor(8192, 11008)
+    gate, up = p.call("slice.Tensor", both, 1, 0, 5504), p.call("slice.Tensor", both, 1, 5504, 11008)
+    return [p.call("mul.Tensor", p.call("silu", gate), up)]
+
+
+@program
+def transpose(p):
+    return [p.call("clone", p.call("permute", p.tensor(8192, 4096, dtype=SINGLE), [1, 0]), memory_format=torch.contiguous_format)]
+
+
+@program
+def channels_last_relu(p):
+    x = p.call("relu", p.tensor(32, 256, 56, 56))
+    return [p.call("clone", x, memory_format=torch.channels_last)]
+
+
+@program
+def heads_to_rows(p):
+    x = p.call("permute", p.tensor(16, 12, 512, 64), [0, 2, 1, 3])
+    return [p.call("clone", x, memory_format=torch.contiguous_format)]
+
+
+@program
+def softmax(p):
+    return [p.call("_softmax", p.tensor(16, 12, 512, 512), -1, False)]
+
+
+@program
+def softmax_of_odd_rows(p):
+    return [p.call("_softmax", p.tensor(8191, 1023, dtype=SINGLE), -1, False)]
+
+
+@program
+def softmax_of_long_rows(p):
+    return [p.call("_softmax", p.tensor(512, 50257, dtype=SINGLE), -1, False)]
+
+
+@program
+def causal_softmax(p):
+    scores = p.call("mul.Tensor", p.tensor(8, 16, 1024, 1024), p.tensor())
+    masked = p.call("where.self", p.tensor(1024, 1024, dtype=torch.bool), scores, p.tensor())
+    return [p.call("_softmax", masked, -1, False)]
+
+
+@program
+def softmax_backward(p):
+    grad, out = p.tensor(16, 12, 512, 512), p.tensor(16, 12, 512, 512)
+    return [p.call("_softmax_backward_data", grad, out, -1, HALF)]
+
+
+@program
+def cross_entropy(p):
+    logits, labels = p.tensor(4096, 32000, dtype=SINGLE), p.tensor(4096, dtype=torch.int64)
+    loss, _ = p.call("nll_loss_forward", p.call("_log_softmax", logits, 1, False), labels, None, 1, -100)
+    return [loss]
+
+
+@program
+def add_layer_norm(p):
+    x = p.call("add.Tensor", p.tensor(8192, 1024), p.tensor(8192, 1024))
+    y, _, _ = p.call("native_layer_norm", x, [1024], p.tensor(1024), p.tensor(1024), 1e-5)
+    return [x, y]
+
+
+@program
+def layer_norm_of_long_rows(p):
+    y, _, _ = p.call("native_layer_norm", p.tensor(1024, 40000, dtype=SINGLE), [40000], p.tensor(40000, dtype=SINGLE), None, 1e-5)
+    return [y]
+
+
+@program
+def layer_norm_backward(p):
+    grad, x, w = p.tensor(8192, 1024, dtype=SINGLE), p.tensor(8192, 1024, dtype=SINGLE), p.tensor(1024, dtype=SINGLE)
+    mean, rstd = p.tensor(8192, 1, dtype=SINGLE), p.tensor(8192, 1, dtype=SINGLE)
+    normal = p.call("mul.Tensor", p.call("sub.Tensor", x, mean), rstd)
+    scaled = p.call("mul.Tensor", grad, w)
+    along = p.call("mean.dim", p.call("mul.Tensor", scaled, normal), [1], True)
+    centred = p.call("sub.Tensor", p.call("sub.Tensor", scaled, p.call("mean.dim", scaled, [1], True)), p.call("mul.Tensor", normal, along))
+    sums = [p.call("sum.dim_IntList", t, [0], False) for t in (p.call("mul.Tensor", grad, normal), grad)]
+    return [p.call("mul.Tensor", centred, rstd), *sums]
+
+
+@program
+def rms_norm(p):
+    x = p.call("_to_copy", p.tensor(8192, 4096), dtype=SINGLE)
+    mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [-1], True)
+    scaled = p.call("mul.Tensor", x, p.call("rsqrt", p.call("add.Scalar", mean, 1e-6)))
+    return [p.call("mul.Tensor", p.tensor(4096), p.call("_to_copy", scaled, dtype=HALF))]
+
+
+@program
+def group_norm_silu(p):
+    y, _, _ = p.call("native_group_norm", p.tensor(8, 320, 64, 64), p.tensor(320), p.tensor(320), 8, 320, 4096, 32, 1e-5)
+    return [p.call("silu", y)]
+
+
+@program
+def batch_norm_relu(p):
+    c = [p.tensor(256, dtype=SINGLE) for _ in range(4)]
+    y, _, _ = p.call("_native_batch_norm_legit_no_training", p.tensor(32, 256, 56, 56), *c, 0.1, 1e-5)
+    return [p.call("relu", y)]
+
+
+@program
+def column_sum(p):
+    return [p.call("sum.dim_IntList", p.tensor(8192, 1024), [0], False)]
+
+
+@program
+def whole_mean(p):
+    return [p.call("mean", p.call("pow.Tensor_Scalar", p.tensor(8192, 4096, dtype=SINGLE), 2))]
+
+
+@program
+def short_rows(p):
+    return [p.call("sum.dim_IntList", p.tensor(1000000, 12, dtype=SINGLE), [1], False)]
+
+
+@program
+def argmax(p):
+    return [p.call("argmax", p.tensor(4096, 32000), 1, False)]
+
+
+@program
+def variance_of_columns(p):
+    return list(p.call("var_mean.correction", p.tensor(8192, 1024, dtype=SINGLE), [0], correction=1, keepdim=False))
+
+
+@program
+def embedding(p):
+    table, ids, positions = p.tensor(32000, 1024), p.tensor(16, 512, dtype=torch.int64), p.tensor(512, 1024)
+    return [p.call("add.Tensor", p.call("embedding", table, ids), positions)]
+
+
+@program
+def embedding_backward(p):
+    return [p.call("embedding_dense_backward", p.tensor(16, 512, 1024, dtype=SINGLE), p.tensor(16, 512, dtype=torch.int64), 32000, -1, False)]
+
+
+@program
+def rotary(p):
+    x, cos, sin = p.laid_out((4, 32, 2048, 128), (8388608, 128, 4096, 1)), p.tensor(2048, 128), p.tensor(2048, 128)
+    low, high = p.call("slice.Tensor", x, 3, 0, 64), p.call("slice.Tensor", x, 3, 64, 128)
+    turned = p.call("cat", [p.call("neg", high), low], -1)
+    return [p.call("add.Tensor", p.call("mul.Tensor", x, cos), p.call("mul.Tensor", turned, sin))]
+
+
+@program
+def padded(p):
+    return [p.call("constant_pad_nd", p.tensor(64, 128, 56, 56), [1, 1, 1, 1], 0)]
+
+
+@program
+def masked_scale(p):
+    scaled = p.call("mul.Scalar", p.call("mul.Tensor", p.tensor(8192, 4096), p.tensor(8192, 4096, dtype=torch.bool)), 1.25)
+    return [scaled]
+
+
+@program
+def to_int8(p):
+    x = p.call("div.Tensor", p.tensor(8192, 4096, dtype=SINGLE), p.tensor(8192, 1, dtype=SINGLE))
+    return [p.call("_to_copy", p.call("clamp", p.call("round", x), -128, 127), dtype=torch.int8)]
+
+
+@program
+def adamw(p):
+    w, g, m, v = (p.tensor(4096, 11008, dtype=SINGLE) for _ in range(4))
+    m2 = p.call("add.Tensor", p.call("mul.Scalar", m, 0.9), p.call("mul.Scalar", g, 0.1))
+    v2 = p.call("add.Tensor", p.call("mul.Scalar", v, 0.999), p.call("mul.Scalar", p.call("mul.Tensor", g, g), 0.001))
+    step = p.call("div.Tensor", m2, p.call("add.Scalar", p.call("sqrt", v2), 1e-8))
+    w2 = p.call("sub.Tensor", p.call("mul.Scalar", w, 0.99999), p.call("mul.Scalar", step, 1e-3))
+    return [w2, m2, v2]
+
+
+@program
+def beyond_32_bits(p):
+    return [p.call("relu", p.tensor(3, 1073741824))]
+
+
+@program
+def matmul_gelu(p):
+    return [p.call("gelu", p.call("mm", p.tensor(4096, 1024), p.tensor(1024, 4096)))]
+
+
+@program
+def max_pool(p):
+    x = p.laid_out((32, 64, 112, 112), (802816, 1, 7168, 64))
+    return [p.call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], False)[0]]
+
+
+if __name__ == "__main__":
+    for name, function in PROGRAMS.items():
+        writer = Writer()
+        file = FOLDER / f"{name}.txt"
+        graph = writer.graph(function(writer))
+        if not file.exists() or file.read_text().partition("----\n")[0] != graph:
+            file.write_text(graph + "----\n")

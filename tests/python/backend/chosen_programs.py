@@ -1,0 +1,179 @@
+"""Programs by hand, one for each form and each special case of the Triton printer: name -> function of a Program."""
+
+import torch
+
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def random(*shape, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape) + 1)).to(dtype)
+
+
+@program
+def sums_in_parts(p):
+    x = p.input(random(70001 - 1))
+    return [p.call("sum", x), p.call("amax", x, [0], True), p.call("prod", p.call("tanh", x))]
+
+
+@program
+def columns_in_parts(p):
+    x = p.input(random(1200, 72))
+    return [p.call("sum.dim_IntList", x, [0], False), *p.call("var_mean.correction", x, [0], correction=1, keepdim=False)]
+
+
+@program
+def softmax_in_parts(p):
+    x = random(2, 40000)
+    x[0, :20000] = -float("inf")
+    x = p.input(x)
+    return [p.call("_log_softmax", x, 1, False), p.call("_softmax", p.input(random(1, 80000, dtype=torch.bfloat16)), 1, False)]
+
+
+@program
+def variance_in_parts(p):
+    x = p.input(random(3, 33000) + 100)
+    return [p.call("native_layer_norm", x, [33000], None, None, 1e-5)[0], *p.call("var_mean.correction", x, [1], correction=0, keepdim=True)]
+
+
+@program
+def softmax_of_infinities(p):
+    x = random(7, 33)
+    x[0, 3], x[1, 4], x[2] = float("nan"), float("inf"), -float("inf")
+    x[3, 5:] = -float("inf")
+    return [p.call("_softmax", p.input(x), 1, False), p.call("_softmax", p.input(x.clone()), 0, False)]
+
+
+@program
+def long_softmax_of_infinities(p):
+    x = random(300, 20000)[:9].contiguous()
+    x[0, 3], x[1, 4], x[2] = float("nan"), float("inf"), -float("inf")
+    x[3, 5:] = -float("inf")
+    return [p.call("_softmax", p.input(x), 1, False)]
+
+
+@program
+def rows_through_memory(p):
+    y = p.call("add.Tensor", p.input(random(300, 20000)[:5].contiguous()), p.input(random(20000)))
+    return [p.call("gelu", p.call("native_layer_norm", y, [20000], p.input(random(20000)), None, 1e-5)[0])]
+
+
+@program
+def a_row_read_in_another_order(p):
+    x = p.call("exp", p.input(random(6, 8, 12)))
+    total = p.call("sum.dim_IntList", x, [1, 2], True)
+    turned = p.call("permute", p.call("div.Tensor", x, total), [0, 2, 1])
+    return [p.call("clone", turned, memory_format=torch.contiguous_format), p.call("amax", turned, [2], False)]
+
+
+@program
+def positions(p):
+    x = random(5, 301)
+    x[0, 7], x[0, 9], x[1, 3], x[1, 200] = float("nan"), float("nan"), 9.0, 9.0
+    x = p.input(x)
+    y = p.input(torch.randint(-3, 3, (40, 9), generator=torch.Generator().manual_seed(1)))
+    long = p.input(random(2, 30000).round())
+    return [p.call("argmax", x, 1, False), p.call("argmin", x, 0, False), p.call("argmax", y, 0, True), p.call("argmin", y), p.call("argmax", long, 1, False)]
+
+
+@program
+def integer_division(p):
+    a = p.input(torch.tensor([7, -7, 7, -7, 0, 5, -9, 8]))
+    b = p.input(torch.tensor([2, 2, -2, -2, 3, -5, 4, -3]))
+    modes = [p.call("div.Tensor_mode", a, b, rounding_mode="floor"), p.call("div.Tensor_mode", a, b, rounding_mode="trunc")]
+    return [*modes, p.call("remainder.Tensor", a, b), p.call("fmod.Tensor", a, b), p.call("bitwise_and.Tensor", a, b)]
+
+
+@program
+def floating_division(p):
+    a, b = p.input(torch.tensor([7.5, -7.5, 7.5, -7.5, 0.0, 5.0, 1.0, float("inf")])), p.input(torch.tensor([2.0, 2.0, -2.0, -2.0, 3.0, 0.0, 0.1, 2.0]))
+    modes = [p.call("div.Tensor_mode", a, b, rounding_mode="floor"), p.call("div.Tensor_mode", a, b, rounding_mode="trunc")]
+    return [*modes, p.call("remainder.Tensor", a, b), p.call("fmod.Tensor", a, b)]
+
+
+@program
+def powers(p):
+    x, n = p.input(torch.tensor([2, -1, 1, 3, 0, -2])), p.input(torch.tensor([5, -3, -2, 3, 0, 3]))
+    y = p.input(random(9).abs())
+    return [p.call("pow.Tensor_Scalar", x, 3), p.call("pow.Tensor_Tensor", y, p.input(random(9))), *(p.call("pow.Tensor_Scalar", y, e) for e in (2, 0.5, -1, -2, 3, 2.5))]
+
+
+@program
+def casts(p):
+    x = p.input(random(70) * 50)
+    types = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool, torch.float16, torch.bfloat16, torch.float64)
+    return [p.call("_to_copy", p.call("abs", x) if t == torch.uint8 else x, dtype=t) for t in types]
+
+
+@program
+def truth(p):
+    a, b = p.input(random(13, 17) > 0), p.input(random(17) > 0)
+    values = [p.call(name, a, b) for name in ("logical_and", "logical_or", "logical_xor", "eq.Tensor", "lt.Tensor", "ge.Tensor")]
+    return [*values, p.call("logical_not", a), p.call("any.dim", a, 1), p.call("all.dim", a, 0), p.call("sum.dim_IntList", a, [1])]
+
+
+@program
+def cross_entropy(p):
+    logits, labels = p.input(random(9, 50)), p.input(torch.tensor([3, 49, 0, -100, 7, 8, -100, 1, 2]))
+    return [p.call("nll_loss_forward", p.call("_log_softmax", logits, 1, False), labels, None, 1, -100)[0]]
+
+
+@program
+def embedding(p):
+    table, ids = p.input(random(11, 24, dtype=torch.bfloat16)), p.input(torch.tensor([[1, 10, 3], [0, 0, 7]]))
+    return [p.call("embedding", table, ids)]
+
+
+@program
+def embedding_backward(p):
+    return [p.call("embedding_dense_backward", p.input(random(2, 3, 24)), p.input(torch.tensor([[1, 10, 3], [0, 0, 1]])), 11, -1, False)]
+
+
+@program
+def windows(p):
+    x = p.input(random(2, 8, 15, 13))
+    return [p.call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], False)[0], p.call("avg_pool2d", x, [2, 2], [2, 2], [0, 0], False, True, None)]
+
+
+@program
+def group_norm(p):
+    y = p.call("native_group_norm", p.input(random(2, 12, 5, 7)), p.input(random(12)), p.input(random(12)), 2, 12, 35, 4, 1e-5)[0]
+    return [p.call("silu", y)]
+
+
+@program
+def tiles(p):
+    x = p.input(random(3, 70, 50, dtype=torch.bfloat16))
+    y = p.call("add.Tensor", p.call("permute", x, [0, 2, 1]), p.input(random(3, 50, 70, dtype=torch.bfloat16)))
+    return [y, p.call("clone", p.call("permute", p.input(random(40, 30, 20)), [2, 1, 0]), memory_format=torch.contiguous_format)]
+
+
+@program
+def nothing(p):
+    x = p.input(random(0, 5))
+    return [p.call("exp", x), p.call("sum.dim_IntList", x, [0], False), p.call("sum", x), p.call("all", p.input(torch.zeros(3, 0)))]
+
+
+@program
+def one_element(p):
+    x = p.input(random())
+    return [p.call("exp", x), p.call("sum", x), p.call("_softmax", p.input(random(1, 1)), 1, False)]
+
+
+@program
+def special_functions(p):
+    x = p.input(random(40).abs().clamp(0.05, 0.95))
+    names = ("asin", "acos", "atan", "sinh", "cosh", "tan", "asinh", "atanh", "erfc", "log10", "log2", "exp2", "expm1", "log1p", "round", "trunc", "frac")
+    return [*(p.call(name, x) for name in names), p.call("atan2", x, p.input(random(40))), p.call("acosh", p.call("add.Scalar", x, 1.0))]
+
+
+@program
+def nan_wins(p):
+    x = random(4, 40)
+    x[1, 3] = float("nan")
+    x = p.input(x)
+    return [p.call("amax", x, [1], False), p.call("amin", x, [0], False), p.call("maximum", x, p.input(random(40))), p.call("clamp", x, -0.5, 0.5)]

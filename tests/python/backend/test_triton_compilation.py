@@ -1,0 +1,25 @@
+"""Every kernel of the golden texts compiles to machine code for the oldest and the newest GPU that is supported."""
+
+import json
+
+from triton_tools import ROOT, needs_triton, run_python
+
+GOLDEN = sorted((ROOT / "tests/golden/triton").glob("*.txt"))
+
+
+@needs_triton
+def test_golden_kernels_compile(tmp_path):
+    for file in GOLDEN:
+        (tmp_path / f"{file.stem}.py").write_text(file.read_text().partition("----\n")[2])
+    process = run_python("triton_compiler.py", tmp_path, 80, 90, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert process.returncode == 0, process.stderr
+    results = json.loads(process.stdout)
+    failures = [f"{name}: {r['error']}" for name, r in results.items() if "error" in r]
+    assert not failures, "\n".join(failures)
+    assert len(results) >= 2 * len(GOLDEN)
+    spilled = {name: r["spilled_bytes"] for name, r in results.items() if r["spilled_bytes"]}
+    assert not spilled, f"values do not fit in registers: {spilled}"
+
+
+def test_there_are_golden_texts():
+    assert len(GOLDEN) >= 25 and all("@triton.jit" in f.read_text() or "torch.ops" in f.read_text() for f in GOLDEN)
