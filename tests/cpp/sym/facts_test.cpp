@@ -141,7 +141,7 @@ TEST_CASE("facts: answers are right for every assignment") {
   MESSAGE("seed ", seed);
   testing::RandomConditions random(seed);
   size_t questions = 0, certain = 0, could_be = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < testing::rounds(4000); ++round) {
     random.draw_variables();
     const std::vector<testing::Assignment> all = random.assignments();
     const testing::Assignment& at_hand =
