@@ -123,7 +123,9 @@ class Minimizer {
     }
     Facts facts;
     for (const int64_t id : reached) facts.declare(natural_.at(id));
-    for (const size_t k : others) facts.add(demands_[k].condition);
+    std::vector<Condition> conditions;
+    for (const size_t k : others) conditions.push_back(demands_[k].condition);
+    facts.add(Condition::all(std::move(conditions)));
     return facts;
   }
 
