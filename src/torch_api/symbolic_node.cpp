@@ -22,7 +22,8 @@ class SymbolicNode final : public c10::SymNodeImpl {
  public:
   using Value = std::variant<Expr, Condition, double>;
 
-  SymbolicNode(SymbolsPointer symbols, Value value) : symbols_(std::move(symbols)), value_(std::move(value)) {}
+  SymbolicNode(SymbolsPointer symbols, Value value)
+      : symbols_(std::move(symbols)), value_(std::move(value)) {}
 
   const Value& value() const { return value_; }
 
@@ -41,32 +42,32 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
   SymNode neg() override { return is_float() ? node(-floating()) : node(-integer()); }
   SymNode floordiv(const SymNode& other) override {
-    if (is_float()) return node(std::floor(floating() / operand(other).floating()));
+    if (is_float()) return node(std::floor(floating() / get<double>(operand(other))));
     return node(sym::floordiv(integer(), divisor(other)));
   }
   SymNode mod(const SymNode& other) override {
     if (is_float()) {
-      const double b = operand(other).floating();
+      const double b = get<double>(operand(other));
       return node(floating() - std::floor(floating() / b) * b);
     }
     return node(sym::mod(integer(), divisor(other)));
   }
-  SymNode truediv(const SymNode& other) override { return node(number() / operand(other).number()); }
+  SymNode truediv(const SymNode& other) override { return node(number(value_) / number(operand(other))); }
   SymNode pow(const SymNode& other) override {
-    const SymbolicNode exponent = operand(other);
-    if (is_float() || exponent.is_float()) return node(std::pow(number(), exponent.number()));
-    const int64_t n = exponent.specialised();
-    if (n < 0) return node(std::pow(number(), static_cast<double>(n)));
+    const Value exponent = operand(other);
+    if (is_float() || is_floating(exponent)) return node(std::pow(number(value_), number(exponent)));
+    const int64_t n = specialised(exponent);
+    if (n < 0) return node(std::pow(number(value_), static_cast<double>(n)));
     if (n > kMaxExponent) throw Unsupported(fmt::format("a size to the power {}", n));
     return node(sym::product(std::vector<Expr>(static_cast<size_t>(n), integer())));
   }
   SymNode sym_min(const SymNode& other) override {
-    if (is_float()) return node(std::min(floating(), operand(other).floating()));
-    return node(sym::min(integer(), operand(other).integer()));
+    if (is_float()) return node(std::min(floating(), get<double>(operand(other))));
+    return node(sym::min(integer(), get<Expr>(operand(other))));
   }
   SymNode sym_max(const SymNode& other) override {
-    if (is_float()) return node(std::max(floating(), operand(other).floating()));
-    return node(sym::max(integer(), operand(other).integer()));
+    if (is_float()) return node(std::max(floating(), get<double>(operand(other))));
+    return node(sym::max(integer(), get<Expr>(operand(other))));
   }
   SymNode ceil() override { return is_float() ? node(rounded(std::ceil(floating()))) : clone(); }
   SymNode floor() override { return is_float() ? node(rounded(std::floor(floating()))) : clone(); }
@@ -84,10 +85,10 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
 
   SymNode sym_and(const SymNode& other) override {
-    return node(Condition::all({condition(), operand(other).condition()}));
+    return node(Condition::all({condition(), get<Condition>(operand(other))}));
   }
   SymNode sym_or(const SymNode& other) override {
-    return node(Condition::any({condition(), operand(other).condition()}));
+    return node(Condition::any({condition(), get<Condition>(operand(other))}));
   }
   SymNode sym_not() override { return node(!condition()); }
   SymNode sym_ite(const SymNode& then_value, const SymNode& else_value) override {
@@ -97,10 +98,12 @@ class SymbolicNode final : public c10::SymNodeImpl {
   SymNode is_contiguous(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
     return node(sym::contiguous(integers(sizes), integers(strides)));
   }
-  SymNode is_channels_last_contiguous_2d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+  SymNode is_channels_last_contiguous_2d(c10::ArrayRef<SymNode> sizes,
+                                         c10::ArrayRef<SymNode> strides) override {
     return node(sym::channels_last_contiguous(integers(sizes), integers(strides), 2));
   }
-  SymNode is_channels_last_contiguous_3d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+  SymNode is_channels_last_contiguous_3d(c10::ArrayRef<SymNode> sizes,
+                                         c10::ArrayRef<SymNode> strides) override {
     return node(sym::channels_last_contiguous(integers(sizes), integers(strides), 3));
   }
   SymNode is_channels_last_strides_2d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
@@ -109,7 +112,8 @@ class SymbolicNode final : public c10::SymNodeImpl {
   SymNode is_channels_last_strides_3d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
     return node(sym::channels_last_strides(integers(sizes), integers(strides), 3));
   }
-  SymNode is_non_overlapping_and_dense(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+  SymNode is_non_overlapping_and_dense(c10::ArrayRef<SymNode> sizes,
+                                       c10::ArrayRef<SymNode> strides) override {
     // Where the order matters both dimensions have more than one index.
     return node(sym::non_overlapping_and_dense(
         integers(sizes), integers(strides), [this](const Expr& a, const Expr& b) {
@@ -118,13 +122,13 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
 
   SymNode clone() override { return node(value_); }
-  SymNode sym_float() override { return node(number()); }
+  SymNode sym_float() override { return node(number(value_)); }
   SymNode wrap_int(int64_t value) override { return node(Expr(value)); }
   SymNode wrap_float(double value) override { return node(value); }
   SymNode wrap_bool(bool value) override { return node(Condition(value)); }
 
-  int64_t guard_int(const char*, int64_t) override { return specialised(); }
-  double guard_float(const char*, int64_t) override { return number(); }
+  int64_t guard_int(const char*, int64_t) override { return specialised(value_); }
+  double guard_float(const char*, int64_t) override { return number(value_); }
   bool guard_bool(const char*, int64_t) override { return decided(); }
   bool guard_size_oblivious(const char*, int64_t) override {
     return environment().decide_general(condition(), symbols_->where);
@@ -137,7 +141,7 @@ class SymbolicNode final : public c10::SymNodeImpl {
   bool expect_true(const char*, int64_t) override {
     return environment().check(condition(), symbols_->where) != sym::Checked::Fails;
   }
-  int64_t int_() override { return specialised(); }
+  int64_t int_() override { return specialised(value_); }
   bool bool_() override { return decided(); }
 
   bool has_hint() override {
@@ -148,45 +152,46 @@ class SymbolicNode final : public c10::SymNodeImpl {
     if (is_int()) return environment().text(integer());
     return is_float() ? fmt::format("{}", floating()) : environment().text(condition());
   }
-  std::optional<int64_t> constant_int() override { return is_int() ? simplified().as_constant() : std::nullopt; }
-  std::optional<int64_t> maybe_as_int() override { return constant_int(); }
-  std::optional<bool> constant_bool() override {
-    return is_bool() ? condition().constant() : std::nullopt;
+  std::optional<int64_t> constant_int() override {
+    return is_int() ? simplified(value_).as_constant() : std::nullopt;
   }
+  std::optional<int64_t> maybe_as_int() override { return constant_int(); }
+  std::optional<bool> constant_bool() override { return is_bool() ? condition().constant() : std::nullopt; }
 
  private:
   sym::ShapeEnvironment& environment() { return symbols_->environment; }
 
   SymNode node(Value value) const { return c10::make_intrusive<SymbolicNode>(symbols_, std::move(value)); }
 
-  // A node of this environment's with the other one's value.
-  SymbolicNode operand(const SymNode& other) const {
+  Value operand(const SymNode& other) const {
     if (const auto* ours = dynamic_cast<const SymbolicNode*>(other.get())) {
       if (ours->symbols_ != symbols_) throw Unsupported("symbolic integers of two captures meet");
-      return {symbols_, ours->value_};
+      return ours->value_;
     }
-    if (const auto value = other->constant_int()) return {symbols_, Expr(*value)};
-    if (const auto value = other->constant_bool()) return {symbols_, Condition(*value)};
+    if (const auto value = other->constant_int()) return Expr(*value);
+    if (const auto value = other->constant_bool()) return Condition(*value);
     throw Unsupported("a symbolic integer of another compiler");
   }
 
-  const Expr& integer() const {
-    check(std::holds_alternative<Expr>(value_), "a symbolic value is not an integer");
-    return std::get<Expr>(value_);
+  template <class T>
+  static const T& get(const Value& value) {
+    const T* found = std::get_if<T>(&value);
+    check(found != nullptr, "a symbolic value is of another type");
+    return *found;
   }
-  const Condition& condition() const {
-    check(std::holds_alternative<Condition>(value_), "a symbolic value is not a truth value");
-    return std::get<Condition>(value_);
-  }
-  double floating() const {
-    check(std::holds_alternative<double>(value_), "a symbolic value is not a float");
-    return std::get<double>(value_);
+  const Expr& integer() const { return get<Expr>(value_); }
+  const Condition& condition() const { return get<Condition>(value_); }
+  double floating() const { return get<double>(value_); }
+
+  int64_t specialised(const Value& value) {
+    return environment().specialise(get<Expr>(value), symbols_->where);
   }
   // As a float; an integer is specialised.
-  double number() { return is_float() ? floating() : static_cast<double>(specialised()); }
+  double number(const Value& value) {
+    return is_floating(value) ? get<double>(value) : static_cast<double>(specialised(value));
+  }
+  static bool is_floating(const Value& value) { return std::holds_alternative<double>(value); }
 
-  Expr simplified() { return environment().simplify(integer()); }
-  int64_t specialised() { return environment().specialise(integer(), symbols_->where); }
   bool decided() { return environment().decide(condition(), symbols_->where); }
   bool general_or(bool otherwise) {
     try {
@@ -195,10 +200,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
       return otherwise;
     }
   }
+  Expr simplified(const Value& value) { return environment().simplify(get<Expr>(value)); }
 
   // Python raises for a zero divisor. PyTorch's C++ does not get here with one.
   Expr divisor(const SymNode& other) {
-    Expr e = operand(other).simplified();
+    Expr e = simplified(operand(other));
     if (e == Expr(0)) throw sym::ArithmeticError("a size is divided by zero");
     return e;
   }
@@ -211,22 +217,22 @@ class SymbolicNode final : public c10::SymNodeImpl {
 
   std::vector<Expr> integers(c10::ArrayRef<SymNode> nodes) {
     std::vector<Expr> list;
-    for (const SymNode& other : nodes) list.push_back(operand(other).simplified());
+    for (const SymNode& other : nodes) list.push_back(simplified(operand(other)));
     return list;
   }
 
   template <class Function>
   SymNode arithmetic(const SymNode& other, const Function& function) {
-    SymbolicNode right = operand(other);
-    if (is_float() || right.is_float()) return node(function(number(), right.number()));
-    return node(environment().simplify(function(integer(), right.integer())));
+    const Value right = operand(other);
+    if (is_float() || is_floating(right)) return node(function(number(value_), number(right)));
+    return node(environment().simplify(function(integer(), get<Expr>(right))));
   }
 
   template <class OfFloats, class OfIntegers>
   SymNode compared(const SymNode& other, const OfFloats& of_floats, const OfIntegers& of_integers) {
-    SymbolicNode right = operand(other);
-    if (is_float() || right.is_float()) return node(Condition(of_floats(number(), right.number())));
-    return node(of_integers(integer(), right.integer()));
+    const Value right = operand(other);
+    if (is_float() || is_floating(right)) return node(Condition(of_floats(number(value_), number(right))));
+    return node(of_integers(integer(), get<Expr>(right)));
   }
 
   SymbolsPointer symbols_;

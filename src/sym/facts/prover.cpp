@@ -152,9 +152,8 @@ class Proof {
     if (depth == 0 || --steps_ < 0) return false;
     // A term without a least value has to go, through whichever fact.
     if (unbounded) return proves_without(e, *unbounded, depth);
-    return std::ranges::any_of(e.terms, [&](const LinearForm::Term& term) {
-      return *least(term) < 0 && proves_without(e, term, depth);
-    });
+    return std::ranges::any_of(e.terms,
+                               [&](const LinearForm::Term& term) { return proves_without(e, term, depth); });
   }
 
   bool proves_without(const LinearForm& e, const LinearForm::Term& term, int depth) {
