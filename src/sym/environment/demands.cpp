@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sym/facts/facts.h"
+#include "sym/facts/reduced.h"
 
 namespace oxy::sym {
 
@@ -71,7 +72,7 @@ Condition with_others(const Condition& condition, const Facts& others) {
 class Minimizer {
  public:
   explicit Minimizer(std::vector<Demand> demands) {
-    for (Demand& demand : demands) add(demand.condition, demand.asked_at);
+    for (const Demand& demand : demands) add(reduced(demand.condition), demand.asked_at);
   }
 
   std::vector<Demand> run() {
@@ -123,7 +124,9 @@ class Minimizer {
     }
     Facts facts;
     for (const int64_t id : reached) facts.declare(natural_.at(id));
-    for (const size_t k : others) facts.add(demands_[k].condition);
+    std::vector<Condition> conditions;
+    for (const size_t k : others) conditions.push_back(demands_[k].condition);
+    facts.add(Condition::all(std::move(conditions)));
     return facts;
   }
 

@@ -25,11 +25,11 @@ bool has_divisions(const Expr& e) {
 
 // Quotients, remainders, minima and maxima that the facts decide, from the inside to the outside.
 Expr Facts::rewritten(const Expr& form) const {
-  if (!has_divisions(form) || (values_.empty() && inequalities_.nonnegative.empty())) return form;
+  if (!has_divisions(form) || (values_.empty() && inequalities_.empty())) return form;
   std::vector<Expr> operands;
   for (const Expr& operand : form.operands()) operands.push_back(rewritten(operand));
   const auto is_less_equal = [this](const Expr& a, const Expr& b) {
-    return follows_nonnegative(inequalities_, b - a);
+    return inequalities_.prove_nonnegative(b - a);
   };
   const auto is_below = [&](const Expr& a, const Expr& b) {
     return is_less_equal(0, a) && is_less_equal(a + 1, b);
@@ -127,14 +127,14 @@ Answer Facts::answer_proof_form(const Condition& form) const {
 
 Answer Facts::answer(const Relation& relation) const {
   const Expr& value = relation.value();
-  const auto follows = [this](const Expr& e) { return follows_nonnegative(inequalities_, e); };
+  const auto follows = [this](const Expr& e) { return inequalities_.prove_nonnegative(e); };
   if (relation.kind() == RelationKind::NonNegative) {
     if (follows(value)) return Answer::True;
     return follows(-value - 1) ? Answer::False : Answer::Unknown;
   }
   const Answer is_zero = [&] {
-    if (std::ranges::find(inequalities_.zero, value) != inequalities_.zero.end()) return Answer::True;
-    if (std::ranges::find(inequalities_.nonzero, value) != inequalities_.nonzero.end()) return Answer::False;
+    if (std::ranges::find(zero_, value) != zero_.end()) return Answer::True;
+    if (std::ranges::find(nonzero_, value) != nonzero_.end()) return Answer::False;
     if (follows(value - 1) || follows(-value - 1)) return Answer::False;
     return follows(value) && follows(-value) ? Answer::True : Answer::Unknown;
   }();

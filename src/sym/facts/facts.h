@@ -71,6 +71,8 @@ class Facts {
   VariableFacts variables_;
   std::vector<Fact> facts_;
   Inequalities inequalities_;
+  std::vector<Expr> zero_;     // values of relations, in proof form
+  std::vector<Expr> nonzero_;  // likewise
   std::vector<KnownValue> values_;
   std::vector<Condition> alternatives_;  // in proof form
   bool is_contradictory_ = false;

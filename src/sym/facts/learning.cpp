@@ -213,7 +213,9 @@ bool Facts::learn_nonnegative(const Expr& value, bool& is_absorbed) {
 }
 
 void Facts::collect_inequalities() {
-  inequalities_ = {};
+  inequalities_.clear();
+  zero_.clear();
+  nonzero_.clear();
   values_.clear();
   alternatives_.clear();
   const auto collect = [this](const auto& self, const Condition& form) -> void {
@@ -224,13 +226,15 @@ void Facts::collect_inequalities() {
     const Expr& value = form.relation().value();
     switch (form.relation().kind()) {
       case RelationKind::NonZero:
-        inequalities_.nonzero.push_back(value);
+        nonzero_.push_back(value);
         break;
       case RelationKind::NonNegative:
-        inequalities_.nonnegative.push_back(value);
+        inequalities_.add(value);
         break;
       case RelationKind::Zero: {
-        inequalities_.zero.push_back(value);
+        zero_.push_back(value);
+        inequalities_.add(value);
+        inequalities_.add(-value);
         const auto [rest, constant] = without_constant(value);
         const Monomial m = monomial(rest);
         if (rest.kind() != Kind::Sum && m.factors.size() == 1 && constant % m.coefficient == 0)

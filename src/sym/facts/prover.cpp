@@ -9,15 +9,10 @@ namespace oxy::sym {
 
 namespace {
 
-constexpr int kMaxDepth = 5;
-constexpr int kMaxSteps = 120;
+constexpr int kMaxDepth = 6;
+constexpr int kMaxSteps = 200;
 constexpr int64_t kMaxCoefficient = int64_t{1} << 24;
-
-bool is_small(const Expr& e) {
-  return std::ranges::all_of(terms(e), [](const Expr& term) {
-    return std::abs(monomial(term).coefficient) < kMaxCoefficient || term.is_constant();
-  });
-}
+constexpr int64_t kMaxConstant = int64_t{1} << 56;
 
 // What is so of a minimum, a maximum and a quotient whatever their operands are.
 void add_lemmas(const Expr& e, std::vector<Expr>& list) {
@@ -49,48 +44,166 @@ void add_lemmas(const Expr& e, std::vector<Expr>& list) {
   for (const Expr& operand : operands) add_lemmas(operand, list);
 }
 
-class Search {
- public:
-  explicit Search(std::vector<Expr> facts) : facts_(std::move(facts)) {}
+bool has_lemmas(const Expr& e) {
+  const Kind kind = e.kind();
+  if (kind == Kind::Min || kind == Kind::Max || kind == Kind::FloorDiv || kind == Kind::Mod) return true;
+  return std::ranges::any_of(e.operands(), has_lemmas);
+}
 
-  bool proves(const Expr& e, int depth) {
-    if (e.range().low >= 0) return true;
-    if (depth == 0 || --steps_ < 0 || !is_small(e)) return false;
-    for (const Expr& term : terms(e)) {
-      if (term.range().low >= 0 || term.is_constant()) continue;
-      for (const Expr& fact : facts_)
-        if (const auto rest = without(e, term, fact); rest && proves(*rest, depth - 1)) return true;
+// The form of e with atoms from `atom_id`; nothing if its numbers are too large to compute with.
+template <class AtomId>
+std::optional<LinearForm> linear_form(const Expr& e, const AtomId& atom_id) {
+  LinearForm form;
+  for (const Expr& term : terms(e)) {
+    const Monomial m = monomial(term);
+    if (m.factors.empty()) {
+      if (std::abs(m.coefficient) > kMaxConstant) return std::nullopt;
+      form.constant = m.coefficient;
+      continue;
     }
-    return false;
+    if (std::abs(m.coefficient) > kMaxCoefficient) return std::nullopt;
+    form.terms.push_back({atom_id(m.coefficient == 1 ? term : make_term(1, m.factors)), m.coefficient});
   }
+  std::ranges::sort(form.terms, {}, &LinearForm::Term::atom);
+  return form;
+}
 
- private:
-  // a*e - b*fact with a, b > 0 and without the term; nothing if there are none.
-  static std::optional<Expr> without(const Expr& e, const Expr& term, const Expr& fact) {
-    const int64_t wanted = monomial(term).coefficient;
-    for (const Expr& other : terms(fact)) {
-      const int64_t there = monomial(other).coefficient;
-      if (other.is_constant() || compare_terms(term, other) != 0) continue;
-      if ((wanted < 0) != (there < 0)) return std::nullopt;
-      const int64_t shared = std::gcd(wanted, there);
-      return std::abs(there / shared) * e - std::abs(wanted / shared) * fact;
-    }
-    return std::nullopt;
+// a*x - b*y; nothing if the numbers become too large.
+std::optional<LinearForm> difference(int64_t a, const LinearForm& x, int64_t b, const LinearForm& y) {
+  LinearForm result;
+  const __int128 constant = static_cast<__int128>(a) * x.constant - static_cast<__int128>(b) * y.constant;
+  if (constant > kMaxConstant || constant < -kMaxConstant) return std::nullopt;
+  result.constant = static_cast<int64_t>(constant);
+  result.terms.reserve(x.terms.size() + y.terms.size());
+  for (size_t i = 0, k = 0; i < x.terms.size() || k < y.terms.size();) {
+    const bool from_x = k == y.terms.size() || (i < x.terms.size() && x.terms[i].atom <= y.terms[k].atom);
+    const int32_t atom = from_x ? x.terms[i].atom : y.terms[k].atom;
+    int64_t coefficient = from_x ? a * x.terms[i++].coefficient : 0;
+    if (k < y.terms.size() && y.terms[k].atom == atom) coefficient -= b * y.terms[k++].coefficient;
+    if (std::abs(coefficient) > kMaxCoefficient) return std::nullopt;
+    if (coefficient != 0) result.terms.push_back({atom, coefficient});
   }
-
-  std::vector<Expr> facts_;
-  int steps_ = kMaxSteps;
-};
+  return result;
+}
 
 }  // namespace
 
-bool follows_nonnegative(const Inequalities& known, const Expr& e) {
-  if (e.range().low >= 0) return true;
-  std::vector<Expr> facts = known.nonnegative;
-  for (const Expr& zero : known.zero) facts.insert(facts.end(), {zero, -zero});
-  add_lemmas(e, facts);
-  std::erase_if(facts, [](const Expr& fact) { return !is_small(fact); });
-  return !facts.empty() && Search(std::move(facts)).proves(e, kMaxDepth);
+// One question: the known facts, and the atoms and lemmas of the expression that it is about.
+class Proof {
+ public:
+  explicit Proof(const Inequalities& known) : known_(known) {}
+
+  bool proves(const Expr& e) {
+    const auto form = linear_form(e, [this](const Expr& atom) { return atom_id(atom); });
+    if (!form) return false;
+    std::vector<Expr> lemmas;
+    add_lemmas(e, lemmas);
+    for (const Expr& lemma : lemmas)
+      if (auto fact = linear_form(lemma, [this](const Expr& atom) { return atom_id(atom); }))
+        lemmas_.push_back(std::move(*fact));
+    return proves(*form, kMaxDepth);
+  }
+
+ private:
+  int32_t atom_id(const Expr& atom) {
+    const Range range = atom.range();
+    if (const auto found = known_.atom_ids_.find(atom); found != known_.atom_ids_.end()) {
+      // The question may be about a smaller range than the facts.
+      narrowed_.emplace_back(found->second, range);
+      return found->second;
+    }
+    const auto found = std::ranges::find(own_atoms_, atom);
+    const auto position = static_cast<int32_t>(found - own_atoms_.begin());
+    if (found == own_atoms_.end()) {
+      own_atoms_.push_back(atom);
+      own_ranges_.push_back(range);
+    }
+    return static_cast<int32_t>(known_.atoms_.size()) + position;
+  }
+
+  Range range_of(int32_t atom) const {
+    const auto position = static_cast<size_t>(atom);
+    if (position >= known_.atoms_.size()) return own_ranges_[position - known_.atoms_.size()];
+    Range range = known_.atoms_[position].range;
+    for (const auto& [narrowed, own] : narrowed_)
+      if (narrowed == atom) range = {std::max(range.low, own.low), std::min(range.high, own.high)};
+    return range;
+  }
+
+  // The least value of a term, if there is one.
+  std::optional<__int128> least(const LinearForm::Term& term) const {
+    const Range range = range_of(term.atom);
+    const int64_t bound = term.coefficient > 0 ? range.low : range.high;
+    if (bound <= -kMaxInt || bound >= kMaxInt) return std::nullopt;
+    return static_cast<__int128>(bound) * term.coefficient;
+  }
+
+  bool proves(const LinearForm& e, int depth) {
+    __int128 low = e.constant;
+    const LinearForm::Term* unbounded = nullptr;
+    for (const LinearForm::Term& term : e.terms) {
+      const auto bound = least(term);
+      if (bound)
+        low += *bound;
+      else if (!unbounded)
+        unbounded = &term;
+    }
+    if (!unbounded && low >= 0) return true;
+    if (depth == 0 || --steps_ < 0) return false;
+    // A term without a least value has to go, through whichever fact.
+    if (unbounded) return proves_without(e, *unbounded, depth);
+    return std::ranges::any_of(e.terms,
+                               [&](const LinearForm::Term& term) { return proves_without(e, term, depth); });
+  }
+
+  bool proves_without(const LinearForm& e, const LinearForm::Term& term, int depth) {
+    const auto position = static_cast<size_t>(term.atom);
+    if (position < known_.atoms_.size()) {
+      const Inequalities::Atom& atom = known_.atoms_[position];
+      for (const int32_t fact : term.coefficient > 0 ? atom.facts_with_positive : atom.facts_with_negative)
+        if (proves_by(e, term, known_.facts_[static_cast<size_t>(fact)], depth)) return true;
+    }
+    return std::ranges::any_of(lemmas_,
+                               [&](const LinearForm& lemma) { return proves_by(e, term, lemma, depth); });
+  }
+
+  bool proves_by(const LinearForm& e, const LinearForm::Term& term, const LinearForm& fact, int depth) {
+    const auto found = std::ranges::find(fact.terms, term.atom, &LinearForm::Term::atom);
+    if (found == fact.terms.end() || (found->coefficient < 0) != (term.coefficient < 0)) return false;
+    const int64_t shared = std::gcd(found->coefficient, term.coefficient);
+    const auto rest =
+        difference(std::abs(found->coefficient / shared), e, std::abs(term.coefficient / shared), fact);
+    return rest && proves(*rest, depth - 1);
+  }
+
+  const Inequalities& known_;
+  std::vector<Expr> own_atoms_;
+  std::vector<Range> own_ranges_;
+  std::vector<std::pair<int32_t, Range>> narrowed_;
+  std::vector<LinearForm> lemmas_;
+  int steps_ = kMaxSteps;
+};
+
+void Inequalities::add(const Expr& nonnegative) {
+  auto form = linear_form(nonnegative, [this](const Expr& atom) {
+    const auto [found, is_new] = atom_ids_.try_emplace(atom, static_cast<int32_t>(atoms_.size()));
+    if (is_new) atoms_.push_back({.range = atom.range()});
+    return found->second;
+  });
+  if (!form) return;
+  for (const LinearForm::Term& term : form->terms) {
+    Atom& atom = atoms_[static_cast<size_t>(term.atom)];
+    (term.coefficient > 0 ? atom.facts_with_positive : atom.facts_with_negative)
+        .push_back(static_cast<int32_t>(facts_.size()));
+  }
+  facts_.push_back(std::move(*form));
+}
+
+bool Inequalities::prove_nonnegative(const Expr& e) const {
+  const Range range = e.range();
+  if (range.low >= 0) return true;
+  if (range.high < 0 || e.is_constant() || (facts_.empty() && !has_lemmas(e))) return false;
+  return Proof(*this).proves(e);
 }
 
 }  // namespace oxy::sym

@@ -36,9 +36,45 @@ Expr without_factors(const Expr& e, const std::vector<Expr>& factors) {
   return sum_of(std::move(list));
 }
 
+// max(a, b) == a says that b <= a, and min(a, b) == a that a <= b.
+std::optional<Condition> without_extremum(const Relation& relation) {
+  if (relation.kind() == RelationKind::NonNegative) return std::nullopt;
+  for (const Expr& term : terms(relation.value())) {
+    const Monomial m = monomial(term);
+    if (m.factors.size() != 1 || std::abs(m.coefficient) != 1) continue;
+    const Expr& extremum = m.factors[0];
+    if (extremum.kind() != Kind::Min && extremum.kind() != Kind::Max) continue;
+    const Expr other = m.coefficient == 1 ? extremum - relation.value() : relation.value() + extremum;
+    for (size_t i = 0; i < 2; ++i) {
+      if (!(extremum.operands()[i] == other)) continue;
+      const Expr& beside = extremum.operands()[1 - i];
+      const Condition is_equal =
+          extremum.kind() == Kind::Max ? less_equal(beside, other) : less_equal(other, beside);
+      return relation.kind() == RelationKind::Zero ? is_equal : !is_equal;
+    }
+  }
+  return std::nullopt;
+}
+
+// 1 <= a*b says that 1 <= a and 1 <= b, if neither is negative.
+std::optional<Condition> of_each_factor(const Relation& relation) {
+  const std::span<const Expr> list = terms(relation.value());
+  if (relation.kind() != RelationKind::NonNegative || list.size() != 2 || !(list[1] == Expr(-1)))
+    return std::nullopt;
+  const Monomial m = monomial(list[0]);
+  const auto is_negative = [](const Expr& factor) { return factor.range().low < 0; };
+  if (m.coefficient != 1 || m.factors.size() < 2 || std::ranges::any_of(m.factors, is_negative))
+    return std::nullopt;
+  std::vector<Condition> parts;
+  for (const Expr& factor : m.factors) parts.push_back(less_equal(1, factor));
+  return Condition::all(std::move(parts));
+}
+
 Condition reduced(const Relation& relation) {
   const Expr& value = relation.value();
   if (value.is_constant()) return relation;
+  if (auto found = of_each_factor(relation)) return std::move(*found);
+  if (auto found = without_extremum(relation)) return std::move(*found);
   const std::vector<Expr> shared = shared_factors(value);
   const bool is_one_factor = shared.size() == 1 && terms(value).size() == 1;
   if (shared.empty() || is_one_factor) return relation;

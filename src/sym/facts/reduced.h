@@ -1,4 +1,4 @@
-// Relations without factors that change nothing.
+// Relations without what changes nothing.
 #pragma once
 
 #include "sym/relations/condition.h"
@@ -6,7 +6,7 @@
 namespace oxy::sym {
 
 // An equivalent condition: factors that all terms share are dropped where their ranges tell that they are not
-// zero or are positive, and get relations of their own where they do not: `a*b == 0` is `a == 0 or b == 0`.
+// zero or are positive, and get relations of their own where they do not: `a*b == 0` is `a == 0 or b == 0`. `max(a, b) == a` is `b <= a`.
 Condition reduced(const Condition& condition);
 
 }  // namespace oxy::sym

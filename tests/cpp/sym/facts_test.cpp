@@ -93,6 +93,38 @@ TEST_CASE("facts: products that are zero") {
   CHECK(facts.answer(less_equal(t, s * t)) == Answer::True);
 }
 
+TEST_CASE("facts: products that are at least a number") {
+  const Expr s = size("s", 0), t = size("t", 1);
+  Facts facts;
+  CHECK(facts.add(less_equal(1, s * t)));
+  CHECK(facts.range(t).low == 1);
+  CHECK(facts.add(less_equal(9, s * t)));
+  CHECK(facts.answer(less_equal(9, t * s)) == Answer::True);
+  CHECK(facts.answer(less_equal(10, t * s)) == Answer::Unknown);
+  CHECK(facts.answer(less_equal(9, t * s + t)) == Answer::True);
+}
+
+TEST_CASE("facts: a maximum that is one of its operands") {
+  const Expr s = size("s", 0), t = size("t", 1);
+  Facts facts;
+  CHECK(facts.add(equal(max(s, 3), s)));
+  CHECK(facts.range(s).low == 3);
+  CHECK(facts.add(not_equal(t, min(t, 7))));
+  CHECK(facts.range(t).low == 8);
+}
+
+TEST_CASE("facts: one of several") {
+  const Expr s = size("s", 0), t = size("t", 1);
+  const Condition either = Condition::any({equal(s, 1), less(t, 9)});
+  Facts facts;
+  CHECK(facts.add(either));
+  CHECK(facts.answer(either) == Answer::True);
+  CHECK(facts.answer(!either) == Answer::False);
+  CHECK(facts.answer(equal(s, 1)) == Answer::Unknown);
+  CHECK(facts.add(less(2, s)));
+  CHECK(facts.answer(less(t, 9)) == Answer::True);
+}
+
 TEST_CASE("facts: sizes that are large by assumption") {
   const Expr s = size("s", 0), n = size("n", 1);
   Facts facts;
@@ -141,7 +173,7 @@ TEST_CASE("facts: answers are right for every assignment") {
   MESSAGE("seed ", seed);
   testing::RandomConditions random(seed);
   size_t questions = 0, certain = 0, could_be = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < testing::rounds(4000); ++round) {
     random.draw_variables();
     const std::vector<testing::Assignment> all = random.assignments();
     const testing::Assignment& at_hand =

@@ -69,7 +69,7 @@ TEST_CASE("integer program: equals the evaluation of expressions") {
   testing::RandomConditions random(seed);
   std::vector<int64_t> work;
   size_t runs = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < testing::rounds(3000); ++round) {
     random.draw_variables();
     std::vector<int64_t> inputs;
     for (const Expr& v : random.variables()) inputs.push_back(v.variable_id());

@@ -1,7 +1,9 @@
 // Random expressions and conditions over a few variables, and all assignments of small values to them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <vector>
@@ -11,6 +13,12 @@
 namespace oxy::sym::testing {
 
 using Assignment = std::vector<int64_t>;  // by variable
+
+// OXYFUEL_FUZZ is how many times as many programs are tried.
+inline int rounds(int usual) {
+  const char* factor = std::getenv("OXYFUEL_FUZZ");
+  return factor ? usual * std::max(1, std::atoi(factor)) : usual;
+}
 
 inline auto value_in(const Assignment& assignment) {
   return [&assignment](int64_t id) { return std::optional<int64_t>(assignment[static_cast<size_t>(id)]); };

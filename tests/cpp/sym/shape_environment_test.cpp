@@ -259,7 +259,7 @@ TEST_CASE("shape environment: guards hold exactly where all decisions come out t
   MESSAGE("seed ", seed);
   testing::RandomConditions random(seed);
   size_t asked = 0, demanded = 0, remaining = 0;
-  for (int round = 0; round < 2500; ++round) {
+  for (int round = 0; round < testing::rounds(2500); ++round) {
     random.draw_variables();
     const std::vector<testing::Assignment> all = random.assignments();
     const testing::Assignment& at_hand =
@@ -314,4 +314,78 @@ TEST_CASE("shape environment: guards hold exactly where all decisions come out t
     }
   }
   MESSAGE("questions ", asked, ", demands ", demanded, ", guards ", remaining);
+}
+
+// As above, with symbols that have no values: what may be asked of them, and what is checked. Wherever guards
+// and assertions hold, each question that was decided has the same answer, and simplified expressions their
+// values.
+TEST_CASE("shape environment: decisions about data are right where the assertions hold") {
+  const uint64_t seed = 78;
+  MESSAGE("seed ", seed);
+  testing::RandomConditions random(seed);
+  size_t decided = 0, undecided = 0, asserted = 0, general = 0;
+  for (int round = 0; round < testing::rounds(2500); ++round) {
+    random.draw_variables();
+    const std::vector<testing::Assignment> all = random.assignments();
+    const testing::Assignment& real = all[static_cast<size_t>(random.pick(static_cast<int64_t>(all.size())))];
+    ShapeEnvironment e;
+    std::vector<bool> is_size;
+    for (const Expr& v : random.variables()) {
+      is_size.push_back(v.range().low >= 0 && random.chance(60));
+      if (is_size.back())
+        e.admit(SymbolKind::Size, origin(v.variable_name().c_str()),
+                real[static_cast<size_t>(v.variable_id())], {MarkKind::None, v.range()});
+      else
+        e.data_dependent(origin(v.variable_name().c_str()), v.range());
+    }
+    std::vector<std::pair<Condition, bool>> decisions;
+    std::vector<std::pair<Condition, bool>> general_answers;
+    for (int64_t n = 2 + random.pick(7); n > 0; --n) {
+      const Condition question = random.condition();
+      const bool is_true = evaluate(question, testing::value_in(real));
+      const size_t demands = e.demands().size();
+      try {
+        if (random.chance(40)) {
+          const Checked checked = e.check(question, line("f.py:1"));
+          // A contradiction is noticed at once or later, but a check that passes is never refused.
+          if (is_true) REQUIRE(checked != Checked::Fails);
+          if (checked == Checked::Fails) continue;
+          if (!is_true) break;  // the program raises when it runs
+        } else if (random.chance(30)) {
+          const bool answer = e.decide_general(question, line("f.py:2"));
+          if (e.demands().size() == demands) general_answers.emplace_back(question, answer);
+        } else {
+          decisions.emplace_back(question, e.decide(question, line("f.py:3")));
+          REQUIRE(decisions.back().second == is_true);
+        }
+      } catch (const DataDependence&) {
+        ++undecided;
+        REQUIRE(e.demands().size() == demands);
+      }
+    }
+    decided += decisions.size();
+    asserted += e.assertions().size();
+    general += general_answers.size();
+    const std::vector<Demand> guards = e.guards();
+    const Expr expression = random.expression(3);
+    const Expr simple = e.simplify(expression);
+    for (const testing::Assignment& a : all) {
+      const auto value = testing::value_in(a);
+      bool holds = true;
+      for (const Demand& guard : guards) holds = holds && evaluate(guard.condition, value);
+      for (const Assertion& assertion : e.assertions()) holds = holds && evaluate(assertion.condition, value);
+      if (!holds) continue;
+      CAPTURE(round);
+      REQUIRE(evaluate(simple, value) == evaluate(expression, value));
+      for (const auto& [question, answer] : decisions) REQUIRE(evaluate(question, value) == answer);
+      bool is_large = true;
+      for (size_t i = 0; i < a.size(); ++i) is_large = is_large && (!is_size[i] || a[i] > 1);
+      for (const auto& [question, answer] : general_answers)
+        if (is_large) REQUIRE(evaluate(question, value) == answer);
+    }
+  }
+  MESSAGE("decided ", decided, ", undecided ", undecided, ", assertions ", asserted, ", general answers ",
+          general);
+  CHECK(decided > 1000);
+  CHECK(general > 100);
 }

@@ -1,0 +1,270 @@
+#include "torch_api/symbolic_node.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "sym/relations/layout.h"
+
+namespace oxy::torch_api {
+
+namespace {
+
+using c10::SymNode;
+using sym::Condition;
+using sym::Expr;
+
+constexpr int64_t kMaxExponent = 16;  // of a power that is multiplied out
+
+class SymbolicNode final : public c10::SymNodeImpl {
+ public:
+  using Value = std::variant<Expr, Condition, double>;
+
+  SymbolicNode(SymbolsPointer symbols, Value value)
+      : symbols_(std::move(symbols)), value_(std::move(value)) {}
+
+  const Value& value() const { return value_; }
+
+  bool is_int() override { return std::holds_alternative<Expr>(value_); }
+  bool is_bool() override { return std::holds_alternative<Condition>(value_); }
+  bool is_float() override { return std::holds_alternative<double>(value_); }
+
+  SymNode add(const SymNode& other) override {
+    return arithmetic(other, [](const auto& a, const auto& b) { return a + b; });
+  }
+  SymNode sub(const SymNode& other) override {
+    return arithmetic(other, [](const auto& a, const auto& b) { return a - b; });
+  }
+  SymNode mul(const SymNode& other) override {
+    return arithmetic(other, [](const auto& a, const auto& b) { return a * b; });
+  }
+  SymNode neg() override { return is_float() ? node(-floating()) : node(-integer()); }
+  SymNode floordiv(const SymNode& other) override {
+    if (is_float()) return node(std::floor(floating() / get<double>(operand(other))));
+    return node(sym::floordiv(integer(), divisor(other)));
+  }
+  SymNode mod(const SymNode& other) override {
+    if (is_float()) {
+      const double b = get<double>(operand(other));
+      return node(floating() - std::floor(floating() / b) * b);
+    }
+    return node(sym::mod(integer(), divisor(other)));
+  }
+  SymNode truediv(const SymNode& other) override { return node(number(value_) / number(operand(other))); }
+  SymNode pow(const SymNode& other) override {
+    const Value exponent = operand(other);
+    if (is_float() || is_floating(exponent)) return node(std::pow(number(value_), number(exponent)));
+    const int64_t n = specialised(exponent);
+    if (n < 0) return node(std::pow(number(value_), static_cast<double>(n)));
+    if (n > kMaxExponent) throw Unsupported(fmt::format("a size to the power {}", n));
+    return node(sym::product(std::vector<Expr>(static_cast<size_t>(n), integer())));
+  }
+  SymNode sym_min(const SymNode& other) override {
+    if (is_float()) return node(std::min(floating(), get<double>(operand(other))));
+    return node(sym::min(integer(), get<Expr>(operand(other))));
+  }
+  SymNode sym_max(const SymNode& other) override {
+    if (is_float()) return node(std::max(floating(), get<double>(operand(other))));
+    return node(sym::max(integer(), get<Expr>(operand(other))));
+  }
+  SymNode ceil() override { return is_float() ? node(rounded(std::ceil(floating()))) : clone(); }
+  SymNode floor() override { return is_float() ? node(rounded(std::floor(floating()))) : clone(); }
+
+  SymNode eq(const SymNode& other) override { return compared(other, std::equal_to<>(), sym::equal); }
+  SymNode ne(const SymNode& other) override { return compared(other, std::not_equal_to<>(), sym::not_equal); }
+  SymNode lt(const SymNode& other) override { return compared(other, std::less<>(), sym::less); }
+  SymNode le(const SymNode& other) override { return compared(other, std::less_equal<>(), sym::less_equal); }
+  SymNode gt(const SymNode& other) override {
+    return compared(other, std::greater<>(), [](const Expr& a, const Expr& b) { return sym::less(b, a); });
+  }
+  SymNode ge(const SymNode& other) override {
+    return compared(other, std::greater_equal<>(),
+                    [](const Expr& a, const Expr& b) { return sym::less_equal(b, a); });
+  }
+
+  SymNode sym_and(const SymNode& other) override {
+    return node(Condition::all({condition(), get<Condition>(operand(other))}));
+  }
+  SymNode sym_or(const SymNode& other) override {
+    return node(Condition::any({condition(), get<Condition>(operand(other))}));
+  }
+  SymNode sym_not() override { return node(!condition()); }
+  SymNode sym_ite(const SymNode& then_value, const SymNode& else_value) override {
+    return decided() ? then_value : else_value;
+  }
+
+  SymNode is_contiguous(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+    return node(sym::contiguous(integers(sizes), integers(strides)));
+  }
+  SymNode is_channels_last_contiguous_2d(c10::ArrayRef<SymNode> sizes,
+                                         c10::ArrayRef<SymNode> strides) override {
+    return node(sym::channels_last_contiguous(integers(sizes), integers(strides), 2));
+  }
+  SymNode is_channels_last_contiguous_3d(c10::ArrayRef<SymNode> sizes,
+                                         c10::ArrayRef<SymNode> strides) override {
+    return node(sym::channels_last_contiguous(integers(sizes), integers(strides), 3));
+  }
+  SymNode is_channels_last_strides_2d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+    return node(sym::channels_last_strides(integers(sizes), integers(strides), 2));
+  }
+  SymNode is_channels_last_strides_3d(c10::ArrayRef<SymNode> sizes, c10::ArrayRef<SymNode> strides) override {
+    return node(sym::channels_last_strides(integers(sizes), integers(strides), 3));
+  }
+  SymNode is_non_overlapping_and_dense(c10::ArrayRef<SymNode> sizes,
+                                       c10::ArrayRef<SymNode> strides) override {
+    // Where the order matters both dimensions have more than one index.
+    return node(sym::non_overlapping_and_dense(
+        integers(sizes), integers(strides), [this](const Expr& a, const Expr& b) {
+          return environment().decide_general(sym::less(a, b), symbols_->where);
+        }));
+  }
+
+  SymNode clone() override { return node(value_); }
+  SymNode sym_float() override { return node(number(value_)); }
+  SymNode wrap_int(int64_t value) override { return node(Expr(value)); }
+  SymNode wrap_float(double value) override { return node(value); }
+  SymNode wrap_bool(bool value) override { return node(Condition(value)); }
+
+  int64_t guard_int(const char*, int64_t) override { return specialised(value_); }
+  double guard_float(const char*, int64_t) override { return number(value_); }
+  bool guard_bool(const char*, int64_t) override { return decided(); }
+  bool guard_size_oblivious(const char*, int64_t) override {
+    return environment().decide_general(condition(), symbols_->where);
+  }
+  bool guard_or_false(const char*, int64_t) override { return general_or(false); }
+  bool guard_or_true(const char*, int64_t) override { return general_or(true); }
+  bool statically_known_true(const char*, int64_t) override {
+    return environment().answer(condition()) == sym::Answer::True;
+  }
+  bool expect_true(const char*, int64_t) override {
+    return environment().check(condition(), symbols_->where) != sym::Checked::Fails;
+  }
+  int64_t int_() override { return specialised(value_); }
+  bool bool_() override { return decided(); }
+
+  bool has_hint() override {
+    if (is_int()) return environment().hint(integer()).has_value();
+    return is_float() || environment().hint(condition()).has_value();
+  }
+  std::string str() override {
+    if (is_int()) return environment().text(integer());
+    return is_float() ? fmt::format("{}", floating()) : environment().text(condition());
+  }
+  std::optional<int64_t> constant_int() override {
+    return is_int() ? simplified(value_).as_constant() : std::nullopt;
+  }
+  std::optional<int64_t> maybe_as_int() override { return constant_int(); }
+  std::optional<bool> constant_bool() override { return is_bool() ? condition().constant() : std::nullopt; }
+
+ private:
+  sym::ShapeEnvironment& environment() { return symbols_->environment; }
+
+  SymNode node(Value value) const { return c10::make_intrusive<SymbolicNode>(symbols_, std::move(value)); }
+
+  Value operand(const SymNode& other) const {
+    if (const auto* ours = dynamic_cast<const SymbolicNode*>(other.get())) {
+      if (ours->symbols_ != symbols_) throw Unsupported("symbolic integers of two captures meet");
+      return ours->value_;
+    }
+    if (const auto value = other->constant_int()) return Expr(*value);
+    if (const auto value = other->constant_bool()) return Condition(*value);
+    throw Unsupported("a symbolic integer of another compiler");
+  }
+
+  template <class T>
+  static const T& get(const Value& value) {
+    const T* found = std::get_if<T>(&value);
+    check(found != nullptr, "a symbolic value is of another type");
+    return *found;
+  }
+  const Expr& integer() const { return get<Expr>(value_); }
+  const Condition& condition() const { return get<Condition>(value_); }
+  double floating() const { return get<double>(value_); }
+
+  int64_t specialised(const Value& value) {
+    return environment().specialise(get<Expr>(value), symbols_->where);
+  }
+  // As a float; an integer is specialised.
+  double number(const Value& value) {
+    return is_floating(value) ? get<double>(value) : static_cast<double>(specialised(value));
+  }
+  static bool is_floating(const Value& value) { return std::holds_alternative<double>(value); }
+
+  bool decided() { return environment().decide(condition(), symbols_->where); }
+  bool general_or(bool otherwise) {
+    try {
+      return environment().decide_general(condition(), symbols_->where);
+    } catch (const sym::DataDependence&) {
+      return otherwise;
+    }
+  }
+  Expr simplified(const Value& value) { return environment().simplify(get<Expr>(value)); }
+
+  // Python raises for a zero divisor. PyTorch's C++ does not get here with one.
+  Expr divisor(const SymNode& other) {
+    Expr e = simplified(operand(other));
+    if (e == Expr(0)) throw sym::ArithmeticError("a size is divided by zero");
+    return e;
+  }
+
+  static Expr rounded(double value) {
+    if (!(std::abs(value) < static_cast<double>(sym::kMaxInt)))
+      throw sym::ArithmeticError("a float that is rounded is no size");
+    return static_cast<int64_t>(value);
+  }
+
+  std::vector<Expr> integers(c10::ArrayRef<SymNode> nodes) {
+    std::vector<Expr> list;
+    for (const SymNode& other : nodes) list.push_back(simplified(operand(other)));
+    return list;
+  }
+
+  template <class Function>
+  SymNode arithmetic(const SymNode& other, const Function& function) {
+    const Value right = operand(other);
+    if (is_float() || is_floating(right)) return node(function(number(value_), number(right)));
+    return node(environment().simplify(function(integer(), get<Expr>(right))));
+  }
+
+  template <class OfFloats, class OfIntegers>
+  SymNode compared(const SymNode& other, const OfFloats& of_floats, const OfIntegers& of_integers) {
+    const Value right = operand(other);
+    if (is_float() || is_floating(right)) return node(Condition(of_floats(number(value_), number(right))));
+    return node(of_integers(integer(), get<Expr>(right)));
+  }
+
+  SymbolsPointer symbols_;
+  Value value_;
+};
+
+const SymbolicNode& ours(const c10::SymNodeImpl* node) {
+  const auto* found = dynamic_cast<const SymbolicNode*>(node);
+  if (!found) throw Unsupported("a symbolic integer of another compiler");
+  return *found;
+}
+
+}  // namespace
+
+c10::SymInt to_torch(const SymbolsPointer& symbols, const Expr& e) {
+  if (const auto value = e.as_constant()) return *value;
+  return c10::SymInt(SymNode(c10::make_intrusive<SymbolicNode>(symbols, e)));
+}
+
+c10::SymBool to_torch(const SymbolsPointer& symbols, const Condition& condition) {
+  if (const auto value = condition.constant()) return *value;
+  return c10::SymBool(SymNode(c10::make_intrusive<SymbolicNode>(symbols, condition)));
+}
+
+Expr expression_of(const c10::SymInt& value) {
+  if (const auto number = value.maybe_as_int()) return *number;
+  return std::get<Expr>(ours(value.toSymNodeImplUnowned()).value());
+}
+
+Condition condition_of(const c10::SymBool& value) {
+  if (const auto known = value.maybe_as_bool()) return *known;
+  return std::get<Condition>(ours(value.toSymNodeImplUnowned()).value());
+}
+
+}  // namespace oxy::torch_api

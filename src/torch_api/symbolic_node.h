@@ -1,0 +1,42 @@
+// Symbolic integers and truth values as PyTorch's C++ sees them: c10::SymInt and c10::SymBool over our shape
+// environment.
+//
+// PyTorch's composite operators, views and autograd formulas compute with SymInt and ask questions of
+// SymBool. The ways of asking keep their meaning:
+//   guard_bool, guard_int                     decide() and specialise(): the values at hand answer, with a
+//   guard guard_or_false, guard_or_true,            decide_general(): no guard where the general answer is
+//   that of the guard_size_oblivious                      values at hand. What data decides is false, or true
+//   statically_known_true                     answer(): what is certain
+//   expect_true                               check()
+// Floats are numbers: an integer that becomes one is specialised first, with a guard.
+//
+// Failures are exceptions that pass through PyTorch: sym::DataDependence and Unsupported. Nodes keep their
+// environment alive. They belong to one thread.
+#pragma once
+
+#include <c10/core/SymBool.h>
+#include <c10/core/SymInt.h>
+#include <c10/core/SymNodeImpl.h>
+
+#include <memory>
+
+#include "sym/environment/shape_environment.h"
+
+namespace oxy::torch_api {
+
+// The symbols of one capture.
+struct Symbols {
+  sym::ShapeEnvironment environment;
+  sym::Locate where;  // the user's line of now
+};
+using SymbolsPointer = std::shared_ptr<Symbols>;
+
+// A constant is a plain number.
+c10::SymInt to_torch(const SymbolsPointer& symbols, const sym::Expr& e);
+c10::SymBool to_torch(const SymbolsPointer& symbols, const sym::Condition& condition);
+
+// Unsupported for symbolic integers that are not ours.
+sym::Expr expression_of(const c10::SymInt& value);
+sym::Condition condition_of(const c10::SymBool& value);
+
+}  // namespace oxy::torch_api
