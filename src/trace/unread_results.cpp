@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/convert.h"
 #include "runtime/interpreter.h"
@@ -31,7 +32,7 @@ at::Tensor zeros_like(const TensorMeta& meta) {
 
 // Operators of the program's own are called all the same (passes/dead_code.cpp), and once a call.
 bool is_plain(const OperatorSchema& op) {
-  return op.name.starts_with("aten::") && !op.is_random && !op.is_view() && !op.is_mutating();
+  return is_of_core(op) && !op.is_random && !op.is_view() && !op.is_mutating();
 }
 
 }  // namespace

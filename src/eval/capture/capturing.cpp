@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "aten/operators.h"
 #include "autograd/record_backward.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
@@ -260,7 +261,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
   // What it takes from the beginning of the storage is recorded as from that of the tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        return node.op->name == "aten::as_strided" && !std::holds_alternative<graph::None>(node.args.at(3));
+        return node.op == op::as_strided() && !std::holds_alternative<graph::None>(node.args.at(3));
       });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)
