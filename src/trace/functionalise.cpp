@@ -184,10 +184,29 @@ class Functionaliser {
                             fresh(meta))};
   }
 
+  // The last arguments of an operator that addresses the storage are sizes, strides and an offset. The new
+  // value of its first argument may begin at another place of its storage, and holds its own elements alone.
+  void move_offset(const Node& node, std::vector<Argument>& args) {
+    const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
+    const TensorMeta& recorded = in_.meta(self);
+    const Expr shift = out_.meta(std::get<ValueRef>(args.at(0)).id).storage_offset - recorded.storage_offset;
+    if (shift == Expr(0) && entry(entry(self).root).root_version == 0) return;
+    auto& offset = args.back();
+    TensorMeta part = recorded;
+    part.sizes = std::get<std::vector<Expr>>(args.at(args.size() - 3));
+    part.strides = std::get<std::vector<Expr>>(args.at(args.size() - 2));
+    if (const auto* given = std::get_if<Expr>(&offset)) part.storage_offset = *given;
+    const bool reads_gaps = node.op != op::as_strided_scatter() && !is_non_overlapping_and_dense(recorded);
+    if (reads_gaps || !lies_within(part, self))
+      throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", node.op->name));
+    offset = part.storage_offset + shift;
+  }
+
   void copy_node(const Node& node) {
     Node copy{.op = node.op, .args = {}, .outputs = {}, .location = location_};
     for (const Argument& argument : node.args) copy.args.push_back(read_argument(argument));
     convert_compared(*copy.op, copy.args);
+    if (ops::traits_of(*node.op).addresses_storage) move_offset(node, copy.args);
     for (const ValueId id : node.outputs) {
       copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
       if (id == kNoValue) continue;
@@ -209,17 +228,33 @@ class Functionaliser {
     return recorded;
   }
 
+  // What an operator addresses the storage of its argument through: the root, or the outermost view on the
+  // way to it that has elements of the argument's type.
+  ValueId addressed(ValueId argument) {
+    ValueId found = argument;
+    for (ValueId id = argument; id != kNoValue; id = entry(id).parent)
+      if (in_.meta(id).dtype == in_.meta(argument).dtype) found = id;
+    return found;
+  }
+
+  // An argument may be a part of its storage, the elements of which are the caller's.
+  void check_addressed(const TensorMeta& view, ValueId addressed, ValueId root) {
+    const bool is_argument = std::ranges::find(in_.inputs, root) != in_.inputs.end();
+    if (is_argument && addressed == root) return;
+    const bool has_gaps = addressed != root && !is_non_overlapping_and_dense(in_.meta(addressed));
+    if (has_gaps || !lies_within(view, addressed))
+      throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
+  }
+
   void add_views(int32_t n) {
     const Node& node = in_.nodes[static_cast<size_t>(n)];
     const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
     if (base == kNoValue || node.op->returns.size() != 1)
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
     const ValueId root = entry(base).root;
-    const bool is_restrided = ops::traits_of(*node.op).addresses_storage;
-    const ValueId parent = is_restrided ? root : without_identities(base);
-    const bool is_made_here = std::ranges::find(in_.inputs, root) == in_.inputs.end();
-    if (is_restrided && is_made_here && !lies_within(in_.meta(node.outputs[0]), root))
-      throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
+    const bool addresses_storage = ops::traits_of(*node.op).addresses_storage;
+    const ValueId parent = addresses_storage ? addressed(base) : without_identities(base);
+    if (addresses_storage) check_addressed(in_.meta(node.outputs[0]), parent, root);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Entry& view = entry(node.outputs[i]);
       view = {.root = root, .parent = parent, .view = n, .output = i};
@@ -343,7 +378,7 @@ class Functionaliser {
     const Entry& view = entry(recorded);
     if (view.view < 0) return;
     if (!ops::traits_of(*in_.nodes[static_cast<size_t>(view.view)].op).addresses_storage) return;
-    const auto own = places(recorded), whole = places(view.root);
+    const auto own = places(recorded), whole = places(view.parent);
     if (!own || !whole || own->first < whole->first || own->second > whole->second)
       throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
   }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "aten/operators.h"
 #include "autograd/record_backward.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
@@ -29,6 +28,7 @@
 #include "eval/state/stack.h"
 #include "eval/state/torch_call_log.h"
 #include "guards/constants.h"
+#include "ops/core/registry.h"
 #include "runtime/tensor_object.h"
 #include "trace/trace_tensor.h"
 
@@ -261,7 +261,8 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
   // What it takes from the beginning of the storage is recorded as from that of the tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        return node.op == op::as_strided() && !std::holds_alternative<graph::None>(node.args.at(3));
+        return ops::traits_of(*node.op).addresses_storage &&
+               !std::holds_alternative<graph::None>(node.args.back());
       });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)

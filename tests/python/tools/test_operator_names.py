@@ -12,7 +12,7 @@ import pytest
 SOURCES = Path(__file__).resolve().parents[3] / "src"
 
 # The table of operators, the vocabulary, and the CPU's table of extern calls.
-OWN_PLACES = ("ops/", "aten/operators.", "runtime/extern/")
+OWN_PLACES = ("ops/", "aten/operators.", "runtime/extern/", "runtime/cpu/")
 
 # (layer, name) -> why it is named there.
 NAMES = {
@@ -23,9 +23,6 @@ NAMES = {
     ("runtime", "aten::_scaled_dot_product_flash_attention_for_cpu"): "tagged as random by torch, which it is not; asked before its schema is made",
     ("runtime", "oxyfuel::packed_linear"): "registered with the dispatcher, which wants the declaration",
     ("runtime", "oxyfuel::packed_convolution"): "likewise",
-    ("runtime", "mkldnn::_reorder_linear_weight"): "called by the runtime itself, never a node",
-    ("runtime", "mkldnn::_reorder_convolution_weight"): "likewise",
-    ("runtime", "mkldnn::_nbytes"): "likewise",
 }
 
 # (layer, what is asked of the text of a name) -> why. Names are texts by nature where they come in or go out.
@@ -40,7 +37,7 @@ QUESTIONS = {
     ("runtime", "op.schema().name() !="): "see _scaled_dot_product_flash_attention_for_cpu",
 }
 
-LIBRARIES = "aten|prims|oxyfuel|mkldnn|mkl|quantized|torchvision"
+LIBRARIES = "aten|prims|oxyfuel|quantized|torchvision"  # those whose operators are nodes of graphs
 NAME = re.compile(rf"\b(?:{LIBRARIES})::\w+(?:\.\w+)?")
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.S)
@@ -91,7 +88,7 @@ def test_operators_named_by_text(find, rows):
 def test_the_scan_sees_names():
     assert names_in('if (name == "aten::view") // "aten::relu"') == {"aten::view"}
     assert names_in('f("aten::add.Tensor(Tensor self"\n  ", Tensor other)", "prims::x");') == {"aten::add.Tensor", "prims::x"}
-    assert names_in('"mkl"\n   "dnn::_nbytes"') == {"mkldnn::_nbytes"}
+    assert names_in('"oxy"\n   "fuel::total"') == {"oxyfuel::total"}
     assert names_in("aten::kSum; oxyfuel::view(x);") == set()
 
 
