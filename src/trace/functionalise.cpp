@@ -184,29 +184,29 @@ class Functionaliser {
                             fresh(meta))};
   }
 
-  // The last arguments of an operator that addresses the storage are sizes, strides and an offset. The new
-  // value of its first argument may begin at another place of its storage, and holds its own elements alone.
-  void move_offset(const Node& node, std::vector<Argument>& args) {
-    const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
+  // Of a call of `op`, which is recorded on `self`. The new value of `self` may begin at another place of its
+  // storage, and holds its own elements alone.
+  void move_storage_offset(const OperatorSchema& op, ValueId self, std::vector<Argument>& args) {
     const TensorMeta& recorded = in_.meta(self);
     const Expr shift = out_.meta(std::get<ValueRef>(args.at(0)).id).storage_offset - recorded.storage_offset;
     if (shift == Expr(0) && entry(entry(self).root).root_version == 0) return;
-    auto& offset = args.back();
+    const auto place = static_cast<size_t>(ops::traits_of(op).storage_offset);
     TensorMeta part = recorded;
-    part.sizes = std::get<std::vector<Expr>>(args.at(args.size() - 3));
-    part.strides = std::get<std::vector<Expr>>(args.at(args.size() - 2));
-    if (const auto* given = std::get_if<Expr>(&offset)) part.storage_offset = *given;
-    const bool reads_gaps = node.op != op::as_strided_scatter() && !is_non_overlapping_and_dense(recorded);
+    part.sizes = std::get<std::vector<Expr>>(args.at(place - 2));
+    part.strides = std::get<std::vector<Expr>>(args.at(place - 1));
+    if (const auto* given = std::get_if<Expr>(&args.at(place))) part.storage_offset = *given;
+    const bool reads_gaps = &op != op::as_strided_scatter() && !is_non_overlapping_and_dense(recorded);
     if (reads_gaps || !lies_within(part, self))
-      throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", node.op->name));
-    offset = part.storage_offset + shift;
+      throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", op.name));
+    args[place] = part.storage_offset + shift;
   }
 
   void copy_node(const Node& node) {
     Node copy{.op = node.op, .args = {}, .outputs = {}, .location = location_};
     for (const Argument& argument : node.args) copy.args.push_back(read_argument(argument));
     convert_compared(*copy.op, copy.args);
-    if (ops::traits_of(*node.op).addresses_storage) move_offset(node, copy.args);
+    if (ops::traits_of(*node.op).addresses_storage())
+      move_storage_offset(*node.op, std::get<ValueRef>(node.args.at(0)).id, copy.args);
     for (const ValueId id : node.outputs) {
       copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
       if (id == kNoValue) continue;
@@ -252,7 +252,7 @@ class Functionaliser {
     if (base == kNoValue || node.op->returns.size() != 1)
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
     const ValueId root = entry(base).root;
-    const bool addresses_storage = ops::traits_of(*node.op).addresses_storage;
+    const bool addresses_storage = ops::traits_of(*node.op).addresses_storage();
     const ValueId parent = addresses_storage ? addressed(base) : without_identities(base);
     if (addresses_storage) check_addressed(in_.meta(node.outputs[0]), parent, root);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -377,7 +377,7 @@ class Functionaliser {
     // An argument may be a part of the storage.
     const Entry& view = entry(recorded);
     if (view.view < 0) return;
-    if (!ops::traits_of(*in_.nodes[static_cast<size_t>(view.view)].op).addresses_storage) return;
+    if (!ops::traits_of(*in_.nodes[static_cast<size_t>(view.view)].op).addresses_storage()) return;
     const auto own = places(recorded), whole = places(view.parent);
     if (!own || !whole || own->first < whole->first || own->second > whole->second)
       throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
@@ -555,6 +555,8 @@ class Functionaliser {
       if (!is_out_argument(info)) args.push_back(read_argument(node.args[i]));
     }
     convert_compared(*functional, args);
+    if (ops::traits_of(*functional).addresses_storage())
+      move_storage_offset(*functional, std::get<ValueRef>(node.args.at(0)).id, args);
     // In the order of the functional operator's results: the recorded value that each one is for.
     std::vector<ValueId> targets;
     std::vector<bool> is_write;

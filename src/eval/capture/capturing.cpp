@@ -261,8 +261,9 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
   // What it takes from the beginning of the storage is recorded as from that of the tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        return ops::traits_of(*node.op).addresses_storage &&
-               !std::holds_alternative<graph::None>(node.args.back());
+        const ops::Traits& traits = ops::traits_of(*node.op);
+        return traits.addresses_storage() &&
+               !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
       });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)

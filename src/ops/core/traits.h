@@ -68,8 +68,9 @@ struct Traits {
   bool is_idempotent = false;  // f(f(x)) is f(x)
   // The place of a flag: where it is false, the first result is the first argument.
   int acts_if = -1;
-  // Its offset counts from the beginning of the storage, whatever part of it its first argument is.
-  bool addresses_storage = false;
+  // The place of an offset that counts from the beginning of the storage, whatever part of it the first
+  // argument is. Sizes and strides stand before it.
+  int storage_offset = -1;
   // The result shares the first argument's memory although the schema does not say so.
   bool shares_memory = false;
   bool is_uninitialised = false;     // the elements are whatever the memory holds
@@ -97,6 +98,7 @@ struct Traits {
   // sets it, for entries with a lowering in families of such operators.
   bool is_cheap = false;
 
+  bool addresses_storage() const { return storage_offset >= 0; }
   bool operator==(const Traits&) const = default;
 };
 

@@ -163,7 +163,12 @@ Family creation_operators() {
       {.name = "aten::as_strided_copy",
        .schema = "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
                  "storage_offset=None) -> Tensor",
-       .traits = {.addresses_storage = true}},
+       .traits = {.storage_offset = 3}},
+      {.name = "aten::as_strided_copy.out",
+       .schema = "aten::as_strided_copy.out(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
+                 "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
+       .functional = "aten::as_strided_copy",
+       .traits = {.storage_offset = 3}},
       {.name = "aten::_to_copy",
        .schema =
            "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "

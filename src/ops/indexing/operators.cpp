@@ -157,7 +157,13 @@ Family indexing_operators() {
                  "storage_offset=None) -> Tensor",
        .shape = shapes::as_strided_scatter,
        .lower = lowerings::as_strided_scatter,
-       .traits = {.addresses_storage = true}},
+       .traits = {.storage_offset = 4}},
+      {.name = "aten::as_strided_scatter.out",
+       .schema =
+           "aten::as_strided_scatter.out(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+           "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
+       .functional = "aten::as_strided_scatter",
+       .traits = {.storage_offset = 4}},
       {.name = "aten::_index_put_impl",
        .schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool "
                  "accumulate=False, bool unsafe=False) -> Tensor",

@@ -33,7 +33,7 @@ Family view_operators() {
        .lower = lowerings::as_strided,
        .traits = {.movement = Movement::Restride,
                   .inverse = inverses::scatter(inverses::as_strided),
-                  .addresses_storage = true}},
+                  .storage_offset = 3}},
       {.name = "aten::diagonal",
        .schema = "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
        .shape = shapes::diagonal,

@@ -151,7 +151,7 @@ class Relayout {
   std::optional<std::vector<TensorMeta>> layouts(const Node& node, const Node& renamed) {
     const ops::OperatorEntry& entry = ops::entry_of(*node.op);
     if (!entry.shape || has_effect(node)) return std::nullopt;
-    if (entry.traits.addresses_storage) return std::nullopt;  // the recorded one
+    if (entry.traits.addresses_storage()) return std::nullopt;  // the recorded one
     const bool is_kernel = !entry.lower && !entry.decompose && !node.op->is_view();
     if (is_kernel && entry.traits.layouts == Layouts::Recorded) return std::nullopt;
     const Graph& out = rewriter_.graph();

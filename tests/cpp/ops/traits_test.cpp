@@ -68,6 +68,13 @@ TEST_CASE("traits fit their operators") {
     if (traits.movement != ops::Movement::None && traits.movement != ops::Movement::Join)
       CHECK(kind(0) == ArgumentKind::Tensor);
     if (traits.acts_if >= 0) CHECK(kind(static_cast<size_t>(traits.acts_if)) == ArgumentKind::Bool);
+    if (traits.addresses_storage()) {
+      const auto place = static_cast<size_t>(traits.storage_offset);
+      CHECK(kind(0) == ArgumentKind::Tensor);
+      CHECK(kind(place - 2) == ArgumentKind::IntList);
+      CHECK(kind(place - 1) == ArgumentKind::IntList);
+      CHECK((kind(place) == ArgumentKind::Int && schema.arguments.at(place).optional));
+    }
     if (traits.neutral != ops::Neutral::None) CHECK(schema.arguments.size() >= 2);
     if (traits.known_size == ops::KnownSize::WithoutMasks) CHECK(kind(1) == ArgumentKind::OptionalTensorList);
     if (traits.known_size == ops::KnownSize::WhenGiven) CHECK(schema.arguments.at(1).optional);

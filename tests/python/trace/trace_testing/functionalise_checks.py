@@ -163,6 +163,17 @@ def storage_of_written_parts(x):
 
 
 @program
+def storage_into_given_tensors(x):
+    y = x + 1
+    z = y[1:]
+    z.add_(1)
+    out = torch.zeros(2)
+    torch.ops.aten.as_strided_copy.out(z, [2], [1], 9, out=out)
+    torch.ops.aten.as_strided_scatter.out(z, torch.ones(2), [2], [1], 9, out=z)
+    return y + 0, out + 0
+
+
+@program
 def storage_of_parts(x):
     y = x + 1
     source = torch.tensor([7.0, 8.0])
