@@ -1,4 +1,4 @@
-// Operators of libraries that are not torch's.
+// The libraries that operators belong to.
 #pragma once
 
 #include "aten/schema.h"
@@ -8,5 +8,8 @@ namespace oxy {
 // Nothing is known of such an operator but its schema: it is called at every run, once and in the order of
 // the program.
 bool is_opaque(const OperatorSchema& op);
+
+// An operator of PyTorch's core: its schema tells all that it does.
+bool is_of_core(const OperatorSchema& op);
 
 }  // namespace oxy

@@ -1,12 +1,17 @@
 // Operator identity: name, arguments, and which of them are written to or aliased by the results.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace oxy {
+
+namespace ops {
+struct OperatorEntry;
+}
 
 enum class ArgumentKind : uint8_t {
   Tensor,
@@ -44,11 +49,30 @@ struct ReturnInfo {
   bool is_written = false;
 };
 
+// Where the table of operators keeps what it has found for a schema (ops::entry_of), so that the next
+// question is one load. A copy of a schema begins without. Thread-safe.
+class EntryLink {
+ public:
+  EntryLink() = default;
+  EntryLink(const EntryLink& /*other*/) noexcept {}
+  EntryLink& operator=(const EntryLink& /*other*/) noexcept {
+    entry_.store(nullptr, std::memory_order_release);
+    return *this;
+  }
+
+  const ops::OperatorEntry* get() const { return entry_.load(std::memory_order_acquire); }
+  void set(const ops::OperatorEntry* entry) const { entry_.store(entry, std::memory_order_release); }
+
+ private:
+  mutable std::atomic<const ops::OperatorEntry*> entry_ = nullptr;
+};
+
 struct OperatorSchema {
   std::string name;  // with overload: "aten::add.Tensor", "aten::relu"
   std::vector<ArgumentInfo> arguments;
   std::vector<ReturnInfo> returns;
   bool is_random = false;  // draws from a generator (torch's nondeterministic_seeded tag)
+  EntryLink entry = {};    // of ops alone
 
   bool is_mutating() const;  // writes to an argument
   bool is_view() const;      // returns an alias of an argument and writes to none

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "graph/storage.h"
+#include "ops/core/registry.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
@@ -31,7 +32,7 @@ size_t at(ValueId id) {
 
 // It writes its running statistics and reads nothing of them.
 bool trains_statistics(const Node& node) {
-  if (!node.op->name.starts_with("aten::_native_batch_norm_legit")) return false;
+  if (!ops::traits_of(*node.op).writes_unseen) return false;
   const auto training = std::ranges::find(node.op->arguments, "training", &ArgumentInfo::name);
   if (training == node.op->arguments.end()) return false;
   const auto* value =

@@ -17,6 +17,7 @@
 #include "autograd/separate_backward.h"
 #include "base/error.h"
 #include "graph/storage.h"
+#include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
 #include "runtime/values/convert.h"
 #include "trace/session.h"
@@ -61,7 +62,7 @@ std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, Val
     if (n < 0) return {};
     const graph::Node& node = graph.nodes[static_cast<size_t>(n)];
     // as_strided() counts from the beginning of a storage, which may be another one at run time.
-    if (!node.op->is_view() || node.op->name == "aten::as_strided") return {};
+    if (!node.op->is_view() || ops::traits_of(*node.op).addresses_storage()) return {};
     const auto output = std::ranges::find(node.outputs, view) - node.outputs.begin();
     steps.push_back({n, static_cast<size_t>(output), view});
     view = ValueId{-1};

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "aten/operators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 
@@ -72,7 +73,7 @@ ValueId differentiable_base(const graph::Graph& recorded, ValueId value) {
     const int32_t number = recorded.values[static_cast<size_t>(value)].node;
     if (number < 0) return value;
     const graph::Node& node = recorded.nodes[static_cast<size_t>(number)];
-    if (!node.op->is_view() || node.op->name == "aten::detach") return value;
+    if (!node.op->is_view() || node.op == op::detach()) return value;
     ValueId before = graph::kNoValue;
     graph::for_each_input(node, [&](ValueId id) {
       if (before == graph::kNoValue) before = id;

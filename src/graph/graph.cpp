@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "aten/operators.h"
 #include "base/error.h"
 
 namespace oxy::graph {
@@ -88,13 +89,6 @@ Expr offset_between(const TensorMeta& base, const TensorMeta& view) {
 }
 
 ValueId append_copy(Graph& graph, ValueId value, int32_t location) {
-  const OperatorSchema* slice = intern_schema(
-      "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
-      "Tensor(a)");
-  const OperatorSchema* expand =
-      intern_schema("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)");
-  const OperatorSchema* clone =
-      intern_schema("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor");
   const auto append = [&](const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) {
     const int32_t node = graph.add_node(op, std::move(args), {std::move(meta)}, location);
     return graph.nodes[static_cast<size_t>(node)].outputs.front();
@@ -104,17 +98,18 @@ ValueId append_copy(Graph& graph, ValueId value, int32_t location) {
   for (size_t d = 0; d < whole.sizes.size(); ++d) {
     if (!(whole.strides[d] == Expr(0)) || !sym::known_less(1, whole.sizes[d])) continue;
     part.sizes[d] = 1;
-    value = append(slice, {ValueRef{value}, Expr(static_cast<int64_t>(d)), Expr(0), Expr(1), Expr(1)}, part);
+    value = append(op::slice(), {ValueRef{value}, Expr(static_cast<int64_t>(d)), Expr(0), Expr(1), Expr(1)},
+                   part);
   }
   const bool repeats = part.sizes != whole.sizes;
   part.storage_offset = 0;
   if (!is_non_overlapping_and_dense(part)) part.strides = contiguous_strides(part.sizes);
-  value = append(clone, {ValueRef{value}, MemoryFormat::Preserve}, part);
+  value = append(op::clone(), {ValueRef{value}, MemoryFormat::Preserve}, part);
   if (!repeats) return value;
   for (size_t d = 0; d < whole.sizes.size(); ++d)
     if (part.sizes[d] != whole.sizes[d]) part.strides[d] = 0;
   part.sizes = whole.sizes;
-  return append(expand, {ValueRef{value}, whole.sizes, false}, part);
+  return append(op::expand(), {ValueRef{value}, whole.sizes, false}, part);
 }
 
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn) {

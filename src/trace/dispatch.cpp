@@ -16,6 +16,7 @@
 #include <span>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "base/error.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
@@ -153,14 +154,18 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
 
 // Whether the sizes of the results are known. Boolean masks select a number of elements that depends on data.
 bool has_static_shape(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  if (info.schema->name == "aten::index.Tensor") {
-    for (const c10::IValue& index : call[1].toListRef())
-      if (index.isTensor() && index.toTensor().defined() &&
-          (index.toTensor().scalar_type() == c10::kBool || index.toTensor().scalar_type() == c10::kByte))
-        return false;
-    return true;
+  const auto is_mask = [](const c10::IValue& index) {
+    return index.isTensor() && index.toTensor().defined() &&
+           (index.toTensor().scalar_type() == c10::kBool || index.toTensor().scalar_type() == c10::kByte);
+  };
+  switch (ops::traits_of(*info.schema).known_size) {
+    case ops::KnownSize::Never:
+      return false;
+    case ops::KnownSize::WithoutMasks:
+      return std::ranges::none_of(call[1].toListRef(), is_mask);
+    case ops::KnownSize::WhenGiven:
+      return !call[1].isNone();
   }
-  if (info.schema->name == "aten::repeat_interleave.Tensor") return !call[1].isNone();
   return false;
 }
 
@@ -195,7 +200,7 @@ void fix_default_dtype(const OperatorInfo& info, std::vector<graph::Argument>& a
 // Throws CannotTrace if the backward pass would read a workspace whose size the library knows only at run
 // time.
 void check_workspace(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  if (info.schema->name != "aten::mkldnn_rnn_layer" || !at::GradMode::is_enabled()) return;
+  if (!ops::traits_of(*info.schema).keeps_workspace || !at::GradMode::is_enabled()) return;
   if (std::ranges::any_of(call, [](const c10::IValue& value) {
         return value.isTensor() && value.toTensor().defined() && value.toTensor().requires_grad();
       }))
@@ -286,13 +291,12 @@ void record_view_in_place(Session& session, const OperatorInfo& info, Stack* sta
 
 // `x[i] = 2` arrives as fill_ with a temporary tensor. Puts the number itself in its place.
 const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, Stack* stack) {
-  if (info.schema->name != "aten::fill_.Tensor") return info;
+  if (info.schema != op::fill_with_tensor()) return info;
   const std::optional<c10::Scalar> number = session.temporary_number(stack->back().toTensor());
   if (!number) return info;
-  static const OperatorInfo& fill_scalar =
-      operator_info(c10::Dispatcher::singleton().findSchemaOrThrow("aten::fill_", "Scalar"));
+  static const OperatorInfo& fill_with_number = operator_info(runtime::handle_of(*op::fill_with_number()));
   stack->back() = *number;
-  return fill_scalar;
+  return fill_with_number;
 }
 
 // If all operands are known values, runs the operator at once. Its results are constants of the recording.
@@ -321,7 +325,7 @@ bool answer_from_known_values(Session& session, const OperatorInfo& info, std::s
 }
 
 void answer_now(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
-  if (info.schema->name == "aten::is_pinned") {  // what has no storage yet is in pageable memory
+  if (info.schema == op::is_pinned()) {  // what has no storage yet is in pageable memory
     torch::jit::drop(*stack, info.is_tensor_argument.size());
     stack->push_back(false);
     return;
@@ -346,10 +350,6 @@ void lift(Session& session, const OperatorInfo& info, Stack* stack) {
   if (trace_tensor(tensor) != nullptr) return;  // it is on the stack already, and is its own result
   stack->back() = session.constant(tensor);
 }
-
-constexpr std::array<std::string_view, 6> kUninitialised = {
-    "aten::empty",     "aten::empty_like",        "aten::empty_strided",
-    "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
 
 // What torch.use_deterministic_algorithms() puts into memory that nothing has been written to
 // (torch.utils.deterministic.fill_uninitialized_memory): NaN, or the largest integer.
@@ -389,8 +389,7 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
         if (writes) return record(session, operator_info(*info.replacement), stack);
       }
       record(session, simplify(session, info, stack), stack);
-      if (std::ranges::find(kUninitialised, name) != kUninitialised.end())
-        fill_if_deterministic(stack->back().toTensor());
+      if (ops::traits_of(*info.schema).is_uninitialised) fill_if_deterministic(stack->back().toTensor());
       return;
     }
     case Treatment::Rename:

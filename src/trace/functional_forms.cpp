@@ -26,7 +26,7 @@ size_t overload_position(const std::string& name) {
 }
 
 const OperatorSchema* schema_named(const std::string& name) {
-  if (const ops::OperatorEntry* entry = ops::find(name)) return intern_schema(entry->schema);
+  if (const ops::OperatorEntry* entry = ops::find(name)) return ops::schema_of(*entry);
   return find_schema(name);
 }
 
@@ -61,9 +61,8 @@ const OperatorSchema* functional_form(const OperatorSchema& writing) {
     const std::lock_guard lock(f.mutex);
     if (const auto it = f.known.find(&writing); it != f.known.end()) return it->second;
   }
-  const ops::OperatorEntry* entry = ops::find(writing.name);
-  if (entry != nullptr && !entry->functional.empty()) {
-    const OperatorSchema* schema = schema_named(std::string(entry->functional));
+  if (const ops::OperatorEntry& entry = ops::entry_of(writing); !entry.functional.empty()) {
+    const OperatorSchema* schema = schema_named(std::string(entry.functional));
     if (schema != nullptr && takes_the_same_arguments(*schema, writing)) return schema;
   }
   const size_t dot = overload_position(writing.name);

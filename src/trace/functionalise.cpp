@@ -9,10 +9,11 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
 #include "trace/functional_forms.h"
-#include "trace/view_inverse.h"
+#include "trace/overlap.h"
 
 namespace oxy::trace {
 
@@ -26,22 +27,7 @@ using graph::OutputKind;
 using graph::ValueId;
 using graph::ValueList;
 using graph::ValueRef;
-
-constexpr std::string_view kAlias = "aten::alias(Tensor(a) self) -> Tensor(a)";
-constexpr std::string_view kClone = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor";
-constexpr std::string_view kCopy = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor";
-constexpr std::string_view kToCopy =
-    "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor";
-constexpr std::string_view kExpand =
-    "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)";
-constexpr std::string_view kFull =
-    "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-    "device=None, bool? pin_memory=None) -> Tensor";
-
-constexpr std::string_view kPermute = "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)";
-
-constexpr std::string_view kAsStrided = "aten::as_strided";
+using ops::ViewInverse;
 
 size_t at(ValueId id) {
   return static_cast<size_t>(id);
@@ -97,8 +83,8 @@ class Functionaliser {
     entry(recorded) = {.root = recorded, .value = value, .version = 0};
   }
 
-  ValueId emit(std::string_view schema, std::vector<Argument> args, TensorMeta meta) {
-    return emit_all(intern_schema(schema), std::move(args), {std::move(meta)})[0];
+  ValueId emit(const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) {
+    return emit_all(op, std::move(args), {std::move(meta)})[0];
   }
 
   std::vector<ValueId> emit_all(const OperatorSchema* op, std::vector<Argument> args,
@@ -148,9 +134,9 @@ class Functionaliser {
     Entry& e = entry(recorded);
     const Entry& parent = entry(e.parent);
     const int64_t version = entry(e.root).root_version;
-    const bool identity =
-        e.view < 0 || view_inverse(in_, in_.nodes[static_cast<size_t>(e.view)]) == ViewInverse::Identity;
-    if (identity) {
+    const bool is_identity = e.view < 0 || ops::inverse_of(in_, in_.nodes[static_cast<size_t>(e.view)]) ==
+                                               ViewInverse::Kind::Identity;
+    if (is_identity) {
       e.value = parent.value;
       e.version = version;
       return;
@@ -162,7 +148,7 @@ class Functionaliser {
     for (const Argument& argument : node.args)
       args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value})
                                                                 : argument);
-    if (node.op->name == kAsStrided) args.at(3) = in_.meta(recorded).storage_offset + shift;
+    if (node.op == op::as_strided()) args.at(3) = in_.meta(recorded).storage_offset + shift;
     std::vector<TensorMeta> metas;
     for (const ValueId id : node.outputs) {
       metas.push_back(in_.meta(id));
@@ -183,10 +169,7 @@ class Functionaliser {
 
   // Eager compares integers with a float in the default dtype. Later stages do not know that dtype.
   void convert_compared(const OperatorSchema& op, std::vector<Argument>& args) {
-    constexpr std::array<std::string_view, 6> kNames = {"aten::eq.Scalar", "aten::ne.Scalar",
-                                                        "aten::lt.Scalar", "aten::le.Scalar",
-                                                        "aten::gt.Scalar", "aten::ge.Scalar"};
-    if (default_dtype_ == DType::Float32 || std::ranges::find(kNames, op.name) == kNames.end() ||
+    if (default_dtype_ == DType::Float32 || !ops::traits_of(op).compares_in_default_dtype ||
         !std::holds_alternative<double>(args.at(1)))
       return;
     const ValueId compared = std::get<ValueRef>(args[0]).id;
@@ -194,16 +177,35 @@ class Functionaliser {
     if (is_floating(meta.dtype) || is_complex(meta.dtype)) return;
     meta.dtype = default_dtype_;
     if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
-    args[0] = ValueRef{emit(kToCopy,
+    args[0] = ValueRef{emit(op::to_copy(),
                             {ValueRef{compared}, default_dtype_, graph::None{}, graph::None{}, graph::None{},
                              false, graph::None{}},
                             fresh(meta))};
+  }
+
+  // Of a call of `op`, which is recorded on `self`. The new value of `self` may begin at another place of its
+  // storage, and holds its own elements alone.
+  void move_storage_offset(const OperatorSchema& op, ValueId self, std::vector<Argument>& args) {
+    const TensorMeta& recorded = in_.meta(self);
+    const Expr shift = out_.meta(std::get<ValueRef>(args.at(0)).id).storage_offset - recorded.storage_offset;
+    if (shift == Expr(0) && entry(entry(self).root).root_version == 0) return;
+    const auto place = static_cast<size_t>(ops::traits_of(op).storage_offset);
+    TensorMeta part = recorded;
+    part.sizes = std::get<std::vector<Expr>>(args.at(place - 2));
+    part.strides = std::get<std::vector<Expr>>(args.at(place - 1));
+    if (const auto* given = std::get_if<Expr>(&args.at(place))) part.storage_offset = *given;
+    const bool reads_gaps = &op != op::as_strided_scatter() && !is_non_overlapping_and_dense(recorded);
+    if (reads_gaps || !lies_within(part, self))
+      throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", op.name));
+    args[place] = part.storage_offset + shift;
   }
 
   void copy_node(const Node& node) {
     Node copy{.op = node.op, .args = {}, .outputs = {}, .location = location_};
     for (const Argument& argument : node.args) copy.args.push_back(read_argument(argument));
     convert_compared(*copy.op, copy.args);
+    if (ops::traits_of(*node.op).addresses_storage())
+      move_storage_offset(*node.op, std::get<ValueRef>(node.args.at(0)).id, copy.args);
     for (const ValueId id : node.outputs) {
       copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
       if (id == kNoValue) continue;
@@ -225,17 +227,33 @@ class Functionaliser {
     return recorded;
   }
 
+  // What an operator addresses the storage of its argument through: the root, or the outermost view on the
+  // way to it that has elements of the argument's type.
+  ValueId addressed(ValueId argument) {
+    ValueId found = argument;
+    for (ValueId id = argument; id != kNoValue; id = entry(id).parent)
+      if (in_.meta(id).dtype == in_.meta(argument).dtype) found = id;
+    return found;
+  }
+
+  // An argument may be a part of its storage, the elements of which are the caller's.
+  void check_addressed(const TensorMeta& view, ValueId addressed, ValueId root) {
+    const bool is_argument = std::ranges::find(in_.inputs, root) != in_.inputs.end();
+    if (is_argument && addressed == root) return;
+    const bool has_gaps = addressed != root && !is_non_overlapping_and_dense(in_.meta(addressed));
+    if (has_gaps || !lies_within(view, addressed))
+      throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
+  }
+
   void add_views(int32_t n) {
     const Node& node = in_.nodes[static_cast<size_t>(n)];
     const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
     if (base == kNoValue || node.op->returns.size() != 1)
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
     const ValueId root = entry(base).root;
-    // as_strided addresses the whole storage, whatever view it is called on.
-    const ValueId parent = node.op->name == kAsStrided ? root : without_identities(base);
-    const bool is_made_here = std::ranges::find(in_.inputs, root) == in_.inputs.end();
-    if (node.op->name == kAsStrided && is_made_here && !lies_within(in_.meta(node.outputs[0]), root))
-      throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
+    const bool addresses_storage = ops::traits_of(*node.op).addresses_storage();
+    const ValueId parent = addresses_storage ? addressed(base) : without_identities(base);
+    if (addresses_storage) check_addressed(in_.meta(node.outputs[0]), parent, root);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Entry& view = entry(node.outputs[i]);
       view = {.root = root, .parent = parent, .view = n, .output = i};
@@ -260,7 +278,7 @@ class Functionaliser {
       const bool moves = meta.device != wanted.device;
       meta.device = wanted.device;
       if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
-      value = emit(kToCopy,
+      value = emit(op::to_copy(),
                    {ValueRef{value}, wanted.dtype, graph::None{},
                     moves ? Argument(wanted.device) : graph::None{}, graph::None{}, false, graph::None{}},
                    fresh(meta));
@@ -273,16 +291,16 @@ class Functionaliser {
         if (meta.sizes[d - added] == wanted.sizes[d]) strides[d] = meta.strides[d - added];
       meta.sizes = wanted.sizes;
       meta.strides = std::move(strides);
-      value = emit(kExpand, {ValueRef{value}, wanted.sizes, false}, meta);
+      value = emit(op::expand(), {ValueRef{value}, wanted.sizes, false}, meta);
     }
     if (!strict_layout || meta.strides == wanted.strides) return value;
     if (is_contiguous(wanted) || is_channels_last(wanted)) {
       const auto format = is_contiguous(wanted)      ? MemoryFormat::Contiguous
                           : wanted.sizes.size() == 4 ? MemoryFormat::ChannelsLast
                                                      : MemoryFormat::ChannelsLast3d;
-      return emit(kClone, {ValueRef{value}, format}, fresh(wanted));
+      return emit(op::clone(), {ValueRef{value}, format}, fresh(wanted));
     }
-    return emit(kCopy, {ValueRef{read(written)}, ValueRef{value}, false}, fresh(wanted));
+    return emit(op::copy(), {ValueRef{read(written)}, ValueRef{value}, false}, fresh(wanted));
   }
 
   // From now on `recorded` reads as `value`.
@@ -292,20 +310,21 @@ class Functionaliser {
     for (; entry(id).parent != kNoValue; id = entry(id).parent) {
       const Entry& e = entry(id);
       const Node* view = e.view < 0 ? nullptr : &in_.nodes[static_cast<size_t>(e.view)];
-      const ViewInverse inverse = view == nullptr ? ViewInverse::Identity : view_inverse(in_, *view);
+      const auto inverse = view == nullptr ? ViewInverse::Kind::Identity : ops::inverse_of(in_, *view);
       if (may_overlap(in_.meta(id))) throw Unsupported("a write through a view whose elements share memory");
-      if (inverse == ViewInverse::None) throw Unsupported(fmt::format("a write through {}", view->op->name));
-      value = coerce(value, in_.meta(id), id, inverse == ViewInverse::Reshape);
+      if (inverse == ViewInverse::Kind::None)
+        throw Unsupported(fmt::format("a write through {}", view->op->name));
+      value = coerce(value, in_.meta(id), id, inverse == ViewInverse::Kind::Reshape);
       path.emplace_back(id, value);
-      if (inverse == ViewInverse::Identity) continue;
+      if (inverse == ViewInverse::Kind::Identity) continue;
       const ValueId base = read(e.parent);
       TensorMeta result = in_.meta(e.parent);
       // Scatters copy the base as it lies in its storage.
-      result.storage_offset = out_.meta(inverse == ViewInverse::Scatter ? base : value).storage_offset;
-      value = write_through(out_, in_, *view, e.output, e.parent, base, value, std::move(result));
+      result.storage_offset = out_.meta(inverse == ViewInverse::Kind::Scatter ? base : value).storage_offset;
+      value = ops::write_through({out_, in_, *view, e.output, e.parent, base, value, std::move(result)});
       // The inverse of a view may give dimensions of one element other strides.
       const Node& inverted = out_.nodes.back();
-      if (inverse == ViewInverse::Reshape)
+      if (inverse == ViewInverse::Kind::Reshape)
         if (const auto metas = rule_metadata(*inverted.op, inverted.args))
           out_.values[at(value)].meta = metas->at(0);
     }
@@ -354,38 +373,37 @@ class Functionaliser {
   void check_writable(ValueId recorded, const OperatorSchema& op) {
     if (may_overlap(in_.meta(recorded)))
       throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
-    // as_strided addresses the storage, of which an argument may be a part.
+    // An argument may be a part of the storage.
     const Entry& view = entry(recorded);
-    if (view.view < 0 || in_.nodes[static_cast<size_t>(view.view)].op->name != kAsStrided) return;
-    const auto own = places(recorded), whole = places(view.root);
+    if (view.view < 0) return;
+    if (!ops::traits_of(*in_.nodes[static_cast<size_t>(view.view)].op).addresses_storage()) return;
+    const auto own = places(recorded), whole = places(view.parent);
     if (!own || !whole || own->first < whole->first || own->second > whole->second)
       throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
   }
 
-  static bool moves_elements(const OperatorSchema& op) {
-    constexpr std::array<std::string_view, 15> kNames = {
-        "aten::index_", "aten::scatter", "aten::put_",   "aten::masked_scatter_",
-        "aten::addmm",  "aten::addmv",   "aten::addbmm", "aten::baddbmm",
-        "aten::addr",   "aten::mm.",     "aten::mv.",    "aten::bmm.",
-        "aten::dot.",   "aten::gather.", "aten::take."};
-    return std::ranges::any_of(kNames, [&](std::string_view name) { return op.name.starts_with(name); });
+  // What is told of an operator that writes is told of its form without writes, if it has one.
+  static const ops::Traits& traits_of_computation(const OperatorSchema& op) {
+    const OperatorSchema* functional = op.is_mutating() ? functional_form(op) : nullptr;
+    return ops::traits_of(functional == nullptr ? op : *functional);
   }
 
   // Throws Unsupported if the written tensor overlaps itself or an operand in part. Eager refuses such a
   // call, or reads elements that it has just written.
   void check_overlap(ValueId written, const Node& node) {
     const TensorMeta& own = in_.meta(written);
+    const bool mixes_elements = traits_of_computation(*node.op).mixes_elements;
     int times = 0;
     graph::for_each_input(node, [&](ValueId other) {
       times += other == written;
       if (other == written || entry(other).root != entry(written).root) return;
       const TensorMeta& meta = in_.meta(other);
-      if (meta == own && !moves_elements(*node.op)) return;
+      if (meta == own && !mixes_elements) return;
       if (may_share_elements(own, meta))
         throw Unsupported(
             fmt::format("{} writes to elements that it reads through another view", node.op->name));
     });
-    if (times > 1 && moves_elements(*node.op))
+    if (times > 1 && mixes_elements)
       throw Unsupported(fmt::format("{} writes to elements that it reads", node.op->name));
   }
 
@@ -409,17 +427,15 @@ class Functionaliser {
       }
     }
     // Eager's kernels change the statistics behind autograd's back.
-    is_seen_ = !node.op->name.starts_with("aten::_native_batch_norm_legit") &&
-               !node.op->name.starts_with("aten::_batch_norm_with_update");
+    is_seen_ = !ops::traits_of(*node.op).writes_unseen;
     if (!overwrite(node) && !draw_in_memory_order(node)) call_functional_form(node);
     alias_written_results(node);
   }
 
   // Writes whose new contents do not depend on the old ones.
   bool overwrite(const Node& node) {
-    const std::string& name = node.op->name;
-    const bool fills = name == "aten::fill_.Scalar" || name == "aten::zero_";
-    if (!fills && name != "aten::copy_" && name != "aten::fill_.Tensor") return false;
+    const bool fills = node.op == op::fill_with_number() || node.op == op::zero_out();
+    if (!fills && node.op != op::copy_into() && node.op != op::fill_with_tensor()) return false;
     const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
     const TensorMeta& meta = in_.meta(self);
     if (!fills && !is_number(node.args.at(1))) {
@@ -431,22 +447,22 @@ class Functionaliser {
     }
     TensorMeta full = fresh(meta);
     full.strides = contiguous_strides(full.sizes);
-    const Argument number = name == "aten::zero_" ? Argument(Expr(0)) : node.args.at(1);
-    write(self,
-          emit(kFull, {meta.sizes, number, meta.dtype, graph::None{}, meta.device, graph::None{}}, full));
+    const Argument number = node.op == op::zero_out() ? Argument(Expr(0)) : node.args.at(1);
+    write(self, emit(op::full(), {meta.sizes, number, meta.dtype, graph::None{}, meta.device, graph::None{}},
+                     full));
     return true;
   }
 
   // What the operator's shape rule says; nothing if it has none that covers the call.
   std::optional<std::vector<TensorMeta>> rule_metadata(const OperatorSchema& op,
                                                        const std::vector<Argument>& args) const {
-    const ops::OperatorEntry* rule = ops::find(op.name);
-    if (rule == nullptr || !rule->shape) return std::nullopt;
+    const ops::ShapeRule& rule = ops::entry_of(op).shape;
+    if (!rule) return std::nullopt;
     const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
       return out_.meta(id);
     };
     try {
-      return rule->shape(ops::ShapeContext(op, args, meta_of, default_dtype_));
+      return rule(ops::ShapeContext(op, args, meta_of, default_dtype_));
     } catch (const Unsupported&) {
       return std::nullopt;
     }
@@ -468,23 +484,22 @@ class Functionaliser {
 
   // Eager refuses to write a float into an integer, or what all() says into anything but a bool, and makes a
   // sum into an out= of another type in that type.
-  static void check_written_type(const Node& node, DType given, DType wanted) {
+  static void check_written_type(const Node& node, const ops::Traits& traits, DType given, DType wanted) {
     const auto dtype = std::ranges::find(node.op->arguments, "dtype", &ArgumentInfo::name);
     const bool follows_out = std::ranges::any_of(node.op->arguments, is_out_argument) &&
                              dtype != node.op->arguments.end() &&
                              std::holds_alternative<graph::None>(
                                  node.args.at(static_cast<size_t>(dtype - node.op->arguments.begin())));
-    const bool is_test = node.op->name.starts_with("aten::all.") || node.op->name.starts_with("aten::any.");
-    if (((follows_out || is_test) && given != wanted) || (is_floating(given) && is_integral(wanted)))
+    if (((follows_out || traits.writes_bool_only) && given != wanted) ||
+        (is_floating(given) && is_integral(wanted)))
       throw Unsupported(fmt::format("{} writes to a tensor of another type", node.op->name));
   }
 
   // Eager draws in another way into a tensor that is not contiguous.
-  static void check_drawn_layout(const Node& node, const TensorMeta& drawn, const TensorMeta& wanted) {
-    const std::string& name = node.op->name;
-    const bool goes_by_layout = name.starts_with("aten::bernoulli") || name.starts_with("aten::normal");
-    if (goes_by_layout && is_contiguous(drawn) != is_contiguous(wanted))
-      throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", name));
+  static void check_drawn_layout(const Node& node, const ops::Traits& traits, const TensorMeta& drawn,
+                                 const TensorMeta& wanted) {
+    if (traits.draws_by_layout && is_contiguous(drawn) != is_contiguous(wanted))
+      throw Unsupported(fmt::format("{} draws into a tensor that is not contiguous", node.op->name));
   }
 
   // The dimensions, by number, in the order in which they lie in memory. Nothing if the tensor has gaps, or
@@ -509,13 +524,13 @@ class Functionaliser {
       meta.sizes[d] = before.sizes[static_cast<size_t>(dims[d].constant())];
       meta.strides[d] = before.strides[static_cast<size_t>(dims[d].constant())];
     }
-    return emit(kPermute, {ValueRef{value}, dims}, std::move(meta));
+    return emit(op::permute(), {ValueRef{value}, dims}, std::move(meta));
   }
 
   // bernoulli_() draws in the order of memory, but its functional form in the order of the result's indices.
   // So the draw is made for a tensor in the order of memory.
   bool draw_in_memory_order(const Node& node) {
-    if (node.op->name != "aten::bernoulli_.float") return false;
+    if (node.op != op::bernoulli_into()) return false;
     const ValueId self = std::get<ValueRef>(node.args.at(0)).id;
     const auto order = order_in_memory(in_.meta(self));
     if (!order) return false;
@@ -542,6 +557,8 @@ class Functionaliser {
       if (!is_out_argument(info)) args.push_back(read_argument(node.args[i]));
     }
     convert_compared(*functional, args);
+    if (ops::traits_of(*functional).addresses_storage())
+      move_storage_offset(*functional, std::get<ValueRef>(node.args.at(0)).id, args);
     // In the order of the functional operator's results: the recorded value that each one is for.
     std::vector<ValueId> targets;
     std::vector<bool> is_write;
@@ -562,10 +579,11 @@ class Functionaliser {
     std::vector<TensorMeta> metas = result_metadata(*functional, args, targets);
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
     const std::vector<ValueId> values = emit_all(functional, std::move(args), std::move(metas));
+    const ops::Traits& traits = ops::traits_of(*functional);
     for (size_t i = 0; i < targets.size(); ++i)
       if (is_write[i]) {
-        check_written_type(node, out_.meta(values[i]).dtype, in_.meta(targets[i]).dtype);
-        check_drawn_layout(node, out_.meta(values[i]), in_.meta(targets[i]));
+        check_written_type(node, traits, out_.meta(values[i]).dtype, in_.meta(targets[i]).dtype);
+        check_drawn_layout(node, traits, out_.meta(values[i]), in_.meta(targets[i]));
       }
     for (size_t i = 0; i < targets.size(); ++i) {
       if (is_write[i])
@@ -631,7 +649,7 @@ class Functionaliser {
         ValueId value = input;
         if (recorded.value != root) {
           value = read(recorded.value);
-          if (value == input) value = emit(kAlias, {ValueRef{input}}, out_.meta(input));
+          if (value == input) value = emit(op::alias(), {ValueRef{input}}, out_.meta(input));
         }
         out_.outputs.push_back({value, OutputKind::InputAlias, it->second});
         continue;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "runtime/device/generators.h"
@@ -247,7 +248,7 @@ bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
 
 ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValue> call) {
   ResultMetadata meta = from_kernel(info, call, StandIn::Meta);
-  const bool is_known = info.schema->name.starts_with("aten::");
+  const bool is_known = is_of_core(*info.schema);
   if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() || !is_known ||
       !info.has_tensor_argument || !is_small(info, call))
     return meta;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "graph/storage.h"
 #include "runtime/device/autocast.h"
@@ -145,8 +146,6 @@ class OpaqueCall {
   }
 
   void write_back(size_t next) {
-    static const OperatorSchema* copy =
-        runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
     for (size_t i = 0; i < args_.size(); ++i) {
       if (!op_.arguments[i].is_written) continue;
       if (std::holds_alternative<graph::None>(args_[i])) ++next;
@@ -154,7 +153,7 @@ class OpaqueCall {
         const ValueId value = outputs_.at(next++);
         if (id == graph::kNoValue) continue;
         const TensorMeta meta = session_.recording.graph.meta(id);
-        add_node(copy, {graph::ValueRef{id}, graph::ValueRef{value}, false}, {meta}, {});
+        add_node(op::copy_into(), {graph::ValueRef{id}, graph::ValueRef{value}, false}, {meta}, {});
       }
     }
   }
@@ -166,14 +165,13 @@ class OpaqueCall {
   }
 
   at::Tensor view_of_argument(const ReturnInfo& result, const TensorMeta& meta) {
-    static const OperatorSchema* as_strided =
-        runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", ""));
     const at::Tensor& base = aliased_argument(result);
     if (base.scalar_type() != runtime::dtype_to_torch(meta.dtype))
       throw_cannot_trace(fmt::format("{} returns a view as another type", op_.name));
-    const int32_t node = add_node(
-        as_strided, {graph::ValueRef{session_.value_of(base)}, meta.sizes, meta.strides, meta.storage_offset},
-        {meta}, {});
+    const int32_t node =
+        add_node(op::as_strided(),
+                 {graph::ValueRef{session_.value_of(base)}, meta.sizes, meta.strides, meta.storage_offset},
+                 {meta}, {});
     return session_.make_tensor(session_.recording.graph.nodes[static_cast<size_t>(node)].outputs[0],
                                 base.is_inference());
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -18,69 +17,24 @@ namespace oxy::trace {
 
 namespace {
 
-using std::string_view_literals::operator""sv;
-
-constexpr auto kLifts = std::to_array({"aten::lift_fresh"sv, "aten::lift"sv});
-constexpr auto kSwapsStorage = std::to_array(
-    {"aten::set_"sv, "aten::set_data"sv, "aten::resize_"sv, "aten::resize_as_"sv, "aten::_resize_output_"sv,
-     "aten::resize_as_sparse_"sv, "aten::sparse_resize_"sv, "aten::sparse_resize_and_clear_"sv});
-constexpr auto kNeedsData =
-    std::to_array({"aten::_assert_async"sv, "aten::_linalg_check_errors"sv, "aten::is_set_to"sv});
-
-// Operators that write without declaring it, and the operator of the same arguments that declares it.
-struct Declared {
-  std::string_view name;
-  std::string_view declared;
-};
-constexpr auto kHiddenWrites =
-    std::to_array<Declared>({{"aten::native_batch_norm", "aten::_native_batch_norm_legit"}});
-
-// Results with a lazy bit, and what does the same at once: nobody sees the difference in a backward pass.
-constexpr auto kLazyBits =
-    std::to_array<Declared>({{"aten::_conj", "aten::_conj_physical"}, {"aten::_neg_view", "aten::neg"}});
-
-// Operators recorded as another with the same arguments: results that share memory though the schema does not
-// say so, and zeros without any memory, which autograd's formulas make.
-constexpr auto kRenamed = std::to_array<Declared>({
-    {"aten::unsafe_split.Tensor", "aten::split.Tensor"},
-    {"aten::unsafe_split_with_sizes", "aten::split_with_sizes"},
-    {"aten::_unsafe_view", "aten::view"},
-    {"aten::_efficientzerotensor", "aten::zeros"},
-});
-
-// Functional counterparts whose names do not follow from the operator's.
-struct Counterpart {
-  std::string_view name;
-  std::string_view functional;
-};
-constexpr auto kCounterparts = std::to_array<Counterpart>({
-    {"aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_functional"},
-    {"aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional"},
-    {"aten::normal_", "aten::normal_functional"},
-});
-
-template <size_t N>
-bool contains(const std::array<std::string_view, N>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 std::string_view without_overload(std::string_view name) {
   return name.substr(0, name.find('.', name.find("::") == std::string_view::npos ? 0 : name.find("::")));
 }
 
+// Nothing if torch has no operator of that name.
+std::optional<c10::OperatorHandle> find_operator(std::string_view name) {
+  const std::string_view base = without_overload(name);
+  const std::string_view overload = name.substr(std::min(name.size(), base.size() + 1));
+  return c10::Dispatcher::singleton().findSchema({std::string(base), std::string(overload)});
+}
+
 const OperatorSchema* find_counterpart(const OperatorSchema& op) {
-  const ops::OperatorEntry* entry = ops::find(op.name);
-  if (entry != nullptr && !entry->functional.empty()) {
-    const std::string full(entry->functional);
-    const std::string base(without_overload(full));
-    const std::string overload = full.size() > base.size() ? full.substr(base.size() + 1) : "";
-    const auto handle = c10::Dispatcher::singleton().findSchema({base, overload});
+  if (const ops::OperatorEntry& entry = ops::entry_of(op); !entry.functional.empty()) {
+    const auto handle = find_operator(entry.functional);
     if (handle && takes_the_same_arguments(*runtime::schema_of(*handle), op))
       return runtime::schema_of(*handle);
   }
-  std::string base = functional_base_name(op);
-  for (const auto& [name, functional] : kCounterparts)
-    if (op.name == name) base = functional;
+  const std::string base = functional_base_name(op);
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (name.name != base) continue;
     const auto handle = c10::Dispatcher::singleton().findSchema(name);
@@ -118,16 +72,9 @@ void classify_opaque(OperatorInfo& info) {
       return refuse(info, "it returns a list that it writes to");
 }
 
-void classify(OperatorInfo& info) {
+void classify_by_tags(OperatorInfo& info) {
   const OperatorSchema& schema = *info.schema;
-  if (is_opaque(schema)) return classify_opaque(info);
-  const std::string_view base = without_overload(schema.name);
-  if (contains(kLifts, base)) {
-    info.treatment = Treatment::Lift;
-  } else if (contains(kSwapsStorage, base)) {
-    info.treatment = Treatment::Refuse;
-    info.reason = "it changes the storage of a tensor";
-  } else if (contains(kNeedsData, base) || info.handle.hasTag(at::Tag::data_dependent_output)) {
+  if (info.handle.hasTag(at::Tag::data_dependent_output)) {
     info.treatment = Treatment::NeedsData;
   } else if (info.handle.hasTag(at::Tag::dynamic_output_shape)) {
     info.treatment = Treatment::DynamicShape;
@@ -139,35 +86,45 @@ void classify(OperatorInfo& info) {
   } else if (!info.returns_tensor && !schema.is_mutating()) {
     info.treatment = Treatment::AnswerNow;
   }
-  for (const auto& [name, declared] : kLazyBits) {
-    if (schema.name != name) continue;
-    info.treatment = Treatment::Refuse;
-    info.reason = "its result is conjugated or negated lazily";
-    info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
-  }
-  for (const auto& [name, declared] : kHiddenWrites)
-    if (schema.name == name)
-      info.replacement = c10::Dispatcher::singleton().findSchema({std::string(declared), ""});
-  for (const auto& [name, declared] : kRenamed) {
-    if (schema.name != name) continue;
-    const std::string overload(declared.substr(without_overload(declared).size()));
-    info.treatment = Treatment::Rename;
-    info.replacement = c10::Dispatcher::singleton().findSchema(
-        {std::string(without_overload(declared)), overload.empty() ? "" : overload.substr(1)});
+}
+
+void classify(OperatorInfo& info) {
+  const OperatorSchema& schema = *info.schema;
+  if (is_opaque(schema)) return classify_opaque(info);
+  const ops::Traits& traits = ops::traits_of(schema);
+  if (!traits.declared_as.empty()) info.replacement = find_operator(traits.declared_as);
+  switch (traits.recording) {
+    case ops::Recording::Node:
+      return classify_by_tags(info);
+    case ops::Recording::Literal:
+      info.treatment = Treatment::Lift;
+      return;
+    case ops::Recording::OtherOperator:
+      info.treatment = Treatment::Rename;
+      info.replacement = find_operator(traits.recorded_as);
+      return;
+    case ops::Recording::LazyBit:
+      info.replacement = find_operator(traits.recorded_as);
+      return refuse(info, "its result is conjugated or negated lazily");
+    case ops::Recording::SwapsStorage:
+      return refuse(info, "it changes the storage of a tensor");
+    case ops::Recording::NeedsData:
+      info.treatment = Treatment::NeedsData;
+      return;
   }
 }
 
 void find_rule(OperatorInfo& info) {
-  const ops::OperatorEntry* entry = ops::find(info.schema->name);
+  const ops::OperatorEntry* entry = &ops::entry_of(*info.schema);
   info.rule_schema = info.schema;
   const OperatorSchema* functional =
       info.schema->is_mutating() ? functional_counterpart(*info.schema) : nullptr;
-  if ((entry == nullptr || !entry->shape) && functional != nullptr) {
-    entry = ops::find(functional->name);
+  if (!entry->shape && functional != nullptr) {
+    entry = &ops::entry_of(*functional);
     info.rule_schema = functional;
     info.drops_out_arguments = functional->arguments.size() != info.schema->arguments.size();
   }
-  if (entry != nullptr && entry->shape) info.rule = entry;
+  if (entry->shape) info.rule = entry;
 }
 
 // PyTorch decomposes it on the CPU as well: where a kernel of its own exists, that one is eager's.
@@ -177,6 +134,13 @@ bool is_decomposed(const c10::OperatorHandle& op) {
          !op.hasKernelForDispatchKey(Key::CPU) &&
          !op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
          !op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
+}
+
+bool swaps_storage(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  const ops::OperatorEntry* entry =
+      ops::find(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
+  return entry != nullptr && entry->traits.recording == ops::Recording::SwapsStorage;
 }
 
 OperatorInfo describe(const c10::OperatorHandle& op) {
@@ -189,7 +153,7 @@ OperatorInfo describe(const c10::OperatorHandle& op) {
   }
   for (const c10::Argument& result : op.schema().returns())
     info.returns_tensor |= result.type()->str().find("Tensor") != std::string::npos;
-  if (is_decomposed(op) && !contains(kSwapsStorage, std::string_view(op.schema().name()))) {
+  if (is_decomposed(op) && !swaps_storage(op)) {
     info.treatment = Treatment::Decompose;
     return info;
   }

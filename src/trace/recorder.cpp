@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/core/registry.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
@@ -47,12 +48,6 @@ void dress(PyObject* trace, PyObject* real) {
   const bool done = to != nullptr && PyDict_Update(to, *from) == 0;
   Py_XDECREF(to);
   if (!done) throw_python_error();
-}
-
-// ones_like() and its like.
-bool takes_metadata_only(const OperatorSchema& op) {
-  const std::string_view name = std::string_view(op.name).substr(0, op.name.find('.'));
-  return name.ends_with("_like") || name.starts_with("aten::new_");
 }
 
 // The argument whose memory an output shares, as the schema says; kNoValue if it has its own.
@@ -206,9 +201,10 @@ bool Recorder::follows_from(PyObject* result, PyObject* source) const {
     if (value == graph::kNoValue || seen[static_cast<size_t>(value)]) continue;
     seen[static_cast<size_t>(value)] = true;
     const int32_t node = graph.values[static_cast<size_t>(value)].node;
-    if (node < 0 || takes_metadata_only(*graph.nodes[static_cast<size_t>(node)].op)) continue;
-    graph::for_each_input(graph.nodes[static_cast<size_t>(node)],
-                          [&](graph::ValueId input) { stack.push_back(input); });
+    if (node < 0) continue;
+    const graph::Node& maker = graph.nodes[static_cast<size_t>(node)];
+    if (ops::traits_of(*maker.op).reads_metadata_only) continue;
+    graph::for_each_input(maker, [&](graph::ValueId input) { stack.push_back(input); });
   }
   return false;
 }

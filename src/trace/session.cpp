@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "runtime/values/convert.h"
@@ -107,10 +108,8 @@ void Session::add_output(const at::Tensor& tensor) {
   // `x.data` and `x.detach()` stand for x's value but are tensors of their own.
   if (const auto [it, first] = tensor_of.emplace(value, tensor.unsafeGetTensorImpl());
       !first && it->second != tensor.unsafeGetTensorImpl()) {
-    static const OperatorSchema* alias =
-        runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::alias", ""));
     const TensorMeta meta = graph.meta(value);
-    const int32_t node = add_node(alias, {graph::ValueRef{value}}, {meta});
+    const int32_t node = add_node(op::alias(), {graph::ValueRef{value}}, {meta});
     value = graph.nodes[static_cast<size_t>(node)].outputs[0];
   }
   graph.outputs.push_back({.value = value});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
@@ -32,7 +33,7 @@ at::Tensor zeros_like(const TensorMeta& meta) {
 // Whether it is an operator of torch's. Operators of the program's own stay in the graph, and must run once a
 // call only.
 bool is_plain(const OperatorSchema& op) {
-  return op.name.starts_with("aten::") && !op.is_random && !op.is_view() && !op.is_mutating();
+  return is_of_core(op) && !op.is_random && !op.is_view() && !op.is_mutating();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
@@ -55,10 +56,10 @@ class ConstantEvaluator {
     auto value_of = [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; };
     std::set<graph::ValueId> packed;
     for (const graph::Node& node : part.nodes) {
-      if (node.op->name == "oxyfuel::pack_linear" || node.op->name == "oxyfuel::pack_convolution") {
+      if (node.op == op::pack_linear() || node.op == op::pack_convolution()) {
         const at::Tensor weight = value_of(std::get<graph::ValueRef>(node.args[0]).id).contiguous();
         at::Tensor result;
-        if (node.op->name == "oxyfuel::pack_linear") {
+        if (node.op == op::pack_linear()) {
           runtime::LinearShape shape;
           shape.rows = std::get<Expr>(node.args[1]).constant();
           shape.inputs = weight.size(1);

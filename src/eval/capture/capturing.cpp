@@ -28,6 +28,7 @@
 #include "eval/state/stack.h"
 #include "eval/state/torch_call_log.h"
 #include "guards/constants.h"
+#include "ops/core/registry.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/trace_tensor.h"
 
@@ -262,7 +263,9 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
   // tensor.
   const bool addresses_storage =
       std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        return node.op->name == "aten::as_strided" && !std::holds_alternative<graph::None>(node.args.at(3));
+        const ops::Traits& traits = ops::traits_of(*node.op);
+        return traits.addresses_storage() &&
+               !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
       });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)

@@ -10,13 +10,15 @@ Family convolution_operators() {
        .schema =
            "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
            "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
-       .shape = shapes::convolution},
+       .shape = shapes::convolution,
+       .traits = {.layouts = Layouts::Any}},
       {.name = "aten::convolution_backward",
        .schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "
                  "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
                  "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
        .shape = shapes::convolution_backward,
-       .has_result = output_mask},
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Any}},
   };
   return table;
 }

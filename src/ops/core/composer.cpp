@@ -33,15 +33,20 @@ double Composer::real(size_t i) const {
 
 std::vector<ValueRef> Composer::call_many(std::string_view name, std::vector<Argument> args) {
   const OperatorEntry* entry = find(name);
-  if (entry == nullptr || !entry->shape) throw Unsupported(fmt::format("{} has no shape rule", name));
-  const OperatorSchema* schema = schema_of(*entry);
+  if (entry == nullptr) throw Unsupported(fmt::format("{} has no shape rule", name));
+  return call_many(schema_of(*entry), std::move(args));
+}
+
+std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vector<Argument> args) {
+  const ShapeRule& shape = entry_of(*schema).shape;
+  if (!shape) throw Unsupported(fmt::format("{} has no shape rule", schema->name));
   for (size_t i = args.size(); i < schema->arguments.size(); ++i)
-    args.push_back(graph::parse_default(graph::Lexer(name), schema->arguments[i]));
+    args.push_back(graph::parse_default(graph::Lexer(schema->name), schema->arguments[i]));
   const std::function<const TensorMeta&(ValueId)> meta_of = [this](ValueId id) -> const TensorMeta& {
     return graph_.meta(id);
   };
   // The default dtype only types numbers without a tensor, which decompositions do not write.
-  std::vector<TensorMeta> metas = entry->shape(ShapeContext(*schema, args, meta_of, DType::Float32));
+  std::vector<TensorMeta> metas = shape(ShapeContext(*schema, args, meta_of, DType::Float32));
   const int32_t index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
   std::vector<ValueRef> outputs;
   for (ValueId id : graph_.nodes[static_cast<size_t>(index)].outputs) outputs.push_back({id});
@@ -50,6 +55,10 @@ std::vector<ValueRef> Composer::call_many(std::string_view name, std::vector<Arg
 
 ValueRef Composer::call(std::string_view name, std::vector<Argument> args) {
   return call_many(name, std::move(args)).at(0);
+}
+
+ValueRef Composer::call(const OperatorSchema* op, std::vector<Argument> args) {
+  return call_many(op, std::move(args)).at(0);
 }
 
 ValueRef Composer::convert(ValueRef value, DType dtype) {

@@ -26,7 +26,9 @@ class Composer {
   // Calls an operator with these arguments in schema order; those left out take their defaults. Unsupported
   // if the operator has no shape rule or the rule does not cover the arguments.
   graph::ValueRef call(std::string_view name, std::vector<graph::Argument> args);
+  graph::ValueRef call(const OperatorSchema* op, std::vector<graph::Argument> args);
   std::vector<graph::ValueRef> call_many(std::string_view name, std::vector<graph::Argument> args);
+  std::vector<graph::ValueRef> call_many(const OperatorSchema* op, std::vector<graph::Argument> args);
   graph::ValueRef convert(graph::ValueRef value, DType dtype);
 
  private:

@@ -23,12 +23,29 @@ Family convolution_operators();
 Family pooling_operators();
 Family attention_operators();
 Family loss_operators();
+Family recording_operators();
 
-inline constexpr Family (*kFamilies[])() = {
-    pointwise_operators,     comparison_operators, inplace_operators,     reduction_operators,
-    view_operators,          creation_operators,   random_operators,      indexing_operators,
-    normalization_operators, matmul_operators,     convolution_operators, pooling_operators,
-    attention_operators,     loss_operators,
+struct FamilyOfOperators {
+  Family (*operators)();
+  bool is_cheap = false;  // those with a lowering, as Traits::is_cheap means it
+};
+
+inline constexpr FamilyOfOperators kFamilies[] = {
+    {.operators = pointwise_operators, .is_cheap = true},
+    {.operators = comparison_operators, .is_cheap = true},
+    {.operators = inplace_operators},
+    {.operators = reduction_operators},
+    {.operators = view_operators, .is_cheap = true},
+    {.operators = creation_operators, .is_cheap = true},
+    {.operators = random_operators},
+    {.operators = indexing_operators},
+    {.operators = normalization_operators},
+    {.operators = matmul_operators},
+    {.operators = convolution_operators},
+    {.operators = pooling_operators},
+    {.operators = attention_operators},
+    {.operators = loss_operators},
+    {.operators = recording_operators},
 };
 
 }  // namespace oxy::ops

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "loop/context.h"
@@ -34,16 +32,13 @@ bool needs_eager_kernel(const graph::Graph& graph, const graph::Node& node) {
 
 Program lower(const graph::Graph& graph, const LoweringOptions& options) {
   LoweringContext context(graph, options);
-  std::unordered_map<const OperatorSchema*, const ops::OperatorEntry*> entries;
   for (const graph::Node& node : graph.nodes) {
-    auto [place, is_new] = entries.try_emplace(node.op, nullptr);
-    if (is_new) place->second = ops::find(node.op->name);
-    const ops::OperatorEntry* entry = place->second;
+    const ops::Lowering& lowering = ops::entry_of(*node.op).lower;
     context.begin_node(node);
     bool lowered = false;
-    if (entry != nullptr && entry->lower && !needs_eager_kernel(graph, node)) {
+    if (lowering && !needs_eager_kernel(graph, node)) {
       try {
-        entry->lower(context, node);
+        lowering(context, node);
         lowered = true;
       } catch (const Unsupported&) {
         // The rule does not cover these arguments: the eager kernel does.

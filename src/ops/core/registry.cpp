@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "ops/core/families.h"
@@ -12,20 +12,19 @@ namespace oxy::ops {
 namespace {
 
 struct Registry {
+  std::deque<OperatorEntry> entries;  // never moves an element
   std::unordered_map<std::string_view, const OperatorEntry*> by_name;
   std::vector<const OperatorEntry*> in_order;
-  std::unordered_set<std::string_view> cheap;
 
   Registry() {
-    for (const auto& family : kFamilies) {
-      for (const OperatorEntry& entry : family()) {
+    for (const FamilyOfOperators& family : kFamilies) {
+      for (const OperatorEntry& stated : family.operators()) {
+        OperatorEntry& entry = entries.emplace_back(stated);
+        entry.traits.is_cheap = family.is_cheap && entry.lower && !entry.is_random;
         check(by_name.emplace(entry.name, &entry).second, entry.name);
         in_order.push_back(&entry);
       }
     }
-    for (const auto& family : {pointwise_operators, comparison_operators, creation_operators, view_operators})
-      for (const OperatorEntry& entry : family())
-        if (entry.lower && !entry.is_random) cheap.insert(entry.name);
   }
 };
 
@@ -38,6 +37,15 @@ const Registry& registry() {
 
 const TensorMeta& ShapeContext::no_tensor(size_t i) const {
   throw Unsupported(fmt::format("{}: argument {} is not a tensor", schema_.name, i));
+}
+
+const OperatorEntry& entry_of(const OperatorSchema& op) {
+  if (const OperatorEntry* known = op.entry.get()) return *known;
+  static const OperatorEntry without_rules;
+  const OperatorEntry* found = find(op.name);
+  if (found == nullptr) found = &without_rules;
+  op.entry.set(found);
+  return *found;
 }
 
 const OperatorEntry* find(std::string_view name) {
@@ -55,12 +63,8 @@ const OperatorSchema* schema_of(const OperatorEntry& entry) {
   return intern_schema(entry.schema, entry.is_random);
 }
 
-bool is_cheap(const OperatorSchema& op) {
-  return !op.is_mutating() && !op.is_random && registry().cheap.contains(op.name);
-}
-
 Raises raises_on_data(const OperatorSchema& op) {
-  if (const OperatorEntry* entry = find(op.name)) return entry->raises;
+  if (const OperatorEntry& entry = entry_of(op); !entry.name.empty()) return entry.raises;
   // Singular matrices, and such as are not positive definite.
   const std::string_view name = op.name;
   const bool decomposes_matrices = name.starts_with("aten::linalg_") || name.starts_with("aten::cholesky");

@@ -1,4 +1,4 @@
-// The one table of operators: schema, shape rule, decomposition and lowering side by side.
+// The one table of operators: schema, traits, shape rule, decomposition and lowering side by side.
 //
 // An operator is one entry in the table of its family (ops/pointwise/operators.cpp,
 // ops/reductions/operators.cpp, ops/views/operators.cpp,
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/core/traits.h"
 
 namespace oxy::loop {
 class LoweringContext;
@@ -85,15 +86,19 @@ struct OperatorEntry {
   ResultRule has_result;   // may be empty: all results
   bool is_random = false;  // draws from a generator without naming one in its schema
   Raises raises = Raises::Never;
+  Traits traits = {};
 };
 
-// The entry, or nullptr. Thread-safe.
+// The operator's entry; for an operator without one, an entry without rules and with the usual traits. A
+// load, after the first question about a schema. Thread-safe.
+const OperatorEntry& entry_of(const OperatorSchema& op);
+inline const Traits& traits_of(const OperatorSchema& op) {
+  return entry_of(op).traits;
+}
+// The entry of that name, or nullptr: for names that come from outside, as those of the dispatcher.
+// Thread-safe.
 const OperatorEntry* find(std::string_view name);
 std::span<const OperatorEntry* const> all();
-// Computes each element of its results from the elements at the same place of its arguments, at the cost of a
-// few instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers.
-// Cheaper to compute again inside of a fused kernel than to write to memory and read back.
-bool is_cheap(const OperatorSchema& op);
 // Of any operator, those without an entry included.
 Raises raises_on_data(const OperatorSchema& op);
 // The interned schema of an entry, for decompositions that build nodes.

@@ -23,16 +23,20 @@ Family normalization_operators() {
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        .shape = shapes::batch_norm,
-       .lower = lowerings::batch_norm},
+       .lower = lowerings::batch_norm,
+       .traits = {.declared_as = "aten::_native_batch_norm_legit"}},
       {.name = "aten::_native_batch_norm_legit",
        .schema = "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
                  "running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> "
                  "(Tensor, Tensor, Tensor)",
-       .shape = shapes::batch_norm},
+       .shape = shapes::batch_norm,
+       .functional = "aten::_native_batch_norm_legit_functional",
+       .traits = {.writes_unseen = true}},
       {.name = "aten::_native_batch_norm_legit.no_stats",
        .schema = "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
                  "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::batch_norm_without_statistics},
+       .shape = shapes::batch_norm_without_statistics,
+       .traits = {.layouts = Layouts::Any}},
       {.name = "aten::_native_batch_norm_legit_no_training",
        .schema =
            "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
@@ -49,13 +53,16 @@ Family normalization_operators() {
        .schema = "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
                  "running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, "
                  "Tensor, Tensor)",
-       .shape = shapes::batch_norm_with_update},
+       .shape = shapes::batch_norm_with_update,
+       .functional = "aten::_batch_norm_with_update_functional",
+       .traits = {.writes_unseen = true}},
       {.name = "aten::_batch_norm_with_update_functional",
        .schema =
            "aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
            "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, "
            "Tensor running_mean_out, Tensor running_var_out)",
-       .shape = shapes::batch_norm_with_update_functional},
+       .shape = shapes::batch_norm_with_update_functional,
+       .traits = {.layouts = Layouts::Any}},
       {.name = "aten::native_batch_norm_backward",
        .schema = "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
                  "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, "
@@ -72,7 +79,8 @@ Family normalization_operators() {
                  "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
                  "(Tensor, Tensor, Tensor)",
        .shape = shapes::group_norm_backward,
-       .has_result = output_mask},
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Alike}},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
        .shape = shapes::softmax,

@@ -23,24 +23,28 @@ Family random_operators() {
        .schema = "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
        .shape = shapes::like,
-       .is_random = true},
+       .is_random = true,
+       .traits = {.reads_metadata_only = true}},
       {.name = "aten::randn_like",
        .schema = "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
        .shape = shapes::like,
-       .is_random = true},
+       .is_random = true,
+       .traits = {.reads_metadata_only = true}},
       {.name = "aten::randint_like",
        .schema =
            "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, "
            "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
        .shape = shapes::like,
-       .is_random = true},
+       .is_random = true,
+       .traits = {.reads_metadata_only = true}},
       {.name = "aten::randint_like.low_dtype",
        .schema = "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? "
                  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
                  "memory_format=None) -> Tensor",
        .shape = shapes::like,
-       .is_random = true},
+       .is_random = true,
+       .traits = {.reads_metadata_only = true}},
       {.name = "aten::randint",
        .schema = "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, "
                  "Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -58,15 +62,18 @@ Family random_operators() {
        .is_random = true},
       {.name = "aten::bernoulli",
        .schema = "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-       .shape = shapes::bernoulli},
+       .shape = shapes::bernoulli,
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::bernoulli.p",
        .schema = "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-       .shape = shapes::bernoulli},
+       .shape = shapes::bernoulli,
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::native_dropout",
        .schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
        .shape = shapes::dropout,
        .decompose = composed(decompositions::dropout),
-       .is_random = true},
+       .is_random = true,
+       .traits = {.acts_if = 2}},
       {.name = "aten::multinomial",
        .schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                  "generator=None) -> Tensor",
@@ -79,19 +86,29 @@ Family random_operators() {
        .shape = shapes::bernoulli},
       {.name = "aten::normal.float_Tensor",
        .schema = "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-       .shape = shapes::normal},
+       .shape = shapes::normal,
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::normal.Tensor_float",
        .schema =
            "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
-       .shape = shapes::bernoulli},
+       .shape = shapes::bernoulli,
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::normal.Tensor_Tensor",
        .schema =
            "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
-       .shape = shapes::normal},
+       .shape = shapes::normal,
+       .traits = {.draws_by_layout = true}},
+      {.name = "aten::normal.float_float",
+       .schema =
+           "aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, "
+           "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+           "Tensor",
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::normal_functional",
        .schema = "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? "
                  "generator=None) -> Tensor",
-       .shape = shapes::fresh_preserving},
+       .shape = shapes::fresh_preserving,
+       .traits = {.draws_by_layout = true}},
       {.name = "aten::uniform",
        .schema =
            "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
@@ -121,7 +138,8 @@ Family random_operators() {
        .shape = shapes::fresh_preserving},
       {.name = "aten::bernoulli.Tensor",
        .schema = "aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
-       .shape = shapes::fresh_preserving},
+       .shape = shapes::fresh_preserving,
+       .traits = {.draws_by_layout = true}},
   };
   return table;
 }

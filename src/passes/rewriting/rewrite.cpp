@@ -1,11 +1,11 @@
 #include "passes/rewriting/rewrite.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "base/error.h"
-#include "passes/rewriting/operators.h"
+#include "ops/core/registry.h"
 
 namespace oxy::passes {
 
@@ -198,8 +198,7 @@ bool has_effect(const Node& node) {
 }
 
 bool is_view_like(const OperatorSchema& op) {
-  return op.is_view() || op.name == "aten::_unsafe_view" || op.name == "aten::reshape" ||
-         op.name == "aten::contiguous";
+  return op.is_view() || ops::traits_of(op).shares_memory;
 }
 
 bool owned_by_graph(const Graph& graph, ValueId value) {

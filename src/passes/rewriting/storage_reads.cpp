@@ -1,5 +1,6 @@
 #include "passes/rewriting/storage_reads.h"
 
+#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
@@ -11,7 +12,7 @@ using graph::ValueId;
 std::vector<bool> values_read_as_storage(const Graph& graph) {
   std::vector<bool> found(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
-    if (!node.op->name.starts_with("aten::as_strided")) continue;
+    if (!ops::traits_of(*node.op).addresses_storage()) continue;
     ValueId id = tensor_argument(node, 0);
     while (id != graph::kNoValue && !found[static_cast<size_t>(id)]) {
       found[static_cast<size_t>(id)] = true;

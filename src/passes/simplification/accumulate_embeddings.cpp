@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
 namespace {
 
-constexpr std::string_view kGradient = "aten::embedding_dense_backward";
-
 // (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq), where every row counts and counts
 // once.
 bool is_plain_gradient(const Node& node) {
-  return node.op->name == kGradient && integer_argument(node, 3).value_or(0) < 0 &&
+  return node.op == op::embedding_gradient() && integer_argument(node, 3).value_or(0) < 0 &&
          std::get_if<bool>(&node.args[4]) && !std::get<bool>(node.args[4]);
 }
 
@@ -33,7 +31,7 @@ Graph accumulate_embeddings(const Graph& source) {
   std::vector<bool> is_absorbed(source.nodes.size(), false);
   for (size_t i = 0; i < source.nodes.size(); ++i) {
     const Node& node = source.nodes[i];
-    if (node.op->name != "aten::add.Tensor" || number_argument(node, 2) != 1.0) continue;
+    if (node.op != op::add() || number_argument(node, 2) != 1.0) continue;
     for (const int place : {1, 0}) {
       const ValueId gradient = tensor_argument(node, static_cast<size_t>(place)),
                     sum = tensor_argument(node, static_cast<size_t>(1 - place));

@@ -9,11 +9,6 @@ namespace {
 
 constexpr int kMaxRounds = 16;  // the longest chain of decompositions into one another
 
-const ops::OperatorEntry* decomposable(const Node& node) {
-  const ops::OperatorEntry* entry = ops::find(node.op->name);
-  return entry != nullptr && entry->decompose ? entry : nullptr;
-}
-
 }  // namespace
 
 Graph decompose(const Graph& source) {
@@ -21,15 +16,15 @@ Graph decompose(const Graph& source) {
   for (int round = 0; round < kMaxRounds; ++round) {
     bool changed = false;
     Graph next = rewrite(current, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
-      const ops::OperatorEntry* entry = decomposable(site.node);
-      if (entry == nullptr) return std::nullopt;
+      const ops::Decomposition& decomposition = ops::entry_of(*site.node.op).decompose;
+      if (!decomposition) return std::nullopt;
       size_t before = site.graph.nodes.size();
       // The rule may ask the new graph for the metadata of the node's outputs.
       Node node = site.node;
       size_t values = site.graph.values.size();
       for (ValueId& id : node.outputs)
         if (id != graph::kNoValue) id = site.graph.add_value(site.source.meta(id));
-      std::vector<ValueId> results = entry->decompose(site.graph, node);
+      std::vector<ValueId> results = decomposition(site.graph, node);
       if (results.empty()) {
         check(site.graph.nodes.size() == before, "a decomposition that does not apply has added nodes");
         site.graph.values.resize(values);

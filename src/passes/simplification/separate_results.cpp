@@ -2,8 +2,8 @@
 
 #include <unordered_set>
 
+#include "aten/operators.h"
 #include "base/error.h"
-#include "passes/rewriting/operators.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {

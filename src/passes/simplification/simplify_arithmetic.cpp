@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
-#include <unordered_map>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
+#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/rewriting/storage_reads.h"
 
@@ -13,7 +12,6 @@ namespace oxy::passes {
 namespace {
 
 using Replacement = std::optional<std::vector<ValueId>>;
-using Simplify = Replacement (*)(const Site& site);
 
 // Argument `index` in the place of the only output, if it is a tensor with the output's metadata.
 Replacement argument(const Site& site, size_t index) {
@@ -45,13 +43,6 @@ Replacement simplify_sum(const Site& site, bool subtract) {
   return exact ? argument(site, 0) : std::nullopt;
 }
 
-Replacement simplify_add(const Site& site) {
-  return simplify_sum(site, false);
-}
-Replacement simplify_sub(const Site& site) {
-  return simplify_sum(site, true);
-}
-
 Replacement simplify_mul(const Site& site) {
   if (is_number(site, 1, 1.0)) return argument(site, 0);
   if (is_number(site, 0, 1.0)) return argument(site, 1);
@@ -69,15 +60,12 @@ Replacement empty_padding(const Site& site) {
   return nothing ? argument(site, 0) : std::nullopt;
 }
 
-Replacement evaluation_dropout(const Site& site) {
-  const bool* train = std::get_if<bool>(&site.node.args[2]);
-  return train != nullptr && !*train ? argument(site, 0) : std::nullopt;
-}
-
-// native_dropout also gives the mask of what it kept.
-Replacement native_dropout(const Site& site) {
-  Replacement kept = evaluation_dropout(site);
-  if (!kept || site.node.outputs.size() != 2) return std::nullopt;
+// An operator that acts only where a flag is set. Dropout also gives the mask of what it kept.
+Replacement without_action(const Site& site, size_t flag) {
+  const bool* acts = std::get_if<bool>(&site.node.args[flag]);
+  Replacement kept = acts != nullptr && !*acts ? argument(site, 0) : std::nullopt;
+  if (!kept || site.node.outputs.size() == 1) return kept;
+  if (site.node.op != op::native_dropout()) return std::nullopt;
   if (site.node.outputs[1] == graph::kNoValue) return std::vector<ValueId>{kept->front(), graph::kNoValue};
   TensorMeta mask = site.meta(1);
   kept->push_back(
@@ -90,26 +78,24 @@ Replacement idempotent(const Site& site) {
   return before != nullptr && before->op == site.node.op ? argument(site, 0) : std::nullopt;
 }
 
-const std::unordered_map<std::string_view, Simplify>& rules() {
-  static const std::unordered_map<std::string_view, Simplify> table = {
-      {"aten::add.Tensor", simplify_add},
-      {"aten::add.Scalar", simplify_add},
-      {"aten::sub.Tensor", simplify_sub},
-      {"aten::sub.Scalar", simplify_sub},
-      {"aten::mul.Tensor", simplify_mul},
-      {"aten::mul.Scalar", simplify_mul},
-      {"aten::div.Tensor", one_on_the_right},
-      {"aten::div.Scalar", one_on_the_right},
-      {"aten::pow.Tensor_Scalar", one_on_the_right},
-      {"aten::constant_pad_nd", empty_padding},
-      {"aten::dropout", evaluation_dropout},
-      {"aten::feature_dropout", evaluation_dropout},
-      {"aten::alpha_dropout", evaluation_dropout},
-      {"aten::native_dropout", native_dropout},
-      {"aten::relu", idempotent},
-      {"aten::abs", idempotent},
-  };
-  return table;
+Replacement simplify(const Site& site) {
+  if (site.node.op == op::constant_pad()) return empty_padding(site);
+  const ops::Traits& traits = ops::traits_of(*site.node.op);
+  if (traits.is_idempotent) return idempotent(site);
+  if (traits.acts_if >= 0) return without_action(site, static_cast<size_t>(traits.acts_if));
+  switch (traits.neutral) {
+    case ops::Neutral::None:
+      return std::nullopt;
+    case ops::Neutral::Zero:
+      return simplify_sum(site, false);
+    case ops::Neutral::ZeroSecond:
+      return simplify_sum(site, true);
+    case ops::Neutral::One:
+      return simplify_mul(site);
+    case ops::Neutral::OneSecond:
+      return one_on_the_right(site);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -117,11 +103,9 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
 Graph simplify_arithmetic(const Graph& source) {
   const std::vector<bool> read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
-    auto rule = rules().find(site.node.op->name);
-    if (rule == rules().end()) return std::nullopt;
     for (const ValueId id : site.node.outputs)
       if (id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)]) return std::nullopt;
-    return rule->second(site);
+    return simplify(site);
   });
 }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string_view>
-#include <unordered_map>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
+#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/rewriting/storage_reads.h"
 
@@ -13,7 +12,6 @@ namespace oxy::passes {
 namespace {
 
 using Replacement = std::optional<std::vector<ValueId>>;
-using Simplify = Replacement (*)(const Site& site);
 
 const TensorMeta& input_meta(const Site& site) {
   return site.graph.meta(tensor_argument(site.node, 0));
@@ -30,7 +28,7 @@ Replacement itself(const Site& site) {
   return std::vector<ValueId>{tensor_argument(site.node, 0)};
 }
 
-Replacement drop_alias(const Site& site) {
+Replacement drop_copy(const Site& site) {
   if (!same_layout(site.meta(), input_meta(site))) return std::nullopt;
   return itself(site);
 }
@@ -60,8 +58,7 @@ std::vector<int64_t> permutation_of(const Site& site) {
   int64_t rank = input_meta(site).rank();
   std::vector<int64_t> dims(static_cast<size_t>(rank));
   std::iota(dims.begin(), dims.end(), 0);
-  std::string_view name = site.node.op->name;
-  if (name == "aten::permute") {
+  if (site.node.op == op::permute()) {
     const auto* given = std::get_if<std::vector<Expr>>(&site.node.args[1]);
     if (given == nullptr || given->size() != dims.size()) return {};
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -69,7 +66,7 @@ std::vector<int64_t> permutation_of(const Site& site) {
       if (!dim) return {};
       dims[i] = *dim < 0 ? *dim + rank : *dim;
     }
-  } else if (name == "aten::transpose.int") {
+  } else if (site.node.op == op::transpose()) {
     auto a = dimension(site, 1);
     auto b = dimension(site, 2);
     if (!a || !b) return {};
@@ -196,55 +193,47 @@ Replacement single_cat(const Site& site) {
   return std::vector<ValueId>{list->ids.front()};
 }
 
-const std::unordered_map<std::string_view, Simplify>& rules() {
-  static const std::unordered_map<std::string_view, Simplify> table = {
-      {"aten::alias", drop_alias},
-      {"aten::detach", drop_alias},
-      {"aten::lift_fresh", drop_alias},
-      {"aten::lift_fresh_copy", drop_alias},
-      {"aten::alias_copy", drop_alias},
-      {"aten::detach_copy", drop_alias},
-      {"aten::contiguous", drop_alias},
-      {"aten::clone", drop_alias},
-      {"aten::slice.Tensor", drop_alias},
-      {"aten::narrow", drop_alias},
-      {"aten::view", to_view},
-      {"aten::_unsafe_view", to_view},
-      {"aten::reshape", to_view},
-      {"aten::_reshape_alias", to_view},
-      {"aten::unsqueeze", to_view},
-      {"aten::squeeze", to_view},
-      {"aten::squeeze.dim", to_view},
-      {"aten::squeeze.dims", to_view},
-      {"aten::as_strided", as_strided_to_view},
-      {"aten::permute", to_permute},
-      {"aten::transpose.int", to_permute},
-      {"aten::t", to_permute},
-      {"aten::expand", simplify_expand},
-      {"aten::split.Tensor", split_to_slices},
-      {"aten::split_with_sizes", split_to_slices},
-      {"aten::unbind.int", unbind_to_selects},
-      {"aten::_to_copy", simplify_conversion},
-      {"aten::copy", whole_copy},
-      {"aten::slice_scatter", whole_copy},
-      {"aten::cat", single_cat},
-  };
-  return table;
+Replacement simplify(const Site& site) {
+  const ops::Movement movement = ops::traits_of(*site.node.op).movement;
+  if (movement == ops::Movement::None) return std::nullopt;
+  if (movement == ops::Movement::Join) return single_cat(site);
+  if (tensor_argument(site.node, 0) == graph::kNoValue) return std::nullopt;
+  switch (movement) {
+    case ops::Movement::None:
+    case ops::Movement::Join:
+      return std::nullopt;
+    case ops::Movement::Keep:
+      return drop_copy(site);
+    case ops::Movement::Reshape:
+      return to_view(site);
+    case ops::Movement::Permute:
+      return to_permute(site);
+    case ops::Movement::Expand:
+      return simplify_expand(site);
+    case ops::Movement::Split:
+      return split_to_slices(site);
+    case ops::Movement::Unbind:
+      return unbind_to_selects(site);
+    case ops::Movement::Restride:
+      return as_strided_to_view(site);
+    case ops::Movement::Convert:
+      return simplify_conversion(site);
+    case ops::Movement::Replace:
+      return whole_copy(site);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Graph simplify_views(const Graph& source) {
-  std::vector<bool> read_as_storage = values_read_as_storage(source);
+  const std::vector<bool> read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
-    auto rule = rules().find(site.node.op->name);
-    if (rule == rules().end()) return std::nullopt;
-    if (rule->second != single_cat && tensor_argument(site.node, 0) == graph::kNoValue) return std::nullopt;
-    bool keeps_storage = site.node.op->is_view();
+    const bool keeps_storage = site.node.op->is_view();
     for (ValueId id : site.node.outputs)
       if (!keeps_storage && id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)])
         return std::nullopt;
-    return rule->second(site);
+    return simplify(site);
   });
 }
 

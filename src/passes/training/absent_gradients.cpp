@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aten/dtype.h"
+#include "aten/operators.h"
 #include "ops/core/composer.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/dead_code.h"
@@ -53,7 +54,7 @@ Expr elements_of_storage(const TensorMeta& meta) {
 
 // The other term of a sum, one of whose terms is zero, if it has the sum's sizes and type.
 ValueId remaining_term(const Graph& source, const Node& node, const Flow& flow) {
-  if (node.op->name != "aten::add.Tensor" || node.args.at(2) != Argument{Expr(1)}) return graph::kNoValue;
+  if (node.op != op::add() || node.args.at(2) != Argument{Expr(1)}) return graph::kNoValue;
   const auto* left = std::get_if<ValueRef>(&node.args[0]);
   const auto* right = std::get_if<ValueRef>(&node.args[1]);
   if (left == nullptr || right == nullptr || flow.is_zero(left->id) == flow.is_zero(right->id))
@@ -77,12 +78,12 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
     ops::Composer composer(rewriter.graph(), Node{});
     const Argument zero = is_floating(meta.dtype) ? Argument{0.0} : Argument{Expr(0)};
     const auto full = [&](const std::vector<Expr>& sizes) {
-      return composer.call("aten::full", {sizes, zero, meta.dtype, Argument{}, meta.device});
+      return composer.call(op::full(), {sizes, zero, meta.dtype, Argument{}, meta.device});
     };
     const ValueRef zeros =
         is_plain(meta) ? full(meta.sizes)
-                       : composer.call("aten::as_strided", {full({elements_of_storage(meta)}), meta.sizes,
-                                                            meta.strides, meta.storage_offset});
+                       : composer.call(op::as_strided(), {full({elements_of_storage(meta)}), meta.sizes,
+                                                          meta.strides, meta.storage_offset});
     rewriter.set(id, zeros.id);
     is_made[static_cast<size_t>(id)] = true;
   };
@@ -95,7 +96,7 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
       ops::Composer composer(rewriter.graph(), Node{});
       rewriter.set(sum, source.meta(other) == source.meta(sum)
                             ? term
-                            : composer.call("aten::clone", {ValueRef{term}, MemoryFormat::Contiguous}).id);
+                            : composer.call(op::clone(), {ValueRef{term}, MemoryFormat::Contiguous}).id);
       continue;
     }
     graph::for_each_input(node, make_zeros);

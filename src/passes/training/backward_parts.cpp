@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/training/absent_gradients.h"
@@ -60,16 +61,13 @@ bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradi
   return false;
 }
 
-constexpr std::string_view kTotal = "oxyfuel::total(Tensor self, int tangent) -> Tensor";
-
 // Where what has come to a result of another part in all goes on, puts a new input instead: a gradient that
 // does not come in.
 Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, int32_t number) {
-  const OperatorSchema* const total = intern_schema(kTotal);
   Rewriter rewriter(whole);
   for (const Node& node : whole.nodes) {
     const Node renamed = rewriter.renamed(node);
-    if (node.op != total) {
+    if (node.op != op::total()) {
       rewriter.keep(renamed);
       continue;
     }
@@ -120,7 +118,6 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number
 }  // namespace
 
 Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
-  const OperatorSchema* const total = intern_schema(kTotal);
   std::map<ValueId, size_t> tangent_of;
   for (const auto& [output, tangent] : totals) tangent_of.emplace(joint.outputs.at(output).value, tangent);
   Rewriter rewriter(joint);
@@ -133,7 +130,7 @@ Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
       const ValueId value = rewriter.map(id);
       itself.emplace(id, value);
       const int32_t held =
-          rewriter.graph().add_node(total, {ValueRef{value}, Expr(static_cast<int64_t>(found->second))},
+          rewriter.graph().add_node(op::total(), {ValueRef{value}, Expr(static_cast<int64_t>(found->second))},
                                     {joint.meta(id)}, node.location);
       rewriter.set(id, rewriter.graph().nodes[static_cast<size_t>(held)].outputs[0]);
     }

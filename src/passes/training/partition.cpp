@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/composer.h"
 #include "passes/rewriting/rewrite.h"
@@ -80,7 +81,7 @@ class Partitioner {
       if (!keeps_output(i)) continue;
       ValueId id = joint_.outputs[i].value;
       for (const Node* node = producer(joint_, id); node != nullptr; node = producer(joint_, id)) {
-        const bool is_reshaped = node->op->name == "aten::view" || node->op->name == "aten::_unsafe_view";
+        const bool is_reshaped = ops::traits_of(*node->op).movement == ops::Movement::Reshape;
         const ValueId base = is_reshaped ? tensor_argument(*node, 0) : kNoValue;
         if (base == kNoValue || !is_contiguous(joint_.meta(base)) || !is_contiguous(joint_.meta(id))) break;
         viewed.emplace(base, static_cast<int32_t>(i));
@@ -165,7 +166,7 @@ class Partitioner {
       if (map[at(id)] != kNoValue) continue;
       const ValueId own = joint_.outputs[static_cast<size_t>(result_.saved[i].index)].value;
       ops::Composer composer(graph, Node{});
-      map[at(id)] = composer.call("aten::view", {graph::ValueRef{map[at(own)]}, joint_.meta(id).sizes}).id;
+      map[at(id)] = composer.call(op::view(), {graph::ValueRef{map[at(own)]}, joint_.meta(id).sizes}).id;
     }
     for (size_t i = roles_.forward_inputs; i < joint_.inputs.size(); ++i)
       map[at(joint_.inputs[i])] = graph.add_input(joint_.meta(joint_.inputs[i]));

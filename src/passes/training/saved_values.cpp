@@ -24,7 +24,7 @@ size_t at(ValueId id) {
 }
 
 bool is_recomputable(const Node& node) {
-  return node.op->is_view() || (ops::is_cheap(*node.op) && !has_effect(node));
+  return node.op->is_view() || (ops::traits_of(*node.op).is_cheap && !has_effect(node));
 }
 
 class Chooser {
@@ -77,8 +77,7 @@ class Chooser {
     std::vector<double> arguments = {0, 0};
     graph::for_each_input(node, [&](ValueId id) { arguments.push_back(static_cast<double>(bytes(id))); });
     std::ranges::sort(arguments, std::greater());
-    const ops::OperatorEntry* entry = ops::find(node.op->name);
-    const bool is_product = (!entry || !entry->lower) && arguments[1] > 0;
+    const bool is_product = !ops::entry_of(*node.op).lower && arguments[1] > 0;
     if (!is_product) return result + arguments[0];
     // m * n and n * k elements come in, m * k go out: m * n * k multiplications.
     return std::sqrt(arguments[0] / 4 * arguments[1] / 4 * result / 4);

@@ -1,8 +1,8 @@
 // What of a forward pass is kept for the backward pass, and what is computed again.
 //
 // Whichever moves fewer bytes: a minimum cut over the values between the forward pass and the gradients
-// (PyTorch 2 paper, section 5 "min-cut"). Only cheap operators are computed again (ops::is_cheap), not
-// products and reductions, unless a memory budget asks for it; never random numbers. What ran under
+// (PyTorch 2 paper, section 5 "min-cut"). Only cheap operators are computed again (ops::Traits::is_cheap),
+// not products and reductions, unless a memory budget asks for it; never random numbers. What ran under
 // torch.utils.checkpoint is computed again as the program asks (passes/training/checkpoints.h).
 #pragma once
 

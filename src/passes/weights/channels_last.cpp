@@ -1,29 +1,16 @@
 #include "passes/weights/channels_last.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
-#include "passes/rewriting/operators.h"
 #include "passes/weights/fold_constants.h"
 
 namespace oxy::passes {
 namespace {
 
-// Operators that run as PyTorch's kernels and take their operands in any layout. Other kernels may rely on
-// what eager's callers have seen to: operands of one layout, elements of a row beside each other.
-bool takes_any_layout(const OperatorSchema& op) {
-  constexpr std::array<std::string_view, 17> kBeginnings = {
-      "aten::convolution",       "aten::max_pool",      "aten::avg_pool",         "aten::_adaptive_avg_pool",
-      "aten::adaptive_max_pool", "aten::upsample_",     "aten::_upsample_",       "aten::reflection_pad",
-      "aten::replication_pad",   "aten::_native_batch", "aten::_batch_norm_with", "aten::softplus_backward",
-      "aten::mish_backward",     "aten::elu_backward",  "aten::hardshrink_back",  "aten::softshrink_back",
-      "aten::grid_sampler_"};
-  return std::ranges::any_of(kBeginnings,
-                             [&](std::string_view beginning) { return op.name.starts_with(beginning); });
-}
+using ops::Layouts;
 
 class Relayout {
  public:
@@ -114,7 +101,7 @@ class Relayout {
     keep(renamed, {out});
   }
 
-  // Of a convolution, or of a group norm, whose kernel takes both in one layout.
+  // Of a convolution, or of another operator whose kernel takes both in one layout.
   void convert_backward(const Node& node) {
     Node renamed = rewriter_.renamed(node);
     for (size_t i : {0, 1}) {  // the output's gradient, the input
@@ -141,7 +128,7 @@ class Relayout {
       rewriter_.keep(renamed);
       return;
     }
-    if (node.op->name == "aten::native_group_norm_backward") {
+    if (ops::traits_of(*node.op).layouts == Layouts::Alike) {
       const ValueId x = tensor_argument(node, 1);
       const size_t rank = source_.meta(x).rank();
       return is_changed(x) && (rank == 4 || rank == 5) ? convert_backward(node) : keep_recorded(node);
@@ -162,19 +149,18 @@ class Relayout {
   // What the operator makes of the new layouts; nothing if its rule does not say, or the recorded layout of a
   // result could not be had back.
   std::optional<std::vector<TensorMeta>> layouts(const Node& node, const Node& renamed) {
-    const ops::OperatorEntry* entry = ops::find(node.op->name);
-    if (entry == nullptr || !entry->shape || has_effect(node)) return std::nullopt;
-    if (node.op->name.starts_with("aten::as_strided")) return std::nullopt;  // reads the recorded storage
-    const bool is_kernel = !entry->lower && !entry->decompose && !node.op->is_view();
-    const bool fits = takes_any_layout(*node.op) || node.op->name == "aten::native_group_norm_backward";
-    if (is_kernel && !fits) return std::nullopt;
+    const ops::OperatorEntry& entry = ops::entry_of(*node.op);
+    if (!entry.shape || has_effect(node)) return std::nullopt;
+    if (entry.traits.addresses_storage()) return std::nullopt;  // the recorded one
+    const bool is_kernel = !entry.lower && !entry.decompose && !node.op->is_view();
+    if (is_kernel && entry.traits.layouts == Layouts::Recorded) return std::nullopt;
     const Graph& out = rewriter_.graph();
     std::function<const TensorMeta&(ValueId)> meta_of = [&](ValueId id) -> const TensorMeta& {
       return out.meta(id);
     };
     std::vector<TensorMeta> metas;
     try {
-      metas = entry->shape(ops::ShapeContext(*node.op, renamed.args, meta_of, DType::Float32));
+      metas = entry.shape(ops::ShapeContext(*node.op, renamed.args, meta_of, DType::Float32));
     } catch (const Unsupported&) {
       return std::nullopt;
     }
@@ -216,7 +202,7 @@ class Relayout {
 
 Graph use_channels_last(const Graph& source, const ChooseLayout& choose) {
   const auto has_layout = [](const Node& node) {
-    return node.op->name == "aten::convolution" || node.op->name == "aten::convolution_backward";
+    return node.op == op::convolution() || node.op == op::convolution_backward();
   };
   if (!choose || std::ranges::none_of(source.nodes, has_layout)) return source;
   Relayout wished(source, choose, true);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
@@ -19,7 +19,7 @@ bool has_one_position(const TensorMeta& meta) {
 }
 
 bool is_linear(const Site& site) {
-  if (site.node.op->name != "aten::convolution" || std::get<bool>(site.node.args[6])) return false;
+  if (site.node.op != op::convolution() || std::get<bool>(site.node.args[6])) return false;
   const ValueId x = tensor_argument(site.node, 0), weight = tensor_argument(site.node, 1);
   const TensorMeta &input = site.graph.meta(x), &kernel = site.graph.meta(weight);
   return is_floating(input.dtype) && integer_argument(site.node, 8) == 1 && has_one_position(input) &&

@@ -1,22 +1,9 @@
 #include "passes/weights/epilogue.h"
-
-#include <array>
-#include <utility>
-
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
+#include "ops/core/registry.h"
 
 namespace oxy::passes {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kActivations = {{
-    {"aten::relu", "relu"},
-    {"aten::silu", "silu"},
-    {"aten::hardswish", "hardswish"},
-    {"aten::hardsigmoid", "hardsigmoid"},
-    {"aten::sigmoid", "sigmoid"},
-    {"aten::tanh", "tanh"},
-    {"aten::gelu", "gelu"},
-}};
 
 // The tensor added to `value`, kNoValue if the node is not such an addition.
 ValueId added_tensor(const Graph& graph, const Node& node, ValueId value) {
@@ -31,13 +18,10 @@ ValueId added_tensor(const Graph& graph, const Node& node, ValueId value) {
 }  // namespace
 
 std::string activation_name(const Node& node) {
-  for (const auto& [op_name, activation] : kActivations) {
-    if (node.op->name != op_name) continue;
-    if (activation != "gelu") return std::string(activation);
-    const auto* approximate = std::get_if<std::string>(&node.args[1]);
-    return approximate != nullptr && *approximate == "tanh" ? "gelu_tanh" : "gelu";
-  }
-  return "";
+  const std::string name(ops::traits_of(*node.op).activation);
+  if (node.op != op::gelu()) return name;
+  const auto* approximate = std::get_if<std::string>(&node.args[1]);
+  return approximate != nullptr && *approximate == "tanh" ? name + "_tanh" : name;
 }
 
 Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,

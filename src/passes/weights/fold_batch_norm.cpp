@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/weights/fold_constants.h"
 
@@ -16,8 +16,8 @@ struct BatchNorm {
 };
 
 std::optional<BatchNorm> evaluation_batch_norm(const Node& node) {
-  bool native = node.op->name == "aten::native_batch_norm";
-  if (!native && node.op->name != "aten::_native_batch_norm_legit_no_training") return std::nullopt;
+  bool native = node.op == op::batch_norm();
+  if (!native && node.op != op::batch_norm_evaluation()) return std::nullopt;
   if (native) {
     const bool* training = std::get_if<bool>(&node.args[5]);
     if (training == nullptr || *training) return std::nullopt;
@@ -86,7 +86,7 @@ Graph fold_batch_norm(const Graph& source) {
     if (!norm) return std::nullopt;
     ValueId source_input = tensor_argument(site.original, 0);
     const Node* source_conv = producer(source, source_input);
-    if (source_conv == nullptr || source_conv->op->name != "aten::convolution") return std::nullopt;
+    if (source_conv == nullptr || source_conv->op != op::convolution()) return std::nullopt;
     bool foldable = uses[static_cast<size_t>(source_input)] == 1 &&
                     std::get<bool>(source_conv->args[6]) == false &&
                     constant_or_absent(tensor_argument(*source_conv, 1)) &&

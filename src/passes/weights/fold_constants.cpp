@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
@@ -24,9 +25,7 @@ bool has_symbols(const Argument& arg) {
 }
 
 bool can_fold(const Graph& graph, const Node& node) {
-  if (has_effect(node) || node.op->name.starts_with("aten::empty") ||
-      node.op->name.starts_with("aten::new_empty"))
-    return false;
+  if (has_effect(node) || ops::traits_of(*node.op).is_uninitialised) return false;
   if (std::any_of(node.args.begin(), node.args.end(), [](const Argument& a) { return has_symbols(a); }))
     return false;
   return std::none_of(node.outputs.begin(), node.outputs.end(),

@@ -1,6 +1,6 @@
 #include "passes/weights/pack_convolution.h"
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/weights/fold_constants.h"
 
 namespace oxy::passes {
@@ -40,8 +40,8 @@ ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
 
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
                                                 const std::vector<bool>& is_constant) {
-  const bool is_backward = node.op->name == "aten::convolution_backward";
-  if (!is_backward && node.op->name != "aten::convolution") return std::nullopt;
+  const bool is_backward = node.op == op::convolution_backward();
+  if (!is_backward && node.op != op::convolution()) return std::nullopt;
   const size_t shift = is_backward ? 1 : 0;  // the gradient of the output comes first
   ValueId x = tensor_argument(node, shift);
   ValueId weight = tensor_argument(node, 1 + shift);

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/weights/fold_constants.h"
 
 namespace oxy::passes {
@@ -18,8 +18,8 @@ struct Match : EpilogueMatch {
 
 std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<bool>& is_constant) {
   const Node& node = graph.nodes[static_cast<size_t>(index)];
-  bool has_bias = node.op->name == "aten::addmm";
-  if (!has_bias && node.op->name != "aten::mm") return std::nullopt;
+  bool has_bias = node.op == op::addmm();
+  if (!has_bias && node.op != op::mm()) return std::nullopt;
   Match m;
   m.node = index;
   m.x = tensor_argument(node, has_bias ? 1 : 0);

@@ -225,18 +225,3 @@ TEST_CASE("an in-place operator keeps its argument, or refuses what eager refuse
   CHECK_THROWS_AS(apply(2), Unsupported);  // nor a larger one
   CHECK(apply(3) == std::vector<TensorMeta>{g.meta(0)});
 }
-
-TEST_CASE("the registry is one table") {
-  CHECK(ops::all().size() > 500);
-  CHECK(ops::find("aten::never") == nullptr);
-  ops::intern_schemas();
-  for (const ops::OperatorEntry* entry : ops::all()) {
-    CAPTURE(entry->name);
-    const OperatorSchema* schema = ops::schema_of(*entry);
-    CHECK(schema->name == entry->name);
-    CHECK(static_cast<bool>(entry->shape));
-    if (entry->functional.empty()) continue;
-    CHECK(schema->is_mutating());
-    CHECK(ops::find(entry->functional) != nullptr);
-  }
-}

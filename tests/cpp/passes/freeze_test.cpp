@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "passes/rewriting/operators.h"
+#include "aten/operators.h"
 #include "passes/weights/freeze_inputs.h"
 
 using namespace oxy;

@@ -17,8 +17,8 @@
 #include <map>
 #include <sstream>
 
+#include "aten/operators.h"
 #include "passes/pipeline/pipeline.h"
-#include "passes/rewriting/operators.h"
 #include "passes/simplification/dead_code.h"
 
 using namespace oxy;

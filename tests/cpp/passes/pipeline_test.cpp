@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "aten/operators.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "growth.h"
 #include "ops/core/registry.h"
 #include "passes/pipeline/pipeline.h"
-#include "passes/rewriting/operators.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/accumulate_embeddings.h"
 #include "passes/simplification/dead_code.h"

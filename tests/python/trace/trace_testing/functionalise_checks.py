@@ -121,6 +121,69 @@ def as_strided_of_a_view(x):
 
 
 @program
+def as_strided_of_another_type(x):
+    y = x + 1
+    v = y.view(torch.int32)
+    w = v.as_strided((3,), (1,), 4)
+    w.add_(1)
+    h = y.view(torch.int16)[1:].as_strided((2, 3), (16, 1), 17)
+    h.mul_(2)
+    return y + 0, v + 0, w + 0, h + 0
+
+
+@program
+def as_strided_of_real_parts(x):
+    z = torch.view_as_complex(x.view(16, 2)) * 1
+    w = torch.view_as_real(z).as_strided((3,), (2,), 5)
+    w.sub_(1)
+    z.mul_(2j)
+    return z + 0, w + 0
+
+
+@program
+def as_strided_of_an_argument_as_another_type(x):
+    w = x.view(torch.int32).as_strided((3,), (2,), 5)
+    w.bitwise_xor_(1 << 22)
+    x.mul_(2)
+    return w + 0, x + 0
+
+
+@program
+def storage_of_written_parts(x):
+    y = x + 1
+    z = y[2:]
+    z.add_(1)
+    gaps = y[1:, ::2]
+    gaps.mul_(2)
+    source = torch.tensor([7.0, 8.0])
+    return (
+        torch.as_strided_scatter(z, source, (2,), (3,), 17), torch.as_strided_scatter(z, source, (2,), (1,)),
+        torch.as_strided_copy(z, (2, 2), (8, 1), 18), torch.as_strided_scatter(gaps, source, (2,), (8,), 10), y + 0,
+    )
+
+
+@program
+def storage_into_given_tensors(x):
+    y = x + 1
+    z = y[1:]
+    z.add_(1)
+    out = torch.zeros(2)
+    torch.ops.aten.as_strided_copy.out(z, [2], [1], 9, out=out)
+    torch.ops.aten.as_strided_scatter.out(z, torch.ones(2), [2], [1], 9, out=z)
+    return y + 0, out + 0
+
+
+@program
+def storage_of_parts(x):
+    y = x + 1
+    source = torch.tensor([7.0, 8.0])
+    return (
+        torch.as_strided_scatter(y[2:], source, (2,), (1,), 17), torch.as_strided_scatter(x[2:], source, (2,), (1,), 17),
+        torch.as_strided_copy(y[2:], (2,), (1,), 1), torch.as_strided_copy(x[:, 2:], (2,), (1,)),
+    )
+
+
+@program
 def rearranged(x):
     y = x.unsqueeze(0).transpose(1, 2).permute(2, 1, 0).squeeze(-1)
     y.add_(torch.arange(8.0))
@@ -281,6 +344,56 @@ def test_write_through_overlapping_elements_is_unsupported():
     record(lambda x: torch._foreach_mul([x], 2)[0].mul_(torch.ones(())), torch.zeros(8), strict_shapes=False)
     with pytest.raises(RuntimeError, match="share memory|unknown"):
         parse_and_functionalise(graph)
+
+
+def reads_around_a_written_part(x):
+    y = x + 1
+    z = y[2:]
+    z.add_(1)
+    return torch.as_strided_copy(z, (2,), (1,), 1)
+
+
+def scatters_around_a_written_part(x):
+    y = x + 1
+    z = y[2:]
+    z.add_(1)
+    return torch.as_strided_scatter(z, torch.ones(4), (4,), (1,), 14)
+
+
+def strides_around_a_part_as_another_type(x):
+    y = (x + 1)[2:].view(torch.int32)
+    return y.as_strided((2,), (1,), 1) + 0
+
+
+@pytest.mark.parametrize("function", [reads_around_a_written_part, scatters_around_a_written_part, strides_around_a_part_as_another_type])
+def test_what_reaches_outside_of_the_values_that_there_are(function):
+    with torch.no_grad(), pytest.raises(RuntimeError, match="outside of"):
+        record(function, torch.randn(4, 8)).functionalise()
+
+
+def picks_from_what_it_writes(x):
+    return torch.ops.aten.index.Tensor_out(x, [torch.tensor([3, 2, 1, 0])], out=x)
+
+
+def picks_from_another_part(x):
+    return torch.ops.aten.index.Tensor_out(x[:2], [torch.tensor([1, 0])], out=x[1:3])
+
+
+def reduces_into_what_it_reads(x):
+    return x.index_reduce_(0, torch.tensor([0, 1, 2, 3]), x, "prod")
+
+
+def puts_what_it_writes(x):
+    return torch.ops.aten._index_put_impl_(x, [torch.tensor([0, 1, 2, 3])], x)
+
+
+@pytest.mark.parametrize("function", [picks_from_what_it_writes, picks_from_another_part, reduces_into_what_it_reads, puts_what_it_writes])
+def test_writes_to_what_is_read_at_other_places(function):
+    """Eager raises: a region with such a call is left to it."""
+    with torch.no_grad(), pytest.raises(RuntimeError, match="single memory location|overlap"):
+        function(torch.randn(4, 8))
+    with torch.no_grad(), pytest.raises(RuntimeError, match="writes to elements that it reads"):
+        record(function, torch.randn(4, 8)).functionalise()
 
 
 def test_views_are_recomputed_only_after_writes():

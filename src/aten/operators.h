@@ -1,0 +1,88 @@
+// The operators that stages name: for rules that are about one operator, and to build nodes of. What holds
+// for more than one operator is a trait (ops/core/traits.h).
+//
+// Each function interns the operator's schema at its first call and returns the same pointer ever after, so
+// that `node.op == op::view()` is the question whether a node is a view.
+#pragma once
+
+#include "aten/schema.h"
+
+namespace oxy::op {
+
+// Views.
+const OperatorSchema* alias();            // (self)
+const OperatorSchema* detach();           // (self)
+const OperatorSchema* view();             // (self, size)
+const OperatorSchema* view_dtype();       // (self, dtype)
+const OperatorSchema* view_as_real();     // (self)
+const OperatorSchema* view_as_complex();  // (self)
+const OperatorSchema* expand();           // (self, size, implicit)
+const OperatorSchema* permute();          // (self, dims)
+const OperatorSchema* transpose();        // (self, dim0, dim1)
+const OperatorSchema* slice();            // (self, dim, start, end, step)
+const OperatorSchema* select();           // (self, dim, index)
+const OperatorSchema* as_strided();       // (self, size, stride, storage_offset)
+
+// A tensor with another in the place of such a view of it.
+const OperatorSchema* slice_scatter();       // (self, src, dim, start, end, step)
+const OperatorSchema* select_scatter();      // (self, src, dim, index)
+const OperatorSchema* diagonal_scatter();    // (self, src, offset, dim1, dim2)
+const OperatorSchema* as_strided_scatter();  // (self, src, size, stride, storage_offset)
+
+// New tensors and moved elements.
+const OperatorSchema* clone();      // (self, memory_format)
+const OperatorSchema* copy();       // (self, src, non_blocking)
+const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
+const OperatorSchema* full();       // (size, fill_value, dtype, layout, device, pin_memory)
+const OperatorSchema* cat();        // (tensors, dim)
+const OperatorSchema* index_put();  // (self, indices, values, accumulate)
+const OperatorSchema* constant_pad();  // (self, pad, value)
+// embedding_dense_backward: (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+const OperatorSchema* embedding_gradient();
+
+// Arithmetic.
+const OperatorSchema* add();             // (self, other, alpha)
+const OperatorSchema* sub();             // (self, other, alpha)
+const OperatorSchema* mul();             // (self, other)
+const OperatorSchema* rsqrt();           // (self)
+const OperatorSchema* neg();             // (self)
+const OperatorSchema* gelu();            // (self, approximate)
+const OperatorSchema* native_dropout();  // (input, p, train)
+const OperatorSchema* mm();              // (self, mat2)
+const OperatorSchema* addmm();           // (self, mat1, mat2, beta, alpha)
+
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+const OperatorSchema* convolution();
+// The same behind grad_output, with bias_sizes for the bias, and output_mask at the end.
+const OperatorSchema* convolution_backward();
+// native_batch_norm: (input, weight, bias, running_mean, running_var, training, momentum, eps)
+const OperatorSchema* batch_norm();
+// _native_batch_norm_legit_no_training: the same without `training`.
+const OperatorSchema* batch_norm_evaluation();
+
+// Operators that write their first argument: copy_, fill_.Scalar, fill_.Tensor, zero_, bernoulli_.float.
+const OperatorSchema* copy_into();         // (self, src, non_blocking)
+const OperatorSchema* fill_with_number();  // (self, value)
+const OperatorSchema* fill_with_tensor();  // (self, value)
+const OperatorSchema* zero_out();          // (self)
+const OperatorSchema* bernoulli_into();    // (self, p, generator)
+
+const OperatorSchema* is_pinned();  // (self, device)
+
+// Operators of our own, which are in no graph that a program records.
+//
+// The gradient of `self` that is complete, for the backward pass to go on from (passes/training).
+const OperatorSchema* total();  // (self, tangent)
+// The weight of a linear layer, [out_features, in_features], laid out for packed_linear. The result is
+// opaque: only packed_linear can read it. `rows` is the product of the other sizes of x, 0 if it varies.
+const OperatorSchema* pack_linear();  // (weight, rows)
+// activation(x @ weight.t() + bias + residual) over the last dimension of x; activation is "none" or the name
+// of an ATen operator ("relu", "gelu", "gelu_tanh", "silu", ...).
+const OperatorSchema* packed_linear();  // (x, packed, bias, activation, residual)
+// The weight of a convolution laid out for packed_convolution, for inputs of this size.
+const OperatorSchema* pack_convolution();  // (weight, input_size, stride, padding, dilation, groups)
+// activation(convolution(x) + bias + residual); x, residual and the result have the same memory layout.
+// (x, packed, bias, stride, padding, dilation, groups, activation, residual)
+const OperatorSchema* packed_convolution();
+
+}  // namespace oxy::op

@@ -1,0 +1,105 @@
+// What is special about an operator: each field is a question that a stage asks. An operator's entry states
+// the answers that differ from the usual ones, which are the defaults here.
+//
+// What holds for one operator alone is no trait: stages name it through aten/operators.h.
+#pragma once
+
+#include <string_view>
+
+#include "ops/core/view_inverse.h"
+
+namespace oxy::ops {
+
+// What an operator that computes nothing does with elements. The first argument is their tensor.
+enum class Movement : uint8_t {
+  None,      // it computes, or moves elements in a way that no stage asks for
+  Keep,      // they stay in their order; where no size changes, all of them: alias, clone, slice
+  Reshape,   // they stay in their order, in other dimensions
+  Permute,   // dimensions change places
+  Expand,    // dimensions of one element repeat it
+  Split,     // a result for each piece of a dimension
+  Unbind,    // a result for each index of a dimension
+  Restride,  // any elements of the storage
+  Convert,   // to another type, device or layout
+  Replace,   // the second argument takes the place of some of them, or of all
+  Join,      // of a list of tensors
+};
+
+// The operand that changes nothing, where it is a number.
+enum class Neutral : uint8_t {
+  None,
+  Zero,        // x + alpha * 0, 0 + x
+  ZeroSecond,  // x - alpha * 0
+  One,         // x * 1, 1 * x
+  OneSecond,   // x / 1
+};
+
+// Which layouts PyTorch's kernel takes. Operators with a lowering, a decomposition or views take any.
+enum class Layouts : uint8_t {
+  Recorded,  // it may rely on what eager's callers have seen to: operands of one layout, dense rows
+  Any,
+  Alike,  // the first two operands both contiguous, or both channels-last
+};
+
+// Where an operator stands in a recording.
+enum class Recording : uint8_t {
+  Node,           // it is a node
+  Literal,        // it makes a tensor of a literal: a constant
+  OtherOperator,  // `recorded_as` is a node in its place
+  LazyBit,       // refused: its result is conjugated or negated lazily. In backward passes `recorded_as` is a
+                 // node in its place, since nobody sees the difference there
+  SwapsStorage,  // refused: it changes the storage of a tensor
+  NeedsData,     // its result depends on data
+};
+
+// Operators whose results have sizes that depend on data, except for some calls.
+enum class KnownSize : uint8_t {
+  Never,
+  WithoutMasks,  // no index, of the second argument's list, is boolean
+  WhenGiven,     // the second argument gives the size
+};
+
+struct Traits {
+  Movement movement = Movement::None;
+  ViewInverse inverse = {};  // of a view
+  Layouts layouts = Layouts::Recorded;
+  std::string_view activation = {};  // the name by which packed kernels apply it to their result
+  Neutral neutral = Neutral::None;
+  bool is_idempotent = false;  // f(f(x)) is f(x)
+  // The place of a flag: where it is false, the first result is the first argument.
+  int acts_if = -1;
+  // The place of an offset that counts from the beginning of the storage, whatever part of it the first
+  // argument is. Sizes and strides stand before it.
+  int storage_offset = -1;
+  // The result shares the first argument's memory although the schema does not say so.
+  bool shares_memory = false;
+  bool is_uninitialised = false;     // the elements are whatever the memory holds
+  bool reads_metadata_only = false;  // of its tensors
+  // An element of the result depends on elements at other places of the arguments, or kernels read arguments
+  // while they write results: eager refuses to write to what is read.
+  bool mixes_elements = false;
+  // It writes running statistics, which autograd does not notice.
+  bool writes_unseen = false;
+  // Eager compares whole numbers with a float as numbers of the default type.
+  bool compares_in_default_dtype = false;
+  bool writes_bool_only = false;  // an out= tensor of another type is refused
+  bool draws_by_layout = false;   // other numbers come to a tensor that is not contiguous
+
+  Recording recording = Recording::Node;
+  std::string_view recorded_as = {};  // an operator of the same arguments
+  // The operator of the same arguments that declares the writes which this one makes when it trains.
+  std::string_view declared_as = {};
+  KnownSize known_size = KnownSize::Never;
+  bool keeps_workspace = false;  // for its backward pass, of a size that only the library knows
+
+  // Computes each element of its results from the elements at the same place of its arguments, at the cost of
+  // a few instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers.
+  // Cheaper to compute again inside of a fused kernel than to write to memory and read back. The registry
+  // sets it, for entries with a lowering in families of such operators.
+  bool is_cheap = false;
+
+  bool addresses_storage() const { return storage_offset >= 0; }
+  bool operator==(const Traits&) const = default;
+};
+
+}  // namespace oxy::ops
