@@ -1,6 +1,6 @@
 // The contract between what is common and a kind of device. A device is asked to turn fused groups into
-// kernels of a plan, and to load the kernels. backend/shared asks; cpu answers, and so does every other device.
-// How a plan runs is the runtime's part.
+// kernels of a plan, and to load the kernels. backend/shared asks; cpu answers, and so does every other
+// device. How a plan runs is the runtime's part.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,14 @@ namespace oxy::backend {
 
 struct Group;
 struct Item;
+using GroupId = Id<Group>;
 using loop::BufferId;
+using loop::StepId;
+
+// A plan has the buffers of its program, under the same numbers.
+inline plan::BufferId in_plan(BufferId id) {
+  return plan::BufferId(id.number());
+}
 
 struct ScheduleOptions {
   int parallelism = 1;                // how much of a kernel runs at once: threads, on a CPU
@@ -53,10 +60,16 @@ class KernelDraft {
   virtual std::string print() const = 0;  // for the schedule's log
 };
 
+// How a draft's kernel is launched, but for the buffers of the plan: these are where the program's are
+// placed.
+struct PrintedLaunch {
+  plan::Launch launch;            // its `buffers` are still empty
+  std::vector<BufferId> buffers;  // of the program: the kernel's pointers, in its order
+};
+
 struct PrintedKernels {
-  std::vector<plan::Kernel> kernels;  // each text once
-  // By draft: how its kernel is launched, with buffers of the program; nothing where there is no work.
-  std::vector<std::optional<plan::Launch>> launches;
+  std::vector<plan::Kernel> kernels;                   // each text once
+  std::vector<std::optional<PrintedLaunch>> launches;  // by draft; nothing where there is no work
 };
 
 // Runs the slice [begin, end) of the kernel's outermost loop. Returns 0, or kIndexError if an index was out
@@ -80,8 +93,8 @@ class Backend {
 
   virtual FusionCosts fusion_costs() const = 0;
   // `is_needed(buffer)`: somebody outside the group reads it.
-  virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
-                                             const Group& group,
+  virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program,
+                                             const IdVector<StepId, Item>& items, const Group& group,
                                              const std::function<bool(BufferId)>& is_needed,
                                              const ScheduleOptions& options) const = 0;
   // Drafts are this backend's own; null where a group is no kernel.

@@ -95,8 +95,9 @@ class IdVector {
   bool contains(Key id) const { return id.is_valid() && id.index() < items_.size(); }
 
   // Appends and returns the new item's id.
-  Key add(T item) {
-    items_.push_back(std::move(item));
+  template <std::convertible_to<T> Item = T>
+  Key add(Item&& item) {
+    items_.emplace_back(std::forward<Item>(item));
     return Key(items_.size() - 1);
   }
   // The id that add() will return.

@@ -44,10 +44,10 @@ struct Draft final : KernelDraft {
 
   std::string print() const override {
     std::string out = backend::print(nest) + " ";
-    for (size_t k = 0; k < nest.arrays.size(); ++k)
-      if (const Array& array = nest.arrays[k];
+    for (const ArrayId id : nest.arrays.ids())
+      if (const Array& array = nest.arrays[id];
           array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
-        out += fmt::format(" array{} = {}{}", k, program.buffers[static_cast<size_t>(array.buffer)].name,
+        out += fmt::format(" array{} = {}{}", id, program.buffers[array.buffer].name,
                            array.is_written ? " (written)" : "");
     return out + "\n";
   }
@@ -63,12 +63,12 @@ struct Printed {
   KernelText text;
 };
 
-plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& target) {
+PrintedLaunch launch_of(const Printed& printed, int32_t kernel, const Target& target) {
   const LoopNest& nest = *printed.nest;
-  plan::Launch launch;
+  PrintedLaunch result;
+  for (const ArrayId array : printed.text.parameters) result.buffers.push_back(nest.arrays[array].buffer);
+  plan::Launch& launch = result.launch;
   launch.kernel = kernel;
-  for (const int32_t array : printed.text.parameters)
-    launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
   for (const Symbol& symbol : printed.symbols) launch.sizes.push_back(symbol.value);
   launch.extent = launch_extent(nest);
   launch.scratch_bytes = scratch_bytes(nest);
@@ -79,7 +79,7 @@ plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& tar
     const int64_t lanes = target.vector_bytes / 4;
     launch.grain = (launch.grain + lanes - 1) / lanes * lanes;
   }
-  return launch;
+  return result;
 }
 
 // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several.
@@ -121,7 +121,7 @@ class CpuBackend final : public Backend {
     return {.serial_bytes = 64 * 1024, .parallel_bytes = 512 * 1024, .cache_bytes = target_.l2_bytes / 2};
   }
 
-  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const IdVector<StepId, Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
                                      const ScheduleOptions& options) const override {
     LoopNest nest = build_nest(program, items, group, is_needed,

@@ -78,7 +78,6 @@ std::optional<Computation> split(loop::Program& program, Computation& c) {
   combine.accumulate = c.accumulate;
   combine.location = c.location;
   combine.stores = c.stores;
-  combine.reduced = 0;
   std::vector<Expr> sizes;
   std::vector<Expr> index;
   for (const LoopVariable& l : c.loops) {
@@ -87,27 +86,28 @@ std::optional<Computation> split(loop::Program& program, Computation& c) {
   }
   sizes.push_back(parts);
   index.push_back(part.variable);
-  auto buffer = static_cast<loop::BufferId>(program.buffers.size());
-  program.buffers.push_back({.name = fmt::format("part{}", buffer), .dtype = c.accumulate, .sizes = sizes});
-  combine.body.insts = {{.op = loop::Op::Load, .dtype = c.accumulate, .buffer = buffer, .index = 0}};
-  combine.body.indices = {index};
+  const loop::BufferId buffer = program.buffers.add(
+      {.name = fmt::format("part{}", program.buffers.next_id()), .dtype = c.accumulate, .sizes = sizes});
+  const loop::IndexId place = combine.body.indices.add(index);
+  combine.reduced =
+      combine.body.insts.add({.op = loop::Op::Load, .dtype = c.accumulate, .buffer = buffer, .index = place});
 
   c.loops.push_back(part);
   c.reduction[chosen] = within;
-  c.stores = {{buffer, index, 0, loop::StoreMode::Set}};
+  c.stores = {{buffer, index, loop::kNoInst, loop::StoreMode::Set, 0}};
   return combine;
 }
 
 }  // namespace
 
 void split_long_reductions(loop::Program& program) {
-  std::vector<loop::Step> steps;
+  IdVector<loop::StepId, loop::Step> steps;
   steps.reserve(program.steps.size());
   for (loop::Step& step : program.steps) {
     std::optional<Computation> combine;
     if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c);
-    steps.push_back(std::move(step));
-    if (combine) steps.emplace_back(std::move(*combine));
+    steps.add(std::move(step));
+    if (combine) steps.add(std::move(*combine));
   }
   program.steps = std::move(steps);
 }
