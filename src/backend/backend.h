@@ -68,7 +68,7 @@ struct PrintedLaunch {
 };
 
 struct PrintedKernels {
-  std::vector<plan::Kernel> kernels;                   // each text once
+  IdVector<plan::KernelId, plan::Kernel> kernels;      // each text once
   std::vector<std::optional<PrintedLaunch>> launches;  // by draft; nothing where there is no work
 };
 
@@ -104,7 +104,7 @@ class Backend {
   // is full; InternalError with the diagnostics if a text does not compile.
   virtual std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const = 0;
   // The kernel as a file that can be compiled and run alone, and the name of such files' kind: ".cpp".
-  virtual std::string standalone(const plan::Plan& plan, int32_t kernel) const = 0;
+  virtual std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const = 0;
   virtual std::string_view suffix() const = 0;
 };
 

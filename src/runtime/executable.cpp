@@ -70,8 +70,7 @@ void launch(const PreparedLaunch& step, Frame& frame) {
     buffers = many.data();
   }
   void* const* const pointers = frame.pointers();
-  for (size_t i = 0; i < step.buffers.size(); ++i)
-    buffers[i] = pointers[static_cast<size_t>(step.buffers[i])];
+  for (size_t i = 0; i < step.buffers.size(); ++i) buffers[i] = pointers[step.buffers[i].index()];
   int status = 0;
   const int threads = step.extent > step.grain ? pool_threads() : 1;
   char* const scratch = step.scratch_bytes > 0 ? frame.scratch(threads) : nullptr;

@@ -55,7 +55,7 @@ plan::Plan without_sources(const plan::Plan& plan) {
   plan::Plan copy{plan.buffers,    {}, plan.steps, plan.outputs, plan.mutations, plan.arena_bytes,
                   plan.input_count};
   copy.kernels.reserve(plan.kernels.size());
-  for (const plan::Kernel& kernel : plan.kernels) copy.kernels.push_back({kernel.name, {}});
+  for (const plan::Kernel& kernel : plan.kernels) copy.kernels.add({kernel.name, {}});
   return copy;
 }
 

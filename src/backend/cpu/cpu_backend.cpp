@@ -63,7 +63,7 @@ struct Printed {
   KernelText text;
 };
 
-PrintedLaunch launch_of(const Printed& printed, int32_t kernel, const Target& target) {
+PrintedLaunch launch_of(const Printed& printed, plan::KernelId kernel, const Target& target) {
   const LoopNest& nest = *printed.nest;
   PrintedLaunch result;
   for (const ArrayId array : printed.text.parameters) result.buffers.push_back(nest.arrays[array].buffer);
@@ -142,13 +142,12 @@ class CpuBackend final : public Backend {
         nests.push_back(&static_cast<const Draft&>(*drafts[d]).nest);
         places.push_back(d);
       }
-    std::unordered_map<std::string, int32_t> kernels;  // by name
+    std::unordered_map<std::string, plan::KernelId> kernels;  // by name
     std::vector<Printed> printed = print_nests(nests, target_, options.all_arguments);
     for (size_t n = 0; n < printed.size(); ++n) {
       KernelText& text = printed[n].text;
-      const auto [kernel, is_new] =
-          kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
-      if (is_new) result.kernels.push_back({text.name, std::move(text.source)});
+      const auto [kernel, is_new] = kernels.try_emplace(text.name, result.kernels.next_id());
+      if (is_new) result.kernels.add({text.name, std::move(text.source)});
       result.launches[places[n]] = launch_of(printed[n], kernel->second, target_);
     }
     return result;
@@ -158,7 +157,7 @@ class CpuBackend final : public Backend {
     return default_compiler().compile(kernels);
   }
 
-  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
+  std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
     return cpu::standalone(plan, kernel);
   }
   std::string_view suffix() const override { return ".cpp"; }

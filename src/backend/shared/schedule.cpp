@@ -95,7 +95,7 @@ class Scheduler {
     find_lifetimes(dependencies);
     if (options_.fuse) reuse_in_place();
     make_buffers();
-    PrintedKernels printed = backend_.print({drafts_.begin(), drafts_.end()}, options_);
+    PrintedKernels printed = backend_.print(drafts_, options_);
     plan_.kernels = std::move(printed.kernels);
     for (const GroupId g : groups_.ids()) {
       if (groups_[g].is_extern)
@@ -366,7 +366,7 @@ class Scheduler {
       }
       if (buffer.kind == loop::BufferKind::Input)
         plan_.input_count = std::max(plan_.input_count, buffer.source + 1);
-      plan_.buffers.push_back(std::move(out));
+      plan_.buffers.add(std::move(out));
     }
   }
 

@@ -148,12 +148,12 @@ class ToyBackend final : public backend::Backend {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
       const Piece& piece = static_cast<const ToyDraft&>(*drafts[d]).piece;
       backend::PrintedLaunch printed;
-      printed.launch.kernel = static_cast<int32_t>(result.kernels.size());
+      printed.launch.kernel = result.kernels.next_id();
       printed.launch.grain = std::numeric_limits<int64_t>::max() / 2;
       printed.buffers = piece.inputs;
       printed.buffers.insert(printed.buffers.end(), piece.outputs.begin(), piece.outputs.end());
       result.launches[d] = printed;
-      result.kernels.push_back({"toy" + std::to_string(result.kernels.size()), loop::print(piece.program)});
+      result.kernels.add({fmt::format("toy{}", printed.launch.kernel), loop::print(piece.program)});
       pieces[result.kernels.back().source] = piece;
     }
     return result;
@@ -166,8 +166,8 @@ class ToyBackend final : public backend::Backend {
       };
     return std::make_shared<ToyLibrary>();
   }
-  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
-    return plan.kernels[static_cast<size_t>(kernel)].source;
+  std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
+    return plan.kernels[kernel].source;
   }
   std::string_view suffix() const override { return ".loops"; }
 
@@ -202,7 +202,7 @@ TEST_CASE("backend: another one is registered, asked, and gives the same results
   CHECK(toy.drafts > 0);
   CHECK(log.find("step 0:") != std::string::npos);
   REQUIRE(plan.kernels.size() > 0);
-  CHECK(toy.standalone(plan, 0) == plan.kernels[0].source);
+  CHECK(toy.standalone(plan, plan::KernelId(0)) == plan.kernels.front().source);
 
   loop::Array matrix{DType::Float32, {3, 5}, {}, {}}, row{DType::Float32, {5}, {}, {}};
   for (int k = 0; k < 15; ++k) matrix.floats.push_back(0.1 * k - 0.7);
