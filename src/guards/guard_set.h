@@ -48,8 +48,12 @@ enum class CheckKind : uint8_t {
   Elements,         // the tensor, which fits its tensor guard, has the elements of the tensor `object`
 };
 
+struct Check;
+using CheckId = Id<Check>;
+using TensorGuardId = Id<TensorGuard>;
+
 struct Check {
-  SourceId source = kNoSource;
+  SourceId source;
   CheckKind kind = CheckKind::Identity;
   cpy::Ref object;
   int64_t number = 0;
@@ -102,8 +106,8 @@ class GuardSet {
   void mark_stable(SourceId root);
   // What hangs below a stable root and yet is another number at every call. Before its first check.
   void mark_varying(SourceId source);
-  bool is_stable(SourceId source) const { return nodes_[static_cast<size_t>(source)].stable; }
-  SourceKind kind_of(SourceId source) const { return nodes_[static_cast<size_t>(source)].source.kind; }
+  bool is_stable(SourceId source) const { return nodes_[source].stable; }
+  SourceKind kind_of(SourceId source) const { return nodes_[source].source.kind; }
   // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 
@@ -113,7 +117,7 @@ class GuardSet {
   // True if all guards hold. Then value() gives what each source holds (borrowed, valid until Python code
   // runs again). Needs the GIL.
   bool check(std::span<PyObject* const> roots);
-  PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
+  PyObject* value(SourceId source) const { return nodes_[source].value; }
 
   Changes changes(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
@@ -131,7 +135,7 @@ class GuardSet {
     cpy::Ref held;              // the value, where it is calculated or for the fast path to hold
     bool stable = false;        // read from what is the same at every call
     bool is_same = false;       // for the fast path: no other object can lie at its address
-    std::vector<int32_t> checks;
+    std::vector<CheckId> checks;
   };
   struct TypeLookup {
     cpy::Ref type;
@@ -173,15 +177,15 @@ class GuardSet {
   void build_fast();
 
   std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*, SourceId>, SourceId> by_read_;
-  std::vector<Node> nodes_;
+  IdVector<SourceId, Node> nodes_;
   std::vector<SourceId> roots_;
-  std::vector<Check> checks_;
-  std::vector<TensorGuard> tensors_;
+  IdVector<CheckId, Check> checks_;
+  IdVector<TensorGuardId, TensorGuard> tensors_;
   std::vector<TypeLookup> type_lookups_;
   std::vector<DistinctGroup> distinct_;
   std::vector<FastCheck> fast_;
   std::vector<SourceId> varying_;
-  std::vector<std::vector<SourceId>> dict_children_;  // by node
+  IdVector<SourceId, std::vector<SourceId>> dict_children_;
   bool fast_valid_ = false;
 };
 
