@@ -106,14 +106,12 @@ LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOption
 }
 
 BufferId LoweringContext::add_buffer(Buffer buffer) {
-  auto id = static_cast<BufferId>(program_.buffers.size());
-  if (buffer.name.empty()) buffer.name = fmt::format("buf{}", id);
-  program_.buffers.push_back(std::move(buffer));
-  return id;
+  if (buffer.name.empty()) buffer.name = fmt::format("buf{}", program_.buffers.next_id());
+  return program_.buffers.add(std::move(buffer));
 }
 
 Tensor LoweringContext::buffer_tensor(BufferId id) {
-  const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+  const Buffer& buffer = program_.buffers[id];
   auto source = std::make_shared<Source>();
   source->dtype = buffer.dtype;
   source->sizes = buffer.sizes;
@@ -300,9 +298,9 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tens
   std::vector<Tensor> results;
   for (int k = 0; k < result_count(kind); ++k) {
     results.push_back(new_buffer(kept, result_dtype(kind, accumulate)));
-    c.stores.push_back({results.back().source->buffer, outer, k, StoreMode::Set});
+    c.stores.push_back({results.back().source->buffer, outer, kNoInst, StoreMode::Set, k});
   }
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
   return results;
 }
 
@@ -345,7 +343,7 @@ void LoweringContext::realise(Source& source) {
   c.origin = fmt::format("{}", fmt::join(source.origin, ", "));
   source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes});
   c.stores.push_back({source.buffer, std::move(index), value, StoreMode::Set});
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
   source.element = nullptr;
   source.reads.clear();
   source.origin.clear();
@@ -385,7 +383,7 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
   c.location = description->location;
   c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
   c.stores.push_back({target.source->buffer, std::move(where), value, mode});
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
 }
 
 Tensor LoweringContext::copy(const Tensor& x, std::vector<Expr> strides) {

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
+#include "backend/cuda/compile/triton_compiler.h"
 
 namespace oxy::backend::cuda {
 
-std::unique_ptr<Backend> make_backend();
+// How kernels are compiled: nothing where no Triton is installed, and they can only be printed then.
+std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton = {},
+                                      std::shared_ptr<const KernelStore> store = {});
 
 }  // namespace oxy::backend::cuda

@@ -72,7 +72,7 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
   take_memory();
   queue_->begin_call();
   for (const PreparedInput& input : plan_.inputs) {
-    const auto index = static_cast<size_t>(input.buffer);
+    const size_t index = input.buffer.index();
     const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
     pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
@@ -83,7 +83,7 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
 }
 
 void Frame::allocate(const PreparedAllocation& allocation) {
-  const auto index = static_cast<size_t>(allocation.buffer);
+  const size_t index = allocation.buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
   const TensorSpec& spec = slots.whole_spec;
@@ -97,14 +97,14 @@ void Frame::end_call() {
   slab_.reset();
   if (memory_.bytes > 0) plan_.runtime->arenas().release(std::exchange(memory_, {}));
   for (const PreparedInput& input : plan_.inputs) {
-    const Slot whole = plan_.buffers[static_cast<size_t>(input.buffer)].whole;
+    const Slot whole = plan_.buffers[input.buffer.index()].whole;
     if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
   }
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
 }
 
 void Frame::adopt(plan::BufferId buffer) {
-  const auto index = static_cast<size_t>(buffer);
+  const size_t index = buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   const at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
   check(whole.defined(), "an extern call left a result undefined");
@@ -113,7 +113,7 @@ void Frame::adopt(plan::BufferId buffer) {
 }
 
 void Frame::drop(plan::BufferId buffer) {
-  const auto index = static_cast<size_t>(buffer);
+  const size_t index = buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   if (slots.whole != kNoSlot) {
     at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
