@@ -5,8 +5,10 @@
 
 namespace oxy::runtime {
 
-// The index of this thread's current device, for the accelerator that PyTorch was built for; -1 where it was
-// built for the CPU alone.
+// Plans run on this kind of device from now on, so that its current device counts.
+void use_accelerator(c10::DeviceType type);
+
+// The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is.
 c10::DeviceIndex current_device_index();
 
 // `device`, with the index of the current one if it has none. The host has no index.
