@@ -126,7 +126,7 @@ void Frame::drop(plan::BufferId buffer) {
 void Frame::launch(const PreparedLaunch& launch) {
   launched_.resize(launch.buffers.size());
   for (size_t i = 0; i < launch.buffers.size(); ++i)
-    launched_[i] = pointers_[static_cast<size_t>(launch.buffers[i])];
+    launched_[i] = pointers_[launch.buffers[i].index()];
   queue_->launch(launch, launched_.data());
 }
 

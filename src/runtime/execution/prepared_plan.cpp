@@ -60,7 +60,7 @@ class Preparation {
   // A plan without buffers moves nothing, and runs anywhere.
   void find_device_of_buffers() {
     result_.device = c10::Device(kHost);
-    if (!plan_.buffers.empty()) result_.device = device_to_torch(plan_.buffers[0].device);
+    if (!plan_.buffers.empty()) result_.device = device_to_torch(plan_.buffers.front().device);
     for (const plan::Buffer& buffer : plan_.buffers)
       if (device_to_torch(buffer.device) != result_.device)
         throw Unsupported(fmt::format("tensors on {} and {}", result_.device.str(), str(buffer.device)),
