@@ -115,6 +115,7 @@ Tensor LoweringContext::buffer_tensor(BufferId id) {
   auto source = std::make_shared<Source>();
   source->dtype = buffer.dtype;
   source->sizes = buffer.sizes;
+  source->device = buffer.device;
   source->buffer = id;
   if (node_ != nullptr) source->location = node_->location;
   return {source->dtype, source->sizes, source, std::nullopt};
@@ -150,6 +151,9 @@ Tensor LoweringContext::operand(const graph::Argument& argument) const {
 
 void LoweringContext::begin_node(const graph::Node& node) {
   node_ = &node;
+  const auto result =
+      std::ranges::find_if(node.outputs, [](graph::ValueId id) { return id != graph::kNoValue; });
+  if (result != node.outputs.end()) device_ = meta(*result).device;
 }
 
 void LoweringContext::set(graph::ValueId id, Tensor tensor) {
@@ -172,6 +176,7 @@ std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inpu
   auto source = std::make_shared<Source>();
   source->dtype = dtype;
   source->sizes = std::move(sizes);
+  source->device = device_;
   source->work = work;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Source& input = *inputs[k].source;
@@ -341,7 +346,7 @@ void LoweringContext::realise(Source& source) {
   c.body = builder.take({&value});
   c.location = source.location;
   c.origin = fmt::format("{}", fmt::join(source.origin, ", "));
-  source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes});
+  source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes, .device = source.device});
   c.stores.push_back({source.buffer, std::move(index), value, StoreMode::Set});
   program_.steps.add(std::move(c));
   source.element = nullptr;
@@ -365,8 +370,8 @@ void LoweringContext::realise_unless_cheap(const Tensor& x) {
 
 Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
                                    std::optional<std::vector<Expr>> strides) {
-  return buffer_tensor(
-      add_buffer({.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides)}));
+  return buffer_tensor(add_buffer(
+      {.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides), .device = device_}));
 }
 
 void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
@@ -387,7 +392,8 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
 }
 
 Tensor LoweringContext::copy(const Tensor& x, std::vector<Expr> strides) {
-  Tensor result = new_buffer(x.sizes, x.dtype, std::move(strides));
+  Tensor result = buffer_tensor(add_buffer(
+      {.dtype = x.dtype, .sizes = x.sizes, .strides = std::move(strides), .device = x.source->device}));
   store(
       result, x.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
       [](BodyBuilder&, const Index& index) { return index; }, StoreMode::Set, std::span(&x, 1));

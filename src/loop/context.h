@@ -30,6 +30,7 @@ using ScalarFunction = std::function<Value(BodyBuilder&, std::span<const Value>)
 struct Source {
   DType dtype = DType::Float32;
   std::vector<Expr> sizes;
+  Device device;
   BufferId buffer;
   ElementFunction element;           // while buffer == kNoBuffer: gives compute_dtype(dtype)
   std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
@@ -146,6 +147,7 @@ class LoweringContext {
   std::vector<std::vector<int32_t>> users_;
   std::vector<BufferId> input_buffers_;
   const graph::Node* node_ = nullptr;
+  Device device_;  // of the results of node_
 };
 
 }  // namespace oxy::loop
