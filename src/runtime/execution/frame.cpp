@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/extern/program_operators.h"
 
 namespace oxy::runtime {
 
@@ -21,6 +22,7 @@ void* address_for_reading(const at::Tensor& tensor) {
 
 Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
     : plan_(plan),
+      alignment_(plan.runtime->alignment()),
       arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
                                                    static_cast<size_t>(plan.arena_bytes),
                                                    c10::DataPtr(nullptr, plan.device),
@@ -68,12 +70,23 @@ void Frame::take_memory() {
   for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
 }
 
+bool Frame::is_aligned(const at::Tensor& input) const {
+  if (alignment_ == 1 || !input.has_storage()) return true;
+  return reinterpret_cast<uintptr_t>(input.const_data_ptr()) % alignment_ == 0;
+}
+
+const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) {
+  if (is_written) throw IndexOutOfRange();
+  return copies_.emplace_front(copy_as_it_lies(input));
+}
+
 void Frame::begin_call(std::span<const at::Tensor> inputs) {
   take_memory();
   queue_->begin_call();
   for (const PreparedInput& input : plan_.inputs) {
     const size_t index = input.buffer.index();
-    const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
+    const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
+    const at::Tensor& tensor = is_aligned(given) ? given : aligned_copy(given, input.is_written);
     pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
     if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
@@ -101,6 +114,7 @@ void Frame::end_call() {
     if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
   }
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
+  copies_.clear();
 }
 
 void Frame::adopt(plan::BufferId buffer) {
@@ -125,8 +139,7 @@ void Frame::drop(plan::BufferId buffer) {
 
 void Frame::launch(const PreparedLaunch& launch) {
   launched_.resize(launch.buffers.size());
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    launched_[i] = pointers_[launch.buffers[i].index()];
+  for (size_t i = 0; i < launch.buffers.size(); ++i) launched_[i] = pointers_[launch.buffers[i].index()];
   queue_->launch(launch, launched_.data());
 }
 
