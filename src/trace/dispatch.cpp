@@ -10,7 +10,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <span>
