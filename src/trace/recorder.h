@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
 #include "trace/trace_error.h"
 
 namespace torch::autograd {
@@ -56,6 +57,8 @@ struct RecorderOptions {
   // Calls eager's own kernel, on zeros, beside every shape rule; a difference is an InternalTraceError that
   // shows both.
   bool strict_shapes = config().strict_shapes;
+  // The symbols that the inputs' sizes may contain; null: all are numbers.
+  torch_api::SymbolsPointer symbols;
 };
 
 // Records on the constructing thread, from construction until finish() or destruction; not nested (a nested
@@ -75,7 +78,8 @@ class Recorder {
   // subclasses).
   // Where the program looks at what follows from small integers of such an input alone, these are taken for
   // the same at every run if `may_be_known`: looked_at() tells.
-  PyObject* add_input(PyObject* real, bool may_be_known = false);
+  // With `layout`, whose values at hand are those of `real`, sizes, strides and offset are those.
+  PyObject* add_input(PyObject* real, bool may_be_known = false, const TensorMeta* layout = nullptr);
   // The graph inputs whose elements the recording relies on, and copies of these.
   std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
   // The elements of a trace tensor, if they are known (real, not to be written to).
