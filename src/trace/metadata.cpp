@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 
@@ -137,6 +138,32 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   });
 }
 
+// Asks the shape environment of a recording.
+class Questions final : public ops::SizeQuestions {
+ public:
+  explicit Questions(torch_api::Symbols& symbols) : symbols_(symbols) {}
+  bool decide(const sym::Condition& question) const override {
+    return symbols_.environment.decide(question, symbols_.where);
+  }
+  bool decide_general(const sym::Condition& question) const override {
+    return symbols_.environment.decide_general(question, symbols_.where);
+  }
+  std::optional<bool> at_hand(const sym::Condition& question) const override {
+    return symbols_.environment.hint(question);
+  }
+
+ private:
+  torch_api::Symbols& symbols_;
+};
+
+// Sizes that are known to be equal are written alike.
+TensorMeta simplify(const torch_api::Symbols& symbols, TensorMeta meta) {
+  for (Expr& size : meta.sizes) size = symbols.environment.simplify(size);
+  for (Expr& stride : meta.strides) stride = symbols.environment.simplify(stride);
+  meta.storage_offset = symbols.environment.simplify(meta.storage_offset);
+  return meta;
+}
+
 // Nothing if the rule does not cover the call.
 std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& info,
                                         const std::vector<graph::Argument>& args) {
@@ -146,12 +173,27 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
       if (const ArgumentInfo& a = info.schema->arguments[i]; !a.is_written || !a.kwarg_only)
         kept.push_back(args[i]);
   }
-  const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, session.meta_of,
-                                  default_dtype(), at::get_num_threads() == 1);
+  std::optional<Questions> questions;
+  std::function<const TensorMeta&(graph::ValueId)> meta_of = session.meta_of;
+  std::map<graph::ValueId, TensorMeta> simplified;
+  if (session.symbols) {
+    // What has become known since the values were recorded.
+    questions.emplace(*session.symbols);
+    meta_of = [&](graph::ValueId id) -> const TensorMeta& {
+      const auto [found, is_new] = simplified.try_emplace(id);
+      if (is_new) found->second = simplify(*session.symbols, session.meta_of(id));
+      return found->second;
+    };
+  }
+  const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, meta_of,
+                                  default_dtype(), at::get_num_threads() == 1,
+                                  questions ? &*questions : nullptr);
   std::vector<TensorMeta> metas;
   try {
     metas = info.rule->shape(context);
   } catch (const RefusedByEager&) {
+    throw;
+  } catch (const sym::DataDependence&) {
     throw;
   } catch (const Unsupported&) {
     return std::nullopt;
@@ -215,19 +257,30 @@ std::string describe(const std::optional<TensorMeta>& meta) {
                      meta->storage_offset.str(), str(meta->device));
 }
 
+// Where there is one index at most, the stride is of no account: a rule for all sizes gives the general one.
+TensorMeta with_strides_that_count(TensorMeta meta) {
+  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
+  if (is_empty) meta.storage_offset = 0;
+  return meta;
+}
+
 // Throws InternalError unless the rule says what eager does.
 void compare_with_eager(const OperatorInfo& info, ResultMetadata rule, std::span<const c10::IValue> call,
                         const torch_api::Symbols* symbols) {
   if (info.schema->is_mutating()) return;
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor state = generator.get_state();
-  const ResultMetadata eager = from_kernel(info, call, StandIn::Zeros, symbols);
+  ResultMetadata eager = from_kernel(info, call, StandIn::Zeros, symbols);
   generator.set_state(state);
   if (rule.tensors.size() != eager.tensors.size())
     throw InternalError(fmt::format("the shape rule of {} gives {} results, eager {}", info.schema->name,
                                     rule.tensors.size(), eager.tensors.size()));
-  for (std::optional<TensorMeta>& meta : rule.tensors)
-    if (meta) meta = at_hand(symbols, *meta);
+  if (symbols != nullptr)
+    for (std::vector<std::optional<TensorMeta>>* metas : {&rule.tensors, &eager.tensors})
+      for (std::optional<TensorMeta>& meta : *metas)
+        if (meta) meta = with_strides_that_count(at_hand(symbols, *meta));
   for (size_t i = 0; i < rule.tensors.size(); ++i)
     if (rule.tensors[i] != eager.tensors[i])
       throw InternalError(fmt::format("the shape rule of {} gives result {} as {}; eager: {}",
@@ -387,13 +440,9 @@ bool has_symbols(const Session& session, const std::vector<graph::Argument>& arg
   });
 }
 
-// Sizes that are known to be equal are written alike.
 void simplify(const torch_api::Symbols& symbols, ResultMetadata& result) {
   for (std::optional<TensorMeta>& meta : result.tensors) {
-    if (!meta) continue;
-    for (Expr& size : meta->sizes) size = symbols.environment.simplify(size);
-    for (Expr& stride : meta->strides) stride = symbols.environment.simplify(stride);
-    meta->storage_offset = symbols.environment.simplify(meta->storage_offset);
+    if (meta) meta = simplify(symbols, *meta);
   }
 }
 
