@@ -163,7 +163,8 @@ class Minimizer {
 
   bool rewrite(size_t i, const Facts& others) {
     const Condition& old = demands_[i].condition;
-    const Condition simplified = with_others(without_idle_parts(others.simplify(old), others), others);
+    const Condition simplified =
+        reduced(with_others(without_idle_parts(others.simplify(old), others), others));
     if (simplified.constant()) return false;
     const Condition found = map(simplified, [this](const Expr& e) { return with_natural_ranges(e); });
     if (found == old || found.constant()) return false;

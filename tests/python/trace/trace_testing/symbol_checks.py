@@ -61,18 +61,26 @@ PROGRAMS = {
 }
 
 
+# Eager makes a view where the size at hand allows one, and a copy for other sizes: the rule of views knows neither.
+REFUSED = {("flat of a transposed one", 1)}
+
+
 @pytest.mark.parametrize("size", [8, 3, 1])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_right_for_all_sizes_that_satisfy_the_guards(name, size):
     function = PROGRAMS[name]
     with torch.no_grad():
+        if (name, size) in REFUSED:
+            with pytest.raises(CannotTrace):
+                record(function, {"x": (torch.randn(size, 4), [0])})
+            return
         recorder, recording = record(function, {"x": (torch.randn(size, 4), [0])})
         print(name, recorder.guards())
         assert recorder.holds([size])
         served = [n for n in (0, 1, 2, 3, 5, 8, 17) if recorder.holds([n])]
         for n in served:
             compare_at(recorder, recording, function, [torch.randn(n, 4)], [n])
-    assert size in served or size not in (0, 1, 2, 3, 5, 8, 17)
+    assert size in served
 
 
 def test_what_returns_its_argument_for_a_batch_of_one_is_guarded():
