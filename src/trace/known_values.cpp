@@ -41,7 +41,8 @@ class Collector {
   bool visit(graph::ValueId value) {
     if (!slice_.values.insert(value).second) return true;
     const int32_t producer = graph_.values[static_cast<size_t>(value)].node;
-    if (element_count(graph_.meta(value)).constant() > kMostElements) return false;
+    const auto count = element_count(graph_.meta(value)).as_constant();
+    if (!count || *count > kMostElements) return false;
     if (producer < 0) {
       if (session_.known.candidates.contains(value)) {
         slice_.inputs.push_back(value);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 
@@ -22,6 +23,7 @@
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 #include "trace/unheard.h"
+#include "trace/values_at_hand.h"
 
 namespace oxy::trace {
 
@@ -55,12 +57,16 @@ enum class StandIn : uint8_t {
   Single,  // real ones on the CPU of the same rank, with one element
 };
 
-at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
+bool has_sizes(const at::Tensor& tensor, const std::vector<Expr>& sizes) {
+  return std::ranges::equal(tensor.sizes(), sizes, [](int64_t a, const Expr& b) { return Expr(a) == b; });
+}
+
+at::Tensor stand_in(const at::Tensor& tensor, StandIn kind, const torch_api::Symbols* symbols) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
   if (kind == StandIn::Single)
     return at::zeros(std::vector<int64_t>(static_cast<size_t>(tensor.dim()), 1),
                      at::dtype(tensor.scalar_type()));
-  const TensorMeta meta = runtime::metadata_of(tensor);
+  const TensorMeta meta = at_hand(symbols, runtime::metadata_of(tensor));
   if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
   at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
   const auto bytes = static_cast<int64_t>(storage.storage().nbytes());
@@ -75,34 +81,38 @@ at::Tensor stand_in(const at::Tensor& tensor, StandIn kind) {
   return data;
 }
 
-c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bool is_tensor, StandIn kind) {
+c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bool is_tensor, StandIn kind,
+                     const torch_api::Symbols* symbols) {
   if (is_tensor) {
-    if (value.isTensor()) return stand_in(value.toTensor(), kind);
+    if (value.isTensor()) return stand_in(value.toTensor(), kind, symbols);
     if (value.isTensorList()) {
       std::vector<at::Tensor> list = value.toTensorVector();
-      for (at::Tensor& tensor : list) tensor = stand_in(tensor, kind);
+      for (at::Tensor& tensor : list) tensor = stand_in(tensor, kind, symbols);
       return list;
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
       for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
-        list.push_back(tensor ? std::optional<at::Tensor>(stand_in(*tensor, kind)) : std::nullopt);
+        list.push_back(tensor ? std::optional<at::Tensor>(stand_in(*tensor, kind, symbols)) : std::nullopt);
       return list;
     }
     return value;
   }
   const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
-  return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta)) : value;
+  return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta))
+                                               : at_hand(symbols, value);
 }
 
-ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind) {
+// Of the sizes at hand, where there are symbols.
+ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind,
+                           const torch_api::Symbols* symbols) {
   const std::vector<c10::Argument>& arguments = info.handle.schema().arguments();
   torch::jit::Stack stack;
   stack.reserve(call.size());
   const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < call.size(); ++i)
-    stack.push_back(stand_in(call[i], arguments[i], info.is_tensor_argument[i], kind));
+    stack.push_back(stand_in(call[i], arguments[i], info.is_tensor_argument[i], kind, symbols));
   const torch::jit::Stack inputs = stack;
   try {
     info.handle.callBoxed(stack);
@@ -119,7 +129,7 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;
-    if (inputs[i].toTensor().sizes() != call[i].toTensor().sizes())
+    if (!has_sizes(inputs[i].toTensor(), at_hand(symbols, runtime::metadata_of(call[i].toTensor())).sizes))
       throw_cannot_trace(fmt::format("{} resizes its out= argument", info.schema->name));
   }
   const Device device = result_device(call);
@@ -128,6 +138,32 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
     meta.device = device;
     return meta;
   });
+}
+
+// Asks the shape environment of a recording.
+class Questions final : public ops::SizeQuestions {
+ public:
+  explicit Questions(torch_api::Symbols& symbols) : symbols_(symbols) {}
+  bool decide(const sym::Condition& question) const override {
+    return symbols_.environment.decide(question, symbols_.where);
+  }
+  bool decide_general(const sym::Condition& question) const override {
+    return symbols_.environment.decide_general(question, symbols_.where);
+  }
+  std::optional<bool> at_hand(const sym::Condition& question) const override {
+    return symbols_.environment.hint(question);
+  }
+
+ private:
+  torch_api::Symbols& symbols_;
+};
+
+// Sizes that are known to be equal are written alike.
+TensorMeta simplify(const torch_api::Symbols& symbols, TensorMeta meta) {
+  for (Expr& size : meta.sizes) size = symbols.environment.simplify(size);
+  for (Expr& stride : meta.strides) stride = symbols.environment.simplify(stride);
+  meta.storage_offset = symbols.environment.simplify(meta.storage_offset);
+  return meta;
 }
 
 // The metadata from the shape rule. Nothing if the rule does not cover the call.
@@ -139,12 +175,27 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
       if (const ArgumentInfo& a = info.schema->arguments[i]; !a.is_written || !a.kwarg_only)
         kept.push_back(args[i]);
   }
-  const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, session.meta_of,
-                                  default_dtype(), at::get_num_threads() == 1);
+  std::optional<Questions> questions;
+  std::function<const TensorMeta&(graph::ValueId)> meta_of = session.meta_of;
+  std::map<graph::ValueId, TensorMeta> simplified;
+  if (session.symbols) {
+    // What has become known since the values were recorded.
+    questions.emplace(*session.symbols);
+    meta_of = [&](graph::ValueId id) -> const TensorMeta& {
+      const auto [found, is_new] = simplified.try_emplace(id);
+      if (is_new) found->second = simplify(*session.symbols, session.meta_of(id));
+      return found->second;
+    };
+  }
+  const ops::ShapeContext context(*info.rule_schema, info.drops_out_arguments ? kept : args, meta_of,
+                                  default_dtype(), at::get_num_threads() == 1,
+                                  questions ? &*questions : nullptr);
   std::vector<TensorMeta> metas;
   try {
     metas = info.rule->shape(context);
   } catch (const RefusedByEager&) {
+    throw;
+  } catch (const sym::DataDependence&) {
     throw;
   } catch (const Unsupported&) {
     return std::nullopt;
@@ -187,13 +238,11 @@ bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue
     const c10::IValue& written = call[static_cast<size_t>(info.returned_argument[r])];
     const std::vector<Expr>& sizes = result.tensors[r]->sizes;
     const at::Tensor& tensor = written.toTensor();
-    const c10::IntArrayRef own = tensor.sizes();
     const c10::ScalarType computed = runtime::dtype_to_torch(result.tensors[r]->dtype);
     const bool is_out = info.schema->arguments[static_cast<size_t>(info.returned_argument[r])].kwarg_only;
     if (is_out ? computed != tensor.scalar_type() : !c10::canCast(computed, tensor.scalar_type()))
       return false;
-    const auto same = [](const Expr& a, int64_t b) { return a == Expr(b); };
-    if (!std::equal(sizes.begin(), sizes.end(), own.begin(), own.end(), same)) return false;
+    if (sizes != runtime::metadata_of(tensor).sizes) return false;
   }
   return true;
 }
@@ -211,17 +260,30 @@ std::string describe(const std::optional<TensorMeta>& meta) {
                      meta->storage_offset.str(), str(meta->device));
 }
 
+// Where there is one index at most, the stride is of no account: a rule for all sizes gives the general one.
+TensorMeta with_strides_that_count(TensorMeta meta) {
+  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
+  if (is_empty) meta.storage_offset = 0;
+  return meta;
+}
+
 // Throws InternalError if the metadata of the shape rule differ from eager's.
-void compare_with_eager(const OperatorInfo& info, const ResultMetadata& rule,
-                        std::span<const c10::IValue> call) {
+void compare_with_eager(const OperatorInfo& info, ResultMetadata rule, std::span<const c10::IValue> call,
+                        const torch_api::Symbols* symbols) {
   if (info.schema->is_mutating()) return;
-  const ResultMetadata eager = [&] {
+  ResultMetadata eager = [&] {
     const runtime::KeepsGenerator generator{c10::Device(runtime::kHost)};
-    return from_kernel(info, call, StandIn::Zeros);
+    return from_kernel(info, call, StandIn::Zeros, symbols);
   }();
   if (rule.tensors.size() != eager.tensors.size())
     throw InternalError(fmt::format("the shape rule of {} gives {} results, eager {}", info.schema->name,
                                     rule.tensors.size(), eager.tensors.size()));
+  if (symbols != nullptr)
+    for (std::vector<std::optional<TensorMeta>>* metas : {&rule.tensors, &eager.tensors})
+      for (std::optional<TensorMeta>& meta : *metas)
+        if (meta) meta = with_strides_that_count(at_hand(symbols, *meta));
   for (size_t i = 0; i < rule.tensors.size(); ++i)
     if (rule.tensors[i] != eager.tensors[i])
       throw InternalError(fmt::format("the shape rule of {} gives result {} as {}; eager: {}",
@@ -247,13 +309,13 @@ bool is_small(const OperatorInfo& info, std::span<const c10::IValue> call) {
 }
 
 ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  ResultMetadata meta = from_kernel(info, call, StandIn::Meta);
+  ResultMetadata meta = from_kernel(info, call, StandIn::Meta, nullptr);
   const bool is_known = is_of_core(*info.schema);
   if (info.schema->is_mutating() || info.schema->is_random || info.schema->is_view() || !is_known ||
       !info.has_tensor_argument || !is_small(info, call))
     return meta;
   try {
-    return from_kernel(info, call, StandIn::Zeros);
+    return from_kernel(info, call, StandIn::Zeros, nullptr);
   } catch (const std::exception&) {
     if (info.rule != nullptr)
       throw_cannot_trace(fmt::format("{} is given what it refuses", info.schema->name));
@@ -302,7 +364,8 @@ bool overflows_tensors(std::span<const c10::IValue> call) {
 // operator and dtypes, on tensors of one element. Throws CannotTrace if the kernel refuses them. Only for
 // operators with a shape rule: some others trust the sizes among their arguments and would read beyond the
 // one element.
-void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
+void check_types(const OperatorInfo& info, std::span<const c10::IValue> call,
+                 const torch_api::Symbols* symbols) {
   if (info.schema->is_random || info.schema->is_view()) return;
   const bool overflows = overflows_tensors(call);
   if (info.rule == nullptr && !(overflows && info.schema->is_mutating())) return;
@@ -312,7 +375,8 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
                             : tensor.unsafeGetTensorImpl()->is_wrapped_number()
                                 ? 64 + static_cast<uint64_t>(tensor.scalar_type())
                                 : 1 + static_cast<uint64_t>(tensor.scalar_type()));
-    if (overflows && tensor.defined()) key = hash_combine(key, static_cast<uint64_t>(tensor.numel()));
+    if (overflows && tensor.defined())
+      key = hash_combine(key, element_count(at_hand(symbols, runtime::metadata_of(tensor))).hash());
   };
   bool fits_all = true;
   for (size_t i = 0; i < call.size(); ++i) {
@@ -349,7 +413,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
   try {
     const Unheard unheard;
     // Kernels do not check the range of a number for a single element.
-    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single);
+    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
   } catch (const std::exception& error) {
     // Any other error may come from the sizes and elements of the stand-ins.
     const std::string_view text = error.what();
@@ -366,16 +430,42 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> call) {
 
 }  // namespace
 
+namespace {
+
+bool has_symbols(const Session& session, const std::vector<graph::Argument>& args) {
+  const auto is_symbolic_value = [&](graph::ValueId id) {
+    return id != graph::kNoValue && is_symbolic(session.meta_of(id));
+  };
+  return std::ranges::any_of(args, [&](const graph::Argument& argument) {
+    if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) return is_symbolic_value(ref->id);
+    if (const auto* list = std::get_if<graph::ValueList>(&argument))
+      return std::ranges::any_of(list->ids, is_symbolic_value);
+    return is_symbolic(argument);
+  });
+}
+
+void simplify(const torch_api::Symbols& symbols, ResultMetadata& result) {
+  for (std::optional<TensorMeta>& meta : result.tensors) {
+    if (meta) meta = simplify(symbols, *meta);
+  }
+}
+
+}  // namespace
+
 ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
                                const std::vector<graph::Argument>& args, std::span<const c10::IValue> call) {
-  check_types(info, call);
+  const torch_api::Symbols* symbols = session.symbols.get();
+  check_types(info, call, symbols);
   if (info.rule != nullptr) {
     std::optional<ResultMetadata> result = from_rule(session, info, args);
+    if (result && symbols != nullptr) simplify(*symbols, *result);
     if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result))) {
-      if (session.strict_shapes) compare_with_eager(info, *result, call);
+      if (session.strict_shapes) compare_with_eager(info, *result, call, symbols);
       return std::move(*result);
     }
   }
+  if (symbols != nullptr && has_symbols(session, args))
+    throw_cannot_trace(fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name));
   ResultMetadata result = from_kernels(info, call);
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(info.schema->name);

@@ -77,6 +77,7 @@ Recorder::Recorder(RecorderOptions options) {
   session_ = std::make_unique<Session>();
   session_->id = new_session_id();
   session_->strict_shapes = options.strict_shapes;
+  session_->symbols = std::move(options.symbols);
   session_->autocast_cache = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(false);
   session_->meta_of = [graph = &session_->recording.graph](graph::ValueId id) -> const TensorMeta& {
@@ -96,12 +97,13 @@ void Recorder::end() {
   session_.reset();
 }
 
-PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
+PyObject* Recorder::add_input(PyObject* real, bool may_be_known, const TensorMeta* layout) {
   check(session_ != nullptr, "the recording has ended");
   if (!runtime::is_tensor(real)) throw UserError("a graph input must be a tensor");
   const at::Tensor& tensor = runtime::tensor_of(real);
   check_plain(tensor);
-  const graph::ValueId value = session_->recording.graph.add_input(runtime::metadata_of(tensor));
+  const graph::ValueId value =
+      session_->recording.graph.add_input(layout ? *layout : runtime::metadata_of(tensor));
   const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
   if (tensor.requires_grad()) {
     if (tensor.grad_fn() == nullptr) {
@@ -115,7 +117,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known) {
   session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
   session_->inputs.push_back(trace);
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
-  if (may_be_known && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
+  if (may_be_known && !layout && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
   PyObject* object = runtime::wrap_tensor(trace);
   try {
     dress(object, real);
@@ -272,8 +274,9 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutpu
   const size_t nodes_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);
   Recording result = std::move(session_->recording);
+  const torch_api::SymbolsPointer symbols = session_->symbols;
   end();
-  check_unread_results(result.graph, nodes_of_program);
+  check_unread_results(result.graph, nodes_of_program, symbols.get());
   return result;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
 #include "trace/trace_error.h"
 
 namespace torch::autograd {
@@ -57,6 +58,8 @@ struct RecorderOptions {
   // Also call eager's kernel, on zeros, for every call that has a shape rule. A difference in metadata throws
   // an InternalTraceError that shows both.
   bool strict_shapes = config().strict_shapes;
+  // The symbols that the inputs' sizes may contain; null: all are numbers.
+  torch_api::SymbolsPointer symbols;
 };
 
 // Records on the thread that constructs it, until finish() or its destruction. Recordings do not nest (a
@@ -75,8 +78,9 @@ class Recorder {
   // sizes, strides, dtype, device, requires_grad, is_leaf, Python class (Parameter or another plain subclass)
   // and attributes. Throws Unsupported for tensors that the compiler does not support (sparse, quantised,
   // __torch_dispatch__ subclasses). `may_be_known`: its elements may be looked at as known values
-  // (known_values.h).
-  PyObject* add_input(PyObject* real, bool may_be_known = false);
+  // (known_values.h). `layout`: sizes, strides and offset are these, whose values at hand are those of
+  // `real`.
+  PyObject* add_input(PyObject* real, bool may_be_known = false, const TensorMeta* layout = nullptr);
   // The graph inputs whose elements the recording relies on, with copies of the elements.
   std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
   // The elements of a trace tensor, if they are known: a real tensor, not to be written to.

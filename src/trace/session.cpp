@@ -69,8 +69,11 @@ at::Tensor Session::constant(const at::Tensor& tensor) {
 graph::ValueId Session::value_of(const at::Tensor& tensor) {
   if (const TraceTensor* trace = trace_tensor(tensor)) {
     if (trace->recording() != id) throw_cannot_trace("a trace tensor of another recording is used");
-    const auto is_size = [](int64_t size, const Expr& known) { return known == Expr(size); };
-    if (!std::ranges::equal(tensor.sizes(), recording.graph.meta(trace->value()).sizes, is_size))
+    const auto is_size = [this](const c10::SymInt& size, const Expr& known) {
+      const Expr own = torch_api::expression_of(size);
+      return own == known || (symbols && symbols->environment.simplify(own - known) == Expr(0));
+    };
+    if (!std::ranges::equal(tensor.sym_sizes(), recording.graph.meta(trace->value()).sizes, is_size))
       throw_cannot_trace("a tensor is given another shape in place");
     return trace->value();
   }
@@ -118,7 +121,7 @@ void Session::add_output(const at::Tensor& tensor) {
 at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {
   const TensorMeta& meta = recording.graph.meta(value);
   const c10::DispatchKeySet keys = trace_keys(runtime::device_to_torch(meta.device), inference);
-  return at::detail::make_tensor<TraceTensor>(keys, meta, id, value);
+  return at::detail::make_tensor<TraceTensor>(keys, meta, id, value, symbols);
 }
 
 int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
 #include "trace/known_values.h"
 #include "trace/recorder.h"
 #include "trace/result_metadata.h"
@@ -30,6 +31,7 @@ struct Session {
   uint64_t id = 0;
   Recording recording;
   bool strict_shapes = false;
+  torch_api::SymbolsPointer symbols;  // null: all sizes are numbers
   bool is_fake = false;         // what is recorded is a fake function, and only its results' metadata count
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent

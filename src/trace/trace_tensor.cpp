@@ -2,7 +2,10 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
+
 #include "runtime/values/convert.h"
+#include "sym/relations/layout.h"
 #include "trace/dispatch_key.h"
 #include "trace/trace_error.h"
 
@@ -24,9 +27,10 @@ c10::SmallVector<int64_t, 6> constants(const std::vector<Expr>& values) {
 }  // namespace
 
 TraceTensor::TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording,
-                         graph::ValueId value)
+                         graph::ValueId value, torch_api::SymbolsPointer symbols)
     : TensorImpl(keys, c10::scalarTypeToTypeMeta(runtime::dtype_to_torch(meta.dtype)),
                  runtime::device_to_torch(meta.device)),
+      symbols_(std::move(symbols)),
       recording_(recording),
       value_(value) {
   // The base class strips or adds autograd keys by the inference mode of the moment; what counts here is the
@@ -38,7 +42,35 @@ TraceTensor::TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint6
 }
 
 void TraceTensor::set_layout(const TensorMeta& meta) {
+  const auto is_number = [](const Expr& e) { return e.is_constant(); };
+  if (symbols_ && !(std::ranges::all_of(meta.sizes, is_number) &&
+                    std::ranges::all_of(meta.strides, is_number) && is_number(meta.storage_offset)))
+    return set_symbolic_layout(meta);
   set_sizes_and_strides(constants(meta.sizes), constants(meta.strides), meta.storage_offset.constant());
+}
+
+void TraceTensor::set_symbolic_layout(const TensorMeta& meta) {
+  std::vector<c10::SymInt> sizes;
+  std::vector<c10::SymInt> strides;
+  for (const Expr& size : meta.sizes) sizes.push_back(torch_api::to_torch(symbols_, size));
+  for (const Expr& stride : meta.strides) strides.push_back(torch_api::to_torch(symbols_, stride));
+  set_sizes_and_strides(sizes, strides, torch_api::to_torch(symbols_, meta.storage_offset));
+}
+
+c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {
+  if (!has_symbolic_sizes_strides()) return TensorImpl::sym_is_contiguous_custom(format);
+  std::vector<Expr> sizes;
+  std::vector<Expr> strides;
+  for (const c10::SymInt& size : sym_sizes()) sizes.push_back(torch_api::expression_of(size));
+  for (const c10::SymInt& stride : sym_strides()) strides.push_back(torch_api::expression_of(stride));
+  switch (format) {
+    case at::MemoryFormat::ChannelsLast:
+      return torch_api::to_torch(symbols_, sym::channels_last_contiguous(sizes, strides, 2));
+    case at::MemoryFormat::ChannelsLast3d:
+      return torch_api::to_torch(symbols_, sym::channels_last_contiguous(sizes, strides, 3));
+    default:
+      return torch_api::to_torch(symbols_, sym::contiguous(sizes, strides));
+  }
 }
 
 void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {
@@ -67,7 +99,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::copy(Version&& version,
   TensorMeta empty;
   empty.dtype = runtime::dtype_from_torch(c10::typeMetaToScalarType(dtype()));
   empty.device = runtime::device_from_torch(device());
-  auto result = c10::make_intrusive<TraceTensor>(key_set(), empty, recording_, value_);
+  auto result = c10::make_intrusive<TraceTensor>(key_set(), empty, recording_, value_, symbols_);
   copy_tensor_metadata(this, result.get(), std::forward<Version>(version), allow_tensor_metadata_change);
   // PyTorch makes its own views with it set, and `.data` without it.
   result->is_data_ = is_data_ || !allow_tensor_metadata_change;

@@ -6,14 +6,16 @@
 #include <c10/core/TensorImpl.h>
 
 #include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
 
 namespace oxy::trace {
 
 class TraceTensor final : public c10::TensorImpl {
  public:
   // `keys`: the complete dispatch key set (trace_keys()). `recording`: the Session::id of the recording to
-  // which `value` belongs. The sizes in `meta` must be constants.
-  TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording, graph::ValueId value);
+  // which `value` belongs. The sizes in `meta` must be constants if there are no `symbols`.
+  TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording, graph::ValueId value,
+              torch_api::SymbolsPointer symbols);
 
   uint64_t recording() const { return recording_; }
   graph::ValueId value() const { return value_; }
@@ -40,12 +42,17 @@ class TraceTensor final : public c10::TensorImpl {
 
  protected:
   const char* tensorimpl_type_name() const override { return "oxyfuel's trace tensor"; }
+  // Of symbolic sizes. PyTorch's own way asks of each size whether it is 1, which the answer does not depend
+  // on where strides are as they should be.
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
 
  private:
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_tensor_metadata_change) const;
   void set_layout(const TensorMeta& meta);
+  void set_symbolic_layout(const TensorMeta& meta);
 
+  torch_api::SymbolsPointer symbols_;
   uint64_t recording_;
   graph::ValueId value_;
   bool is_data_ = false;

@@ -10,6 +10,7 @@
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "trace/unheard.h"
+#include "trace/values_at_hand.h"
 
 namespace oxy::trace {
 namespace {
@@ -38,7 +39,7 @@ bool is_plain(const OperatorSchema& op) {
 
 }  // namespace
 
-void check_unread_results(const graph::Graph& graph, size_t nodes) {
+void check_unread_results(const graph::Graph& graph, size_t nodes, const torch_api::Symbols* symbols) {
   const std::vector<bool> read = read_values(graph);
   for (size_t i = 0; i < nodes; ++i) {
     const graph::Node& node = graph.nodes[i];
@@ -48,7 +49,10 @@ void check_unread_results(const graph::Graph& graph, size_t nodes) {
     if (!is_plain(*node.op) || std::ranges::any_of(node.outputs, is_read)) continue;
     try {
       const Unheard unheard;
-      runtime::run_node(node, [&](graph::ValueId id) { return zeros_like(graph.meta(id)); });
+      graph::Node call = node;
+      call.args = at_hand(symbols, node.args);
+      runtime::run_node(call,
+                        [&](graph::ValueId id) { return zeros_like(at_hand(symbols, graph.meta(id))); });
     } catch (const std::exception& error) {
       const std::string_view text = error.what();
       throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,

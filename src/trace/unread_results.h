@@ -2,11 +2,13 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
 
 namespace oxy::trace {
 
-// Calls eager's kernels for such nodes among the first `nodes` ones, on zeros of the operands' sizes. Throws
-// Unsupported if one raises. Errors that depend on the elements of tensors are not found.
-void check_unread_results(const graph::Graph& graph, size_t nodes);
+// Calls eager's kernels for such nodes among the first `nodes` ones, on zeros of the operands' sizes: those
+// at hand where they are symbols. Throws Unsupported if one raises. Errors that depend on the elements of
+// tensors are not found.
+void check_unread_results(const graph::Graph& graph, size_t nodes, const torch_api::Symbols* symbols);
 
 }  // namespace oxy::trace

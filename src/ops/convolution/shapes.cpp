@@ -22,9 +22,9 @@ bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const 
   // Stride and dilation.
   const bool is_plain = are_one(groups - 5) && are_one(groups - 3) && weight.sizes[rank - 1] == Expr(1) &&
                         weight.sizes[rank - 2] == Expr(1);
-  if (context.has_one_thread() && is_plain && !sym::known_less(15, input.sizes[0])) return false;
-  if (known(context, expression(context, groups)) > 1 || sym::known_less(1, input.sizes[0])) return true;
-  if (sym::known_less(3, weight.sizes[rank - 1]) && sym::known_less(3, weight.sizes[rank - 2])) return true;
+  if (context.has_one_thread() && is_plain && !context.less(15, input.sizes[0])) return false;
+  if (known(context, expression(context, groups)) > 1 || context.less(1, input.sizes[0])) return true;
+  if (context.less(3, weight.sizes[rank - 1]) && context.less(3, weight.sizes[rank - 2])) return true;
   Expr elements = 1;
   for (size_t d = 0; d < 4; ++d) elements = elements * input.sizes[d];
   return known(context, elements) > 20480;
@@ -91,7 +91,7 @@ Metas convolution(const ShapeContext& context) {
     not_covered(context, "an input or weight of another rank");
   if (input.dtype != weight.dtype) not_covered(context, "a weight of another type");
   const Expr& channels = weight.sizes[transposed ? 0 : 1];
-  if (!sym::known_equal(input.sizes[1], transposed ? channels : channels * groups))
+  if (!context.equal(input.sizes[1], transposed ? channels : channels * groups))
     not_covered(context, "an input of another number of channels");
   const size_t spatial = input.sizes.size() - 2;
   std::vector<Expr> sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
@@ -102,7 +102,7 @@ Metas convolution(const ShapeContext& context) {
     const Expr reach = item(context, 5, d, spatial) * (weight.sizes[d + 2] - 1);
     const Expr out = transposed ? (size - 1) * stride - padding + reach + item(context, 7, d, spatial) + 1
                                 : sym::floordiv(size + padding - reach - 1, stride) + 1;
-    if (!sym::known_less(0, out)) not_covered(context, "a kernel larger than the input");
+    if (!context.less(0, out)) not_covered(context, "a kernel larger than the input");
     sizes.push_back(out);
   }
   const TensorMeta out = contiguous_meta(input.dtype, input.device, std::move(sizes));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/core/shape_arguments.h"
 
 namespace oxy::ops {
 namespace {
@@ -46,6 +47,11 @@ int compare(const ShapeContext& context, const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant())
     return a.constant() < b.constant() ? -1 : static_cast<int>(a.constant() > b.constant());
   if (a == b) return 0;
+  if (const SizeQuestions* questions = context.questions()) {
+    // Where strides are equal because a size is 1, the order of the two does not matter.
+    if (questions->decide_general(sym::less(a, b))) return -1;
+    return static_cast<int>(questions->decide_general(sym::less(b, a)));
+  }
   if (sym::known_less(a, b)) return -1;
   if (sym::known_less(b, a)) return 1;
   // Products of sizes: n against n * m with m > 1.
@@ -67,11 +73,12 @@ int should_swap(const ShapeContext& context, const std::vector<Expr>& sizes,
   return 0;
 }
 
-std::vector<Expr> broadcast_strides(const TensorMeta& operand, const std::vector<Expr>& sizes) {
+std::vector<Expr> broadcast_strides(const ShapeContext& context, const TensorMeta& operand,
+                                    const std::vector<Expr>& sizes) {
   std::vector<Expr> strides(sizes.size(), Expr(0));
   const size_t offset = sizes.size() - operand.sizes.size();
   for (size_t d = 0; d < operand.sizes.size(); ++d)
-    if (!is_one(operand.sizes[d]) || is_one(sizes[offset + d])) strides[offset + d] = operand.strides[d];
+    if (!is_repeated(context, operand.sizes[d], sizes[offset + d])) strides[offset + d] = operand.strides[d];
   return strides;
 }
 
@@ -161,10 +168,9 @@ std::vector<Expr> broadcast(const ShapeContext& context, std::span<const TensorM
     for (size_t d = 0; d < m->sizes.size(); ++d) {
       const Expr& size = m->sizes[d];
       Expr& out = sizes[offset + d];
-      if (out == size || is_one(size)) continue;
-      if (is_one(out)) {
+      if (is_repeated(context, out, size)) {
         out = size;
-      } else if (!sym::known_equal(out, size)) {
+      } else if (!is_repeated(context, size, out) && !context.equal(out, size)) {
         not_covered(context, "sizes that do not broadcast");
       }
     }
@@ -201,7 +207,7 @@ TensorMeta element_wise_layout(const ShapeContext& context, std::span<const Tens
   out.sizes = broadcast(context, operands);
   std::vector<std::vector<Expr>> strides;
   for (const TensorMeta* m : operands)
-    if (!m->sizes.empty()) strides.push_back(broadcast_strides(*m, out.sizes));
+    if (!m->sizes.empty()) strides.push_back(broadcast_strides(context, *m, out.sizes));
   const std::vector<size_t> order = stride_order(context, out.sizes, strides);
   if (std::is_sorted(order.rbegin(), order.rend())) {
     out.strides = contiguous_strides(out.sizes);

@@ -35,6 +35,26 @@ const Registry& registry() {
 
 }  // namespace
 
+bool ShapeContext::equal(const Expr& a, const Expr& b) const {
+  if (sym::known_equal(a, b)) return true;
+  return questions_ != nullptr && questions_->decide(sym::equal(a, b));
+}
+
+bool ShapeContext::less(const Expr& a, const Expr& b) const {
+  if (sym::known_less(a, b)) return true;
+  return questions_ != nullptr && questions_->decide(sym::less(a, b));
+}
+
+bool ShapeContext::less_equal(const Expr& a, const Expr& b) const {
+  if (sym::known_less_equal(a, b)) return true;
+  return questions_ != nullptr && questions_->decide(sym::less_equal(a, b));
+}
+
+bool ShapeContext::divisible(const Expr& a, const Expr& b) const {
+  if (sym::known_divisible(a, b)) return true;
+  return questions_ != nullptr && !(b == Expr(0)) && questions_->decide(sym::divisible(a, b));
+}
+
 const TensorMeta& ShapeContext::no_tensor(size_t i) const {
   throw Unsupported(fmt::format("{}: argument {} is not a tensor", schema_.name, i));
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/core/size_questions.h"
 #include "ops/core/traits.h"
 
 namespace oxy::loop {
@@ -26,12 +27,13 @@ class ShapeContext {
  public:
   ShapeContext(const OperatorSchema& schema, const std::vector<graph::Argument>& args,
                const std::function<const TensorMeta&(graph::ValueId)>& meta_of, DType default_dtype,
-               bool has_one_thread = false)
+               bool has_one_thread = false, const SizeQuestions* questions = nullptr)
       : schema_(schema),
         args_(args),
         meta_of_(meta_of),
         default_dtype_(default_dtype),
-        has_one_thread_(has_one_thread) {}
+        has_one_thread_(has_one_thread),
+        questions_(questions) {}
 
   const OperatorSchema& schema() const { return schema_; }
   size_t size() const { return args_.size(); }
@@ -48,6 +50,15 @@ class ShapeContext {
   // Of PyTorch's, which chooses between libraries by that.
   bool has_one_thread() const { return has_one_thread_; }
 
+  // Relations of sizes. True if they hold for all calls. False if they hold for none, or if nobody may be
+  // asked and ranges do not tell.
+  bool equal(const Expr& a, const Expr& b) const;
+  bool less(const Expr& a, const Expr& b) const;
+  bool less_equal(const Expr& a, const Expr& b) const;
+  bool divisible(const Expr& a, const Expr& b) const;
+  // Null: nobody may be asked, and what is not known is not covered by the rule.
+  const SizeQuestions* questions() const { return questions_; }
+
  private:
   [[noreturn]] const TensorMeta& no_tensor(size_t i) const;
 
@@ -56,6 +67,7 @@ class ShapeContext {
   const std::function<const TensorMeta&(graph::ValueId)>& meta_of_;
   DType default_dtype_;
   bool has_one_thread_;
+  const SizeQuestions* questions_;
 };
 
 // One entry a returned tensor. Must agree with eager in dtype, sizes, strides (also of views) and device.

@@ -93,6 +93,15 @@ bool is_number(const graph::Argument& argument) {
          std::holds_alternative<double>(argument) || std::holds_alternative<std::complex<double>>(argument);
 }
 
+bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& other) {
+  if (size == other) return false;
+  if (size.is_constant()) return size == Expr(1);
+  const SizeQuestions* questions = context.questions();
+  if (questions == nullptr || questions->at_hand(sym::equal(size, other)) != false) return false;
+  const sym::Condition is_one = sym::equal(size, 1);
+  return questions->at_hand(is_one) == true && questions->decide(is_one);
+}
+
 int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank) {
   const int64_t limit = std::max<int64_t>(rank, 1);
   if (dim < -limit || dim >= limit) not_covered(context, fmt::format("dimension {} of {}", dim, rank));

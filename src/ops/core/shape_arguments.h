@@ -35,6 +35,10 @@ Device device_or(const ShapeContext& context, size_t i, Device otherwise);
 std::optional<MemoryFormat> optional_format(const ShapeContext& context, size_t i);
 bool is_number(const graph::Argument& argument);
 
+// Whether a dimension of this size is repeated to be one of the other size: it is 1, and the other one is
+// not. Of sizes that are equal at hand nothing is asked.
+bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& other);
+
 // `dim` counted from the front, 0 <= result < max(rank, 1).
 int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank);
 int64_t dim_argument(const ShapeContext& context, size_t i, int64_t rank);

@@ -30,7 +30,7 @@ Options options(const ShapeContext& context) {
 TensorMeta fresh(const ShapeContext& context, const Options& o, DType dtype, Device device,
                  const std::vector<Expr>& sizes) {
   for (const Expr& size : sizes)
-    if (sym::known_less(size, 0)) not_covered(context, "a negative size");
+    if (context.less(size, 0)) not_covered(context, "a negative size");
   TensorMeta meta = contiguous_meta(o.dtype.value_or(dtype), o.device.value_or(device), sizes);
   return o.format ? with_format(context, meta, meta.dtype, *o.format) : meta;
 }
@@ -122,11 +122,11 @@ Metas arange(const ShapeContext& context) {
   if (whole || dtype == DType::Int64) {
     const Expr by = integer_of(step);
     const Expr length = integer_of(end) - integer_of(start);
-    if (!sym::known_less_equal(0, sym::known_less(0, by) ? length : -length))
+    if (!context.less_equal(0, context.less(0, by) ? length : -length))
       not_covered(context, "bounds that contradict the step");
-    if (sym::known_less(0, by)) {
+    if (context.less(0, by)) {
       count = sym::ceildiv(length, by);
-    } else if (sym::known_less(by, 0)) {
+    } else if (context.less(by, 0)) {
       count = sym::ceildiv(-length, -by);
     } else {
       not_covered(context, "a step whose sign is not known");
@@ -143,7 +143,7 @@ Metas arange(const ShapeContext& context) {
     if (!std::isfinite(length)) not_covered(context, "bounds that are not finite");
     count = static_cast<int64_t>(length);
   }
-  if (!sym::known_less_equal(0, count)) not_covered(context, "bounds that contradict the step");
+  if (!context.less_equal(0, count)) not_covered(context, "bounds that contradict the step");
   return {fresh(context, o, dtype, {}, {count})};
 }
 

@@ -31,7 +31,7 @@ TensorMeta concatenated(const ShapeContext& context, std::span<const TensorMeta*
     if (is_skipped(*part)) continue;
     if (part->rank() != first->rank()) not_covered(context, "parts of different ranks");
     for (size_t d = 0; d < part->sizes.size(); ++d)
-      if (d != along && !sym::known_equal(part->sizes[d], first->sizes[d]))
+      if (d != along && !context.equal(part->sizes[d], first->sizes[d]))
         not_covered(context, "parts whose other sizes differ");
     length = length + part->sizes[along];
   }
@@ -90,9 +90,9 @@ Metas constant_pad(const ShapeContext& context) {
   bool grows = false;
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     const size_t d = self.sizes.size() - 1 - k;
-    grows |= !(sym::known_less_equal(pad[2 * k], 0) && sym::known_less_equal(pad[2 * k + 1], 0));
+    grows |= !(context.less_equal(pad[2 * k], 0) && context.less_equal(pad[2 * k + 1], 0));
     out.sizes[d] = self.sizes[d] + pad[2 * k] + pad[2 * k + 1];
-    if (sym::known_less(out.sizes[d], 0)) not_covered(context, "a negative size");
+    if (context.less(out.sizes[d], 0)) not_covered(context, "a negative size");
   }
   if (!grows) {  // a copy of a slice
     TensorMeta narrowed = self;
@@ -112,10 +112,10 @@ Metas border_pad(const ShapeContext& context) {
   for (size_t k = 0; k < spatial; ++k) {
     Expr& size = sizes[sizes.size() - 1 - k];
     const bool reflects = context.schema().name.find("reflection") != std::string::npos;
-    if (reflects && !(sym::known_less(pad[2 * k], size) && sym::known_less(pad[2 * k + 1], size)))
+    if (reflects && !(context.less(pad[2 * k], size) && context.less(pad[2 * k + 1], size)))
       not_covered(context, "padding wider than the input");
     size = size + pad[2 * k] + pad[2 * k + 1];
-    if (!sym::known_less(0, size)) not_covered(context, "an empty result");
+    if (!context.less(0, size)) not_covered(context, "an empty result");
   }
   TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
   return {with_format(context, out, out.dtype, suggested_format(self))};
@@ -130,7 +130,7 @@ void need_element_indices(const ShapeContext& context, const TensorMeta& self, c
     refused_by_eager(context, "indices of this type");
   if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
   for (size_t d = 0; d < self.sizes.size(); ++d)
-    if (d != dim && !sym::known_less_equal(index.sizes[d], self.sizes[d]))
+    if (d != dim && !context.less_equal(index.sizes[d], self.sizes[d]))
       not_covered(context, "more indices than elements");
 }
 
@@ -170,7 +170,7 @@ Metas index_along(const ShapeContext& context) {
   if (source.dtype != self.dtype || self.rank() == 0 || source.rank() != self.rank())
     not_covered(context, "a source of another type or rank");
   for (size_t d = 0; d < self.sizes.size(); ++d)
-    if (!sym::known_equal(source.sizes[d], d == dim ? element_count(index) : self.sizes[d]))
+    if (!context.equal(source.sizes[d], d == dim ? element_count(index) : self.sizes[d]))
       not_covered(context, "a source of another shape");
   return contiguous_like_first(context);
 }
@@ -189,8 +189,8 @@ void check_indices(const ShapeContext& context) {
     if (!is_mask && index.dtype != DType::Int64 && index.dtype != DType::Int32)
       refused_by_eager(context, "indices of this type");
     for (size_t i = 0; is_mask && i < index.sizes.size(); ++i)
-      if (d + i >= self.sizes.size() || sym::known_less(index.sizes[i], self.sizes[d + i]) ||
-          sym::known_less(self.sizes[d + i], index.sizes[i]))
+      if (d + i >= self.sizes.size() || context.less(index.sizes[i], self.sizes[d + i]) ||
+          context.less(self.sizes[d + i], index.sizes[i]))
         refused_by_eager(context, "a mask of another shape");
     d += is_mask ? index.sizes.size() : 1;
   }
@@ -245,8 +245,8 @@ void need_expandable(const ShapeContext& context, const std::vector<Expr>& from,
   if (from.size() > to.size()) refused_by_eager(context, "values of more dimensions than the indices pick");
   for (size_t d = 0; d < from.size(); ++d) {
     const Expr& wanted = to[to.size() - from.size() + d];
-    if (sym::known_equal(from[d], wanted) || sym::known_equal(from[d], 1)) continue;
-    if (sym::known_less(from[d], wanted) || sym::known_less(wanted, from[d]))
+    if (context.equal(from[d], wanted) || context.equal(from[d], 1)) continue;
+    if (context.less(from[d], wanted) || context.less(wanted, from[d]))
       refused_by_eager(context, "values of another shape than the indices pick");
     not_covered(context, "values of unknown shape");
   }
@@ -302,7 +302,7 @@ Metas select_scatter(const ShapeContext& context) {
   if (self.rank() == 0) refused_by_eager(context, "a tensor without dimensions");
   const auto dim = static_cast<size_t>(dim_argument(context, 2, self.rank()));
   const Expr& index = expression(context, 3);
-  if (sym::known_less_equal(self.sizes[dim], index) || sym::known_less(index + self.sizes[dim], 0))
+  if (context.less_equal(self.sizes[dim], index) || context.less(index + self.sizes[dim], 0))
     refused_by_eager(context, "an index out of range");
   std::vector<Expr> selected = self.sizes;
   selected.erase(selected.begin() + static_cast<std::ptrdiff_t>(dim));
@@ -406,7 +406,7 @@ Metas repeat(const ShapeContext& context) {
   const size_t added = sizes.size() - self.sizes.size();
   for (size_t d = 0; d < self.sizes.size(); ++d) sizes[added + d] = sizes[added + d] * self.sizes[d];
   for (const Expr& size : sizes)
-    if (sym::known_less(size, 0)) not_covered(context, "a negative count");
+    if (context.less(size, 0)) not_covered(context, "a negative count");
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
 }
 
@@ -470,7 +470,7 @@ Metas pixel_shuffle(const ShapeContext& context) {
   if (self.rank() < 3) not_covered(context, "fewer than three dimensions");
   std::vector<Expr> sizes = self.sizes;
   const size_t rank = sizes.size();
-  if (!sym::known_divisible(sizes[rank - 3], factor * factor))
+  if (!context.divisible(sizes[rank - 3], factor * factor))
     not_covered(context, "a channel count that does not fit");
   sizes[rank - 3] = sym::floordiv(sizes[rank - 3], factor * factor);
   sizes[rank - 2] = sizes[rank - 2] * factor;
@@ -485,7 +485,7 @@ Metas channel_shuffle(const ShapeContext& context) {
   const int64_t groups = integer(context, 1);
   if (self.rank() < 3) refused_by_eager(context, "fewer than three dimensions");
   if (groups < 1) refused_by_eager(context, "a number of groups below 1");
-  if (!sym::known_divisible(self.sizes[1], Expr(groups)))
+  if (!context.divisible(self.sizes[1], Expr(groups)))
     refused_by_eager(context, "channels that do not fit the groups");
   return {with_format(context, self, self.dtype, suggested_format(self))};
 }
@@ -498,7 +498,7 @@ Metas pixel_unshuffle(const ShapeContext& context) {
   const size_t rank = sizes.size();
   const bool is_empty = std::ranges::find(sizes, Expr(0)) != sizes.end();
   for (size_t d : {rank - 2, rank - 1}) {
-    if (!sym::known_divisible(sizes[d], factor)) not_covered(context, "sizes that do not fit");
+    if (!context.divisible(sizes[d], factor)) not_covered(context, "sizes that do not fit");
     sizes[d] = sym::floordiv(sizes[d], factor);
   }
   if (is_empty) return {dense_like(context, self, self.dtype)};  // eager copies it as it is

@@ -17,7 +17,7 @@ namespace {
 
 void need_weight_per_class(const ShapeContext& context, const Expr& classes) {
   const TensorMeta* weight = optional_tensor(context, 2);
-  if (weight != nullptr && (weight->rank() != 1 || !sym::known_equal(weight->sizes[0], classes)))
+  if (weight != nullptr && (weight->rank() != 1 || !context.equal(weight->sizes[0], classes)))
     refused_by_eager(context, "a weight that is not one for each class");
 }
 
@@ -28,7 +28,7 @@ Metas nll_loss(const ShapeContext& context) {
   const TensorMeta& target = context.tensor(1);
   if (self.rank() < 1 || self.rank() > 2) not_covered(context, "an input of another rank");
   const bool batched = self.rank() == 2;
-  if (batched ? target.rank() != 1 || !sym::known_equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
+  if (batched ? target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
     not_covered(context, "a target of another shape");
   need_weight_per_class(context, self.sizes.back());
   TensorMeta loss = scalar_of(self);

@@ -17,14 +17,14 @@ void need_types(const ShapeContext& context, const TensorMeta& a, const TensorMe
 TensorMeta product_of(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
   need_types(context, a, b);
   need(context, a.rank() == 2 && b.rank() == 2, "factors that are no matrices");
-  need(context, sym::known_equal(a.sizes[1], b.sizes[0]), "inner sizes that differ");
+  need(context, context.equal(a.sizes[1], b.sizes[0]), "inner sizes that differ");
   return contiguous_meta(a.dtype, a.device, {a.sizes[0], b.sizes[1]});
 }
 
 TensorMeta batched_product_of(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
   need_types(context, a, b);
   need(context, a.rank() == 3 && b.rank() == 3, "factors that are no batches of matrices");
-  need(context, sym::known_equal(a.sizes[2], b.sizes[1]) && sym::known_equal(a.sizes[0], b.sizes[0]),
+  need(context, context.equal(a.sizes[2], b.sizes[1]) && context.equal(a.sizes[0], b.sizes[0]),
        "sizes that do not fit");
   return contiguous_meta(a.dtype, a.device, {a.sizes[0], a.sizes[1], b.sizes[2]});
 }
@@ -39,7 +39,7 @@ TensorMeta with_addend(const ShapeContext& context, const TensorMeta& addend, Te
 TensorMeta matrix_vector(const ShapeContext& context, const TensorMeta& matrix, const TensorMeta& vector) {
   need_types(context, matrix, vector);
   need(context, matrix.rank() == 2 && vector.rank() == 1, "factors of other ranks");
-  need(context, sym::known_equal(matrix.sizes[1], vector.sizes[0]), "inner sizes that differ");
+  need(context, context.equal(matrix.sizes[1], vector.sizes[0]), "inner sizes that differ");
   return contiguous_meta(matrix.dtype, matrix.device, {matrix.sizes[0]});
 }
 
@@ -102,8 +102,7 @@ Metas dot(const ShapeContext& context) {
   const TensorMeta& a = context.tensor(0);
   const TensorMeta& b = context.tensor(1);
   need_types(context, a, b);
-  need(context, a.rank() == 1 && b.rank() == 1 && sym::known_equal(a.sizes[0], b.sizes[0]),
-       "sizes that differ");
+  need(context, a.rank() == 1 && b.rank() == 1 && context.equal(a.sizes[0], b.sizes[0]), "sizes that differ");
   return {contiguous_meta(a.dtype, a.device, {})};
 }
 

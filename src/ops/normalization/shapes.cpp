@@ -30,7 +30,7 @@ void need_vectors(const ShapeContext& context, const Expr& channels, size_t firs
   for (size_t i = first; i <= last; ++i) {
     if (!context.is_tensor(i)) continue;
     const TensorMeta& parameter = context.tensor(i);
-    if (parameter.rank() != 1 || !sym::known_equal(parameter.sizes[0], channels))
+    if (parameter.rank() != 1 || !context.equal(parameter.sizes[0], channels))
       not_covered(context, "parameters of another size than the channels");
   }
 }
@@ -56,7 +56,7 @@ Metas layer_norm(const ShapeContext& context) {
   if (inner == 0 || inner > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
   const size_t outer = input.sizes.size() - inner;
   for (size_t d = 0; d < inner; ++d)
-    if (!sym::known_equal(input.sizes[outer + d], list(context, 1)[d]))
+    if (!context.equal(input.sizes[outer + d], list(context, 1)[d]))
       not_covered(context, "a normalized shape that is not the input's");
   for (size_t i : {2, 3})
     if (const TensorMeta* parameter = optional_tensor(context, i))

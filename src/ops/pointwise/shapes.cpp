@@ -92,7 +92,7 @@ Metas reversed_sub(const ShapeContext& context) {
 Metas glu(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
-  if (self.rank() == 0 || !sym::known_divisible(self.sizes[dim], 2)) not_covered(context, "an odd size");
+  if (self.rank() == 0 || !context.divisible(self.sizes[dim], 2)) not_covered(context, "an odd size");
   TensorMeta half = self;
   half.sizes[dim] = sym::floordiv(self.sizes[dim], 2);
   const TensorMeta* const operands[] = {&half, &half};

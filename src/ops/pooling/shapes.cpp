@@ -20,7 +20,7 @@ void need_rank(const ShapeContext& context, const TensorMeta& self, size_t spati
     not_covered(context, "an input of another rank");
   const bool is_batch = self.sizes.size() == spatial + 2;  // which alone may be empty
   for (size_t d = is_batch ? 1 : 0; d < self.sizes.size(); ++d)
-    if (self.sizes[d] == Expr(0)) not_covered(context, "an empty dimension");
+    if (context.equal(self.sizes[d], 0)) not_covered(context, "an empty dimension");
 }
 
 Expr item(const ShapeContext& context, const std::vector<Expr>& items, size_t d, size_t spatial) {
@@ -32,19 +32,19 @@ Expr item(const ShapeContext& context, const std::vector<Expr>& items, size_t d,
 Expr window_count(const ShapeContext& context, const Expr& size, const Expr& kernel, const Expr& stride,
                   const Expr& padding, const Expr& dilation, bool ceil_mode) {
   const Expr reach = dilation * (kernel - 1) + 1;
-  if (!sym::known_less(0, stride) || !sym::known_less_equal(padding * 2, reach) ||
-      !sym::known_less_equal(0, padding) || !sym::known_less(0, kernel) || !sym::known_less(0, dilation))
+  if (!context.less(0, stride) || !context.less_equal(padding * 2, reach) ||
+      !context.less_equal(0, padding) || !context.less(0, kernel) || !context.less(0, dilation))
     not_covered(context, "a stride or padding that is not valid");
   Expr count = sym::floordiv(size + padding * 2 - reach + (ceil_mode ? stride - 1 : Expr(0)), stride) + 1;
   if (ceil_mode) {  // the last window must start inside the input or its left padding
     const Expr last = (count - 1) * stride;
-    if (sym::known_less_equal(size + padding, last)) {
+    if (context.less_equal(size + padding, last)) {
       count = count - 1;
-    } else if (!sym::known_less(last, size + padding)) {
+    } else if (!context.less(last, size + padding)) {
       not_covered(context, "a symbolic size in ceil mode");
     }
   }
-  if (!sym::known_less(0, count)) not_covered(context, "a window larger than the input");
+  if (!context.less(0, count)) not_covered(context, "a window larger than the input");
   return count;
 }
 
@@ -118,7 +118,7 @@ Metas upsample(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   for (size_t d = 0; d < spatial; ++d) sizes[d + 2] = item(context, list(context, 1), d, spatial);
   for (size_t d = 1; d < sizes.size(); ++d)
-    if (!sym::known_less(0, sizes[d]) || !sym::known_less(0, self.sizes[d]))
+    if (!context.less(0, sizes[d]) || !context.less(0, self.sizes[d]))
       refused_by_eager(context, "an image without elements");
   return {in_format_of(context, self, std::move(sizes))};
 }

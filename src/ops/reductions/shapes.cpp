@@ -67,7 +67,7 @@ std::optional<DType> asked_dtype(const ShapeContext& context) {
 // A reduction without a neutral element needs elements along the reduced dimensions.
 void need_elements(const ShapeContext& context) {
   for (const Expr& size : context.tensor(0).sizes)
-    if (size == Expr(0)) not_covered(context, "a dimension without elements");
+    if (context.equal(size, 0)) not_covered(context, "a dimension without elements");
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ Metas top_k(const ShapeContext& context) {
   const Expr& k = expression(context, 1);
   std::vector<Expr> sizes = self.sizes;
   if (!sizes.empty()) {
-    if (!sym::known_less_equal(0, k) || !sym::known_less_equal(k, sizes[dim]))
+    if (!context.less_equal(0, k) || !context.less_equal(k, sizes[dim]))
       not_covered(context, "k out of range");
     sizes[dim] = k;
   }

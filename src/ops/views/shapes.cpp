@@ -30,8 +30,14 @@ std::optional<std::vector<Expr>> view_strides(const TensorMeta& meta, const std:
   for (size_t end = meta.sizes.size(); end > 0;) {
     const Expr base = meta.strides[end - 1];
     Expr elements = meta.sizes[--end];
-    while (end > 0 && (is_one(meta.sizes[end - 1]) || meta.strides[end - 1] == elements * base))
-      elements = elements * meta.sizes[--end];
+    // Strides are computed with max(size, 1), which is the size wherever there are elements.
+    Expr stride = sym::max(elements, 1) * base;
+    while (end > 0 && (is_one(meta.sizes[end - 1]) || meta.strides[end - 1] == elements * base ||
+                       meta.strides[end - 1] == stride)) {
+      const Expr& size = meta.sizes[--end];
+      elements = elements * size;
+      stride = stride * sym::max(size, 1);
+    }
     Expr covered = 1;
     while (next > 0 &&
            (is_one(sizes[next - 1]) || (!(covered == elements) && !sym::known_less(elements, covered)))) {
@@ -63,10 +69,10 @@ std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<
     }
   }
   if (hole) {
-    if (is_zero(rest) || !sym::known_divisible(elements, rest))
+    if (is_zero(rest) || !context.divisible(elements, rest))
       not_covered(context, "a size that cannot be inferred");
     sizes[*hole] = sym::floordiv(elements, rest);
-  } else if (!sym::known_equal(rest, elements)) {
+  } else if (!context.equal(rest, elements)) {
     not_covered(context, "sizes of another number of elements");
   }
   return sizes;
@@ -80,9 +86,9 @@ void remove_dim(TensorMeta& meta, int64_t dim) {
 // start and end as Python's slices read them.
 Expr clamp_index(const ShapeContext& context, const Expr& index, const Expr& low, const Expr& size) {
   Expr position = index;
-  if (sym::known_less(index, 0)) {
+  if (context.less(index, 0)) {
     position = index + size;
-  } else if (!sym::known_less_equal(0, index)) {
+  } else if (!context.less_equal(0, index)) {
     not_covered(context, "an index whose sign is not known");
   }
   return sym::min(sym::max(position, low), size);
@@ -107,7 +113,7 @@ Metas as_strided(const ShapeContext& context) {
   out.strides = list(context, 2);
   if (out.sizes.size() != out.strides.size()) not_covered(context, "not as many strides as sizes");
   for (const Expr& stride : out.strides)
-    if (sym::known_less(stride, 0)) not_covered(context, "a negative stride");
+    if (context.less(stride, 0)) not_covered(context, "a negative stride");
   if (!context.is_none(3)) out.storage_offset = expression(context, 3);
   return {out};
 }
@@ -143,7 +149,7 @@ Metas expand(const ShapeContext& context) {
   const size_t added = asked.size() - self.sizes.size();
   if (self.sizes.empty()) {
     for (const Expr& size : asked)
-      if (sym::known_less(size, 0)) not_covered(context, "-1 for a new dimension");
+      if (context.less(size, 0)) not_covered(context, "-1 for a new dimension");
     return {out};
   }
   for (size_t d = asked.size(); d-- > 0;) {
@@ -158,9 +164,10 @@ Metas expand(const ShapeContext& context) {
     if (asked[d] == Expr(-1)) {
       if (is_new) not_covered(context, "-1 for a new dimension");
       out.sizes[d] = size;
-    } else if (!(size == asked[d])) {
-      if (!is_one(size)) not_covered(context, "expansion of a dimension that is not of size 1");
+    } else if (is_repeated(context, size, asked[d])) {
       stride = 0;
+    } else if (!context.equal(size, asked[d])) {
+      not_covered(context, "expansion of a dimension that is not of size 1");
     }
     out.strides[d] = stride;
   }
@@ -196,8 +203,8 @@ Metas select(const ShapeContext& context) {
   const int64_t dim = dim_argument(context, 1, out.rank());
   Expr index = expression(context, 2);
   const Expr size = out.sizes[at(dim)];
-  if (sym::known_less(index, 0)) index = index + size;
-  if (!sym::known_less_equal(0, index) || !sym::known_less(index, size))
+  if (context.less(index, 0)) index = index + size;
+  if (!context.less_equal(0, index) || !context.less(index, size))
     not_covered(context, "an index out of range");
   out.storage_offset = out.storage_offset + index * out.strides[at(dim)];
   remove_dim(out, dim);
@@ -211,7 +218,7 @@ TensorMeta named_slice(const ShapeContext& context, size_t first) {
   const size_t dim = at(dim_argument(context, first, self.rank()));
   const Expr& size = self.sizes[dim];
   const Expr& step = expression(context, first + 3);
-  if (!sym::known_less(0, step)) not_covered(context, "a step that is not positive");
+  if (!context.less(0, step)) not_covered(context, "a step that is not positive");
   const auto bound = [&](size_t i, const Expr& least, const Expr& otherwise) {
     return context.is_none(i) ? otherwise : clamp_index(context, expression(context, i), least, size);
   };
@@ -253,18 +260,18 @@ Metas split_with_sizes(const ShapeContext& context) {
   Metas out;
   Expr start = 0;
   for (const Expr& length : list(context, 1)) {
-    if (!sym::known_less_equal(0, length)) not_covered(context, "a negative part size");
+    if (!context.less_equal(0, length)) not_covered(context, "a negative part size");
     out.push_back(sliced(self, dim, start, length));
     start = start + length;
   }
-  if (!sym::known_equal(start, self.sizes[dim])) not_covered(context, "parts that are not the whole");
+  if (!context.equal(start, self.sizes[dim])) not_covered(context, "parts that are not the whole");
   return out;
 }
 
 Metas squeeze(const ShapeContext& context) {
   TensorMeta out = context.tensor(0);
   for (int64_t d = out.rank(); d-- > 0;)
-    if (is_one(out.sizes[at(d)])) remove_dim(out, d);
+    if (context.equal(out.sizes[at(d)], 1)) remove_dim(out, d);
   return {out};
 }
 
@@ -272,7 +279,7 @@ Metas squeeze_dims(const ShapeContext& context) {
   TensorMeta out = context.tensor(0);
   const std::vector<bool> mask = dim_mask(context, 1, out.rank(), false);
   for (int64_t d = out.rank(); d-- > 0;)
-    if (mask[at(d)] && is_one(out.sizes[at(d)])) remove_dim(out, d);
+    if (mask[at(d)] && context.equal(out.sizes[at(d)], 1)) remove_dim(out, d);
   return {out};
 }
 
@@ -313,7 +320,7 @@ Metas unfold(const ShapeContext& context) {
   const size_t dim = at(dim_argument(context, 1, out.rank()));
   const Expr& window = expression(context, 2);
   const Expr& step = expression(context, 3);
-  if (!sym::known_less_equal(window, out.sizes[dim]) || !sym::known_less(0, step))
+  if (!context.less_equal(window, out.sizes[dim]) || !context.less(0, step))
     not_covered(context, "a window larger than the dimension");
   out.sizes.push_back(window);
   out.strides.push_back(out.strides[dim]);
@@ -349,10 +356,10 @@ Metas view_as_complex(const ShapeContext& context) {
   out.dtype = out.dtype == DType::Float32 ? DType::Complex64 : DType::Complex128;
   remove_dim(out, out.rank() - 1);
   for (Expr& stride : out.strides) {
-    if (!sym::known_divisible(stride, 2)) not_covered(context, "odd strides");
+    if (!context.divisible(stride, 2)) not_covered(context, "odd strides");
     stride = sym::floordiv(stride, 2);
   }
-  if (!sym::known_divisible(out.storage_offset, 2)) not_covered(context, "an odd offset");
+  if (!context.divisible(out.storage_offset, 2)) not_covered(context, "an odd offset");
   out.storage_offset = sym::floordiv(out.storage_offset, 2);
   return {out};
 }
@@ -386,7 +393,7 @@ Metas view_dtype(const ShapeContext& context) {
   }
   const int64_t factor = to / from;
   const auto shrink = [&](Expr& e) {
-    if (!sym::known_divisible(e, factor))
+    if (!context.divisible(e, factor))
       not_covered(context, "sizes or strides that the wider type does not divide");
     e = sym::floordiv(e, factor);
   };

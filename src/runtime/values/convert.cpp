@@ -12,6 +12,7 @@
 #include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/values/host.h"
+#include "torch_api/symbolic_node.h"
 #include "torch_api/trace_key.h"
 
 namespace oxy::runtime {
@@ -75,6 +76,7 @@ graph::Argument number(const c10::Scalar& scalar) {
     return std::complex<double>(value.real(), value.imag());
   }
   if (scalar.isFloatingPoint()) return scalar.toDouble();
+  if (scalar.isSymInt()) return torch_api::expression_of(scalar.toSymInt());
   throw Unsupported("a symbolic number as an argument");
 }
 
@@ -100,18 +102,11 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
   }
 }
 
-int64_t static_int(const c10::IValue& value) {
-  if (value.isInt()) return value.toInt();
-  const c10::SymInt size = value.toSymInt();
-  const std::optional<int64_t> known = size.maybe_as_int();
-  if (!known) throw Unsupported("a symbolic size as an argument");
-  return *known;
-}
-
 // The end of a slice may lie beyond every size (PyTorch's "to the end" is the greatest int64): it is cut to
 // the range of symbolic integers.
 Expr int_argument(const c10::IValue& value, const ArgumentInfo& info) {
-  const int64_t number = static_int(value);
+  if (!value.isInt()) return torch_api::expression_of(value.toSymInt());
+  const int64_t number = value.toInt();
   const bool is_bound = info.name == "start" || info.name == "end";
   return is_bound ? Expr(std::clamp(number, sym::kMinInt, sym::kMaxInt)) : integer(number);
 }
@@ -124,7 +119,8 @@ std::vector<Expr> int_list(const c10::IValue& value) {
     for (const int64_t item : list) result.push_back(integer(item));
     return result;
   }
-  for (const c10::IValue& item : value.toListRef()) result.push_back(integer(static_int(item)));
+  for (const c10::IValue& item : value.toListRef())
+    result.push_back(item.isInt() ? integer(item.toInt()) : torch_api::expression_of(item.toSymInt()));
   return result;
 }
 
@@ -221,10 +217,16 @@ TensorMeta metadata_of(const at::Tensor& tensor) {
   if (tensor.is_conj() || tensor.is_neg())
     throw Unsupported("a tensor with a lazy conjugate or negative bit");
   if (tensor._is_zerotensor()) throw Unsupported("a tensor of zeros without memory");
-  if (impl.has_symbolic_sizes_strides()) throw Unsupported("a tensor with symbolic sizes");
   TensorMeta meta;
   meta.dtype = dtype_from_torch(tensor.scalar_type());
   meta.device = device_from_torch(impl.device());
+  if (impl.has_symbolic_sizes_strides()) {
+    for (const c10::SymInt& size : impl.sym_sizes()) meta.sizes.push_back(torch_api::expression_of(size));
+    for (const c10::SymInt& stride : impl.sym_strides())
+      meta.strides.push_back(torch_api::expression_of(stride));
+    meta.storage_offset = torch_api::expression_of(impl.sym_storage_offset());
+    return meta;
+  }
   meta.sizes = expressions(impl.sizes());
   meta.strides = expressions(impl.strides());
   meta.storage_offset = impl.storage_offset();

@@ -19,8 +19,8 @@ c10::ScalarType dtype_to_torch(DType dtype);
 c10::Device device_to_torch(Device device);
 c10::MemoryFormat memory_format_to_torch(MemoryFormat format);
 
-// Sizes and strides in elements, as constants. Unsupported unless the tensor is strided, without conjugate or
-// negative bit, and of static sizes.
+// Sizes and strides in elements. Unsupported unless the tensor is strided, without conjugate or negative bit,
+// and its sizes are numbers or symbols of ours.
 TensorMeta metadata_of(const at::Tensor& tensor);
 // An at::Tensor on PyTorch's meta device with these metadata; sizes must be constants.
 at::Tensor meta_tensor(const TensorMeta& meta);
@@ -36,9 +36,9 @@ const OperatorSchema* schema_of(const c10::OperatorHandle& op);
 c10::OperatorHandle handle_of(const OperatorSchema& op);
 
 // One argument of a call. `tensor` gives the value id of a defined tensor that is not a wrapped number;
-// wrapped numbers become numbers, undefined tensors None. The strided layout becomes None (it is the default
-// everywhere). Unsupported for what a graph cannot hold: generators, streams, other layouts, lists of numbers
-// of mixed kind.
+// wrapped numbers become numbers, symbolic integers expressions, undefined tensors None. The strided layout
+// becomes None (it is the default everywhere). Unsupported for what a graph cannot hold: generators, streams,
+// other layouts, lists of numbers of mixed kind.
 graph::Argument argument_from_ivalue(const c10::IValue& value, const ArgumentInfo& info,
                                      const std::function<graph::ValueId(const at::Tensor&)>& tensor);
 // The inverse: what the dispatcher wants for `argument` in the place of `info`. Sizes must be constants. A

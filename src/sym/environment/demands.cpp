@@ -38,6 +38,27 @@ bool is_remainder(const Expr& e) {
   return e.kind() == Kind::Mod;
 }
 
+// Without parts of `and` that follow from the other parts, and parts of `or` that one of the others follows
+// from.
+Condition without_idle_parts(const Condition& condition, const Facts& facts) {
+  if (condition.kind() == ConditionKind::Relation) return condition;
+  const bool is_all = condition.kind() == ConditionKind::All;
+  std::vector<Condition> parts;
+  for (const Condition& part : condition.parts()) parts.push_back(without_idle_parts(part, facts));
+  for (size_t i = 0; i < parts.size() && parts.size() > 1;) {
+    std::vector<Condition> others = parts;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const Condition rest = is_all ? Condition::all(others) : Condition::any(others);
+    Facts with = facts;
+    with.add(is_all ? rest : parts[i]);
+    if (with.answer(is_all ? parts[i] : rest) == Answer::True)
+      parts = std::move(others);
+    else
+      ++i;
+  }
+  return is_all ? Condition::all(std::move(parts)) : Condition::any(std::move(parts));
+}
+
 int strength(const Condition& condition) {
   if (condition.kind() != ConditionKind::Relation) return 3;
   switch (condition.relation().kind()) {
@@ -142,7 +163,8 @@ class Minimizer {
 
   bool rewrite(size_t i, const Facts& others) {
     const Condition& old = demands_[i].condition;
-    const Condition simplified = with_others(others.simplify(old), others);
+    const Condition simplified =
+        reduced(with_others(without_idle_parts(others.simplify(old), others), others));
     if (simplified.constant()) return false;
     const Condition found = map(simplified, [this](const Expr& e) { return with_natural_ranges(e); });
     if (found == old || found.constant()) return false;

@@ -36,9 +36,29 @@ Expr without_factors(const Expr& e, const std::vector<Expr>& factors) {
   return sum_of(std::move(list));
 }
 
+// max(a, b) <= c says that a <= c and b <= c, and c <= max(a, b) that one of them is; a minimum is the other
+// way round. An `or` that remains says less to a proof than the extremum.
+std::optional<Condition> without_bounded_extremum(const Relation& relation) {
+  if (relation.kind() != RelationKind::NonNegative) return std::nullopt;
+  for (const Expr& term : terms(relation.value())) {
+    const Monomial m = monomial(term);
+    if (m.factors.size() != 1 || std::abs(m.coefficient) != 1) continue;
+    const Expr& extremum = m.factors[0];
+    if (extremum.kind() != Kind::Min && extremum.kind() != Kind::Max) continue;
+    const Expr rest = relation.value() - term;
+    std::vector<Condition> parts;
+    for (const Expr& operand : extremum.operands())
+      parts.emplace_back(Relation(RelationKind::NonNegative, rest + m.coefficient * operand));
+    if ((m.coefficient > 0) == (extremum.kind() == Kind::Min)) return Condition::all(std::move(parts));
+    const Condition either = Condition::any(std::move(parts));
+    if (either.kind() == ConditionKind::Relation || either.constant()) return either;
+  }
+  return std::nullopt;
+}
+
 // max(a, b) == a says that b <= a, and min(a, b) == a that a <= b.
 std::optional<Condition> without_extremum(const Relation& relation) {
-  if (relation.kind() == RelationKind::NonNegative) return std::nullopt;
+  if (relation.kind() == RelationKind::NonNegative) return without_bounded_extremum(relation);
   for (const Expr& term : terms(relation.value())) {
     const Monomial m = monomial(term);
     if (m.factors.size() != 1 || std::abs(m.coefficient) != 1) continue;
@@ -99,7 +119,10 @@ Condition reduced(const Relation& relation) {
 }  // namespace
 
 Condition reduced(const Condition& condition) {
-  if (condition.kind() == ConditionKind::Relation) return reduced(condition.relation());
+  if (condition.kind() == ConditionKind::Relation) {
+    const Condition once = reduced(condition.relation());
+    return once == condition ? once : reduced(once);
+  }
   std::vector<Condition> parts;
   for (const Condition& part : condition.parts()) parts.push_back(reduced(part));
   return condition.kind() == ConditionKind::All ? Condition::all(std::move(parts))

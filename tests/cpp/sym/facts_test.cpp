@@ -111,6 +111,11 @@ TEST_CASE("facts: a maximum that is one of its operands") {
   CHECK(facts.range(s).low == 3);
   CHECK(facts.add(not_equal(t, min(t, 7))));
   CHECK(facts.range(t).low == 8);
+  CHECK(facts.add(less_equal(max(s, t), 20)));
+  CHECK(facts.range(s).high == 20);
+  CHECK(facts.range(t).high == 20);
+  CHECK(facts.add(less_equal(5, max(s, 2))));
+  CHECK(facts.range(s).low == 5);
 }
 
 TEST_CASE("facts: one of several") {

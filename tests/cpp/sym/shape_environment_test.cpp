@@ -100,6 +100,15 @@ TEST_CASE("shape environment: equal sizes are different symbols until the progra
   CHECK(texts(e) == Texts{"x.size(0) == y.size(1)", "x.size(0) == z.size(0)", "x.size(0) <= 9"});
 }
 
+TEST_CASE("shape environment: conditions are written without idle parts") {
+  ShapeEnvironment e;
+  const Expr s = e.admit(SymbolKind::Size, origin("x.size(0)"), 1);
+  const Condition one = equal(s, 1), small = less_equal(s, 1);
+  CHECK(e.decide(Condition::any({Condition::all({one, Condition::any({one, small})}), equal(s, 0)}),
+                 line("f.py:1")));
+  CHECK(texts(e) == Texts{"x.size(0) == 1 or x.size(0) == 0"});
+}
+
 TEST_CASE("shape environment: a value for all calls") {
   ShapeEnvironment e;
   const Expr s = e.admit(SymbolKind::Size, origin("x.size(0)"), 8);

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "trace_testing"
 
 @pytest.mark.skipif("OXYFUEL_TRACE_TESTING" not in os.environ,
                     reason="OXYFUEL_TRACE_TESTING names the folder of the module")
-@pytest.mark.parametrize("checks", ["recorder_checks.py", "functionalise_checks.py"])
+@pytest.mark.parametrize("checks", ["recorder_checks.py", "functionalise_checks.py", "symbol_checks.py"])
 def test_checks(checks):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "-x", str(FOLDER / checks)]
     result = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=280)

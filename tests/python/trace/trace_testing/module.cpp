@@ -9,6 +9,7 @@
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
+#include "sym/environment/guard_program.h"
 #include "trace/functionalise.h"
 #include "trace/recorder.h"
 
@@ -25,18 +26,73 @@ std::vector<at::Tensor> tensors(nb::list list) {
 
 struct Recorder {
   explicit Recorder(bool strict_shapes)
-      : recorder(new trace::Recorder(trace::RecorderOptions{strict_shapes})) {}
+      : recorder(new trace::Recorder(trace::RecorderOptions{strict_shapes, symbols})) {}
+  torch_api::SymbolsPointer symbols = std::make_shared<torch_api::Symbols>();
   std::unique_ptr<trace::Recorder> recorder;
+
+  // The sizes of these dimensions are symbols, and strides of a contiguous tensor follow from them.
+  nb::object add_symbolic_input(nb::handle real, const std::string& name,
+                                const std::vector<int64_t>& dimensions) {
+    TensorMeta meta = runtime::metadata_of(runtime::tensor_of(real.ptr()));
+    const bool is_contiguous = meta.strides == contiguous_strides(meta.sizes);
+    for (const int64_t d : dimensions) {
+      Expr& size = meta.sizes.at(static_cast<size_t>(d));
+      size = symbols->environment.admit(sym::SymbolKind::Size,
+                                        {.name = name + ".size(" + std::to_string(d) + ")"}, size.constant());
+    }
+    if (!is_contiguous) throw nb::value_error("the input is to be contiguous");
+    meta.strides = contiguous_strides(meta.sizes);
+    return nb::steal(recorder->add_input(real.ptr(), false, &meta));
+  }
+  std::vector<std::string> guards() const {
+    const sym::GuardProgram program(symbols->environment);
+    return {program.texts().begin(), program.texts().end()};
+  }
+  bool holds(const std::vector<int64_t>& values) const {
+    const sym::GuardProgram program(symbols->environment);
+    std::vector<int64_t> inputs;
+    for (const sym::SymbolId id : program.inputs()) inputs.push_back(values.at(static_cast<size_t>(id)));
+    std::vector<int64_t> work(program.program().slots());
+    return program.program().run(inputs, work).status == sym::RunStatus::Holds;
+  }
 };
+
+// The graph with numbers in the place of symbols, by id.
+graph::Graph with_numbers(graph::Graph graph, const std::vector<int64_t>& values) {
+  const auto replace = [&](Expr& e) {
+    e = sym::evaluate(e, [&](int64_t id) { return std::optional(values.at(static_cast<size_t>(id))); });
+  };
+  for (graph::Value& value : graph.values) {
+    for (Expr& size : value.meta.sizes) replace(size);
+    for (Expr& stride : value.meta.strides) replace(stride);
+    replace(value.meta.storage_offset);
+  }
+  for (graph::Node& node : graph.nodes)
+    for (graph::Argument& argument : node.args) {
+      if (auto* e = std::get_if<Expr>(&argument)) replace(*e);
+      if (auto* list = std::get_if<std::vector<Expr>>(&argument))
+        for (Expr& e : *list) replace(e);
+    }
+  return graph;
+}
 
 struct Pause {
   std::unique_ptr<trace::Recorder::Pause> pause;
 };
 
+// Where there is one index at most, the stride is of no account.
+TensorMeta with_strides_that_count(TensorMeta meta) {
+  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
+  if (is_empty) meta.storage_offset = 0;
+  return meta;
+}
+
 // Every value whose real metadata, when the graph runs on `inputs`, are not those of the graph: "operator:
 // ...".
 std::vector<std::string> wrong_metadata(const trace::Recording& recording,
-                                        const std::vector<at::Tensor>& inputs) {
+                                        const std::vector<at::Tensor>& inputs, bool for_all_sizes) {
   const graph::Graph& graph = recording.graph;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> values(graph.values.size());
@@ -53,8 +109,10 @@ std::vector<std::string> wrong_metadata(const trace::Recording& recording,
       if (id == graph::kNoValue) continue;
       values[static_cast<size_t>(id)] = results[i];
       const TensorMeta real = runtime::metadata_of(results[i]);
-      if (!(real == graph.meta(id)))
-        wrong.push_back(node.op->name + ": " + str(graph.meta(id)) + ", really " + str(real));
+      const TensorMeta& said = graph.meta(id);
+      const bool is_right =
+          for_all_sizes ? with_strides_that_count(real) == with_strides_that_count(said) : real == said;
+      if (!is_right) wrong.push_back(node.op->name + ": " + str(graph.meta(id)) + ", really " + str(real));
     }
   }
   return wrong;
@@ -73,8 +131,19 @@ NB_MODULE(oxyfuel_trace_testing, m) {
              result.constants = r.constants;
              return result;
            })
-      .def("wrong_metadata",
-           [](const trace::Recording& r, nb::list inputs) { return wrong_metadata(r, tensors(inputs)); })
+      .def(
+          "wrong_metadata",
+          [](const trace::Recording& r, nb::list inputs, bool for_all_sizes) {
+            return wrong_metadata(r, tensors(inputs), for_all_sizes);
+          },
+          nb::arg("inputs"), nb::arg("for_all_sizes") = false)
+      .def("with_numbers",
+           [](const trace::Recording& r, const std::vector<int64_t>& values) {
+             trace::Recording result;
+             result.graph = with_numbers(r.graph, values);
+             result.constants = r.constants;
+             return result;
+           })
       .def("run",
            [](const trace::Recording& r, nb::list inputs) {
              nb::list result;
@@ -109,6 +178,9 @@ NB_MODULE(oxyfuel_trace_testing, m) {
       .def(nb::init<bool>(), nb::arg("strict_shapes") = false)
       .def("add_input",
            [](Recorder& r, nb::handle real) { return nb::steal(r.recorder->add_input(real.ptr())); })
+      .def("add_symbolic_input", &Recorder::add_symbolic_input)
+      .def("guards", &Recorder::guards)
+      .def("holds", &Recorder::holds)
       .def("input_index", [](Recorder& r, nb::handle t) { return r.recorder->input_index(t.ptr()); })
       .def("value_of", [](Recorder& r, nb::handle t) { return r.recorder->value_of(t.ptr()); })
       .def("finish",

@@ -1,0 +1,27 @@
+// How shape rules ask about sizes that are no numbers.
+#pragma once
+
+#include <optional>
+
+#include "sym/relations/condition.h"
+
+namespace oxy::ops {
+
+// An answer is right for all calls that the compilation serves: what is not certain becomes a guard.
+// Implementations throw sym::DataDependence for what depends on data (sym/environment/shape_environment.h).
+class SizeQuestions {
+ public:
+  SizeQuestions() = default;
+  SizeQuestions(const SizeQuestions&) = delete;
+  SizeQuestions& operator=(const SizeQuestions&) = delete;
+  virtual ~SizeQuestions() = default;
+
+  virtual bool decide(const sym::Condition& question) const = 0;
+  // The answer for sizes other than 0 and 1, where the result is right for these as well.
+  virtual bool decide_general(const sym::Condition& question) const = 0;
+  // The answer of the values at hand: for choosing what to ask, and for nothing else. Nothing if there are
+  // none.
+  virtual std::optional<bool> at_hand(const sym::Condition& question) const = 0;
+};
+
+}  // namespace oxy::ops

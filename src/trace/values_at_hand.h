@@ -1,0 +1,24 @@
+// Numbers in the place of symbols: the sizes that the recorded call has. What is computed with them is an
+// example, not an answer for other calls.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <span>
+
+#include "graph/graph.h"
+#include "torch_api/symbolic_node.h"
+
+namespace oxy::trace {
+
+bool is_symbolic(const TensorMeta& meta);
+bool is_symbolic(const graph::Argument& argument);
+
+// `symbols` may be null: then nothing is symbolic. Unsupported for symbols without values.
+TensorMeta at_hand(const torch_api::Symbols* symbols, TensorMeta meta);
+std::vector<graph::Argument> at_hand(const torch_api::Symbols* symbols,
+                                     std::span<const graph::Argument> arguments);
+// An integer or a list of integers; other values are themselves.
+c10::IValue at_hand(const torch_api::Symbols* symbols, const c10::IValue& value);
+
+}  // namespace oxy::trace
