@@ -18,6 +18,7 @@ struct Cubin {
   int32_t threads = 0;        // of one program of the grid
   int32_t shared_bytes = 0;   // of one program
   int32_t null_pointers = 0;  // arguments behind the kernel's own that Triton asks for, and that may be null
+  friend bool operator==(const Cubin&, const Cubin&) = default;
 };
 
 // The code of each cubin, loaded on every card. InternalError if the driver refuses one.
