@@ -14,8 +14,8 @@
 #include "backend/cpu/print/standalone.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/tile.h"
-#include "backend/nests/in_place.h"
 #include "backend/nests/nest_builder.h"
+#include "backend/nests/nest_draft.h"
 #include "backend/nests/size_arguments.h"
 
 namespace oxy::backend::cpu {
@@ -24,37 +24,6 @@ namespace {
 
 constexpr double kSliceNanoseconds = 20000;  // work that pays for waking a thread
 constexpr size_t kFewestAlike = 4;           // different kernels that are worth making one of
-
-struct Draft final : KernelDraft {
-  Draft(const loop::Program& program, LoopNest nest) : program(program), nest(std::move(nest)) {}
-
-  bool has_work() const override { return !nest.phases.empty(); }
-
-  void for_each_buffer(const std::function<void(BufferId, bool)>& fn) const override {
-    for (const Array& array : nest.arrays)
-      if (array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
-        fn(array.buffer, array.is_written);
-  }
-
-  std::vector<std::pair<BufferId, BufferId>> write_in_place(
-      const Test& dies, const Test& is_new,
-      const std::function<bool(BufferId, BufferId)>& same_size) override {
-    return backend::write_in_place(nest, dies, is_new, same_size);
-  }
-
-  std::string print() const override {
-    std::string out = backend::print(nest) + " ";
-    for (const ArrayId id : nest.arrays.ids())
-      if (const Array& array = nest.arrays[id];
-          array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
-        out += fmt::format(" array{} = {}{}", id, program.buffers[array.buffer].name,
-                           array.is_written ? " (written)" : "");
-    return out + "\n";
-  }
-
-  const loop::Program& program;
-  LoopNest nest;
-};
 
 // A nest with its text, and the integers that its kernel is given at a launch.
 struct Printed {
@@ -128,7 +97,7 @@ class CpuBackend final : public Backend {
                                {target_.l1_bytes, target_.l2_bytes, target_.vector_bytes / 4});
     tile_transposes(nest);
     split_for_threads(nest, options.parallelism);
-    return std::make_unique<Draft>(program, std::move(nest));
+    return std::make_unique<NestDraft>(program, std::move(nest));
   }
 
   PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
@@ -139,7 +108,7 @@ class CpuBackend final : public Backend {
     std::vector<size_t> places;
     for (size_t d = 0; d < drafts.size(); ++d)
       if (drafts[d] && drafts[d]->has_work()) {
-        nests.push_back(&static_cast<const Draft&>(*drafts[d]).nest);
+        nests.push_back(&static_cast<const NestDraft&>(*drafts[d]).nest);
         places.push_back(d);
       }
     std::unordered_map<std::string, plan::KernelId> kernels;  // by name

@@ -1,15 +1,14 @@
 #include "backend/cuda/cuda_backend.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <unordered_map>
 
 #include "backend/cuda/axes.h"
 #include "backend/cuda/load/cubin.h"
+#include "backend/cuda/load/driver.h"
 #include "backend/cuda/print/kernel_printer.h"
-#include "backend/nests/in_place.h"
 #include "backend/nests/nest_builder.h"
+#include "backend/nests/nest_draft.h"
 #include "base/error.h"
 
 namespace oxy::backend::cuda {
@@ -25,36 +24,10 @@ NestOptions nest_options(bool in_registers) {
   return options;
 }
 
-struct Draft final : KernelDraft {
+struct Draft final : NestDraft {
   Draft(const loop::Program& program, LoopNest nest, LaunchShape shape)
-      : program(program), nest(std::move(nest)), shape(shape) {}
+      : NestDraft(program, std::move(nest)), shape(shape) {}
 
-  bool has_work() const override { return !nest.phases.empty(); }
-
-  void for_each_buffer(const std::function<void(BufferId, bool)>& fn) const override {
-    for (const Array& array : nest.arrays)
-      if (array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
-        fn(array.buffer, array.is_written);
-  }
-
-  std::vector<std::pair<BufferId, BufferId>> write_in_place(
-      const Test& dies, const Test& is_new,
-      const std::function<bool(BufferId, BufferId)>& same_size) override {
-    return backend::write_in_place(nest, dies, is_new, same_size);
-  }
-
-  std::string print() const override {
-    std::string out = backend::print(nest) + " ";
-    for (const ArrayId k : nest.arrays.ids())
-      if (const Array& array = nest.arrays[k];
-          array.kind == ArrayKind::Parameter && (array.is_read || array.is_written))
-        out += fmt::format(" array{} = {}{}", k, program.buffers[array.buffer].name,
-                           array.is_written ? " (written)" : "");
-    return out + "\n";
-  }
-
-  const loop::Program& program;
-  LoopNest nest;
   LaunchShape shape;
 };
 
@@ -67,8 +40,7 @@ bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
 
 class CudaBackend final : public Backend {
  public:
-  // Null: kernels are printed only.
-  explicit CudaBackend(std::unique_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
+  explicit CudaBackend(std::shared_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -127,16 +99,16 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const override {
-    std::string missing = "Triton is not installed";
-    const Driver* const driver = compiler_ ? find_driver(missing) : nullptr;
-    if (driver == nullptr) throw Unsupported("kernels for a GPU cannot be made", missing);
-    const int architecture = compute_capability(*driver, 0);
-    std::vector<TritonKernel> asked;
-    for (const plan::Kernel& kernel : kernels) asked.push_back({kernel.name, kernel.source, architecture});
-    std::vector<CompiledKernel> compiled = compiler_->compile(asked);
-    std::vector<NamedKernel> named;
-    for (size_t k = 0; k < kernels.size(); ++k) named.push_back({kernels[k].name, std::move(compiled[k])});
-    return load_kernels(*driver, named);
+    if (!compiler_) throw Unsupported("kernels for a GPU need Triton", "pip install triton");
+    std::string missing;
+    const Driver* driver = find_driver(missing);
+    if (driver == nullptr) throw Unsupported(missing);
+    const int card = compute_capability(*driver, 0);
+    std::vector<TritonKernel> texts;
+    texts.reserve(kernels.size());
+    for (const plan::Kernel& kernel : kernels)
+      texts.push_back({.name = kernel.name, .source = kernel.source, .architecture = card});
+    return load_cubins(*driver, compiler_->compile(texts));
   }
 
   std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
@@ -145,15 +117,12 @@ class CudaBackend final : public Backend {
   std::string_view suffix() const override { return ".py"; }
 
  private:
-  std::unique_ptr<TritonCompiler> compiler_;
+  std::shared_ptr<TritonCompiler> compiler_;  // null: there is none
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton,
-                                      std::shared_ptr<const KernelStore> store) {
-  std::unique_ptr<TritonCompiler> compiler;
-  if (triton) compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(store));
+std::unique_ptr<Backend> make_backend(std::shared_ptr<TritonCompiler> compiler) {
   return std::make_unique<CudaBackend>(std::move(compiler));
 }
 

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "backend/backend.h"
 #include "backend/cuda/compile/triton_compiler.h"
 
 namespace oxy::backend::cuda {
 
-// How kernels are compiled: nothing where no Triton is installed, and they can only be printed then.
-std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton = {},
-                                      std::shared_ptr<const KernelStore> store = {});
+// Kernels are for pointers at multiples of 16 bytes. Without a compiler they are printed, but not loaded.
+std::unique_ptr<Backend> make_backend(std::shared_ptr<TritonCompiler> compiler = nullptr);
 
 }  // namespace oxy::backend::cuda

@@ -24,7 +24,9 @@ constexpr int64_t kLoopedRow = 4096;
 constexpr int64_t kColumnTile = 8192;  // elements of columns a step, likewise
 constexpr int64_t kShortColumn = 64;   // elements of a column that stays in registers
 constexpr int64_t kLeastTileSide = 16;
-constexpr int64_t kWideRow = 4096;  // from here on, many operands do not fit in registers
+constexpr int64_t kWideRow = 4096;  // from here on, a row needs more than 8 warps
+// Elements of the longest row of many operands that stays in registers.
+constexpr int64_t kLongestRowOfMany = 8192;
 constexpr int kManyOperands = 5;
 
 struct Access {
@@ -155,7 +157,7 @@ LaunchShape rows(const LoopNest& nest) {
   LaunchShape shape{.form = Form::Rows};
   const int64_t row = power_of_two(longest);
   if (is_along_rows(nest)) {
-    const int64_t most = operand_count(nest) >= kManyOperands ? kWideRow : kLongestPersistentRow;
+    const int64_t most = operand_count(nest) >= kManyOperands ? kLongestRowOfMany : kLongestPersistentRow;
     shape.is_persistent = is_known && row <= most;
     shape.columns = shape.is_persistent ? row : kLoopedRow;
     shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));

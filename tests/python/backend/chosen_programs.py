@@ -177,3 +177,26 @@ def nan_wins(p):
     x[1, 3] = float("nan")
     x = p.input(x)
     return [p.call("amax", x, [1], False), p.call("amin", x, [0], False), p.call("maximum", x, p.input(random(40))), p.call("clamp", x, -0.5, 0.5)]
+
+
+@program
+def sizes_that_vary_in_rows(p):
+    p.varies(37)
+    x = p.input(random(37, 50))
+    y = p.call("native_layer_norm", p.call("add.Tensor", x, p.input(random(50))), [50], None, None, 1e-5)[0]
+    return [y, p.call("_softmax", x, 0, False), p.call("sum.dim_IntList", x, [0], False)]
+
+
+@program
+def sizes_that_vary_along_rows(p):
+    p.varies(37)
+    x = p.input(random(5, 37, dtype=torch.bfloat16))
+    return [p.call("_softmax", x, 1, False), p.call("gelu", x), p.call("argmax", x, 1, False), *p.call("var_mean.correction", x, [1], correction=1, keepdim=True)]
+
+
+@program
+def sizes_that_vary_in_tiles(p):
+    p.varies(37)
+    x = p.input(random(3, 37, 40))
+    turned = p.call("clone", p.call("permute", x, [0, 2, 1]), memory_format=torch.contiguous_format)
+    return [turned, p.call("cat", [x, x], 1), p.call("constant_pad_nd", x, [0, 0, 1, 1], 2)]

@@ -1,5 +1,7 @@
 """Programs of ATen operators that run in eager and are written as graphs at the same time."""
 
+import re
+
 import torch
 
 
@@ -19,6 +21,7 @@ class Program:
 
     def __init__(self):
         self.inputs, self.lines, self.ids, self.count, self.kept = [], [], {}, 0, []
+        self.symbol = None
 
     def define(self, tensor):
         self.ids[id(tensor)] = self.count
@@ -51,7 +54,14 @@ class Program:
         self.lines.append(f"  {', '.join(defined)} = aten::{name}({', '.join(texts)})")
         return results
 
+    def varies(self, size):
+        """The graph has a symbol in the place of this number, which nothing else may be."""
+        self.symbol = size
+
     def graph(self, outputs):
         inputs = ", ".join(f"{name} : {meta(tensor)}" for name, tensor in self.inputs)
         returned = ", ".join(self.argument(t) for t in outputs)
-        return f"graph({inputs}) {{\n" + "\n".join(self.lines) + f"\n  return {returned}\n}}\n"
+        text = f"graph({inputs}) {{\n" + "\n".join(self.lines) + f"\n  return {returned}\n}}\n"
+        if self.symbol is None:
+            return text
+        return "symbol s0: id1 in [2, 1048576]\n" + re.sub(rf"(?<![\w.%]){self.symbol}(?![\w.])", "s0", text)

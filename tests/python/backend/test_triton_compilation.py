@@ -21,5 +21,12 @@ def test_golden_kernels_compile(tmp_path):
     assert not spilled, f"values do not fit in registers: {spilled}"
 
 
+@needs_triton
+def test_the_benchmark_reads_every_golden_text():
+    process = run_python("../../../benchmarks/gpu_kernels.py", "--dry-run")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("\n") == len(GOLDEN) + 1
+
+
 def test_there_are_golden_texts():
     assert len(GOLDEN) >= 25 and all("@triton.jit" in f.read_text() or "torch.ops" in f.read_text() for f in GOLDEN)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.language.extra import libdevice
-from triton.runtime.interpreter import InterpreterOptions, TensorHandle, interpreter_builder
+from triton.runtime import interpreter
 
 FUNCTIONS = {
     "expm1": torch.expm1, "log10": torch.log10, "log1p": torch.log1p, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
@@ -31,9 +31,24 @@ def interpreted(function):
         data = torch.broadcast_tensors(*(torch.from_numpy(np.asarray(a.handle.data)) for a in arguments))
         result = np.ascontiguousarray(function(*data).numpy())
         first = max(arguments, key=lambda a: np.asarray(a.handle.data).size)
-        return tl.core.tensor(TensorHandle(result, first.handle.dtype), first.type)
+        return tl.core.tensor(interpreter.TensorHandle(result, first.handle.dtype), first.type)
 
     return call
+
+
+def reduce_by_halves(self, arguments):
+    """tl.reduce with a function of the kernel's: all pairs at once, where the interpreter goes element by element."""
+    data = [a.handle.data for a in arguments]
+    while data[0].shape[self.axis] > 1:
+        halves = [np.split(d, 2, self.axis) for d in data]
+        sides = [[self.to_tensor(h[k], a.dtype) for h, a in zip(halves, arguments)] for k in (0, 1)]
+        joined = self.combine_fn.fn(*sides[0], *sides[1])
+        data = [t.handle.data for t in (joined if isinstance(joined, tuple) else (joined,))]
+    return [self.to_tensor(d.squeeze(self.axis), a.dtype) for d, a in zip(data, arguments)]
+
+
+def index_of(tensor):
+    return int(tensor.handle.data.item())  # numpy no longer converts arrays of one element
 
 
 def load(path):
@@ -46,7 +61,10 @@ def load(path):
 def main(folder):
     for name, function in FUNCTIONS.items():
         setattr(libdevice, name, interpreted(function))
-    interpreter_builder.options = InterpreterOptions(debug=True)  # so that indices are checked
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(debug=True)  # so that indices are checked
+    interpreter.ReduceOps.generic_reduce = reduce_by_halves
+    patch = interpreter._patch_lang_tensor
+    interpreter._patch_lang_tensor = lambda tensor, scope: (patch(tensor, scope), scope.set_attr(tensor, "__index__", index_of))
     np.seterr(all="ignore")
     for path in sorted(Path(folder).glob("[0-9]*.py"), key=lambda p: int(p.stem)):
         inputs = torch.load(path.with_suffix(".in"))

@@ -130,14 +130,16 @@ void BlockPrinter::print_axes() {
   std::string row_program = program;
   if (shape_.form == Form::Tile) {
     body_.line("program = {}", program);
-    const ExpressionText tiles = expression(sym::ceildiv(axes_.columns[0].extent, axes_.columns[0].block));
-    body_.line("column_tile = program % ({})", tiles.text);
-    body_.line("program = program // ({})", tiles.text);
+    const std::string tiles =
+        parenthesized(expression(sym::ceildiv(axes_.columns[0].extent, axes_.columns[0].block)));
+    body_.line("column_tile = program % {}", tiles);
+    body_.line("program = program // {}", tiles);
     row_program = "program";
     if (axes_.rest) {
-      const ExpressionText row_tiles = expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block));
-      body_.line("rest = program // ({})", row_tiles.text);
-      body_.line("program = program % ({})", row_tiles.text);
+      const std::string row_tiles =
+          parenthesized(expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block)));
+      body_.line("rest = program // {}", row_tiles);
+      body_.line("program = program % {}", row_tiles);
       set_variable(axes_.rest->variable, "rest", kNoDims);
     }
   }

@@ -17,20 +17,35 @@ std::string parenthesized(const ExpressionText& e) {
 
 namespace {
 
-ExpressionText joined(const Expr& e, std::string_view separator, const ExpressionContext& context) {
+ExpressionText sum_text(const Expr& e, const ExpressionContext& context) {
   ExpressionText result{"", kNoDims, false};
   for (const Expr& operand : e.operands()) {
     const ExpressionText part = expression_text(operand, context);
     result.dims |= part.dims;
-    const bool is_factor = separator == " * ";
-    const std::string text = is_factor ? parenthesized(part) : part.text;
     if (result.text.empty())
-      result.text = text;
-    else if (!is_factor && text[0] == '-')
-      result.text += " - " + text.substr(1);
+      result.text = part.text;
+    else if (part.text[0] == '-')
+      result.text += " - " + part.text.substr(1);
     else
-      result.text += std::string(separator) + text;
+      result.text += " + " + part.text;
   }
+  return result;
+}
+
+ExpressionText product_text(const Expr& e, const ExpressionContext& context) {
+  ExpressionText result{"", kNoDims, false};
+  bool is_negated = false;
+  for (const Expr& operand : e.operands()) {  // a constant comes first
+    if (operand == Expr(-1)) {
+      is_negated = true;
+      continue;
+    }
+    const ExpressionText part = expression_text(operand, context);
+    result.dims |= part.dims;
+    result.text += result.text.empty() ? operand.is_constant() ? part.text : parenthesized(part)
+                                       : " * " + parenthesized(part);
+  }
+  if (is_negated) result.text = "-" + result.text;
   return result;
 }
 
@@ -43,9 +58,9 @@ ExpressionText expression_text(const Expr& e, const ExpressionContext& context) 
     case Kind::Variable:
       return context.variable(e);
     case Kind::Sum:
-      return joined(e, " + ", context);
+      return sum_text(e, context);
     case Kind::Product:
-      return joined(e, " * ", context);
+      return product_text(e, context);
     case Kind::FloorDiv:
     case Kind::Mod: {
       const ExpressionText a = expression_text(e.operands()[0], context);
