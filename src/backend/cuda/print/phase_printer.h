@@ -34,6 +34,7 @@ class PhasePrinter {
   void print_body();
   Value print_inst(const loop::Inst& inst);
   Value print_load(const loop::Inst& inst);
+  std::string eviction(int32_t array, unsigned dims) const;
   Value print_index(const loop::Inst& inst);
   Value print_bind(const loop::Inst& inst);
   void store(int32_t array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
