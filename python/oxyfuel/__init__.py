@@ -7,6 +7,7 @@ import torch  # the extension links against its libraries
 from oxyfuel import _core
 from oxyfuel._api import Unsupported, compile, dynamo_backend, explain, metrics, reset
 from oxyfuel._backends import list_backends, register_backend
+from oxyfuel._triton import use_triton
 from oxyfuel._controls import (
     allow_in_graph,
     assume_constant_result,
@@ -35,3 +36,4 @@ __all__ = [
 
 _core.set_unsupported_class(Unsupported)
 _core.start_logging()
+use_triton()

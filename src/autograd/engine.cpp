@@ -1,5 +1,6 @@
 #include "autograd/engine.h"
 
+#include <c10/core/AutogradState.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/engine.h>
@@ -25,6 +26,26 @@ using trace::Session;
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
+namespace {
+
+// A recording belongs to a thread, and the engine has a thread of its own for each GPU.
+class InThisThread {
+ public:
+  InThisThread() : was_on_(state().get_multithreading_enabled()) {
+    state().set_multithreading_enabled(false);
+  }
+  ~InThisThread() { state().set_multithreading_enabled(was_on_); }
+  InThisThread(const InThisThread&) = delete;
+  InThisThread& operator=(const InThisThread&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+
+  bool was_on_;
+};
+
+}  // namespace
+
 BackwardRaises::BackwardRaises(std::string message)
     : Unsupported(fmt::format("its backward pass raises: {}", message.substr(0, message.find('\n')))),
       message_(std::move(message)) {}
@@ -37,6 +58,7 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
   // torch's engine dereferences the roots without a check.
   if (!std::ranges::all_of(roots, [](const Edge& root) { return root.is_valid(); }))
     throw Unsupported("a backward pass of a view that was made without grad");
+  const InThisThread in_this_thread;
   const cpy::WithoutGil without_gil;
   try {
     return torch::autograd::Engine::get_default_engine().execute(

@@ -20,7 +20,14 @@ namespace oxy::backend {
 
 struct Group;
 struct Item;
+using GroupId = Id<Group>;
 using loop::BufferId;
+using loop::StepId;
+
+// A plan has the buffers of its program, under the same numbers.
+inline plan::BufferId in_plan(BufferId id) {
+  return plan::BufferId(id.number());
+}
 
 struct ScheduleOptions {
   int parallelism = 1;                // how many slices of a kernel run at once
@@ -67,10 +74,16 @@ class KernelDraft {
   virtual std::string print() const = 0;  // for the schedule's log
 };
 
+// How a draft's kernel is launched, but for the buffers of the plan: these are where the program's are
+// placed.
+struct PrintedLaunch {
+  plan::Launch launch;            // its `buffers` are still empty
+  std::vector<BufferId> buffers;  // of the program: the kernel's pointers, in its order
+};
+
 struct PrintedKernels {
-  std::vector<plan::Kernel> kernels;  // each text once
-  // By draft: how its kernel is launched, with buffers of the program; nothing where there is no work.
-  std::vector<std::optional<plan::Launch>> launches;
+  IdVector<plan::KernelId, plan::Kernel> kernels;      // each text once
+  std::vector<std::optional<PrintedLaunch>> launches;  // by draft; nothing where there is no work
 };
 
 // A kernel that is launched as plan::Slices. Runs the slice [begin, end) of its outermost loop. Returns 0, or
@@ -106,8 +119,8 @@ class Backend {
   virtual FusionCosts fusion_costs() const = 0;
   virtual SplitCosts split_costs() const { return {}; }
   // `is_needed(buffer)`: somebody outside the group reads it.
-  virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
-                                             const Group& group,
+  virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program,
+                                             const IdVector<StepId, Item>& items, const Group& group,
                                              const std::function<bool(BufferId)>& is_needed,
                                              const ScheduleOptions& options) const = 0;
   // Drafts are this backend's own; null where a group is no kernel.
@@ -117,7 +130,7 @@ class Backend {
   // is full; InternalError with the diagnostics if a text does not compile.
   virtual std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const = 0;
   // The kernel as a file that can be compiled and run alone, and the name of such files' kind: ".cpp".
-  virtual std::string standalone(const plan::Plan& plan, int32_t kernel) const = 0;
+  virtual std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const = 0;
   virtual std::string_view suffix() const = 0;
 };
 

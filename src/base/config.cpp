@@ -35,6 +35,14 @@ int parse_count(std::string_view name, const std::string& text) {
   return value;
 }
 
+std::string cache_folder(const Environment& environment) {
+  const auto text = [&](std::string_view name) { return environment(name).value_or(""); };
+  if (std::string folder = text("OXYFUEL_CACHE"); !folder.empty()) return folder == "off" ? "" : folder;
+  if (const std::string folder = text("XDG_CACHE_HOME"); !folder.empty()) return folder + "/oxyfuel";
+  const std::string home = text("HOME");
+  return home.empty() ? "" : home + "/.cache/oxyfuel";
+}
+
 constexpr std::array<std::string_view, 2> kCompilers = {"clang", "system"};
 constexpr std::array<std::string_view, 4> kIsas = {"scalar", "avx2", "avx512", "neon"};
 
@@ -56,6 +64,7 @@ Config read_config(const Environment& environment) {
   result.system_cxx = text("OXYFUEL_CXX");
   result.isa = parse_choice("OXYFUEL_ISA", text("OXYFUEL_ISA"), kIsas);
   result.compile_threads = parse_count("OXYFUEL_COMPILE_THREADS", text("OXYFUEL_COMPILE_THREADS"));
+  result.cache = cache_folder(environment);
   return result;
 }
 

@@ -18,6 +18,9 @@ struct Config {
   std::string system_cxx;  // OXYFUEL_CXX: the command that the system compiler runs; empty: search for one
   std::string isa;         // OXYFUEL_ISA: "scalar", "avx2", "avx512", "neon", or empty for the machine's best
   int compile_threads = 0;  // OXYFUEL_COMPILE_THREADS: threads that compile kernels; 0: one a core
+  // OXYFUEL_CACHE, "off", or by default "oxyfuel" in $XDG_CACHE_HOME or ~/.cache: the folder in which
+  // compiled kernels of GPUs are kept; empty: they are not kept.
+  std::string cache;
 };
 
 // Looks a variable up; none if it is not set.

@@ -70,15 +70,15 @@ bool has_keys(PyObject* dict, PyObject* keys) {
 
 SourceId GuardSet::find_or_add(Source source) {
   const auto key = std::make_tuple(source.kind, source.base, source.index, source.key.get(), source.other);
-  auto [it, inserted] = by_read_.try_emplace(key, static_cast<SourceId>(nodes_.size()));
+  auto [it, inserted] = by_read_.try_emplace(key, nodes_.next_id());
   if (!inserted) return it->second;
   Node node;
-  node.stable = source.kind == SourceKind::Pinned ||
-                (source.base != kNoSource && nodes_[static_cast<size_t>(source.base)].stable &&
-                 source.kind != SourceKind::ContextVariable && source.kind != SourceKind::WeakReferent &&
-                 source.kind != SourceKind::Calculated);
+  node.stable =
+      source.kind == SourceKind::Pinned ||
+      (source.base != kNoSource && nodes_[source.base].stable && source.kind != SourceKind::ContextVariable &&
+       source.kind != SourceKind::WeakReferent && source.kind != SourceKind::Calculated);
   node.source = std::move(source);
-  nodes_.push_back(std::move(node));
+  nodes_.add(std::move(node));
   return it->second;
 }
 
@@ -88,7 +88,7 @@ SourceId GuardSet::root(int32_t index, const std::string& label) {
   if (auto it = by_read_.find(key); it != by_read_.end()) return it->second;
   const SourceId id = find_or_add(Source{SourceKind::Root, kNoSource, index, {}});
   roots_.push_back(id);
-  nodes_[static_cast<size_t>(id)].source.key =
+  nodes_[id].source.key =
       cpy::Ref::steal(PyUnicode_FromStringAndSize(label.data(), static_cast<Py_ssize_t>(label.size())));
   return id;
 }
@@ -120,33 +120,32 @@ SourceId GuardSet::calculated(PyObject* function, SourceId base, SourceId other)
 
 void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number) {
   // Nodes are read in order: the later of two compares itself with the earlier.
-  if (kind == CheckKind::Same && number > source) {
-    const SourceId later = static_cast<SourceId>(number);
-    number = source;
+  if (kind == CheckKind::Same && SourceId(number) > source) {
+    const SourceId later(number);
+    number = source.number();
     source = later;
   }
-  Node& node = nodes_[static_cast<size_t>(source)];
-  for (int32_t i : node.checks) {
-    const Check& c = checks_[static_cast<size_t>(i)];
+  Node& node = nodes_[source];
+  for (CheckId i : node.checks) {
+    const Check& c = checks_[i];
     if (c.kind == kind && c.number == number && (c.object == object || same_constant(c.object.get(), object)))
       return;
   }
-  node.checks.push_back(static_cast<int32_t>(checks_.size()));
-  checks_.push_back(Check{source, kind, cpy::Ref::borrow(object), number});
+  node.checks.push_back(checks_.add(Check{source, kind, cpy::Ref::borrow(object), number}));
 }
 
 void GuardSet::require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type) {
-  for (int32_t i : nodes_[static_cast<size_t>(source)].checks)
-    if (checks_[static_cast<size_t>(i)].kind == CheckKind::Tensor) return;
+  for (CheckId i : nodes_[source].checks)
+    if (checks_[i].kind == CheckKind::Tensor) return;
   require(source, CheckKind::Type, reinterpret_cast<PyObject*>(type));
-  tensors_.push_back(TensorGuard::of(tensor, type));
-  require(source, CheckKind::Tensor, nullptr, static_cast<int64_t>(tensors_.size()) - 1);
+  const TensorGuardId id = tensors_.add(TensorGuard::of(tensor, type));
+  require(source, CheckKind::Tensor, nullptr, id.number());
 }
 
 void GuardSet::require_storage_offset(SourceId source, const at::Tensor& tensor) {
-  for (int32_t i : nodes_[static_cast<size_t>(source)].checks)
-    if (const Check& check = checks_[static_cast<size_t>(i)]; check.kind == CheckKind::Tensor)
-      tensors_[static_cast<size_t>(check.number)].storage_offset = tensor.storage_offset();
+  for (CheckId i : nodes_[source].checks)
+    if (const Check& check = checks_[i]; check.kind == CheckKind::Tensor)
+      tensors_[TensorGuardId(check.number)].storage_offset = tensor.storage_offset();
 }
 
 GuardSet::TypeLookup& GuardSet::lookup_of(PyTypeObject* type) {
@@ -193,17 +192,17 @@ bool GuardSet::varying_distinct(const DistinctGroup& group) const {
 }
 
 void GuardSet::mark_stable(SourceId root) {
-  nodes_[static_cast<size_t>(root)].stable = true;
+  nodes_[root].stable = true;
 }
 
 void GuardSet::mark_varying(SourceId source) {
-  nodes_[static_cast<size_t>(source)].stable = false;
+  nodes_[source].stable = false;
 }
 
 bool GuardSet::is_module_state(SourceId source) const {
-  const Node& node = nodes_[static_cast<size_t>(source)];
+  const Node& node = nodes_[source];
   if (!node.stable || node.source.kind != SourceKind::DictItem) return false;
-  const Source& group = nodes_[static_cast<size_t>(node.source.base)].source;
+  const Source& group = nodes_[node.source.base].source;
   if (group.kind != SourceKind::DictItem || !PyUnicode_Check(group.key.get())) return false;
   return PyUnicode_CompareWithASCIIString(group.key.get(), "_parameters") == 0 ||
          PyUnicode_CompareWithASCIIString(group.key.get(), "_buffers") == 0;
@@ -245,9 +244,9 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
              reinterpret_cast<int64_t>(reinterpret_cast<PyCFunctionObject*>(value)->m_ml) == check.number;
     case CheckKind::Tensor:
       return runtime::is_tensor(value) &&
-             tensors_[static_cast<size_t>(check.number)].matches(runtime::tensor_of(value));
+             tensors_[TensorGuardId(check.number)].matches(runtime::tensor_of(value));
     case CheckKind::Same:
-      return value == nodes_[static_cast<size_t>(check.number)].value;
+      return value == nodes_[SourceId(check.number)].value;
     case CheckKind::Present:
       return true;
     case CheckKind::NoGradientHooks:
@@ -270,24 +269,24 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
 }
 
 bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
-  Node& node = nodes_[static_cast<size_t>(id)];
+  Node& node = nodes_[id];
   const Source& source = node.source;
   if (source.kind == SourceKind::Root) {
     if (static_cast<size_t>(source.index) >= roots.size()) return false;
     node.value = roots[static_cast<size_t>(source.index)];
   } else {
-    PyObject* base = source.base == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.base)].value;
+    PyObject* base = source.base == kNoSource ? nullptr : nodes_[source.base].value;
     if (source.base != kNoSource && !base) return false;
     if (source.kind == SourceKind::Calculated) {
-      PyObject* other = source.other == kNoSource ? nullptr : nodes_[static_cast<size_t>(source.other)].value;
+      PyObject* other = source.other == kNoSource ? nullptr : nodes_[source.other].value;
       node.held = calculate(source, base, other);
       node.value = node.held.get();
     } else {
       node.value = read(source, base);
     }
   }
-  for (int32_t i : node.checks)
-    if (!holds(checks_[static_cast<size_t>(i)], node.value)) return false;
+  for (CheckId i : node.checks)
+    if (!holds(checks_[i], node.value)) return false;
   return true;
 }
 
@@ -304,8 +303,8 @@ bool GuardSet::check_type_lookup(TypeLookup& lookup) {
 bool GuardSet::check_all(std::span<PyObject* const> roots) {
   for (TypeLookup& lookup : type_lookups_)
     if (!check_type_lookup(lookup)) return false;
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    if (!check_node(static_cast<SourceId>(i), roots)) return false;
+  for (const SourceId id : nodes_.ids())
+    if (!check_node(id, roots)) return false;
   return std::all_of(distinct_.begin(), distinct_.end(),
                      [&](const DistinctGroup& group) { return all_distinct(group); });
 }
@@ -317,7 +316,7 @@ void GuardSet::build_fast() {
     group.stable.clear();
     group.varying.clear();
     for (SourceId id : group.sources) {
-      if (nodes_[static_cast<size_t>(id)].stable)
+      if (nodes_[id].stable)
         group.stable.push_back(value(id));
       else
         group.varying.push_back(id);
@@ -325,14 +324,12 @@ void GuardSet::build_fast() {
     std::sort(group.stable.begin(), group.stable.end());
   }
   dict_children_.assign(nodes_.size(), {});
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const Source& source = nodes_[i].source;
-    if (source.kind == SourceKind::DictItem && nodes_[i].stable)
-      dict_children_[static_cast<size_t>(source.base)].push_back(static_cast<SourceId>(i));
+  for (const SourceId id : nodes_.ids()) {
+    const Source& source = nodes_[id].source;
+    if (source.kind == SourceKind::DictItem && nodes_[id].stable) dict_children_[source.base].push_back(id);
   }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    Node& node = nodes_[i];
-    const auto id = static_cast<SourceId>(i);
+  for (const SourceId id : nodes_.ids()) {
+    Node& node = nodes_[id];
     if (!node.stable) {
       varying_.push_back(id);
       continue;
@@ -343,14 +340,14 @@ void GuardSet::build_fast() {
     const bool is_covered = kind == SourceKind::DictItem;  // by the version of its dict
     const bool is_part_of_same = (kind == SourceKind::TupleItem || kind == SourceKind::MethodFunction ||
                                   kind == SourceKind::MethodSelf) &&
-                                 nodes_[static_cast<size_t>(node.source.base)].is_same;
+                                 nodes_[node.source.base].is_same;
     node.is_same = kind == SourceKind::Root || kind == SourceKind::Pinned || is_part_of_same;
     if (!node.is_same && !is_covered) fast_.push_back({FastKind::ReadPointer, id, node.value, 0});
     node.is_same = node.is_same || node.held;
     if (!node.value) continue;
-    bool versioned = !dict_children_[i].empty();
-    for (int32_t c : node.checks) {
-      const Check& check = checks_[static_cast<size_t>(c)];
+    bool versioned = !dict_children_[id].empty();
+    for (CheckId c : node.checks) {
+      const Check& check = checks_[c];
       switch (check.kind) {
         case CheckKind::Type:
           // The type of most builtin objects cannot be assigned to; that of instances and modules can.
@@ -378,7 +375,7 @@ void GuardSet::build_fast() {
           varying_.push_back(id);
           break;
         case CheckKind::Same:
-          if (!nodes_[static_cast<size_t>(check.number)].stable) varying_.push_back(id);
+          if (!nodes_[SourceId(check.number)].stable) varying_.push_back(id);
           break;
         default:
           if (is_dict_check(check.kind)) versioned = true;
@@ -394,17 +391,17 @@ void GuardSet::build_fast() {
 
 // A dict changed, but perhaps none of what was read of it.
 bool GuardSet::recheck_dict(FastCheck& check) {
-  const Node& node = nodes_[static_cast<size_t>(check.node)];
-  for (SourceId child : dict_children_[static_cast<size_t>(check.node)]) {
-    const Node& n = nodes_[static_cast<size_t>(child)];
+  const Node& node = nodes_[check.node];
+  for (SourceId child : dict_children_[check.node]) {
+    const Node& n = nodes_[child];
     if (PyDict_GetItem(check.object, n.source.key.get()) != n.value) return false;
-    for (int32_t c : n.checks) {
-      const Check& own = checks_[static_cast<size_t>(c)];
+    for (CheckId c : n.checks) {
+      const Check& own = checks_[c];
       if (own.kind == CheckKind::Type && !n.is_same && !holds(own, n.value)) return false;
     }
   }
-  for (int32_t c : node.checks) {
-    const Check& own = checks_[static_cast<size_t>(c)];
+  for (CheckId c : node.checks) {
+    const Check& own = checks_[c];
     if ((is_dict_check(own.kind) || own.kind == CheckKind::Length) && !holds(own, check.object)) return false;
   }
   check.expected = cpy::dict_version(check.object);
@@ -421,15 +418,15 @@ bool GuardSet::check_fast() {
         break;
       }
       case FastKind::ReadPointer: {
-        const Source& source = nodes_[static_cast<size_t>(check.node)].source;
-        ok = read(source, nodes_[static_cast<size_t>(source.base)].value) == check.object;
+        const Source& source = nodes_[check.node].source;
+        ok = read(source, nodes_[source.base].value) == check.object;
         break;
       }
       case FastKind::TypeIs:
         ok = reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
         break;
       case FastKind::Tensor:
-        ok = tensors_[check.expected].matches(runtime::tensor_of(check.object));
+        ok = tensors_[TensorGuardId(check.expected)].matches(runtime::tensor_of(check.object));
         break;
       case FastKind::Length:
         ok = static_cast<uint64_t>(length_of(check.object)) == check.expected;
@@ -454,7 +451,7 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
     for (TypeLookup& lookup : type_lookups_) ok = ok && check_type_lookup(lookup);
     if (ok) {
       for (SourceId id : roots_) {
-        Node& node = nodes_[static_cast<size_t>(id)];
+        Node& node = nodes_[id];
         node.value = roots[static_cast<size_t>(node.source.index)];
       }
       if (check_fast()) {
@@ -476,12 +473,10 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
 }
 
 std::optional<GuardSet::Failure> GuardSet::first_failure(std::span<PyObject* const> roots) {
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const auto id = static_cast<SourceId>(i);
+  for (const SourceId id : nodes_.ids()) {
     if (check_node(id, roots)) continue;
-    for (int32_t c : nodes_[i].checks)
-      if (const Check& check = checks_[static_cast<size_t>(c)]; !holds(check, nodes_[i].value))
-        return Failure{id, &check};
+    for (CheckId c : nodes_[id].checks)
+      if (const Check& check = checks_[c]; !holds(check, nodes_[id].value)) return Failure{id, &check};
     return Failure{id, nullptr};
   }
   return std::nullopt;
@@ -513,12 +508,11 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
     return object && (is_number(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
   };
   Changes changed;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const auto id = static_cast<SourceId>(i);
+  for (const SourceId id : nodes_.ids()) {
     if (check_node(id, roots)) continue;
-    PyObject *before = nullptr, *now = nodes_[i].value;
-    for (int32_t c : nodes_[i].checks)
-      if (const Check& check = checks_[static_cast<size_t>(c)]; !holds(check, now)) {
+    PyObject *before = nullptr, *now = nodes_[id].value;
+    for (CheckId c : nodes_[id].checks)
+      if (const Check& check = checks_[c]; !holds(check, now)) {
         changed.elements = check.kind == CheckKind::Elements;
         if (check.kind != CheckKind::Equal) return changed;
         before = check.object.get();

@@ -47,8 +47,12 @@ enum class CheckKind : uint8_t {
   Elements,         // the tensor, which has a Tensor check before, has the elements of the tensor `object`
 };
 
+struct Check;
+using CheckId = Id<Check>;
+using TensorGuardId = Id<TensorGuard>;
+
 struct Check {
-  SourceId source = kNoSource;
+  SourceId source;
   CheckKind kind = CheckKind::Identity;
   cpy::Ref object;
   int64_t number = 0;
@@ -109,8 +113,8 @@ class GuardSet {
   // Declares that a number below a stable root is another one at every call. To be called before its first
   // check.
   void mark_varying(SourceId source);
-  bool is_stable(SourceId source) const { return nodes_[static_cast<size_t>(source)].stable; }
-  SourceKind kind_of(SourceId source) const { return nodes_[static_cast<size_t>(source)].source.kind; }
+  bool is_stable(SourceId source) const { return nodes_[source].stable; }
+  SourceKind kind_of(SourceId source) const { return nodes_[source].source.kind; }
   // A parameter or buffer of a module that is the same at every call.
   bool is_module_state(SourceId source) const;
 
@@ -120,7 +124,7 @@ class GuardSet {
   // Whether all guards hold for these roots (borrowed). If so, value() gives the object at each source:
   // borrowed, and valid until Python code runs again. Runs no Python code. Needs the GIL.
   bool check(std::span<PyObject* const> roots);
-  PyObject* value(SourceId source) const { return nodes_[static_cast<size_t>(source)].value; }
+  PyObject* value(SourceId source) const { return nodes_[source].value; }
 
   Changes changes(std::span<PyObject* const> roots);
   // The first guard that fails: "L['self'].training: was True, is False". Empty if all hold.
@@ -141,7 +145,7 @@ class GuardSet {
     cpy::Ref held;              // the value, where it is calculated or for the fast path to hold
     bool stable = false;        // read from what is the same at every call
     bool is_same = false;       // for the fast path: no other object can lie at its address
-    std::vector<int32_t> checks;
+    std::vector<CheckId> checks;
   };
   struct TypeLookup {
     cpy::Ref type;
@@ -183,15 +187,15 @@ class GuardSet {
   void build_fast();
 
   std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*, SourceId>, SourceId> by_read_;
-  std::vector<Node> nodes_;
+  IdVector<SourceId, Node> nodes_;
   std::vector<SourceId> roots_;
-  std::vector<Check> checks_;
-  std::vector<TensorGuard> tensors_;
+  IdVector<CheckId, Check> checks_;
+  IdVector<TensorGuardId, TensorGuard> tensors_;
   std::vector<TypeLookup> type_lookups_;
   std::vector<DistinctGroup> distinct_;
   std::vector<FastCheck> fast_;
   std::vector<SourceId> varying_;
-  std::vector<std::vector<SourceId>> dict_children_;  // by node
+  IdVector<SourceId, std::vector<SourceId>> dict_children_;
   bool fast_valid_ = false;
 };
 

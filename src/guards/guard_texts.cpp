@@ -100,7 +100,7 @@ std::string show_briefly(PyObject* object) {
 }  // namespace
 
 std::string GuardSet::describe(SourceId id) const {
-  const Source& source = nodes_[static_cast<size_t>(id)].source;
+  const Source& source = nodes_[id].source;
   const std::string base = source.base == kNoSource ? "" : describe(source.base);
   switch (source.kind) {
     case SourceKind::Root: {
@@ -174,7 +174,7 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
       case CheckKind::Tensor:
         return runtime::is_tensor(value)
                    ? where + ": " +
-                         tensors_[static_cast<size_t>(check.number)].difference(runtime::tensor_of(value))
+                         tensors_[TensorGuardId(check.number)].difference(runtime::tensor_of(value))
                    : where + ": was a tensor, is not";
       case CheckKind::Type:
         return fmt::format("type({}): was {}, is {}", where, show(check.object.get()),
@@ -198,7 +198,7 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
       case CheckKind::NoGradientHooks:
         return fmt::format("{} has hooks on its gradient", where);
       case CheckKind::Same:
-        return fmt::format("{} is no longer {}", where, describe(static_cast<SourceId>(check.number)));
+        return fmt::format("{} is no longer {}", where, describe(SourceId(check.number)));
       default:
         return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
     }
@@ -217,7 +217,7 @@ std::vector<std::string> GuardSet::describe_all() const {
     const std::string where = describe(check.source);
     switch (check.kind) {
       case CheckKind::Tensor: {
-        const TensorGuard& t = tensors_[static_cast<size_t>(check.number)];
+        const TensorGuard& t = tensors_[TensorGuardId(check.number)];
         std::string sizes;
         for (int64_t size : t.sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
         lines.push_back(fmt::format("{} tensor {}[{}]{}", where, c10::toString(t.dtype), sizes,
@@ -228,8 +228,8 @@ std::vector<std::string> GuardSet::describe_all() const {
         lines.push_back(fmt::format("len({}) == {}", where, check.number));
         break;
       case CheckKind::Same:
-        lines.push_back(fmt::format("{} {} {}", where, relation(check.kind),
-                                    describe(static_cast<SourceId>(check.number))));
+        lines.push_back(
+            fmt::format("{} {} {}", where, relation(check.kind), describe(SourceId(check.number))));
         break;
       default:
         lines.push_back(fmt::format("{} {}{}", where, relation(check.kind),

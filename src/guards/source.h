@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <string>
 
+#include "base/id.h"
 #include "cpy/ref.h"
 
 namespace oxy::guards {
 
-using SourceId = int32_t;
-inline constexpr SourceId kNoSource = -1;
+struct Source;
+using SourceId = Id<Source>;
+inline constexpr SourceId kNoSource;
 
 enum class SourceKind : uint8_t {
   Root,              // root number `index` of the call (an argument, a local, a stack slot); label in `key`
@@ -42,10 +44,10 @@ enum class SourceKind : uint8_t {
 
 struct Source {
   SourceKind kind = SourceKind::Root;
-  SourceId base = kNoSource;
+  SourceId base;
   int32_t index = -1;
   cpy::Ref key;
-  SourceId other = kNoSource;  // of what is calculated
+  SourceId other;  // of what is calculated
 };
 
 // Whether the object is exactly a collections.deque, not of a subclass.

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
@@ -102,9 +103,9 @@ size_t combine(size_t seed, size_t value) {
 
 size_t hash_of(const Inst& inst) {
   size_t h = combine(static_cast<size_t>(inst.op), static_cast<size_t>(inst.dtype));
-  for (InstId operand : inst.operands) h = combine(h, static_cast<size_t>(operand));
-  h = combine(h, static_cast<size_t>(inst.buffer));
-  h = combine(h, static_cast<size_t>(inst.index));
+  for (InstId operand : inst.operands) h = combine(h, std::hash<InstId>()(operand));
+  h = combine(h, std::hash<BufferId>()(inst.buffer));
+  h = combine(h, std::hash<IndexId>()(inst.index));
   return std::visit([&](auto v) { return combine(h, std::hash<decltype(v)>()(v)); }, inst.constant.value);
 }
 
@@ -157,26 +158,24 @@ Value BodyBuilder::append(Inst inst) {
   size_t hash = hash_of(inst);
   auto [begin, end] = known_insts_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
-    if (const Inst& known = body_.insts[static_cast<size_t>(it->second)]; same(inst, known))
+    if (const Inst& known = body_.insts[it->second]; same(inst, known))
       return {this, it->second, known.dtype};
   if (inst.op == Op::BindIndex) inst.variable = kBoundVariables + bound_++;
-  auto id = static_cast<InstId>(body_.insts.size());
   DType dtype = inst.dtype;
-  body_.insts.push_back(std::move(inst));
+  const InstId id = body_.insts.add(std::move(inst));
   known_insts_.emplace(hash, id);
   return {this, id, dtype};
 }
 
-int32_t BodyBuilder::add_index(Index index) {
+IndexId BodyBuilder::add_index(Index index) {
   size_t hash = index.size();
   for (const Expr& e : index) hash = combine(hash, e.hash());
   auto [begin, end] = known_indices_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
-    if (body_.indices[static_cast<size_t>(it->second)] == index) return it->second;
-  auto position = static_cast<int32_t>(body_.indices.size());
-  body_.indices.push_back(std::move(index));
-  known_indices_.emplace(hash, position);
-  return position;
+    if (body_.indices[it->second] == index) return it->second;
+  const IndexId id = body_.indices.add(std::move(index));
+  known_indices_.emplace(hash, id);
+  return id;
 }
 
 Value BodyBuilder::load(BufferId buffer, DType dtype, Index index) {
@@ -287,7 +286,7 @@ Value BodyBuilder::masked(Value mask, const std::function<Value()>& body, Value 
 }
 
 Value BodyBuilder::element(const void* source, const Index& index, const std::function<Value()>& body) {
-  size_t hash = combine(reinterpret_cast<size_t>(source), static_cast<size_t>(mask_));
+  size_t hash = combine(reinterpret_cast<size_t>(source), std::hash<InstId>()(mask_));
   for (const Expr& e : index) hash = combine(hash, e.hash());
   auto [begin, end] = known_elements_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
@@ -299,50 +298,45 @@ Value BodyBuilder::element(const void* source, const Index& index, const std::fu
 }
 
 Body BodyBuilder::take(const std::vector<InstId*>& roots, std::span<const Expr> used) {
-  std::vector<bool> needed(body_.insts.size());
+  IdVector<InstId, bool> needed(body_.insts.size());
   for (InstId* root : roots)
-    if (*root != kNoInst) needed[static_cast<size_t>(*root)] = true;
+    if (*root != kNoInst) needed[*root] = true;
   std::unordered_map<int64_t, InstId> binder;
-  for (size_t i = 0; i < body_.insts.size(); ++i) {
-    const Inst& inst = body_.insts[i];
-    if (inst.op == Op::BindIndex) binder.emplace(inst.variable, static_cast<InstId>(i));
-    if (inst.op == Op::BindIndex && inst.checked) needed[i] = true;
+  for (const InstId id : body_.insts.ids()) {
+    const Inst& inst = body_.insts[id];
+    if (inst.op == Op::BindIndex) binder.emplace(inst.variable, id);
+    if (inst.op == Op::BindIndex && inst.checked) needed[id] = true;
   }
   auto need_binders = [&](const Expr& e) {
     for (const Expr& v : sym::variables(e))
-      if (auto bound = binder.find(v.variable_id()); bound != binder.end())
-        needed[static_cast<size_t>(bound->second)] = true;
+      if (auto bound = binder.find(v.variable_id()); bound != binder.end()) needed[bound->second] = true;
   };
   for (const Expr& e : used) need_binders(e);
-  for (size_t i = body_.insts.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    const Inst& inst = body_.insts[i];
+  for (const InstId id : body_.insts.ids() | std::views::reverse) {
+    if (!needed[id]) continue;
+    const Inst& inst = body_.insts[id];
     for (InstId operand : inst.operands)
-      if (operand != kNoInst) needed[static_cast<size_t>(operand)] = true;
-    if (inst.index < 0 || binder.empty()) continue;
-    for (const Expr& e : body_.indices[static_cast<size_t>(inst.index)]) need_binders(e);
+      if (operand != kNoInst) needed[operand] = true;
+    if (inst.index == kNoIndex || binder.empty()) continue;
+    for (const Expr& e : body_.indices[inst.index]) need_binders(e);
   }
   Body result;
-  std::vector<InstId> renumbered(body_.insts.size(), kNoInst);
-  std::vector<int32_t> index_of(body_.indices.size(), -1);
-  for (size_t i = 0; i < body_.insts.size(); ++i) {
-    if (!needed[i]) continue;
-    Inst inst = body_.insts[i];
+  IdVector<InstId, InstId> renumbered(body_.insts.size());
+  IdVector<IndexId, IndexId> index_of(body_.indices.size());
+  for (const InstId id : body_.insts.ids()) {
+    if (!needed[id]) continue;
+    Inst inst = body_.insts[id];
     for (InstId& operand : inst.operands)
-      if (operand != kNoInst) operand = renumbered[static_cast<size_t>(operand)];
-    if (inst.index >= 0) {
-      int32_t& position = index_of[static_cast<size_t>(inst.index)];
-      if (position < 0) {
-        position = static_cast<int32_t>(result.indices.size());
-        result.indices.push_back(std::move(body_.indices[static_cast<size_t>(inst.index)]));
-      }
-      inst.index = position;
+      if (operand != kNoInst) operand = renumbered[operand];
+    if (inst.index != kNoIndex) {
+      IndexId& index = index_of[inst.index];
+      if (index == kNoIndex) index = result.indices.add(std::move(body_.indices[inst.index]));
+      inst.index = index;
     }
-    renumbered[i] = static_cast<InstId>(result.insts.size());
-    result.insts.push_back(std::move(inst));
+    renumbered[id] = result.insts.add(std::move(inst));
   }
   for (InstId* root : roots)
-    if (*root != kNoInst) *root = renumbered[static_cast<size_t>(*root)];
+    if (*root != kNoInst) *root = renumbered[*root];
   body_ = {};
   mask_ = kNoInst;
   bound_ = 0;

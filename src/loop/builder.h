@@ -22,7 +22,7 @@ class BodyBuilder;
 
 struct Value {
   BodyBuilder* builder = nullptr;
-  InstId id = kNoInst;
+  InstId id;
   DType dtype = DType::Float32;
 };
 
@@ -60,7 +60,7 @@ class BodyBuilder {
   Value store(Value x, DType dtype) { return cast(x, dtype); }
 
   size_t size() const { return body_.insts.size(); }
-  const Inst& inst(Value x) const { return body_.insts.at(static_cast<size_t>(x.id)); }
+  const Inst& inst(Value x) const { return body_.insts.at(x.id); }
   // body(), or what it gave before for the same source, index and mask: an element used twice is written
   // once.
   Value element(const void* source, const Index& index, const std::function<Value()>& body);
@@ -70,13 +70,13 @@ class BodyBuilder {
 
  private:
   Value append(Inst inst);
-  int32_t add_index(Index index);
+  IndexId add_index(Index index);
 
   Body body_;
-  InstId mask_ = kNoInst;
+  InstId mask_;
   int64_t bound_ = 0;
   std::unordered_multimap<size_t, InstId> known_insts_;
-  std::unordered_multimap<size_t, int32_t> known_indices_;
+  std::unordered_multimap<size_t, IndexId> known_indices_;
   struct Element {
     const void* source;
     InstId mask;

@@ -106,17 +106,16 @@ LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOption
 }
 
 BufferId LoweringContext::add_buffer(Buffer buffer) {
-  auto id = static_cast<BufferId>(program_.buffers.size());
-  if (buffer.name.empty()) buffer.name = fmt::format("buf{}", id);
-  program_.buffers.push_back(std::move(buffer));
-  return id;
+  if (buffer.name.empty()) buffer.name = fmt::format("buf{}", program_.buffers.next_id());
+  return program_.buffers.add(std::move(buffer));
 }
 
 Tensor LoweringContext::buffer_tensor(BufferId id) {
-  const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+  const Buffer& buffer = program_.buffers[id];
   auto source = std::make_shared<Source>();
   source->dtype = buffer.dtype;
   source->sizes = buffer.sizes;
+  source->device = buffer.device;
   source->buffer = id;
   if (node_ != nullptr) source->location = node_->location;
   return {source->dtype, source->sizes, source, std::nullopt};
@@ -152,6 +151,9 @@ Tensor LoweringContext::operand(const graph::Argument& argument) const {
 
 void LoweringContext::begin_node(const graph::Node& node) {
   node_ = &node;
+  const auto result =
+      std::ranges::find_if(node.outputs, [](graph::ValueId id) { return id != graph::kNoValue; });
+  if (result != node.outputs.end()) device_ = meta(*result).device;
 }
 
 void LoweringContext::set(graph::ValueId id, Tensor tensor) {
@@ -174,6 +176,7 @@ std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inpu
   auto source = std::make_shared<Source>();
   source->dtype = dtype;
   source->sizes = std::move(sizes);
+  source->device = device_;
   source->work = work;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Source& input = *inputs[k].source;
@@ -300,9 +303,9 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tens
   std::vector<Tensor> results;
   for (int k = 0; k < result_count(kind); ++k) {
     results.push_back(new_buffer(kept, result_dtype(kind, accumulate)));
-    c.stores.push_back({results.back().source->buffer, outer, k, StoreMode::Set});
+    c.stores.push_back({results.back().source->buffer, outer, kNoInst, StoreMode::Set, k});
   }
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
   return results;
 }
 
@@ -343,9 +346,9 @@ void LoweringContext::realise(Source& source) {
   c.body = builder.take({&value});
   c.location = source.location;
   c.origin = fmt::format("{}", fmt::join(source.origin, ", "));
-  source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes});
+  source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes, .device = source.device});
   c.stores.push_back({source.buffer, std::move(index), value, StoreMode::Set});
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
   source.element = nullptr;
   source.reads.clear();
   source.origin.clear();
@@ -367,8 +370,8 @@ void LoweringContext::realise_unless_cheap(const Tensor& x) {
 
 Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
                                    std::optional<std::vector<Expr>> strides) {
-  return buffer_tensor(
-      add_buffer({.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides)}));
+  return buffer_tensor(add_buffer(
+      {.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides), .device = device_}));
 }
 
 void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
@@ -385,11 +388,12 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
   c.location = description->location;
   c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
   c.stores.push_back({target.source->buffer, std::move(where), value, mode});
-  program_.steps.emplace_back(std::move(c));
+  program_.steps.add(std::move(c));
 }
 
 Tensor LoweringContext::copy(const Tensor& x, std::vector<Expr> strides) {
-  Tensor result = new_buffer(x.sizes, x.dtype, std::move(strides));
+  Tensor result = buffer_tensor(add_buffer(
+      {.dtype = x.dtype, .sizes = x.sizes, .strides = std::move(strides), .device = x.source->device}));
   store(
       result, x.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
       [](BodyBuilder&, const Index& index) { return index; }, StoreMode::Set, std::span(&x, 1));

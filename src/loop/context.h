@@ -30,7 +30,8 @@ using ScalarFunction = std::function<Value(BodyBuilder&, std::span<const Value>)
 struct Source {
   DType dtype = DType::Float32;
   std::vector<Expr> sizes;
-  BufferId buffer = kNoBuffer;
+  Device device;
+  BufferId buffer;
   ElementFunction element;           // while buffer == kNoBuffer: gives compute_dtype(dtype)
   std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
   int work = 0;
@@ -135,8 +136,8 @@ class LoweringContext {
   BufferView argument_view(graph::ValueId id);
   // x as a window on its buffer, whose layout is fixed if it was free; nothing if no strides express it.
   std::optional<BufferView> window(const Tensor& x);
-  BufferView output_view(graph::ValueId id, std::vector<bool>& exposed);
-  ProgramOutput finish_output(const graph::Output& output, std::vector<bool>& exposed);
+  BufferView output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed);
+  ProgramOutput finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed);
 
   const graph::Graph& graph_;
   LoweringOptions options_;
@@ -146,6 +147,7 @@ class LoweringContext {
   std::vector<std::vector<int32_t>> users_;
   std::vector<BufferId> input_buffers_;
   const graph::Node* node_ = nullptr;
+  Device device_;  // of the results of node_
 };
 
 }  // namespace oxy::loop

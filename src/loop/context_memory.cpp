@@ -79,7 +79,7 @@ Overloaded(Fs...) -> Overloaded<Fs...>;
 
 std::optional<BufferView> LoweringContext::window(const Tensor& x) {
   realise(*x.source);
-  Buffer& buffer = program_.buffers[static_cast<size_t>(x.source->buffer)];
+  Buffer& buffer = program_.buffers[x.source->buffer];
   if (!buffer.strides)
     buffer.strides = x.source->strides.empty() ? contiguous_strides(buffer.sizes) : x.source->strides;
   if (!x.map) return BufferView{x.source->buffer, x.sizes, *buffer.strides, 0};
@@ -135,21 +135,20 @@ void LoweringContext::extern_call(const graph::Node& node) {
     const TensorMeta& m = meta(id);
     const std::vector<bool> repeats = repeated(m);
     Tensor result = new_buffer(m.sizes, m.dtype, strides_apart(m, repeats));
-    program_.buffers[static_cast<size_t>(result.source->buffer)].device = m.device;
+    program_.buffers[result.source->buffer].device = m.device;
     call.outputs.push_back(result.source->buffer);
     values_[static_cast<size_t>(id)] = first_of_each(std::move(result), repeats);
   }
   call.writes_in_place =
       std::ranges::find(kOutVariants, std::string_view(node.op->name)) != kOutVariants.end();
-  program_.steps.emplace_back(std::move(call));
+  program_.steps.add(std::move(call));
 }
 
-BufferView LoweringContext::output_view(graph::ValueId id, std::vector<bool>& exposed) {
+BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(id);
   auto usable = [&](const std::optional<BufferView>& view) {
-    return view && program_.buffers[static_cast<size_t>(view->buffer)].kind == BufferKind::Intermediate &&
-           !(static_cast<size_t>(view->buffer) < exposed.size() &&
-             exposed[static_cast<size_t>(view->buffer)]) &&
+    return view && program_.buffers[view->buffer].kind == BufferKind::Intermediate &&
+           !(exposed.contains(view->buffer) && exposed[view->buffer]) &&
            same_strides(m.sizes, view->strides, m.strides);
   };
   auto view = window(value(id));
@@ -176,11 +175,11 @@ BufferView LoweringContext::output_view(graph::ValueId id, std::vector<bool>& ex
   }
   if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
   exposed.resize(program_.buffers.size());
-  exposed[static_cast<size_t>(view->buffer)] = true;
+  exposed[view->buffer] = true;
   return std::move(*view);
 }
 
-ProgramOutput LoweringContext::finish_output(const graph::Output& output, std::vector<bool>& exposed) {
+ProgramOutput LoweringContext::finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(output.value);
   ProgramOutput result{.kind = output.kind, .alias = output.alias, .dtype = m.dtype};
   if (output.kind == graph::OutputKind::InputAlias) {
@@ -205,7 +204,7 @@ ProgramOutput LoweringContext::finish_output(const graph::Output& output, std::v
 
 Program LoweringContext::finish() {
   node_ = nullptr;
-  std::vector<bool> exposed;
+  IdVector<BufferId, bool> exposed;
   for (const graph::Output& output : graph_.outputs) {
     if (output.value == graph::kNoValue) {
       program_.outputs.push_back({.kind = output.kind, .alias = output.alias});
@@ -216,7 +215,7 @@ Program LoweringContext::finish() {
   for (const graph::Mutation& mutation : graph_.mutations) {
     auto view = window(value(mutation.value));
     // An input may be overwritten by an earlier mutation before this one reads it.
-    if (!view || program_.buffers[static_cast<size_t>(view->buffer)].kind == BufferKind::Input)
+    if (!view || program_.buffers[view->buffer].kind == BufferKind::Input)
       view = window(copy(value(mutation.value), contiguous_strides(meta(mutation.value).sizes)));
     program_.mutations.push_back({mutation.input, std::move(*view), mutation.is_seen});
   }

@@ -141,7 +141,7 @@ class Interpreter {
               "the program has more inputs than are given");
         fill(memory, buffer, arrays[static_cast<size_t>(buffer.source)]);
       }
-      memory_.push_back(std::move(memory));
+      memory_.add(std::move(memory));
     }
     for (const Step& step : program_.steps) {
       if (const auto* c = std::get_if<Computation>(&step))
@@ -185,22 +185,22 @@ class Interpreter {
   }
 
   Number& element(BufferId id, const std::vector<Expr>& index) {
-    Memory& memory = memory_[static_cast<size_t>(id)];
+    Memory& memory = memory_[id];
     int64_t position = 0;
     for (size_t k = 0; k < index.size(); ++k) {
       int64_t i = value(index[k]);
       check(i >= 0 && i < memory.sizes[k],
             fmt::format("index {} = {} leaves dimension {} of {}, size {}", index[k].str(), i, k,
-                        program_.buffers[static_cast<size_t>(id)].name, memory.sizes[k]));
+                        program_.buffers[id].name, memory.sizes[k]));
       position += i * memory.strides[k];
     }
     return memory.elements[static_cast<size_t>(position)];
   }
 
-  Number run_inst(const Body& body, const Inst& inst, const std::vector<Number>& results) {
-    auto operand = [&](size_t k) { return results[static_cast<size_t>(inst.operands[k])]; };
-    auto operand_dtype = [&](size_t k) { return body.insts[static_cast<size_t>(inst.operands[k])].dtype; };
-    auto index = [&]() -> const std::vector<Expr>& { return body.indices[static_cast<size_t>(inst.index)]; };
+  Number run_inst(const Body& body, const Inst& inst, const IdVector<InstId, Number>& results) {
+    auto operand = [&](size_t k) { return results[inst.operands[k]]; };
+    auto operand_dtype = [&](size_t k) { return body.insts[inst.operands[k]].dtype; };
+    auto index = [&]() -> const std::vector<Expr>& { return body.indices[inst.index]; };
     switch (inst.op) {
       case Op::Load:
         if (inst.operands[0] != kNoInst && operand(0).i == 0) return operand(1);
@@ -260,10 +260,10 @@ class Interpreter {
     return rounded({0, static_cast<int64_t>(bits)}, to);
   }
 
-  std::vector<Number> run_body(const Body& body) {
-    std::vector<Number> results;
+  IdVector<InstId, Number> run_body(const Body& body) {
+    IdVector<InstId, Number> results;
     results.reserve(body.insts.size());
-    for (const Inst& inst : body.insts) results.push_back(run_inst(body, inst, results));
+    for (const Inst& inst : body.insts) results.add(run_inst(body, inst, results));
     return results;
   }
 
@@ -277,7 +277,7 @@ class Interpreter {
   }
 
   void write(const Store& store, Number n, DType from) {
-    DType dtype = program_.buffers[static_cast<size_t>(store.buffer)].dtype;
+    DType dtype = program_.buffers[store.buffer].dtype;
     n = converted(n, from, dtype);
     Number& target = element(store.buffer, store.index);
     target = store.mode == StoreMode::Set ? n : rounded({target.f + n.f, target.i + n.i}, dtype);
@@ -286,26 +286,24 @@ class Interpreter {
   void compute(const Computation& c) {
     loop(c.loops, [&] {
       if (c.kind == ReductionKind::None) {
-        std::vector<Number> results = run_body(c.body);
-        for (const Store& store : c.stores) {
-          auto k = static_cast<size_t>(store.value);
-          write(store, results[k], c.body.insts[k].dtype);
-        }
+        const IdVector<InstId, Number> results = run_body(c.body);
+        for (const Store& store : c.stores)
+          write(store, results[store.value], c.body.insts[store.value].dtype);
         return;
       }
-      DType dtype = c.body.insts[static_cast<size_t>(c.reduced)].dtype;
+      DType dtype = c.body.insts[c.reduced].dtype;
       Reducer reducer{c.kind, dtype};
-      loop(c.reduction, [&] { reducer.add(run_body(c.body)[static_cast<size_t>(c.reduced)]); });
+      loop(c.reduction, [&] { reducer.add(run_body(c.body)[c.reduced]); });
       bool counts = c.kind == ReductionKind::ArgMax || c.kind == ReductionKind::ArgMin ||
                     c.kind == ReductionKind::Any || c.kind == ReductionKind::All;
       for (const Store& store : c.stores)
-        write(store, reducer.result(store.value), counts ? DType::Int64 : dtype);
+        write(store, reducer.result(store.result), counts ? DType::Int64 : dtype);
     });
   }
 
   Array read(const BufferView& view) {
-    const Memory& memory = memory_[static_cast<size_t>(view.buffer)];
-    Array array{program_.buffers[static_cast<size_t>(view.buffer)].dtype, values(view.sizes), {}, {}};
+    const Memory& memory = memory_[view.buffer];
+    Array array{program_.buffers[view.buffer].dtype, values(view.sizes), {}, {}};
     std::vector<int64_t> strides = values(view.strides);
     int64_t offset = value(view.offset);
     for_each_index(array.sizes, [&](const std::vector<int64_t>& index) {
@@ -333,14 +331,12 @@ class Interpreter {
     std::vector<Array> results = options_.call(c, args);
     check(results.size() == c.outputs.size(), "an extern call gave another number of results");
     for (size_t k = 0; k < results.size(); ++k)
-      if (c.outputs[k] != kNoBuffer)
-        fill(memory_[static_cast<size_t>(c.outputs[k])], program_.buffers[static_cast<size_t>(c.outputs[k])],
-             results[k]);
+      if (c.outputs[k] != kNoBuffer) fill(memory_[c.outputs[k]], program_.buffers[c.outputs[k]], results[k]);
   }
 
   const Program& program_;
   const InterpreterOptions& options_;
-  std::vector<Memory> memory_;
+  IdVector<BufferId, Memory> memory_;
   std::unordered_map<int64_t, int64_t> variables_;
 };
 

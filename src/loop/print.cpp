@@ -44,8 +44,8 @@ std::string_view reduction_name(ReductionKind kind) {
 }
 
 std::string buffer_name(const Program& program, BufferId id) {
-  if (id < 0 || static_cast<size_t>(id) >= program.buffers.size()) return id == kNoBuffer ? "none" : "?";
-  return program.buffers[static_cast<size_t>(id)].name;
+  if (!program.buffers.contains(id)) return id == kNoBuffer ? "none" : "?";
+  return program.buffers[id].name;
 }
 
 std::string buffer_text(const Buffer& buffer) {
@@ -63,10 +63,10 @@ std::string scalar_text(const Scalar& scalar) {
   return std::visit([](auto v) { return fmt::format("{}", v); }, scalar.value);
 }
 
-std::string inst_text(const Program& program, const Body& body, size_t position) {
-  const Inst& inst = body.insts[position];
-  std::string out = fmt::format("%{} = {} {}", position, name(inst.dtype), op_name(inst.op));
-  auto index = [&] { return list(body.indices.at(static_cast<size_t>(inst.index))); };
+std::string inst_text(const Program& program, const Body& body, InstId id) {
+  const Inst& inst = body.insts[id];
+  std::string out = fmt::format("%{} = {} {}", id, name(inst.dtype), op_name(inst.op));
+  auto index = [&] { return list(body.indices.at(inst.index)); };
   switch (inst.op) {
     case Op::Load:
       out += fmt::format(" {}{}", buffer_name(program, inst.buffer), index());
@@ -76,7 +76,7 @@ std::string inst_text(const Program& program, const Body& body, size_t position)
     case Op::Constant:
       return out + " " + scalar_text(inst.constant);
     case Op::Index:
-      return out + " " + body.indices.at(static_cast<size_t>(inst.index)).at(0).str();
+      return out + " " + body.indices.at(inst.index).at(0).str();
     case Op::BindIndex:
       return fmt::format("t{} = bind %{} in {}{}", inst.variable % (1 << 20), inst.operands[0], index(),
                          inst.checked ? "" : " unchecked");
@@ -108,18 +108,19 @@ void print_computation(std::string& out, const Program& program, const Computati
                        loops_text(c.reduction));
     indent = "    ";
   }
-  for (size_t k = 0; k < c.body.insts.size(); ++k)
-    out += fmt::format("{}{}\n", indent, inst_text(program, c.body, k));
+  for (const InstId id : c.body.insts.ids())
+    out += fmt::format("{}{}\n", indent, inst_text(program, c.body, id));
   if (c.kind != ReductionKind::None) out += fmt::format("    reduce %{}\n", c.reduced);
   for (const Store& store : c.stores)
-    out += fmt::format("  {}{} {} {}{}\n", buffer_name(program, store.buffer), list(store.index),
+    out += fmt::format("  {}{} {} {}\n", buffer_name(program, store.buffer), list(store.index),
                        store.mode == StoreMode::Set ? "=" : "+=",
-                       c.kind == ReductionKind::None ? "%" : "result ", store.value);
+                       c.kind == ReductionKind::None ? fmt::format("%{}", store.value)
+                                                     : fmt::format("result {}", store.result));
 }
 
 std::string view_text(const Program& program, const BufferView& view) {
   std::string out = buffer_name(program, view.buffer);
-  const Buffer& buffer = program.buffers.at(static_cast<size_t>(view.buffer));
+  const Buffer& buffer = program.buffers.at(view.buffer);
   bool whole = view.sizes == buffer.sizes && buffer.strides && view.strides == *buffer.strides;
   if (!whole) out += fmt::format("{} strides {}", list(view.sizes), list(view.strides));
   if (!(view.offset == Expr(0))) out += fmt::format(" offset {}", view.offset.str());

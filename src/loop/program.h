@@ -16,12 +16,17 @@
 #include <vector>
 
 #include "aten/tensor_meta.h"
+#include "base/id.h"
 #include "graph/graph.h"
 
 namespace oxy::loop {
 
-using BufferId = int32_t;
-inline constexpr BufferId kNoBuffer = -1;
+struct Buffer;
+using BufferId = Id<Buffer>;
+inline constexpr BufferId kNoBuffer;
+
+using IndexId = Id<struct IndexTag>;  // of an index that instructions name
+inline constexpr IndexId kNoIndex;
 
 enum class BufferKind : uint8_t {
   Input,         // graph input `source`: its layout is fixed
@@ -120,8 +125,8 @@ enum class Op : uint8_t {
   BindIndex,
 };
 
-using InstId = int32_t;
-inline constexpr InstId kNoInst = -1;
+using InstId = Id<struct InstTag>;
+inline constexpr InstId kNoInst;
 
 struct Scalar {
   std::variant<bool, int64_t, double> value = int64_t{0};
@@ -132,21 +137,30 @@ struct Scalar {
   }
 };
 
-struct Inst {
+// `Memory` is the kind of id of what a Load reads.
+template <class Memory>
+struct InstOver {
   Op op = Op::Constant;
   DType dtype = DType::Float32;  // of the result
   std::array<InstId, 3> operands = {kNoInst, kNoInst, kNoInst};
-  BufferId buffer = kNoBuffer;
-  int32_t index = -1;
+  Memory buffer;
+  IndexId index;
   Scalar constant;
   int64_t variable = -1;
   bool checked = true;
-  friend bool operator==(const Inst&, const Inst&) = default;
+  friend bool operator==(const InstOver&, const InstOver&) = default;
+
+  // The same instruction over other memory.
+  template <class Other>
+  InstOver<Other> over(Other other) const {
+    return {op, dtype, operands, other, index, constant, variable, checked};
+  }
 };
+using Inst = InstOver<BufferId>;
 
 struct Body {
-  std::vector<Inst> insts;                 // operands come before their users
-  std::vector<std::vector<Expr>> indices;  // over the loop variables and bound index variables
+  IdVector<InstId, Inst> insts;                  // operands come before their users
+  IdVector<IndexId, std::vector<Expr>> indices;  // over the loop variables and bound index variables
 };
 
 struct LoopVariable {
@@ -157,10 +171,11 @@ struct LoopVariable {
 enum class StoreMode : uint8_t { Set, AtomicAdd };
 
 struct Store {
-  BufferId buffer = kNoBuffer;
+  BufferId buffer;
   std::vector<Expr> index;  // logical index into the buffer
-  InstId value = kNoInst;   // of the buffer's dtype
+  InstId value;             // of the buffer's dtype; none with a reduction
   StoreMode mode = StoreMode::Set;
+  int result = 0;  // with a reduction: which of its results
 };
 
 enum class ReductionKind : uint8_t {
@@ -179,13 +194,13 @@ enum class ReductionKind : uint8_t {
 
 // for (loops) { for (reduction) body; stores }: without a reduction the stores take values of the body. With
 // one, `reduced` names the body's value that is combined over the reduction loops in `accumulate` precision
-// and result number k is stored by stores[k] (its `value` field is k; stores[k].index uses `loops` only).
+// and stores[k] stores result number k, at an index over `loops` alone.
 struct Computation {
   std::vector<LoopVariable> loops;
   std::vector<LoopVariable> reduction;
   ReductionKind kind = ReductionKind::None;
   DType accumulate = DType::Float32;
-  InstId reduced = kNoInst;
+  InstId reduced;
   Body body;
   std::vector<Store> stores;
   int32_t location = -1;  // of the graph node it came from
@@ -194,7 +209,7 @@ struct Computation {
 
 // A strided window on a buffer, as an extern call sees it.
 struct BufferView {
-  BufferId buffer = kNoBuffer;
+  BufferId buffer;
   std::vector<Expr> sizes;
   std::vector<Expr> strides;  // elements, relative to the buffer's first element
   Expr offset = 0;            // elements
@@ -213,6 +228,7 @@ struct ExternCall {
 };
 
 using Step = std::variant<Computation, ExternCall>;
+using StepId = Id<struct StepTag>;
 
 struct ProgramOutput {
   BufferView view;  // the tensor that the user gets
@@ -228,8 +244,8 @@ struct ProgramMutation {
 };
 
 struct Program {
-  std::vector<Buffer> buffers;
-  std::vector<Step> steps;  // in dependency order; random and effectful calls in program order
+  IdVector<BufferId, Buffer> buffers;
+  IdVector<StepId, Step> steps;  // in dependency order; random and effectful calls in program order
   std::vector<ProgramOutput> outputs;
   std::vector<ProgramMutation> mutations;  // committed after the last step
   std::vector<std::string> locations;

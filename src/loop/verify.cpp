@@ -14,7 +14,7 @@ namespace {
 
 struct Verifier {
   const Program& program;
-  std::vector<bool> written;
+  IdVector<BufferId, bool> written;
   size_t step = 0;
 
   void require(bool condition, std::string_view rule) const {
@@ -22,13 +22,13 @@ struct Verifier {
   }
 
   const Buffer& buffer(BufferId id) const {
-    require(id >= 0 && static_cast<size_t>(id) < program.buffers.size(), "a buffer does not exist");
-    return program.buffers[static_cast<size_t>(id)];
+    require(program.buffers.contains(id), "a buffer does not exist");
+    return program.buffers[id];
   }
 
   const Buffer& readable(BufferId id) const {
     const Buffer& b = buffer(id);
-    require(written[static_cast<size_t>(id)], fmt::format("{} is read before it is written", b.name));
+    require(written[id], fmt::format("{} is read before it is written", b.name));
     return b;
   }
 
@@ -38,20 +38,18 @@ struct Verifier {
               fmt::format("variable {} is not in scope in {}", v.str(), e.str()));
   }
 
-  void instruction(const Body& body, size_t position, std::unordered_set<int64_t>& known) const {
-    const Inst& inst = body.insts[position];
-    std::string where = fmt::format("%{} = {}", position, op_name(inst.op));
+  void instruction(const Body& body, InstId id, std::unordered_set<int64_t>& known) const {
+    const Inst& inst = body.insts[id];
+    std::string where = fmt::format("%{} = {}", id, op_name(inst.op));
     auto dtype = [&](size_t k) {
-      InstId id = inst.operands[k];
-      require(id >= 0 && static_cast<size_t>(id) < position,
-              where + ": an operand does not come before its user");
-      return body.insts[static_cast<size_t>(id)].dtype;
+      const InstId operand = inst.operands[k];
+      require(operand.is_valid() && operand < id, where + ": an operand does not come before its user");
+      return body.insts[operand].dtype;
     };
     auto index = [&]() -> const std::vector<Expr>& {
-      require(inst.index >= 0 && static_cast<size_t>(inst.index) < body.indices.size(),
-              where + ": no such index");
-      for (const Expr& e : body.indices[static_cast<size_t>(inst.index)]) bound_variables(e, known);
-      return body.indices[static_cast<size_t>(inst.index)];
+      require(body.indices.contains(inst.index), where + ": no such index");
+      for (const Expr& e : body.indices[inst.index]) bound_variables(e, known);
+      return body.indices[inst.index];
     };
     switch (inst.op) {
       case Op::Load: {
@@ -110,10 +108,10 @@ struct Verifier {
     declare(c.reduction);
     bool reduces = c.kind != ReductionKind::None;
     require(reduces != c.reduction.empty(), "reduction loops come with a reduction");
-    for (size_t k = 0; k < c.body.insts.size(); ++k) instruction(c.body, k, known);
+    for (const InstId id : c.body.insts.ids()) instruction(c.body, id, known);
     auto value = [&](InstId id) {
-      require(id >= 0 && static_cast<size_t>(id) < c.body.insts.size(), "a value does not exist");
-      return c.body.insts[static_cast<size_t>(id)].dtype;
+      require(c.body.insts.contains(id), "a value does not exist");
+      return c.body.insts[id].dtype;
     };
     if (reduces) value(c.reduced);
     require(!c.stores.empty(), "a computation stores nothing");
@@ -123,7 +121,7 @@ struct Verifier {
       require(store.index.size() == b.sizes.size(), "a store's index has another rank than the buffer");
       for (const Expr& e : store.index) bound_variables(e, reduces ? outer : known);
       if (!reduces) require(value(store.value) == b.dtype, "a stored value is not of the buffer's type");
-      written[static_cast<size_t>(store.buffer)] = true;
+      written[store.buffer] = true;
     }
   }
 
@@ -146,7 +144,7 @@ struct Verifier {
       if (id == kNoBuffer) continue;
       require(buffer(id).kind == BufferKind::Intermediate && buffer(id).strides.has_value(),
               "a call writes a buffer of free layout or an input");
-      written[static_cast<size_t>(id)] = true;
+      written[id] = true;
     }
   }
 };
@@ -154,11 +152,11 @@ struct Verifier {
 }  // namespace
 
 void verify(const Program& program) {
-  Verifier verifier{program, std::vector<bool>(program.buffers.size()), 0};
-  for (size_t k = 0; k < program.buffers.size(); ++k) {
-    const Buffer& b = program.buffers[k];
+  Verifier verifier{program, IdVector<BufferId, bool>(program.buffers.size()), 0};
+  for (const BufferId id : program.buffers.ids()) {
+    const Buffer& b = program.buffers[id];
     bool fixed = b.kind != BufferKind::Intermediate;
-    verifier.written[k] = fixed;
+    verifier.written[id] = fixed;
     verifier.require(!fixed || b.strides.has_value(), "an input's layout is not fixed");
     verifier.require(!b.strides || b.strides->size() == b.sizes.size(),
                      "a layout has another rank than its buffer");

@@ -10,12 +10,17 @@
 
 #include "aten/schema.h"
 #include "aten/tensor_meta.h"
+#include "base/id.h"
 #include "graph/graph.h"
 
 namespace oxy::plan {
 
-using BufferId = int32_t;
-inline constexpr BufferId kNoBuffer = -1;
+struct Buffer;
+using BufferId = Id<Buffer>;
+inline constexpr BufferId kNoBuffer;
+
+struct Kernel;
+using KernelId = Id<Kernel>;
 
 enum class Storage : uint8_t {
   Input,      // the caller's tensor number `slot`
@@ -39,7 +44,7 @@ struct Buffer {
 
 // A strided window on a buffer; equal to the buffer itself when sizes and strides are and offset is 0.
 struct View {
-  BufferId buffer = kNoBuffer;
+  BufferId buffer;
   std::vector<Expr> sizes;
   std::vector<Expr> strides;  // elements
   Expr offset = 0;            // elements from the buffer's first
@@ -72,7 +77,7 @@ struct Grid {
 
 // Runs kernels[kernel].
 struct Launch {
-  int32_t kernel = -1;
+  KernelId kernel;
   std::vector<BufferId> buffers;  // the kernel's pointers, in its order
   std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
   std::variant<Slices, Grid> shape;
@@ -90,7 +95,7 @@ struct Call {
 
 // The last use of a temporary or extern-owned buffer has passed.
 struct Free {
-  BufferId buffer = kNoBuffer;
+  BufferId buffer;
 };
 
 using Step = std::variant<Launch, Call, Free>;
@@ -112,8 +117,8 @@ struct Mutation {
 };
 
 struct Plan {
-  std::vector<Buffer> buffers;
-  std::vector<Kernel> kernels;
+  IdVector<BufferId, Buffer> buffers;
+  IdVector<KernelId, Kernel> kernels;
   std::vector<Step> steps;
   std::vector<Output> outputs;
   std::vector<Mutation> mutations;

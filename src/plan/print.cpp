@@ -61,9 +61,10 @@ class Printer {
 
   std::string print() {
     line("plan of {} inputs, arena of {} bytes", plan_.input_count, plan_.arena_bytes.str());
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) print(plan_.buffers[i], i);
-    for (size_t i = 0; i < plan_.kernels.size(); ++i)
-      line("  kernel {}: {} ({} bytes of source)", i, plan_.kernels[i].name, plan_.kernels[i].source.size());
+    for (const Buffer& buffer : plan_.buffers) print(buffer);
+    for (const KernelId id : plan_.kernels.ids())
+      line("  kernel {}: {} ({} bytes of source)", id, plan_.kernels[id].name,
+           plan_.kernels[id].source.size());
     for (const Step& step : plan_.steps) std::visit([&](const auto& s) { print(s); }, step);
     for (size_t i = 0; i < plan_.outputs.size(); ++i) print(plan_.outputs[i], i);
     for (const Mutation& mutation : plan_.mutations)
@@ -80,15 +81,13 @@ class Printer {
 
   std::string text(BufferId id) const {
     if (id == kNoBuffer) return "_";
-    const auto index = static_cast<size_t>(id);
-    if (id < 0 || index >= plan_.buffers.size()) return fmt::format("%{}?", id);
-    return fmt::format("%{}", plan_.buffers[index].name);
+    if (!plan_.buffers.contains(id)) return fmt::format("%{}?", id);
+    return fmt::format("%{}", plan_.buffers[id].name);
   }
 
   std::string text(const View& view) const {
-    const auto index = static_cast<size_t>(view.buffer);
-    if (view.buffer >= 0 && index < plan_.buffers.size()) {
-      const Buffer& buffer = plan_.buffers[index];
+    if (plan_.buffers.contains(view.buffer)) {
+      const Buffer& buffer = plan_.buffers[view.buffer];
       if (view.sizes == buffer.sizes && view.strides == buffer.strides && view.offset == Expr(0))
         return text(view.buffer);
     }
@@ -137,7 +136,7 @@ class Printer {
         argument);
   }
 
-  void print(const Buffer& buffer, size_t) {
+  void print(const Buffer& buffer) {
     TensorMeta meta{buffer.dtype, buffer.device, buffer.sizes, buffer.strides, 0};
     std::string place;
     if (buffer.storage == Storage::Arena)
@@ -150,9 +149,8 @@ class Printer {
   void print(const Launch& launch) {
     std::vector<std::string> names;
     for (const BufferId id : launch.buffers) names.push_back(text(id));
-    const auto kernel = static_cast<size_t>(launch.kernel);
     line("  launch {}({}; {}) {}",
-         launch.kernel >= 0 && kernel < plan_.kernels.size() ? plan_.kernels[kernel].name : "?",
+         plan_.kernels.contains(launch.kernel) ? plan_.kernels[launch.kernel].name : "?",
          fmt::join(names, ", "), list(launch.sizes),
          std::visit([](const auto& shape) { return plan::text(shape); }, launch.shape));
   }

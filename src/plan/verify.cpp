@@ -32,7 +32,7 @@ class Verifier {
   explicit Verifier(const Plan& plan) : plan_(plan), defined_(plan.buffers.size(), false) {}
 
   void verify() {
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) verify(plan_.buffers[i], i);
+    for (const BufferId id : plan_.buffers.ids()) verify(plan_.buffers[id], id);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       where_ = fmt::format("step {}", i);
       std::visit([&](const auto& step) { verify(step); }, plan_.steps[i]);
@@ -53,17 +53,17 @@ class Verifier {
     if (!condition) throw InternalError(fmt::format("plan: {}: {}", where_, what));
   }
 
-  void verify(const Buffer& buffer, size_t index) {
-    where_ = fmt::format("buffer {} ({})", index, buffer.name);
+  void verify(const Buffer& buffer, BufferId id) {
+    where_ = fmt::format("buffer {} ({})", id, buffer.name);
     require(buffer.sizes.size() == buffer.strides.size(), "sizes and strides differ in number");
     switch (buffer.storage) {
       case Storage::Input:
         require(buffer.slot >= 0 && buffer.slot < plan_.input_count, "its input does not exist");
-        defined_[index] = true;
+        defined_[id] = true;
         break;
       case Storage::Constant:
         require(buffer.slot >= 0, "it has no constant's handle");
-        defined_[index] = true;
+        defined_[id] = true;
         break;
       case Storage::Arena: {
         const auto offset = buffer.arena_offset.as_constant();
@@ -84,9 +84,8 @@ class Verifier {
   }
 
   const Buffer& buffer(BufferId id) const {
-    require(id >= 0 && static_cast<size_t>(id) < plan_.buffers.size(),
-            fmt::format("there is no buffer {}", id));
-    return plan_.buffers[static_cast<size_t>(id)];
+    require(plan_.buffers.contains(id), fmt::format("there is no buffer {}", id));
+    return plan_.buffers[id];
   }
 
   void bounds(const View& view) const {
@@ -102,20 +101,19 @@ class Verifier {
 
   void read(const View& view) const {
     bounds(view);
-    require(defined_[static_cast<size_t>(view.buffer)],
+    require(defined_[view.buffer],
             fmt::format("buffer {} is read before anything writes it", buffer(view.buffer).name));
   }
 
   void verify(const Launch& launch) {
-    require(launch.kernel >= 0 && static_cast<size_t>(launch.kernel) < plan_.kernels.size(),
-            "there is no such kernel");
+    require(plan_.kernels.contains(launch.kernel), "there is no such kernel");
     if (const auto* slices = std::get_if<Slices>(&launch.shape))
       require(slices->grain >= 1 && slices->scratch_bytes >= 0, "grain or scratch is out of range");
     for (const BufferId id : launch.buffers) {
       const Buffer& used = buffer(id);
-      require(used.storage != Storage::Extern || defined_[static_cast<size_t>(id)],
+      require(used.storage != Storage::Extern || defined_[id],
               fmt::format("a kernel uses buffer {} before the call that owns it", used.name));
-      defined_[static_cast<size_t>(id)] = true;  // a launch does not say which buffers it writes
+      defined_[id] = true;  // a launch does not say which buffers it writes
     }
   }
 
@@ -135,7 +133,7 @@ class Verifier {
       const Storage storage = buffer(id).storage;
       require(storage != Storage::Input && storage != Storage::Constant,
               fmt::format("the result of {} goes to an input or a constant", call.op->name));
-      defined_[static_cast<size_t>(id)] = true;
+      defined_[id] = true;
     }
   }
 
@@ -143,8 +141,8 @@ class Verifier {
     const Storage storage = buffer(step.buffer).storage;
     require(storage == Storage::Extern || storage == Storage::Temporary,
             "only temporaries and what an extern call returned are freed");
-    require(defined_[static_cast<size_t>(step.buffer)], "a buffer is freed before it exists");
-    defined_[static_cast<size_t>(step.buffer)] = false;
+    require(defined_[step.buffer], "a buffer is freed before it exists");
+    defined_[step.buffer] = false;
   }
 
   void verify(const Output& output, size_t index) const {
@@ -165,7 +163,7 @@ class Verifier {
   }
 
   const Plan& plan_;
-  std::vector<bool> defined_;
+  IdVector<BufferId, bool> defined_;
   std::string where_;
 };
 

@@ -10,7 +10,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <span>
@@ -18,6 +17,8 @@
 #include "aten/opaque.h"
 #include "aten/operators.h"
 #include "base/error.h"
+#include "runtime/device/current.h"
+#include "runtime/device/device.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
@@ -369,8 +370,12 @@ void fill_if_deterministic(const at::Tensor& tensor) {
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
-  for (const c10::IValue& value : arguments_of(info, *stack)) {
+  for (c10::IValue& value : std::span(*stack).last(info.handle.schema().arguments().size())) {
     if (!value.isDevice() || value.toDevice().type() == runtime::kHost) continue;
+    if (runtime::find_device(value.toDevice().type()) != nullptr) {
+      value = runtime::with_index(value.toDevice());
+      continue;
+    }
     // A fake function may make tensors without data itself.
     if (session.is_fake && value.toDevice().is_meta()) return run_in_eager(&session, info, keys, stack);
     throw_cannot_trace(fmt::format("{} is given the device {}", name, value.toDevice().str()));

@@ -1,7 +1,5 @@
 #include "backend/cpu/cpu_backend.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -32,12 +30,12 @@ struct Printed {
   KernelText text;
 };
 
-plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& target) {
+PrintedLaunch launch_of(const Printed& printed, plan::KernelId kernel, const Target& target) {
   const LoopNest& nest = *printed.nest;
-  plan::Launch launch;
+  PrintedLaunch result;
+  for (const ArrayId array : printed.text.parameters) result.buffers.push_back(nest.arrays[array].buffer);
+  plan::Launch& launch = result.launch;
   launch.kernel = kernel;
-  for (const int32_t array : printed.text.parameters)
-    launch.buffers.push_back(nest.arrays[static_cast<size_t>(array)].buffer);
   for (const Symbol& symbol : printed.symbols) launch.sizes.push_back(symbol.value);
   plan::Slices slices{.extent = launch_extent(nest), .scratch_bytes = scratch_bytes(nest)};
   const double grain = std::ceil(kSliceNanoseconds / nanoseconds_per_iteration(nest));
@@ -48,7 +46,7 @@ plan::Launch launch_of(const Printed& printed, int32_t kernel, const Target& tar
     slices.grain = (slices.grain + lanes - 1) / lanes * lanes;
   }
   launch.shape = slices;
-  return launch;
+  return result;
 }
 
 // Nests that differ in integers alone are one kernel, which takes these as arguments, if they are several.
@@ -90,7 +88,7 @@ class CpuBackend final : public Backend {
     return {.serial_bytes = 64 * 1024, .parallel_bytes = 512 * 1024, .cache_bytes = target_.l2_bytes / 2};
   }
 
-  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const IdVector<StepId, Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
                                      const ScheduleOptions& options) const override {
     LoopNest nest = build_nest(program, items, group, is_needed,
@@ -111,13 +109,12 @@ class CpuBackend final : public Backend {
         nests.push_back(&static_cast<const NestDraft&>(*drafts[d]).nest);
         places.push_back(d);
       }
-    std::unordered_map<std::string, int32_t> kernels;  // by name
+    std::unordered_map<std::string, plan::KernelId> kernels;  // by name
     std::vector<Printed> printed = print_nests(nests, target_, options.all_arguments);
     for (size_t n = 0; n < printed.size(); ++n) {
       KernelText& text = printed[n].text;
-      const auto [kernel, is_new] =
-          kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
-      if (is_new) result.kernels.push_back({text.name, std::move(text.source)});
+      const auto [kernel, is_new] = kernels.try_emplace(text.name, result.kernels.next_id());
+      if (is_new) result.kernels.add({text.name, std::move(text.source)});
       result.launches[places[n]] = launch_of(printed[n], kernel->second, target_);
     }
     return result;
@@ -127,7 +124,7 @@ class CpuBackend final : public Backend {
     return default_compiler().compile(kernels);
   }
 
-  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
+  std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
     return cpu::standalone(plan, kernel);
   }
   std::string_view suffix() const override { return ".cpp"; }

@@ -15,10 +15,10 @@ constexpr int64_t kLeastSide = 8;
 std::optional<size_t> row_loop(const LoopNest& nest) {
   const backend::Phase& phase = nest.phases[0];
   std::vector<int> votes(nest.outer.size());
-  for (const loop::Inst& inst : phase.insts) {
+  for (const backend::NestInst& inst : phase.insts) {
     if (inst.op != loop::Op::Load || inst.operands[0] != loop::kNoInst) continue;
-    if (nest.arrays[static_cast<size_t>(inst.buffer)].dtype != DType::Float32) continue;
-    const Expr& offset = phase.expressions[static_cast<size_t>(inst.index)];
+    if (nest.arrays[inst.buffer].dtype != DType::Float32) continue;
+    const Expr& offset = phase.expressions[inst.index];
     auto along = backend::stride_of(offset, nest.outer.back().variable);
     if (backend::has_bound_variable(offset)) continue;  // backend::is_transposed
     if (!along || *along == Expr(0) || *along == Expr(1)) continue;

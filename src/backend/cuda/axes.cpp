@@ -126,14 +126,14 @@ Axes make_axes(LoopNest& nest, const LaunchShape& shape) {
 }
 
 bool passes_in_registers(const LoopNest& nest, const Axes& axes) {
-  std::map<int32_t, std::vector<std::pair<Expr, int>>> stored;  // by array: where, and over which columns
+  std::map<ArrayId, std::vector<std::pair<Expr, int>>> stored;  // by array: where, and over which columns
   for (size_t p = 0; p < nest.phases.size(); ++p) {
     const Phase& phase = nest.phases[p];
     const int columns = axes.columns_of_phase[p];
-    for (const loop::Inst& inst : phase.insts) {
+    for (const NestInst& inst : phase.insts) {
       if (inst.op != loop::Op::Load) continue;
-      if (nest.arrays[static_cast<size_t>(inst.buffer)].kind != ArrayKind::Scratch) continue;
-      const std::pair wanted{phase.expressions[static_cast<size_t>(inst.index)], columns};
+      if (nest.arrays[inst.buffer].kind != ArrayKind::Scratch) continue;
+      const std::pair wanted{phase.expressions[inst.index], columns};
       if (std::ranges::find(stored[inst.buffer], wanted) == stored[inst.buffer].end()) return false;
     }
     for (const ElementStore& store : phase.stores) stored[store.array].emplace_back(store.offset, columns);

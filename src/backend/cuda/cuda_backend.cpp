@@ -5,7 +5,6 @@
 
 #include "backend/cuda/axes.h"
 #include "backend/cuda/load/cubin.h"
-#include "backend/cuda/load/driver.h"
 #include "backend/cuda/print/kernel_printer.h"
 #include "backend/nests/nest_builder.h"
 #include "backend/nests/nest_draft.h"
@@ -40,7 +39,8 @@ bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(std::shared_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
+  // Null: kernels are printed only.
+  explicit CudaBackend(std::unique_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -64,7 +64,7 @@ class CudaBackend final : public Backend {
             .fills_device = true};
   }
 
-  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const std::vector<Item>& items,
+  std::unique_ptr<KernelDraft> draft(const loop::Program& program, const IdVector<StepId, Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
                                      const ScheduleOptions& options) const override {
     LoopNest nest = build_nest(program, items, group, is_needed, nest_options(true));
@@ -80,52 +80,52 @@ class CudaBackend final : public Backend {
                        const ScheduleOptions& options) const override {
     PrintedKernels result;
     result.launches.resize(drafts.size());
-    std::unordered_map<std::string, int32_t> kernels;  // by name
+    std::unordered_map<std::string, plan::KernelId> kernels;  // by name
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
       const auto& draft = static_cast<const Draft&>(*drafts[d]);
       KernelText text = print_kernel(draft.nest, draft.shape);
-      const auto [kernel, is_new] =
-          kernels.try_emplace(text.name, static_cast<int32_t>(result.kernels.size()));
+      const auto [kernel, is_new] = kernels.try_emplace(text.name, result.kernels.next_id());
       if (is_new)
-        result.kernels.push_back(
-            {text.name, std::move(text.source), plan::Language::Triton, Device::Kind::Cuda});
-      plan::Launch launch;
-      launch.kernel = kernel->second;
-      for (const int32_t array : text.parameters)
-        launch.buffers.push_back(draft.nest.arrays[static_cast<size_t>(array)].buffer);
-      for (const Symbol& symbol : text.symbols) launch.sizes.push_back(symbol.value);
-      launch.shape = plan::Grid{{text.programs, 1, 1}};
-      result.launches[d] = std::move(launch);
+        result.kernels.add({text.name, std::move(text.source), plan::Language::Triton, Device::Kind::Cuda});
+      PrintedLaunch printed;
+      printed.launch.kernel = kernel->second;
+      for (const ArrayId array : text.parameters) printed.buffers.push_back(draft.nest.arrays[array].buffer);
+      for (const Symbol& symbol : text.symbols) printed.launch.sizes.push_back(symbol.value);
+      printed.launch.shape = plan::Grid{{text.programs, 1, 1}};
+      result.launches[d] = std::move(printed);
     }
     return result;
   }
 
   std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const override {
-    if (!compiler_) throw Unsupported("kernels for a GPU need Triton", "pip install triton");
-    std::string missing;
-    const Driver* driver = find_driver(missing);
-    if (driver == nullptr) throw Unsupported(missing);
-    const int card = compute_capability(*driver, 0);
-    std::vector<TritonKernel> texts;
-    texts.reserve(kernels.size());
-    for (const plan::Kernel& kernel : kernels)
-      texts.push_back({.name = kernel.name, .source = kernel.source, .architecture = card});
-    return load_cubins(*driver, compiler_->compile(texts));
+    std::string missing = "Triton is not installed";
+    const Driver* const driver = compiler_ ? find_driver(missing) : nullptr;
+    if (driver == nullptr) throw Unsupported("kernels for a GPU cannot be made", missing);
+    const int architecture = compute_capability(*driver, 0);
+    std::vector<TritonKernel> asked;
+    for (const plan::Kernel& kernel : kernels) asked.push_back({kernel.name, kernel.source, architecture});
+    std::vector<CompiledKernel> compiled = compiler_->compile(asked);
+    std::vector<NamedKernel> named;
+    for (size_t k = 0; k < kernels.size(); ++k) named.push_back({kernels[k].name, std::move(compiled[k])});
+    return load_kernels(*driver, named);
   }
 
-  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
-    return plan.kernels.at(static_cast<size_t>(kernel)).source;
+  std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
+    return plan.kernels.at(kernel).source;
   }
   std::string_view suffix() const override { return ".py"; }
 
  private:
-  std::shared_ptr<TritonCompiler> compiler_;  // null: there is none
+  std::unique_ptr<TritonCompiler> compiler_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(std::shared_ptr<TritonCompiler> compiler) {
+std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton,
+                                      std::shared_ptr<const KernelStore> store) {
+  std::unique_ptr<TritonCompiler> compiler;
+  if (triton) compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(store));
   return std::make_unique<CudaBackend>(std::move(compiler));
 }
 

@@ -37,12 +37,12 @@ struct Access {
 // Calls fn(Access) for what the phase loads from and stores to memory.
 template <class Fn>
 void for_each_access(const LoopNest& nest, const Phase& phase, Fn fn) {
-  const auto access = [&](int32_t id, const Expr& offset) {
-    const Array& array = nest.arrays[static_cast<size_t>(id)];
+  const auto access = [&](ArrayId id, const Expr& offset) {
+    const Array& array = nest.arrays[id];
     if (array.kind == ArrayKind::Parameter) fn(Access{offset, bytes(array.dtype)});
   };
-  for (const loop::Inst& inst : phase.insts)
-    if (inst.op == Op::Load) access(inst.buffer, phase.expressions[static_cast<size_t>(inst.index)]);
+  for (const NestInst& inst : phase.insts)
+    if (inst.op == Op::Load) access(inst.buffer, phase.expressions[inst.index]);
   for (const ElementStore& store : phase.stores) access(store.array, store.offset);
 }
 

@@ -17,7 +17,7 @@ struct StorePlace {
   Expr offset;
 };
 
-std::optional<StorePlace> store_place(const LoopNest& nest, int32_t array) {
+std::optional<StorePlace> store_place(const LoopNest& nest, ArrayId array) {
   std::optional<StorePlace> place;
   for (size_t p = 0; p < nest.phases.size(); ++p) {
     const Phase& phase = nest.phases[p];
@@ -33,11 +33,11 @@ std::optional<StorePlace> store_place(const LoopNest& nest, int32_t array) {
   return place;
 }
 
-bool reads_ahead(const LoopNest& nest, int32_t array, const StorePlace& place) {
+bool reads_ahead(const LoopNest& nest, ArrayId array, const StorePlace& place) {
   for (size_t p = 0; p < nest.phases.size(); ++p)
-    for (const loop::Inst& inst : nest.phases[p].insts) {
+    for (const NestInst& inst : nest.phases[p].insts) {
       if (inst.op != loop::Op::Load || inst.buffer != array) continue;
-      const Expr& offset = nest.phases[p].expressions[static_cast<size_t>(inst.index)];
+      const Expr& offset = nest.phases[p].expressions[inst.index];
       if (p > place.phase || !(offset == place.offset)) return false;
     }
   return true;
@@ -49,20 +49,20 @@ std::vector<std::pair<BufferId, BufferId>> write_in_place(
     LoopNest& nest, const std::function<bool(BufferId)>& dies, const std::function<bool(BufferId)>& is_new,
     const std::function<bool(BufferId, BufferId)>& same_size) {
   std::vector<std::pair<BufferId, BufferId>> pairs;
-  for (size_t o = 0; o < nest.arrays.size(); ++o) {
+  for (const ArrayId o : nest.arrays.ids()) {
     Array& output = nest.arrays[o];
     if (output.kind != ArrayKind::Parameter || !output.is_written || output.is_read || !is_new(output.buffer))
       continue;
-    auto place = store_place(nest, static_cast<int32_t>(o));
+    auto place = store_place(nest, o);
     if (!place) continue;
-    for (size_t i = 0; i < nest.arrays.size(); ++i) {
+    for (const ArrayId i : nest.arrays.ids()) {
       Array& input = nest.arrays[i];
       if (input.kind != ArrayKind::Parameter || !input.is_read || input.is_written ||
           input.dtype != output.dtype || !dies(input.buffer) || !same_size(input.buffer, output.buffer) ||
-          !reads_ahead(nest, static_cast<int32_t>(i), *place))
+          !reads_ahead(nest, i, *place))
         continue;
       for (backend::ElementStore& store : nest.phases[place->phase].stores)
-        if (store.array == static_cast<int32_t>(o)) store.array = static_cast<int32_t>(i);
+        if (store.array == o) store.array = i;
       pairs.emplace_back(input.buffer, output.buffer);
       input.buffer = output.buffer;
       input.is_written = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "base/error.h"
 #include "loop/variables.h"
@@ -13,7 +14,6 @@ namespace oxy::backend {
 
 namespace {
 
-using loop::Inst;
 using loop::kNoInst;
 using loop::Op;
 
@@ -70,9 +70,9 @@ void merge_loops(std::vector<LoopVariable>& loops, std::vector<Phase*> phases) {
 }
 
 void remove_dead_insts(Phase& phase) {
-  std::vector<bool> alive(phase.insts.size());
+  IdVector<InstId, bool> alive(phase.insts.size());
   auto mark = [&](InstId id) {
-    if (id != kNoInst) alive[static_cast<size_t>(id)] = true;
+    if (id != kNoInst) alive[id] = true;
   };
   std::vector<int64_t> bound;  // variables in use
   auto mark_bound = [&](const Expr& e) {
@@ -84,34 +84,29 @@ void remove_dead_insts(Phase& phase) {
     mark_bound(store.offset);
   }
   for (const Reduction& reduction : phase.reductions) mark(reduction.value);
-  for (size_t i = phase.insts.size(); i-- > 0;) {
-    const Inst& inst = phase.insts[i];
+  for (const InstId id : phase.insts.ids() | std::views::reverse) {
+    const NestInst& inst = phase.insts[id];
     if (inst.op == Op::BindIndex && (inst.checked || std::ranges::find(bound, inst.variable) != bound.end()))
-      alive[i] = true;
-    if (!alive[i]) continue;
+      alive[id] = true;
+    if (!alive[id]) continue;
     for (InstId operand : inst.operands) mark(operand);
-    if (inst.index >= 0) mark_bound(phase.expressions[static_cast<size_t>(inst.index)]);
+    if (inst.index != loop::kNoIndex) mark_bound(phase.expressions[inst.index]);
   }
-  std::vector<InstId> renumbered(phase.insts.size(), kNoInst);
-  std::vector<Inst> kept;
-  std::vector<Expr> expressions;
-  for (size_t i = 0; i < phase.insts.size(); ++i) {
-    if (!alive[i]) continue;
-    Inst inst = phase.insts[i];
+  IdVector<InstId, InstId> renumbered(phase.insts.size());
+  IdVector<InstId, NestInst> kept;
+  IdVector<IndexId, Expr> expressions;
+  for (const InstId id : phase.insts.ids()) {
+    if (!alive[id]) continue;
+    NestInst inst = phase.insts[id];
     for (InstId& operand : inst.operands)
-      if (operand != kNoInst) operand = renumbered[static_cast<size_t>(operand)];
-    if (inst.index >= 0) {
-      expressions.push_back(phase.expressions[static_cast<size_t>(inst.index)]);
-      inst.index = static_cast<int32_t>(expressions.size() - 1);
-    }
-    renumbered[i] = static_cast<InstId>(kept.size());
-    kept.push_back(inst);
+      if (operand != kNoInst) operand = renumbered[operand];
+    if (inst.index != loop::kNoIndex) inst.index = expressions.add(phase.expressions[inst.index]);
+    renumbered[id] = kept.add(inst);
   }
   phase.insts = std::move(kept);
   phase.expressions = std::move(expressions);
-  for (ElementStore& store : phase.stores) store.value = renumbered[static_cast<size_t>(store.value)];
-  for (Reduction& reduction : phase.reductions)
-    reduction.value = renumbered[static_cast<size_t>(reduction.value)];
+  for (ElementStore& store : phase.stores) store.value = renumbered[store.value];
+  for (Reduction& reduction : phase.reductions) reduction.value = renumbered[reduction.value];
 }
 
 void collect_symbols(LoopNest& nest) {
@@ -205,18 +200,18 @@ double phase_nanoseconds(const LoopNest& nest, const Phase& phase) {
   double bytes_moved = 0;
   double slow = 0;
   double ops = 0;
-  for (const Inst& inst : phase.insts) {
+  for (const NestInst& inst : phase.insts) {
     ops += op_cost(inst.op);
     if (inst.op != Op::Load) continue;
-    const Array& array = nest.arrays[static_cast<size_t>(inst.buffer)];
-    const Expr& offset = phase.expressions[static_cast<size_t>(inst.index)];
+    const Array& array = nest.arrays[inst.buffer];
+    const Expr& offset = phase.expressions[inst.index];
     auto stride = has_lane ? stride_of(offset, lane) : Expr(0);
     if (!stride || (!(*stride == Expr(0)) && !(*stride == Expr(1)))) slow += 1;
     if (array.kind == ArrayKind::Parameter && !(stride && *stride == Expr(0)))
       bytes_moved += static_cast<double>(bytes(array.dtype));
   }
   for (const ElementStore& store : phase.stores) {
-    const Array& array = nest.arrays[static_cast<size_t>(store.array)];
+    const Array& array = nest.arrays[store.array];
     if (array.kind == ArrayKind::Parameter) bytes_moved += static_cast<double>(bytes(array.dtype));
   }
   ops += static_cast<double>(phase.reductions.size());
@@ -226,11 +221,11 @@ double phase_nanoseconds(const LoopNest& nest, const Phase& phase) {
 
 }  // namespace
 
-bool is_transposed(const LoopNest& nest, const Phase& phase, const Inst& load) {
+bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& load) {
   if (load.op != Op::Load || load.operands[0] != kNoInst || nest.outer.size() < 2) return false;
-  const Array& array = nest.arrays[static_cast<size_t>(load.buffer)];
+  const Array& array = nest.arrays[load.buffer];
   if (array.kind != ArrayKind::Parameter || array.dtype != DType::Float32) return false;
-  const Expr& offset = phase.expressions[static_cast<size_t>(load.index)];
+  const Expr& offset = phase.expressions[load.index];
   // A tile is loaded before the elements of its rows are computed.
   if (has_bound_variable(offset)) return false;
   auto along = stride_of(offset, nest.outer.back().variable);
@@ -249,8 +244,8 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
     auto b = stride_of(offset, across);
     votes += (a && *a == Expr(1)) - (b && *b == Expr(1));
   };
-  for (const Inst& inst : phase.insts)
-    if (inst.op == Op::Load) vote(phase.expressions[static_cast<size_t>(inst.index)]);
+  for (const NestInst& inst : phase.insts)
+    if (inst.op == Op::Load) vote(phase.expressions[inst.index]);
   for (const ElementStore& store : phase.stores) vote(store.offset);
   return votes > 0;
 }
@@ -266,13 +261,11 @@ void finish(LoopNest& nest) {
   merge_loops(nest.outer, all);
   for (Array& array : nest.arrays) array.is_read = array.is_written = false;
   for (Phase& phase : nest.phases) {
-    for (const Inst& inst : phase.insts)
-      if (inst.op == Op::Load) nest.arrays[static_cast<size_t>(inst.buffer)].is_read = true;
-    for (const ElementStore& store : phase.stores)
-      nest.arrays[static_cast<size_t>(store.array)].is_written = true;
+    for (const NestInst& inst : phase.insts)
+      if (inst.op == Op::Load) nest.arrays[inst.buffer].is_read = true;
+    for (const ElementStore& store : phase.stores) nest.arrays[store.array].is_written = true;
     for (const Reduction& reduction : phase.reductions)
-      for (const ResultStore& store : reduction.stores)
-        nest.arrays[static_cast<size_t>(store.array)].is_written = true;
+      for (const ResultStore& store : reduction.stores) nest.arrays[store.array].is_written = true;
   }
   int64_t scratch = 0;
   for (Array& array : nest.arrays)

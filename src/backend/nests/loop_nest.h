@@ -18,16 +18,22 @@
 
 namespace oxy::backend {
 
+using loop::BufferId;
+using loop::IndexId;
 using loop::InstId;
 using loop::LoopVariable;
 using loop::ReductionKind;
+
+struct Array;
+using ArrayId = Id<Array>;
+using NestInst = loop::InstOver<ArrayId>;  // Load reads an array of the nest
 
 enum class ArrayKind : uint8_t { Parameter, Scratch, Register, Dead };
 
 struct Array {
   ArrayKind kind = ArrayKind::Parameter;
   DType dtype = DType::Float32;
-  int32_t buffer = -1;      // of the program; for Parameter
+  BufferId buffer;          // of the program; for Parameter
   int64_t elements = 0;     // of a Scratch row
   Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
   bool is_read = false;     // Parameter: by this kernel
@@ -35,14 +41,14 @@ struct Array {
 };
 
 struct ElementStore {
-  int32_t array = -1;
+  ArrayId array;
   Expr offset;
-  InstId value = loop::kNoInst;
+  InstId value;
   loop::StoreMode mode = loop::StoreMode::Set;
 };
 
 struct ResultStore {
-  int32_t array = -1;
+  ArrayId array;
   Expr offset;     // over outer and the phase's loops
   int result = 0;  // number of the reduction's result
 };
@@ -50,17 +56,16 @@ struct ResultStore {
 struct Reduction {
   ReductionKind kind = ReductionKind::Sum;
   DType accumulate = DType::Float32;
-  InstId value = loop::kNoInst;
+  InstId value;
   std::vector<ResultStore> stores;
 };
 
 struct Phase {
   std::vector<LoopVariable> loops;
   std::vector<LoopVariable> reduction;
-  // Load: `buffer` is an array and `index` names its offset. Index, BindIndex: `index` names the expression
-  // or size.
-  std::vector<loop::Inst> insts;
-  std::vector<Expr> expressions;
+  // Load: `index` names the offset in the array. Index, BindIndex: it names the expression or size.
+  IdVector<InstId, NestInst> insts;
+  IdVector<IndexId, Expr> expressions;
   std::vector<ElementStore> stores;   // made at every iteration of loops and reduction, after the body
   std::vector<Reduction> reductions;  // all over `reduction`
 };
@@ -80,7 +85,7 @@ struct Symbol {
 struct LoopNest {
   std::string comment;  // the operators computed, for readers
   std::vector<LoopVariable> outer;
-  std::vector<Array> arrays;
+  IdVector<ArrayId, Array> arrays;
   std::vector<Phase> phases;
   VectorAxis axis = VectorAxis::None;
   // With VectorAxis::Outer: some load runs along the last outer loop but one where lanes run along the last.
@@ -111,7 +116,7 @@ inline constexpr int64_t kTileSide = 64;
 
 // Whether lanes run along `load`'s other loop: its stride is 1 along the last outer loop but one, not along
 // the last.
-bool is_transposed(const LoopNest& nest, const Phase& phase, const loop::Inst& load);
+bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& load);
 
 // Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
 Expr launch_extent(const LoopNest& nest);

@@ -15,8 +15,8 @@ std::string loops_text(const std::vector<LoopVariable>& loops) {
   return out;
 }
 
-std::string array_text(const LoopNest& nest, int32_t id) {
-  switch (nest.arrays.at(static_cast<size_t>(id)).kind) {
+std::string array_text(const LoopNest& nest, ArrayId id) {
+  switch (nest.arrays.at(id).kind) {
     case ArrayKind::Scratch:
       return fmt::format("scratch{}", id);
     case ArrayKind::Register:
@@ -32,11 +32,11 @@ std::string_view reduction_name(ReductionKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-std::string inst_text(const LoopNest& nest, const Phase& phase, size_t i) {
-  const loop::Inst& inst = phase.insts[i];
-  std::string out = fmt::format("%{} = {} {}", i, name(inst.dtype), loop::op_name(inst.op));
+std::string inst_text(const LoopNest& nest, const Phase& phase, InstId id) {
+  const NestInst& inst = phase.insts[id];
+  std::string out = fmt::format("%{} = {} {}", id, name(inst.dtype), loop::op_name(inst.op));
   if (inst.op == loop::Op::Load) out += " " + array_text(nest, inst.buffer);
-  if (inst.index >= 0) out += fmt::format("[{}]", phase.expressions[static_cast<size_t>(inst.index)].str());
+  if (inst.index != loop::kNoIndex) out += fmt::format("[{}]", phase.expressions[inst.index].str());
   if (inst.op == loop::Op::Constant)
     out += std::visit([](auto v) { return fmt::format(" {}", v); }, inst.constant.value);
   for (InstId operand : inst.operands)
@@ -54,7 +54,7 @@ std::string print(const LoopNest& nest) {
     out += fmt::format("  for ({}", loops_text(phase.loops));
     if (!phase.reduction.empty()) out += fmt::format(" reduce {}", loops_text(phase.reduction));
     out += ")\n";
-    for (size_t i = 0; i < phase.insts.size(); ++i) out += "    " + inst_text(nest, phase, i) + "\n";
+    for (const InstId id : phase.insts.ids()) out += "    " + inst_text(nest, phase, id) + "\n";
     for (const ElementStore& store : phase.stores)
       out += fmt::format("    {}[{}] {} %{}\n", array_text(nest, store.array), store.offset.str(),
                          store.mode == loop::StoreMode::Set ? "=" : "+=", store.value);

@@ -21,6 +21,7 @@ using backend::Phase;
 using backend::stride_of;
 using backend::VectorAxis;
 using loop::Inst;
+using loop::kNoIndex;
 using loop::kNoInst;
 using loop::Op;
 using loop::ReductionKind;
@@ -31,39 +32,42 @@ bool is_expensive(Op op) {
   return (op >= Op::Exp && op <= Op::Erfc && op != Op::Sqrt && op != Op::Reciprocal) || op == Op::Pow;
 }
 
-size_t hash_inst(const Inst& inst) {
+size_t hash_inst(const NestInst& inst) {
   uint64_t h = hash_combine(static_cast<uint64_t>(inst.op), static_cast<uint64_t>(inst.dtype));
-  for (InstId id : inst.operands) h = hash_combine(h, static_cast<uint64_t>(id));
-  h = hash_combine(h, static_cast<uint64_t>(inst.buffer));
-  h = hash_combine(h, static_cast<uint64_t>(inst.index));
+  for (InstId id : inst.operands) h = hash_combine(h, std::hash<InstId>()(id));
+  h = hash_combine(h, std::hash<ArrayId>()(inst.buffer));
+  h = hash_combine(h, std::hash<IndexId>()(inst.index));
   h = hash_combine(h, std::visit([](auto v) { return std::hash<decltype(v)>()(v); }, inst.constant.value));
   return static_cast<size_t>(hash_combine(h, static_cast<uint64_t>(inst.variable)));
 }
 struct HashInst {
-  size_t operator()(const Inst& inst) const { return hash_inst(inst); }
+  size_t operator()(const NestInst& inst) const { return hash_inst(inst); }
 };
+
+// Of a value among those of the whole nest: equal numbers are equal values.
+using ValueNumber = Id<struct ValueNumberTag>;
 
 // A phase under construction.
 struct Draft {
   Phase phase;
   std::vector<Expr> extents;         // of its loops and reduction loops
   std::optional<size_t> loop_count;  // how many are not reduced; open while it has no reduction
-  std::unordered_map<Inst, InstId, HashInst> known_insts;
-  std::unordered_map<Expr, int32_t> known_expressions;
-  std::vector<int32_t> values;  // by instruction: its number among the values of the whole nest
+  std::unordered_map<NestInst, InstId, HashInst> known_insts;
+  std::unordered_map<Expr, IndexId> known_expressions;
+  IdVector<InstId, ValueNumber> values;
 };
 
 struct Written {
-  int32_t phase = -1;
+  size_t phase = 0;
   Expr offset;
-  InstId inst = kNoInst;  // the value stored by an element store
-  int32_t value = -1;     // its number
-  int32_t reg = -1;       // a Register array that holds it, if it is one element a row
+  InstId inst;        // the value stored by an element store
+  ValueNumber value;  // its number
+  ArrayId reg;        // a Register array that holds it, if it is one element a row
 };
 
 class NestBuilder {
  public:
-  NestBuilder(const loop::Program& program, const std::vector<Item>& items, const Group& group,
+  NestBuilder(const loop::Program& program, const IdVector<StepId, Item>& items, const Group& group,
               const std::function<bool(BufferId)>& is_needed, const NestOptions& options)
       : program_(program),
         items_(items),
@@ -71,7 +75,7 @@ class NestBuilder {
         is_needed_(is_needed),
         options_(options),
         depth_(group.extents.size()),
-        next_virtual_(static_cast<BufferId>(program.buffers.size())) {}
+        next_virtual_(program.buffers.next_id()) {}
 
   LoopNest build() {
     std::optional<Item> scatter = independent_scatter();
@@ -87,9 +91,9 @@ class NestBuilder {
     for (size_t k = 0; k < depth_; ++k)
       nest_.outer.push_back({nest_variable(static_cast<int64_t>(k), group_.extents[k]), group_.extents[k]});
     nest_.axis = choose_axis();
-    for (int32_t step : group_.steps) append_expanded(items_[static_cast<size_t>(step)]);
-    for (int32_t step : group_.steps) {
-      const std::string& origin = items_[static_cast<size_t>(step)].origin;
+    for (StepId step : group_.steps) append_expanded(items_[step]);
+    for (StepId step : group_.steps) {
+      const std::string& origin = items_[step].origin;
       if (origin.empty()) continue;
       nest_.comment += (nest_.comment.empty() ? "" : ", ") + origin;
     }
@@ -115,7 +119,7 @@ class NestBuilder {
   // The group's one member, if it adds to computed places, with the loop outermost along which threads never
   // meet: the loop runs through whole rows of what is added to.
   std::optional<Item> independent_scatter() {
-    const Item& item = items_[static_cast<size_t>(group_.steps[0])];
+    const Item& item = items_[group_.steps[0]];
     if (group_.steps.size() > 1 || item.is_reduction() || item.stores.size() != 1 || item.loop_count < 2)
       return std::nullopt;
     const ItemStore& store = item.stores[0];
@@ -152,8 +156,8 @@ class NestBuilder {
   VectorAxis choose_axis() {
     bool any_loops = depth_ > 0;
     bool any_reduction = false;
-    for (int32_t step : group_.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : group_.steps) {
+      const Item& item = items_[step];
       if (item.loop_count != depth_) return VectorAxis::Phase;
       any_reduction = any_reduction || item.is_reduction();
     }
@@ -163,8 +167,8 @@ class NestBuilder {
     double outer_extent = static_cast<double>(estimate(nest_.outer.back().extent));
     double votes = 0;
     bool is_short = true;
-    for (int32_t step : group_.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : group_.steps) {
+      const Item& item = items_[step];
       if (!item.is_reduction()) continue;
       double length = 1;
       for (size_t k = item.loop_count; k < item.extents.size(); ++k)
@@ -173,7 +177,7 @@ class NestBuilder {
       Expr along = nest_variable(static_cast<int64_t>(item.extents.size() - 1), item.extents.back());
       for (const Inst& inst : item.insts) {
         if (inst.op != Op::Load) continue;
-        const Expr& offset = item.expressions[static_cast<size_t>(inst.index)];
+        const Expr& offset = item.expressions[inst.index];
         auto a = stride_of(offset, along);
         auto b = stride_of(offset, across);
         votes += (b && *b == Expr(1)) - (a && *a == Expr(1));
@@ -203,24 +207,23 @@ class NestBuilder {
   }
 
   // The store of result k, or one to a buffer of the nest's own.
-  ItemStore result_store(const Item& item, InstId k) {
+  ItemStore result_store(const Item& item, int result) {
     for (const ItemStore& store : item.stores)
-      if (store.value == k) return {store.buffer, store.offset, 0, store.mode};
-    virtual_dtypes_[next_virtual_] = item.accumulate;
-    return {next_virtual_++, 0, 0, loop::StoreMode::Set};
+      if (store.result == result) return {store.buffer, store.offset, kNoInst, store.mode};
+    return {new_virtual(item.accumulate), 0};
   }
 
-  static InstId add(Item& item, Inst inst) {
-    item.insts.push_back(inst);
-    return static_cast<InstId>(item.insts.size() - 1);
+  // A buffer of the nest's own, under a number that the program has not.
+  BufferId new_virtual(DType dtype) {
+    const BufferId id = next_virtual_;
+    next_virtual_ = BufferId(id.number() + 1);
+    virtual_dtypes_[id] = dtype;
+    return id;
   }
 
   static InstId add_load(Item& item, const ItemStore& of, DType dtype) {
-    item.expressions.push_back(of.offset);
-    return add(item, {.op = Op::Load,
-                      .dtype = dtype,
-                      .buffer = of.buffer,
-                      .index = static_cast<int32_t>(item.expressions.size() - 1)});
+    const IndexId offset = item.expressions.add(of.offset);
+    return item.insts.add({.op = Op::Load, .dtype = dtype, .buffer = of.buffer, .index = offset});
   }
 
   void append_two_pass_variance(const Item& item) {
@@ -228,8 +231,7 @@ class NestBuilder {
     ItemStore mean = result_store(item, 0);
     Item sum = item;
     sum.kind = ReductionKind::Sum;
-    virtual_dtypes_[next_virtual_] = dtype;
-    sum.stores = {{next_virtual_++, mean.offset, 0, loop::StoreMode::Set}};
+    sum.stores = {{new_virtual(dtype), mean.offset}};
     append(sum);
 
     Item divide;
@@ -241,23 +243,21 @@ class NestBuilder {
     for (size_t k = item.loop_count; k < item.extents.size(); ++k) count = count * item.extents[k];
     InstId n;
     if (auto c = count.as_constant()) {
-      n = add(divide, {.op = Op::Constant, .dtype = dtype, .constant = {static_cast<double>(*c)}});
+      n = divide.insts.add({.op = Op::Constant, .dtype = dtype, .constant = {static_cast<double>(*c)}});
     } else {
-      divide.expressions.push_back(count);
-      n = add(divide, {.op = Op::Index,
-                       .dtype = DType::Int64,
-                       .index = static_cast<int32_t>(divide.expressions.size() - 1)});
-      n = add(divide, {.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
+      const IndexId index = divide.expressions.add(count);
+      n = divide.insts.add({.op = Op::Index, .dtype = DType::Int64, .index = index});
+      n = divide.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
     }
-    InstId quotient = add(divide, {.op = Op::Div, .dtype = dtype, .operands = {total, n, kNoInst}});
+    InstId quotient = divide.insts.add({.op = Op::Div, .dtype = dtype, .operands = {total, n, kNoInst}});
     divide.stores = {{mean.buffer, mean.offset, quotient, loop::StoreMode::Set}};
     append(divide);
 
     Item squares = item;
     squares.kind = ReductionKind::Sum;
     InstId m = add_load(squares, mean, dtype);
-    InstId off = add(squares, {.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
-    squares.reduced = add(squares, {.op = Op::Mul, .dtype = dtype, .operands = {off, off, kNoInst}});
+    InstId off = squares.insts.add({.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
+    squares.reduced = squares.insts.add({.op = Op::Mul, .dtype = dtype, .operands = {off, off, kNoInst}});
     squares.stores = {result_store(item, 1)};
     append(squares);
   }
@@ -271,8 +271,8 @@ class NestBuilder {
     Item sum = item;
     sum.kind = ReductionKind::Sum;
     InstId m = add_load(sum, maximum.stores[0], dtype);
-    InstId off = add(sum, {.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
-    sum.reduced = add(sum, {.op = Op::Exp, .dtype = dtype, .operands = {off, kNoInst, kNoInst}});
+    InstId off = sum.insts.add({.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
+    sum.reduced = sum.insts.add({.op = Op::Exp, .dtype = dtype, .operands = {off, kNoInst, kNoInst}});
     sum.stores = {result_store(item, 1)};
     append(sum);
   }
@@ -281,19 +281,16 @@ class NestBuilder {
 
   DType dtype_of(BufferId id) {
     auto found = virtual_dtypes_.find(id);
-    return found != virtual_dtypes_.end() ? found->second : program_.buffers[static_cast<size_t>(id)].dtype;
+    return found != virtual_dtypes_.end() ? found->second : program_.buffers[id].dtype;
   }
 
-  int32_t array_of(BufferId id) {
-    auto [it, is_new] = arrays_.try_emplace(id, static_cast<int32_t>(nest_.arrays.size()));
-    if (is_new) nest_.arrays.push_back({ArrayKind::Parameter, dtype_of(id), id});
+  ArrayId array_of(BufferId id) {
+    auto [it, is_new] = arrays_.try_emplace(id, nest_.arrays.next_id());
+    if (is_new) nest_.arrays.add({ArrayKind::Parameter, dtype_of(id), id});
     return it->second;
   }
 
-  int32_t new_register(DType dtype) {
-    nest_.arrays.push_back({ArrayKind::Register, dtype});
-    return static_cast<int32_t>(nest_.arrays.size() - 1);
-  }
+  ArrayId new_register(DType dtype) { return nest_.arrays.add({ArrayKind::Register, dtype}); }
 
   std::vector<Expr> own_extents(const Item& item) const {
     return {item.extents.begin() + static_cast<std::ptrdiff_t>(depth_), item.extents.end()};
@@ -312,9 +309,9 @@ class NestBuilder {
       auto found = written_.find(inst.buffer);
       if (found == written_.end()) continue;
       const Written& w = found->second;
-      bool aligned = w.inst != kNoInst && w.offset == item.expressions[static_cast<size_t>(inst.index)] &&
-                     drafts_[static_cast<size_t>(w.phase)].extents == extents;
-      first = std::max(first, static_cast<size_t>(w.phase) + (aligned ? 0 : 1));
+      bool aligned = w.inst != kNoInst && w.offset == item.expressions[inst.index] &&
+                     drafts_[w.phase].extents == extents;
+      first = std::max(first, w.phase + (aligned ? 0 : 1));
     }
     for (size_t p = first; p < drafts_.size(); ++p)
       if (fits(drafts_[p], item, extents)) return p;
@@ -323,49 +320,44 @@ class NestBuilder {
     return drafts_.size() - 1;
   }
 
-  int32_t expression(Draft& draft, const Expr& e) {
-    auto [it, is_new] =
-        draft.known_expressions.try_emplace(e, static_cast<int32_t>(draft.phase.expressions.size()));
-    if (is_new) draft.phase.expressions.push_back(e);
+  IndexId expression(Draft& draft, const Expr& e) {
+    auto [it, is_new] = draft.known_expressions.try_emplace(e, draft.phase.expressions.next_id());
+    if (is_new) draft.phase.expressions.add(e);
     return it->second;
   }
 
-  // The number of a value among all phases: equal numbers are equal values.
-  int32_t number(const Draft& draft, const Inst& inst) {
-    Inst key = inst;
+  ValueNumber number(const Draft& draft, const NestInst& inst) {
+    // The instruction with the numbers of its operands and of its index.
+    NestInst key = inst;
     for (InstId& id : key.operands)
-      if (id != kNoInst) id = draft.values[static_cast<size_t>(id)];
-    if (inst.index >= 0) {
-      const Expr& e = draft.phase.expressions[static_cast<size_t>(inst.index)];
-      auto [it, is_new] =
-          numbered_expressions_.try_emplace(e, static_cast<int32_t>(numbered_expressions_.size()));
-      key.index = it->second;
-    }
-    auto [it, is_new] = numbered_.try_emplace(key, next_value_);
-    if (is_new) ++next_value_;
-    return it->second;
+      if (id != kNoInst) id = InstId(draft.values[id].number());
+    if (inst.index != kNoIndex)
+      key.index = numbered_expressions_
+                      .try_emplace(draft.phase.expressions[inst.index], IndexId(numbered_expressions_.size()))
+                      .first->second;
+    return numbered_.try_emplace(key, ValueNumber(numbered_.size())).first->second;
   }
 
-  InstId emit(Draft& draft, const Inst& inst, std::optional<int32_t> value = std::nullopt) {
-    auto [it, is_new] = draft.known_insts.try_emplace(inst, static_cast<InstId>(draft.phase.insts.size()));
+  InstId emit(Draft& draft, const NestInst& inst, std::optional<ValueNumber> value = std::nullopt) {
+    auto [it, is_new] = draft.known_insts.try_emplace(inst, draft.phase.insts.next_id());
     if (is_new) {
-      draft.values.push_back(value ? *value : number(draft, inst));
-      draft.phase.insts.push_back(inst);
+      draft.values.add(value ? *value : number(draft, inst));
+      draft.phase.insts.add(inst);
     }
     return it->second;
   }
 
   // A value that an earlier phase over the same space has computed, through a row of scratch memory.
-  std::optional<InstId> reuse(size_t p, const Inst& inst) {
+  std::optional<InstId> reuse(size_t p, const NestInst& inst) {
     if (nest_.axis != VectorAxis::Phase || drafts_[p].extents.empty() || !is_expensive(inst.op))
       return std::nullopt;
-    int32_t value = number(drafts_[p], inst);
+    const ValueNumber value = number(drafts_[p], inst);
     for (size_t q = 0; q < p; ++q) {
       Draft& earlier = drafts_[q];
       if (earlier.extents != drafts_[p].extents) continue;
       auto found = std::ranges::find(earlier.values, value);
       if (found == earlier.values.end()) continue;
-      auto producer = static_cast<InstId>(found - earlier.values.begin());
+      const InstId producer(found - earlier.values.begin());
       Expr offset = 0;
       Expr elements = 1;
       for (size_t k = 0; k < earlier.extents.size(); ++k) {
@@ -375,48 +367,46 @@ class NestBuilder {
       }
       auto count = elements.as_constant();
       if (!count || *count * backend::bytes(inst.dtype) > options_.l2_bytes / 4) return std::nullopt;
-      auto [it, is_new] = rows_.try_emplace(value, static_cast<int32_t>(nest_.arrays.size()));
+      auto [it, is_new] = rows_.try_emplace(value, nest_.arrays.next_id());
       if (is_new) {
-        nest_.arrays.push_back({ArrayKind::Scratch, inst.dtype, -1, *count});
+        nest_.arrays.add({ArrayKind::Scratch, inst.dtype, loop::kNoBuffer, *count});
         earlier.phase.stores.push_back({it->second, offset, producer, loop::StoreMode::Set});
       }
-      Inst load{
+      NestInst load{
           .op = Op::Load, .dtype = inst.dtype, .buffer = it->second, .index = expression(drafts_[p], offset)};
       return emit(drafts_[p], load, value);
     }
     return std::nullopt;
   }
 
-  InstId append_load(size_t p, Inst inst) {
+  // `inst` has the operands and the index of the phase already.
+  InstId append_load(size_t p, const Inst& inst) {
     Draft& draft = drafts_[p];
-    Expr offset = draft.phase.expressions[static_cast<size_t>(inst.index)];
+    Expr offset = draft.phase.expressions[inst.index];
     auto found = written_.find(inst.buffer);
     if (found != written_.end()) {
       const Written& w = found->second;
       bool plain = inst.operands[0] == kNoInst;
       const auto chosen = [&](InstId value) {
         if (plain) return value;
-        Inst where{.op = Op::Where, .dtype = inst.dtype};
+        NestInst where{.op = Op::Where, .dtype = inst.dtype};
         where.operands = {inst.operands[0], value, inst.operands[1]};
         return emit(draft, where);
       };
       // In the phase that computes it: the store comes after everything that reads.
-      if (w.phase == static_cast<int32_t>(p) && w.inst != kNoInst && w.offset == offset)
-        return chosen(w.inst);
-      if (w.reg >= 0)
+      if (w.phase == p && w.inst != kNoInst && w.offset == offset) return chosen(w.inst);
+      if (w.reg.is_valid())
         return chosen(emit(
             draft, {.op = Op::Load, .dtype = inst.dtype, .buffer = w.reg, .index = expression(draft, 0)}));
-      inst.buffer = array_of(inst.buffer);
-      return emit(draft, inst,
-                  plain && w.offset == offset && w.value >= 0 ? std::optional(w.value) : std::nullopt);
+      return emit(draft, inst.over(array_of(inst.buffer)),
+                  plain && w.offset == offset && w.value.is_valid() ? std::optional(w.value) : std::nullopt);
     }
-    inst.buffer = array_of(inst.buffer);
-    return emit(draft, inst);
+    return emit(draft, inst.over(array_of(inst.buffer)));
   }
 
   void append(const Item& item) {
     size_t p = phase_for(item);
-    std::vector<InstId> renamed(item.insts.size());
+    IdVector<InstId, InstId> renamed(item.insts.size());
     std::vector<std::pair<int64_t, Expr>> bound;
     auto rebound = [&](const Expr& e) {
       if (bound.empty() || e.is_constant()) return e;
@@ -426,58 +416,58 @@ class NestBuilder {
         return std::nullopt;
       });
     };
-    for (size_t i = 0; i < item.insts.size(); ++i) {
-      Inst inst = item.insts[i];
+    for (const InstId own : item.insts.ids()) {
+      Inst inst = item.insts[own];
       for (InstId& id : inst.operands)
-        if (id != kNoInst) id = renamed[static_cast<size_t>(id)];
+        if (id != kNoInst) id = renamed[id];
       Draft& draft = drafts_[p];
-      if (inst.index >= 0)
-        inst.index = expression(draft, rebound(item.expressions[static_cast<size_t>(inst.index)]));
+      if (inst.index != kNoIndex) inst.index = expression(draft, rebound(item.expressions[inst.index]));
       if (inst.op == Op::Load) {
-        renamed[i] = append_load(p, inst);
-      } else if (inst.op == Op::BindIndex) {
-        int64_t own = inst.variable;
-        inst.variable = -1;
-        InstId id = emit(draft, inst);
-        Inst& kept = draft.phase.insts[static_cast<size_t>(id)];
-        if (kept.variable < 0) kept.variable = loop::kBoundVariables + draft.values[static_cast<size_t>(id)];
-        bound.emplace_back(own,
+        renamed[own] = append_load(p, inst);
+        continue;
+      }
+      NestInst computed = inst.over(ArrayId());
+      if (inst.op == Op::BindIndex) {
+        computed.variable = -1;
+        const InstId id = emit(draft, computed);
+        NestInst& kept = draft.phase.insts[id];
+        if (kept.variable < 0) kept.variable = loop::kBoundVariables + draft.values[id].number();
+        bound.emplace_back(inst.variable,
                            loop::index_variable(loop::kBoundVariables, kept.variable - loop::kBoundVariables,
-                                                draft.phase.expressions[static_cast<size_t>(kept.index)]));
-        renamed[i] = id;
-      } else if (auto reused = reuse(p, inst)) {
-        renamed[i] = *reused;
+                                                draft.phase.expressions[kept.index]));
+        renamed[own] = id;
+      } else if (auto reused = reuse(p, computed)) {
+        renamed[own] = *reused;
       } else {
-        renamed[i] = emit(drafts_[p], inst);
+        renamed[own] = emit(drafts_[p], computed);
       }
     }
     append_results(item, p, renamed, rebound);
   }
 
   template <class Rebound>
-  void append_results(const Item& item, size_t p, const std::vector<InstId>& renamed, Rebound rebound) {
+  void append_results(const Item& item, size_t p, const IdVector<InstId, InstId>& renamed, Rebound rebound) {
     Draft& draft = drafts_[p];
     if (item.is_reduction()) {
       draft.loop_count = item.loop_count - depth_;
-      backend::Reduction reduction{
-          item.kind, item.accumulate, renamed[static_cast<size_t>(item.reduced)], {}};
+      backend::Reduction reduction{item.kind, item.accumulate, renamed[item.reduced], {}};
       for (const ItemStore& store : item.stores) {
-        Written w{static_cast<int32_t>(p), store.offset, kNoInst, -1, -1};
+        Written w{p, store.offset};
         if (item.loop_count == depth_) {
           w.reg = new_register(dtype_of(store.buffer));
-          reduction.stores.push_back({w.reg, 0, static_cast<int>(store.value)});
+          reduction.stores.push_back({w.reg, 0, store.result});
         }
-        reduction.stores.push_back({array_of(store.buffer), store.offset, static_cast<int>(store.value)});
+        reduction.stores.push_back({array_of(store.buffer), store.offset, store.result});
         written_[store.buffer] = w;
       }
       draft.phase.reductions.push_back(std::move(reduction));
       return;
     }
     for (const ItemStore& store : item.stores) {
-      InstId value = renamed[static_cast<size_t>(store.value)];
+      InstId value = renamed[store.value];
       Expr offset = rebound(store.offset);
       if (store.mode == loop::StoreMode::AtomicAdd) nest_.serial = true;
-      Written w{static_cast<int32_t>(p), offset, value, draft.values[static_cast<size_t>(value)], -1};
+      Written w{p, offset, value, draft.values[value]};
       if (draft.extents.empty() && store.mode == loop::StoreMode::Set) {
         w.reg = new_register(dtype_of(store.buffer));
         draft.phase.stores.push_back({w.reg, 0, value, store.mode});
@@ -490,42 +480,40 @@ class NestBuilder {
   // --- what becomes of the arrays that the nest writes
 
   void decide_arrays() {
-    std::vector<bool> is_read(nest_.arrays.size());
+    IdVector<ArrayId, bool> is_read(nest_.arrays.size());
     for (const Phase& phase : nest_.phases)
-      for (const Inst& inst : phase.insts)
-        if (inst.op == Op::Load) is_read[static_cast<size_t>(inst.buffer)] = true;
+      for (const NestInst& inst : phase.insts)
+        if (inst.op == Op::Load) is_read[inst.buffer] = true;
     for (auto& [buffer, w] : written_) {
-      int32_t id = arrays_.at(buffer);
+      const ArrayId id = arrays_.at(buffer);
       bool is_virtual = virtual_dtypes_.contains(buffer);
-      if (w.reg >= 0 && !is_read[static_cast<size_t>(w.reg)])
-        nest_.arrays[static_cast<size_t>(w.reg)].kind = ArrayKind::Dead;
+      if (w.reg.is_valid() && !is_read[w.reg]) nest_.arrays[w.reg].kind = ArrayKind::Dead;
       if (!is_virtual && is_needed_(buffer)) continue;
-      Array& array = nest_.arrays[static_cast<size_t>(id)];
-      if (!is_read[static_cast<size_t>(id)])
+      Array& array = nest_.arrays[id];
+      if (!is_read[id])
         array.kind = ArrayKind::Dead;
       else
         make_scratch(id);
     }
     for (Phase& phase : nest_.phases) {
-      auto dead = [&](int32_t id) { return nest_.arrays[static_cast<size_t>(id)].kind == ArrayKind::Dead; };
+      auto dead = [&](ArrayId id) { return nest_.arrays[id].kind == ArrayKind::Dead; };
       std::erase_if(phase.stores, [&](const auto& store) { return dead(store.array); });
       for (backend::Reduction& reduction : phase.reductions)
         std::erase_if(reduction.stores, [&](const auto& store) { return dead(store.array); });
       std::erase_if(phase.reductions, [](const backend::Reduction& r) { return r.stores.empty(); });
     }
     std::erase_if(nest_.phases, [](const Phase& phase) {
-      bool checks =
-          std::ranges::any_of(phase.insts, [](const Inst& i) { return i.op == Op::BindIndex && i.checked; });
+      bool checks = std::ranges::any_of(phase.insts,
+                                        [](const NestInst& i) { return i.op == Op::BindIndex && i.checked; });
       return phase.stores.empty() && phase.reductions.empty() && !checks;
     });
   }
 
   template <class Fn>
-  void for_each_offset(int32_t array, Fn fn) {
+  void for_each_offset(ArrayId array, Fn fn) {
     for (Phase& phase : nest_.phases) {
-      for (Inst& inst : phase.insts)
-        if (inst.op == Op::Load && inst.buffer == array)
-          fn(phase.expressions[static_cast<size_t>(inst.index)], &phase, &inst);
+      for (NestInst& inst : phase.insts)
+        if (inst.op == Op::Load && inst.buffer == array) fn(phase.expressions[inst.index], &phase, &inst);
       for (backend::ElementStore& store : phase.stores)
         if (store.array == array) fn(store.offset, nullptr, nullptr);
       for (backend::Reduction& reduction : phase.reductions)
@@ -536,11 +524,11 @@ class NestBuilder {
 
   // Turns the array into a row of the thread's own if each iteration of the shared loops uses a small part of
   // it.
-  void make_scratch(int32_t id) {
-    Array& array = nest_.arrays[static_cast<size_t>(id)];
+  void make_scratch(ArrayId id) {
+    Array& array = nest_.arrays[id];
     bool possible = nest_.axis == VectorAxis::Phase;
     int64_t elements = 0;
-    for_each_offset(id, [&](const Expr& offset, Phase*, Inst*) {
+    for_each_offset(id, [&](const Expr& offset, Phase*, NestInst*) {
       if (!possible) return;
       Expr row = without_outer(offset, depth_);
       int64_t high = row.range().high;
@@ -549,44 +537,41 @@ class NestBuilder {
       elements = std::max(elements, high + 1);
     });
     if (!possible) return;
-    for_each_offset(id, [&](Expr& offset, Phase* phase, Inst* inst) {
+    for_each_offset(id, [&](Expr& offset, Phase* phase, NestInst* inst) {
       Expr row = without_outer(offset, depth_);
       if (phase) {  // other loads may share the expression
-        phase->expressions.push_back(row);
-        inst->index = static_cast<int32_t>(phase->expressions.size() - 1);
+        inst->index = phase->expressions.add(row);
       } else {
         offset = row;
       }
     });
-    array = {ArrayKind::Scratch, array.dtype, -1, elements};
+    array = {ArrayKind::Scratch, array.dtype, loop::kNoBuffer, elements};
   }
 
   const loop::Program& program_;
-  const std::vector<Item>& items_;
+  const IdVector<StepId, Item>& items_;
   const Group& group_;
   const std::function<bool(BufferId)>& is_needed_;
   NestOptions options_;
   size_t depth_;
   LoopNest nest_;
   std::vector<Draft> drafts_;
-  std::map<BufferId, int32_t> arrays_;
+  std::map<BufferId, ArrayId> arrays_;
   std::map<BufferId, Written> written_;
   std::map<BufferId, DType> virtual_dtypes_;
   BufferId next_virtual_;
-  std::unordered_map<Inst, int32_t, HashInst> numbered_;
-  std::unordered_map<Expr, int32_t> numbered_expressions_;
-  std::map<int32_t, int32_t> rows_;  // scratch array by value
-  int32_t next_value_ = 0;
+  std::unordered_map<NestInst, ValueNumber, HashInst> numbered_;
+  std::unordered_map<Expr, IndexId> numbered_expressions_;
+  std::map<ValueNumber, ArrayId> rows_;  // scratch arrays
 };
 
 }  // namespace
 
-namespace {
+namespace {}  // namespace
 
-}  // namespace
-
-backend::LoopNest build_nest(const loop::Program& program, const std::vector<Item>& items, const Group& group,
-                             const std::function<bool(BufferId)>& is_needed, const NestOptions& options) {
+backend::LoopNest build_nest(const loop::Program& program, const IdVector<StepId, Item>& items,
+                             const Group& group, const std::function<bool(BufferId)>& is_needed,
+                             const NestOptions& options) {
   return NestBuilder(program, items, group, is_needed, options).build();
 }
 

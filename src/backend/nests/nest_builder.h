@@ -18,7 +18,8 @@ struct NestOptions {
 
 // `is_needed(buffer)`: somebody outside the group reads it. Arrays of kind Parameter name their buffer; the
 // others have vanished from memory. The nest is finished (backend::finish).
-backend::LoopNest build_nest(const loop::Program& program, const std::vector<Item>& items, const Group& group,
-                             const std::function<bool(BufferId)>& is_needed, const NestOptions& options);
+backend::LoopNest build_nest(const loop::Program& program, const IdVector<StepId, Item>& items,
+                             const Group& group, const std::function<bool(BufferId)>& is_needed,
+                             const NestOptions& options);
 
 }  // namespace oxy::backend

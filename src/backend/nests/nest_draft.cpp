@@ -26,9 +26,9 @@ std::vector<std::pair<BufferId, BufferId>> NestDraft::write_in_place(
 
 std::string NestDraft::print() const {
   std::string out = backend::print(nest) + " ";
-  for (size_t k = 0; k < nest.arrays.size(); ++k)
-    if (const Array& array = nest.arrays[k]; is_memory(array))
-      out += fmt::format(" array{} = {}{}", k, program.buffers[static_cast<size_t>(array.buffer)].name,
+  for (const ArrayId id : nest.arrays.ids())
+    if (const Array& array = nest.arrays[id]; is_memory(array))
+      out += fmt::format(" array{} = {}{}", id, program.buffers[array.buffer].name,
                          array.is_written ? " (written)" : "");
   return out + "\n";
 }

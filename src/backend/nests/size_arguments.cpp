@@ -22,9 +22,9 @@ class Arguments {
   LoopNest make() {
     find_loops();
     for (const Phase& phase : nest_.phases)
-      for (const loop::Inst& inst : phase.insts) {
-        if (inst.index < 0) continue;
-        const Expr& e = phase.expressions[static_cast<size_t>(inst.index)];
+      for (const NestInst& inst : phase.insts) {
+        if (inst.index == loop::kNoIndex) continue;
+        const Expr& e = phase.expressions[inst.index];
         if (inst.op == loop::Op::Index) indices_.insert(e);
         if (nest_.tiled && is_transposed(nest_, phase, inst)) transposed_.insert(e);
       }

@@ -1,14 +1,22 @@
 #include "backend/registry/backends.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
+#include "base/config.h"
 #include "base/error.h"
 
 namespace oxy::backend {
 
 namespace {
+
+constexpr size_t kMostWorkers = 16;
+constexpr uintmax_t kMostCacheBytes = uintmax_t{1} << 30;
 
 struct Registry {
   std::mutex mutex;
@@ -37,6 +45,18 @@ void register_backend(Device::Kind kind, std::unique_ptr<Backend> backend) {
   const std::lock_guard lock(known.mutex);
   check(known.backends.try_emplace(kind, std::move(backend)).second,
         "there is a backend for this kind of device");
+}
+
+void use_triton(std::string python, std::string worker, std::string version) {
+  cuda::TritonOptions options;
+  options.command = {std::move(python), std::move(worker)};
+  options.version = std::move(version);
+  options.most_workers = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostWorkers);
+  std::shared_ptr<const cuda::KernelStore> store;
+  if (!config().cache.empty())
+    store = std::make_shared<cuda::KernelStore>(std::filesystem::path(config().cache) / "triton",
+                                                kMostCacheBytes);
+  register_backend(Device::Kind::Cuda, cuda::make_backend(std::move(options), std::move(store)));
 }
 
 }  // namespace oxy::backend

@@ -24,8 +24,8 @@ struct Accesses {
   bool is_ordered = false;  // random or effectful: keeps its place among such calls
 };
 
-Accesses accesses_of(const loop::Program& program, const Item& item, size_t step,
-                     std::vector<BufferUse>& buffers) {
+Accesses accesses_of(const loop::Program& program, const Item& item, StepId step,
+                     IdVector<BufferId, BufferUse>& buffers) {
   Accesses a;
   if (auto* call = std::get_if<loop::ExternCall>(&program.steps[step])) {
     for_each_view(*call, [&](const loop::BufferView& view) { a.reads.push_back(view.buffer); });
@@ -40,12 +40,12 @@ Accesses accesses_of(const loop::Program& program, const Item& item, size_t step
   for (const ItemStore& store : item.stores) {
     a.writes.push_back(store.buffer);
     if (store.mode != loop::StoreMode::Set || has_bound_variable(store.offset))
-      buffers[static_cast<size_t>(store.buffer)].is_irregular = true;
+      buffers[store.buffer].is_irregular = true;
   }
   return a;
 }
 
-void make_distinct(std::vector<int32_t>& list) {
+void make_distinct(std::vector<StepId>& list) {
   std::ranges::sort(list);
   list.erase(std::ranges::unique(list).begin(), list.end());
 }
@@ -61,38 +61,37 @@ void for_each_view(const loop::ExternCall& call, const std::function<void(const 
   }
 }
 
-Dependencies find_dependencies(const loop::Program& program, const std::vector<Item>& items) {
+Dependencies find_dependencies(const loop::Program& program, const IdVector<StepId, Item>& items) {
   Dependencies d;
   d.buffers.resize(program.buffers.size());
   d.before.resize(items.size());
   d.after.resize(items.size());
-  int32_t last_ordered = -1;
-  for (size_t k = 0; k < items.size(); ++k) {
-    auto step = static_cast<int32_t>(k);
-    Accesses a = accesses_of(program, items[k], k, d.buffers);
-    std::vector<int32_t>& before = d.before[k];
+  StepId last_ordered;
+  for (const StepId step : items.ids()) {
+    Accesses a = accesses_of(program, items[step], step, d.buffers);
+    std::vector<StepId>& before = d.before[step];
     for (BufferId id : a.reads) {
-      BufferUse& use = d.buffers[static_cast<size_t>(id)];
+      BufferUse& use = d.buffers[id];
       before.insert(before.end(), use.writers.begin(), use.writers.end());
       if (use.readers.empty() || use.readers.back() != step) use.readers.push_back(step);
     }
     for (BufferId id : a.writes) {
-      BufferUse& use = d.buffers[static_cast<size_t>(id)];
+      BufferUse& use = d.buffers[id];
       before.insert(before.end(), use.writers.begin(), use.writers.end());
       before.insert(before.end(), use.readers.begin(), use.readers.end());
       if (use.writers.empty() || use.writers.back() != step) use.writers.push_back(step);
       if (use.writers.size() > 1) use.is_irregular = true;
     }
     if (a.is_ordered) {
-      if (last_ordered >= 0) before.push_back(last_ordered);
+      if (last_ordered.is_valid()) before.push_back(last_ordered);
       last_ordered = step;
     }
     std::erase(before, step);
     make_distinct(before);
-    for (int32_t earlier : before) d.after[static_cast<size_t>(earlier)].push_back(step);
+    for (StepId earlier : before) d.after[earlier].push_back(step);
   }
   auto keep = [&](const loop::BufferView& view) {
-    if (view.buffer != kNoBuffer) d.buffers[static_cast<size_t>(view.buffer)].is_kept = true;
+    if (view.buffer != kNoBuffer) d.buffers[view.buffer].is_kept = true;
   };
   for (const loop::ProgramOutput& output : program.outputs) keep(output.view);
   for (const loop::ProgramMutation& mutation : program.mutations) keep(mutation.value);

@@ -9,19 +9,19 @@
 namespace oxy::backend {
 
 struct BufferUse {
-  std::vector<int32_t> writers;  // steps, in order
-  std::vector<int32_t> readers;
+  std::vector<StepId> writers;  // in order
+  std::vector<StepId> readers;
   bool is_kept = false;       // an output or a mutation reads it after the last step
   bool is_irregular = false;  // several writers, or stores at computed positions: never fused across
 };
 
 struct Dependencies {
-  std::vector<std::vector<int32_t>> before;  // by step: those that it needs, ascending, distinct
-  std::vector<std::vector<int32_t>> after;   // the inverse
-  std::vector<BufferUse> buffers;
+  IdVector<StepId, std::vector<StepId>> before;  // those that it needs, ascending, distinct
+  IdVector<StepId, std::vector<StepId>> after;   // the inverse
+  IdVector<BufferId, BufferUse> buffers;
 };
 
-Dependencies find_dependencies(const loop::Program& program, const std::vector<Item>& items);
+Dependencies find_dependencies(const loop::Program& program, const IdVector<StepId, Item>& items);
 
 // Calls fn(view) for every buffer that the call reads.
 void for_each_view(const loop::ExternCall& call, const std::function<void(const loop::BufferView&)>& fn);

@@ -11,13 +11,13 @@ namespace oxy::backend {
 
 struct DirectWrites {
   std::unordered_map<BufferId, BufferId> input_of;  // by the buffer that holds an input's new contents
-  size_t first_group = 0;                           // the groups from here on may write over inputs
+  GroupId first_group;                              // the groups from here on may write over inputs
 };
 
 // A run that fails must have changed nothing: the groups that only make new contents are moved behind all
 // others, which may fail. They cannot: none of them is an extern call or checks an index. Whether an old
 // value is still needed when the new one is written is left to the caller.
 DirectWrites find_direct_writes(const loop::Program& program, const Dependencies& dependencies,
-                                std::vector<Group>& groups);
+                                IdVector<GroupId, Group>& groups);
 
 }  // namespace oxy::backend

@@ -54,100 +54,100 @@ std::optional<Expr> dense_row(const Item& producer, const Expr& row, size_t dept
 
 class Fuser {
  public:
-  Fuser(const loop::Program& program, const std::vector<Item>& items, const Dependencies& dependencies,
+  Fuser(const loop::Program& program, const IdVector<StepId, Item>& items, const Dependencies& dependencies,
         const FusionOptions& options)
       : program_(program), items_(items), dependencies_(dependencies), options_(options) {
-    for (const loop::Buffer& buffer : program.buffers) bytes_.push_back(estimated_bytes(buffer));
-    for (size_t k = 0; k < items.size(); ++k) {
+    for (const loop::Buffer& buffer : program.buffers) bytes_.add(estimated_bytes(buffer));
+    for (const StepId step : items.ids()) {
       Group group;
-      group.steps = {static_cast<int32_t>(k)};
-      group.position = static_cast<int32_t>(k);
-      group.is_extern = std::holds_alternative<loop::ExternCall>(program.steps[k]);
-      const Item& item = items[k];
+      group.steps = {step};
+      group.position = step.number();
+      group.is_extern = std::holds_alternative<loop::ExternCall>(program.steps[step]);
+      const Item& item = items[step];
       group.extents.assign(item.extents.begin(),
                            item.extents.begin() + static_cast<std::ptrdiff_t>(item.loop_count));
       for (const loop::Inst& inst : item.insts) group.work += inst_work(inst);
       group.work += 2 * static_cast<double>(item.stores.size());
-      groups_.push_back(std::move(group));
-      group_of_.push_back(static_cast<int32_t>(k));
+      group_of_.add(groups_.add(std::move(group)));
     }
     recent_readers_.resize(program.buffers.size());
   }
 
-  std::vector<Group> run() {
-    for (size_t k = 0; k < items_.size() && options_.fuse; ++k) {
-      if (groups_[k].is_extern) continue;
-      auto step = static_cast<int32_t>(k);
-      for (int32_t candidate : candidates(step)) {
-        int32_t a = group_of_[static_cast<size_t>(candidate)];
-        int32_t b = group_of_[k];
-        if (a != b) try_merge(a, b);
-      }
-      for (const loop::Inst& inst : items_[k].insts)
-        if (inst.op == Op::Load) remember_reader(inst.buffer, step);
-    }
-    std::vector<Group> result;
+  IdVector<GroupId, Group> run() {
+    if (options_.fuse)
+      for (const StepId step : items_.ids()) take_in(step);
+    IdVector<GroupId, Group> result;
     for (Group& group : groups_)
-      if (!group.steps.empty()) result.push_back(std::move(group));
+      if (!group.steps.empty()) result.add(std::move(group));
     std::ranges::sort(result, [](const Group& x, const Group& y) { return x.position < y.position; });
     return result;
   }
 
  private:
-  void remember_reader(BufferId buffer, int32_t step) {
-    auto& readers = recent_readers_[static_cast<size_t>(buffer)];
+  void take_in(StepId step) {
+    if (group(group_of_[step]).is_extern) return;
+    for (StepId candidate : candidates(step)) {
+      const GroupId a = group_of_[candidate], b = group_of_[step];
+      if (a != b) try_merge(a, b);
+    }
+    for (const loop::Inst& inst : items_[step].insts)
+      if (inst.op == Op::Load) remember_reader(inst.buffer, step);
+  }
+
+  void remember_reader(BufferId buffer, StepId step) {
+    auto& readers = recent_readers_[buffer];
     if (!readers.empty() && readers.back() == step) return;
     if (readers.size() == kMaxReadersRemembered) readers.erase(readers.begin());
     readers.push_back(step);
   }
 
   // Steps whose groups might take in this one: producers and those that read the same buffers, best first.
-  std::vector<int32_t> candidates(int32_t step) {
-    std::map<int32_t, double> gains;  // by group
-    auto add = [&](int32_t other, double gain) {
-      int32_t group = group_of_[static_cast<size_t>(other)];
-      if (group != step && !groups_[static_cast<size_t>(group)].is_extern) gains[group] += gain;
+  std::vector<StepId> candidates(StepId step) {
+    std::map<GroupId, double> gains;
+    auto add = [&](StepId other, double gain) {
+      const GroupId group = group_of_[other];
+      if (group != group_of_[step] && !groups_[group].is_extern) gains[group] += gain;
     };
-    const Item& item = items_[static_cast<size_t>(step)];
+    const Item& item = items_[step];
     std::unordered_set<BufferId> seen;
     for (const loop::Inst& inst : item.insts) {
       if (inst.op != Op::Load || !seen.insert(inst.buffer).second) continue;
-      const BufferUse& use = dependencies_.buffers[static_cast<size_t>(inst.buffer)];
-      double size = bytes_[static_cast<size_t>(inst.buffer)];
+      const BufferUse& use = dependencies_.buffers[inst.buffer];
+      double size = bytes_[inst.buffer];
       if (!use.writers.empty()) add(use.writers.back(), 2 * size + 1);
-      for (int32_t reader : recent_readers_[static_cast<size_t>(inst.buffer)]) add(reader, size);
+      for (StepId reader : recent_readers_[inst.buffer]) add(reader, size);
     }
-    std::vector<std::pair<double, int32_t>> ranked;
+    std::vector<std::pair<double, GroupId>> ranked;
     for (auto& [group, gain] : gains) ranked.emplace_back(gain, group);
     std::ranges::sort(ranked, [](const auto& x, const auto& y) {
       return x.first != y.first ? x.first > y.first : x.second > y.second;
     });
-    std::vector<int32_t> result;
+    std::vector<StepId> result;
     for (auto& [gain, group] : ranked) {
       if (result.size() == kMaxCandidates) break;
-      result.push_back(groups_[static_cast<size_t>(group)].steps.front());
+      result.push_back(groups_[group].steps.front());
     }
     return result;
   }
 
-  Group& group(int32_t id) { return groups_[static_cast<size_t>(id)]; }
-  int32_t position_of(int32_t step) { return group(group_of_[static_cast<size_t>(step)]).position; }
-  bool in(int32_t step, int32_t a, int32_t b) {
-    int32_t g = group_of_[static_cast<size_t>(step)];
+  Group& group(GroupId id) { return groups_[id]; }
+  int32_t position_of(StepId step) { return group(group_of_[step]).position; }
+  bool in(StepId step, GroupId a, GroupId b) {
+    const GroupId g = group_of_[step];
     return g == a || g == b;
   }
 
   // The position of the merged group, if no order of the others stands against it. `a` runs before `b`.
-  std::optional<int32_t> merged_position(int32_t a, int32_t b) {
+  std::optional<int32_t> merged_position(GroupId a, GroupId b) {
     auto can_sink = [&] {
-      for (int32_t step : group(a).steps)
-        for (int32_t user : dependencies_.after[static_cast<size_t>(step)])
+      for (StepId step : group(a).steps)
+        for (StepId user : dependencies_.after[step])
           if (!in(user, a, b) && position_of(user) < group(b).position) return false;
       return true;
     };
     auto can_rise = [&] {
-      for (int32_t step : group(b).steps)
-        for (int32_t needed : dependencies_.before[static_cast<size_t>(step)])
+      for (StepId step : group(b).steps)
+        for (StepId needed : dependencies_.before[step])
           if (!in(needed, a, b) && position_of(needed) > group(a).position) return false;
       return true;
     };
@@ -168,8 +168,8 @@ class Fuser {
   std::optional<std::vector<Edge>> edges(const Group& a, const Group& b) {
     std::unordered_map<BufferId, std::pair<const Item*, const ItemStore*>> stored;
     std::unordered_set<BufferId> touched;
-    for (int32_t step : a.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : a.steps) {
+      const Item& item = items_[step];
       for (const ItemStore& store : item.stores) {
         stored[store.buffer] = {&item, &store};
         touched.insert(store.buffer);
@@ -179,10 +179,10 @@ class Fuser {
     }
     std::vector<Edge> found;
     auto irregular = [&](BufferId id) {
-      return dependencies_.buffers[static_cast<size_t>(id)].is_irregular && touched.contains(id);
+      return dependencies_.buffers[id].is_irregular && touched.contains(id);
     };
-    for (int32_t step : b.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : b.steps) {
+      const Item& item = items_[step];
       for (const ItemStore& store : item.stores)
         if (irregular(store.buffer)) return std::nullopt;
       for (const loop::Inst& inst : item.insts) {
@@ -190,8 +190,8 @@ class Fuser {
         if (irregular(inst.buffer)) return std::nullopt;
         auto it = stored.find(inst.buffer);
         if (it == stored.end()) continue;
-        found.push_back({it->second.first, &item, inst.buffer, it->second.second->offset,
-                         item.expressions[static_cast<size_t>(inst.index)]});
+        found.push_back(
+            {it->second.first, &item, inst.buffer, it->second.second->offset, item.expressions[inst.index]});
       }
     }
     return found;
@@ -205,16 +205,16 @@ class Fuser {
 
   double saved_bytes(const Group& a, const Group& b) {
     std::unordered_set<BufferId> of_a;
-    for (int32_t step : a.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : a.steps) {
+      const Item& item = items_[step];
       for (const loop::Inst& inst : item.insts)
         if (inst.op == Op::Load) of_a.insert(inst.buffer);
       for (const ItemStore& store : item.stores) of_a.insert(store.buffer);
     }
     double saved = 0;
-    for (int32_t step : b.steps)
-      for (const loop::Inst& inst : items_[static_cast<size_t>(step)].insts)
-        if (inst.op == Op::Load && of_a.erase(inst.buffer)) saved += bytes_[static_cast<size_t>(inst.buffer)];
+    for (StepId step : b.steps)
+      for (const loop::Inst& inst : items_[step].insts)
+        if (inst.op == Op::Load && of_a.erase(inst.buffer)) saved += bytes_[inst.buffer];
     return saved;
   }
 
@@ -237,7 +237,7 @@ class Fuser {
       double row = 0;
       for (const Edge& edge : flow)
         if (edge.store != edge.load || edge.producer->is_reduction() == false)
-          row += bytes_[static_cast<size_t>(edge.buffer)] / std::max(units, 1.0);
+          row += bytes_[edge.buffer] / std::max(units, 1.0);
       if (row > static_cast<double>(options_.costs.cache_bytes)) return false;
     }
     return true;
@@ -245,7 +245,7 @@ class Fuser {
 
   // How much more memory is in use between a and b, which runs much later, if a waits for b: what a reads is
   // held, what it makes for b is not.
-  double held_by_waiting(int32_t a, int32_t b) {
+  double held_by_waiting(GroupId a, GroupId b) {
     double held = 0;
     for_each_access(group(a), [&](BufferId id, bool is_stored) {
       if (!is_held_before(b, a, id)) held += is_stored ? -bytes_of(id) : bytes_of(id);
@@ -255,12 +255,12 @@ class Fuser {
 
   // The same if b runs with a: its results are held, unless they vanish into the kernel, what it reads is
   // not.
-  double held_by_coming_early(int32_t a, int32_t b) {
+  double held_by_coming_early(GroupId a, GroupId b) {
     double held = 0;
     for_each_access(group(b), [&](BufferId id, bool is_stored) {
       const BufferUse& use = use_of(id);
       const bool vanishes =
-          !use.is_kept && std::ranges::all_of(use.readers, [&](int32_t reader) { return in(reader, a, b); });
+          !use.is_kept && std::ranges::all_of(use.readers, [&](StepId reader) { return in(reader, a, b); });
       if (is_stored && !vanishes) held += bytes_of(id);
       if (!is_stored && !is_held_before(b, a, id)) held -= bytes_of(id);
     });
@@ -268,10 +268,10 @@ class Fuser {
   }
 
   // Whether memory is in use until shortly before b at least, whatever becomes of a and b.
-  bool is_held_before(int32_t b, int32_t a, BufferId id) {
+  bool is_held_before(GroupId b, GroupId a, BufferId id) {
     const BufferUse& use = use_of(id);
-    return program_.buffers[static_cast<size_t>(id)].kind != loop::BufferKind::Intermediate || use.is_kept ||
-           std::ranges::any_of(use.readers, [&](int32_t reader) {
+    return program_.buffers[id].kind != loop::BufferKind::Intermediate || use.is_kept ||
+           std::ranges::any_of(use.readers, [&](StepId reader) {
              return !in(reader, a, b) && position_of(reader) >= group(b).position - kFarSteps;
            });
   }
@@ -280,8 +280,8 @@ class Fuser {
   template <class Fn>
   void for_each_access(const Group& g, Fn fn) {
     std::unordered_set<BufferId> seen;
-    for (int32_t step : g.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (StepId step : g.steps) {
+      const Item& item = items_[step];
       for (const ItemStore& store : item.stores)
         if (seen.insert(store.buffer).second) fn(store.buffer, true);
       for (const loop::Inst& inst : item.insts)
@@ -289,14 +289,14 @@ class Fuser {
     }
   }
 
-  const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[static_cast<size_t>(id)]; }
-  double bytes_of(BufferId id) const { return bytes_[static_cast<size_t>(id)]; }
+  const BufferUse& use_of(BufferId id) const { return dependencies_.buffers[id]; }
+  double bytes_of(BufferId id) const { return bytes_[id]; }
 
   // The loops around the group's reductions.
   size_t reduction_depth(const Group& g) const {
     size_t depth = 0;
-    for (const int32_t step : g.steps) {
-      const Item& item = items_[static_cast<size_t>(step)];
+    for (const StepId step : g.steps) {
+      const Item& item = items_[step];
       if (item.is_reduction()) depth = std::max(depth, item.loop_count);
     }
     return depth;
@@ -304,13 +304,13 @@ class Fuser {
 
   // All members have the same loops and reduction loops (or none).
   bool same_spaces(const Group& a, const Group& b) {
-    const Item& x = items_[static_cast<size_t>(a.steps.front())];
-    const Item& y = items_[static_cast<size_t>(b.steps.front())];
+    const Item& x = items_[a.steps.front()];
+    const Item& y = items_[b.steps.front()];
     return x.extents == y.extents;
   }
 
-  void try_merge(int32_t first, int32_t second) {
-    int32_t a = first, b = second;
+  void try_merge(GroupId first, GroupId second) {
+    GroupId a = first, b = second;
     if (group(a).position > group(b).position) std::swap(a, b);
     Group& x = group(a);
     Group& y = group(b);
@@ -340,18 +340,18 @@ class Fuser {
     std::ranges::sort(x.steps);
     x.position = *position;
     x.work += y.work;
-    for (int32_t step : y.steps) group_of_[static_cast<size_t>(step)] = a;
+    for (StepId step : y.steps) group_of_[step] = a;
     y.steps.clear();
   }
 
   const loop::Program& program_;
-  const std::vector<Item>& items_;
+  const IdVector<StepId, Item>& items_;
   const Dependencies& dependencies_;
   const FusionOptions& options_;
-  std::vector<double> bytes_;
-  std::vector<Group> groups_;
-  std::vector<int32_t> group_of_;
-  std::vector<std::vector<int32_t>> recent_readers_;
+  IdVector<BufferId, double> bytes_;
+  IdVector<GroupId, Group> groups_;
+  IdVector<StepId, GroupId> group_of_;
+  IdVector<BufferId, std::vector<StepId>> recent_readers_;
 };
 
 }  // namespace
@@ -370,8 +370,8 @@ bool reads_own_row(const Item& producer, const Expr& store, const Expr& load, si
   return count && loaded_row.range().low >= 0 && sym::known_less(loaded_row, *count);
 }
 
-std::vector<Group> fuse(const loop::Program& program, const std::vector<Item>& items,
-                        const Dependencies& dependencies, const FusionOptions& options) {
+IdVector<GroupId, Group> fuse(const loop::Program& program, const IdVector<StepId, Item>& items,
+                              const Dependencies& dependencies, const FusionOptions& options) {
   return Fuser(program, items, dependencies, options).run();
 }
 

@@ -10,10 +10,10 @@ namespace oxy::backend {
 
 // Steps that run as one kernel, sharing their first `extents.size()` loops; or one extern call.
 struct Group {
-  std::vector<int32_t> steps;  // ascending
-  std::vector<Expr> extents;   // of the shared loops
-  int32_t position = 0;        // groups run in ascending order of it
-  double work = 0;             // about instructions, for limiting a kernel's size
+  std::vector<StepId> steps;  // ascending
+  std::vector<Expr> extents;  // of the shared loops
+  int32_t position = 0;       // groups run in ascending order of it
+  double work = 0;            // about instructions, for limiting a kernel's size
   bool is_extern = false;
 };
 
@@ -28,8 +28,8 @@ struct FusionOptions {
 
 // The groups in the order in which they run. An edge of a dependency inside a group is always legal: what one
 // member reads, another has stored in the same iteration of the shared loops.
-std::vector<Group> fuse(const loop::Program& program, const std::vector<Item>& items,
-                        const Dependencies& dependencies, const FusionOptions& options);
+IdVector<GroupId, Group> fuse(const loop::Program& program, const IdVector<StepId, Item>& items,
+                              const Dependencies& dependencies, const FusionOptions& options);
 
 // Whether reading `load` in an iteration of the first `depth` loops finds what `producer` stored at `store`
 // in the same iteration.

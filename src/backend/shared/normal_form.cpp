@@ -22,7 +22,7 @@ constexpr int64_t kSplitVariables = int64_t{1} << 46;  // halves of split loops,
 struct Draft {
   std::vector<LoopVariable> loops;
   std::vector<LoopVariable> reduction;
-  std::vector<std::vector<Expr>> indices;  // of the body's instructions
+  IdVector<loop::IndexId, std::vector<Expr>> indices;  // of the body's instructions
   std::vector<std::vector<Expr>> stores;
 };
 
@@ -109,14 +109,14 @@ std::vector<Access> known_accesses(const loop::Program& program, const Computati
   std::vector<LoopVariable> all = draft.loops;
   all.insert(all.end(), draft.reduction.begin(), draft.reduction.end());
   auto add = [&](loop::BufferId id, const std::vector<Expr>& index, double factor) {
-    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+    const loop::Buffer& buffer = program.buffers[id];
     if (!buffer.strides) return;
     Expr offset = linear_offset(index, *buffer.strides);
     accesses.push_back(
         {offset, factor * size_estimate(all, offset) * static_cast<double>(item_size(buffer.dtype))});
   };
   for (const Inst& inst : c.body.insts)
-    if (inst.op == Op::Load) add(inst.buffer, draft.indices[static_cast<size_t>(inst.index)], 1);
+    if (inst.op == Op::Load) add(inst.buffer, draft.indices[inst.index], 1);
   for (size_t k = 0; k < c.stores.size(); ++k)
     if (c.stores[k].buffer != loop::kNoBuffer) add(c.stores[k].buffer, draft.stores[k], kStoreWeight);
   return accesses;
@@ -207,7 +207,7 @@ std::vector<Expr> layout_for(const loop::Buffer& buffer, const std::vector<Expr>
   return strides;
 }
 
-Item normalise(loop::Program& program, const Computation& c, int32_t step) {
+Item normalise(loop::Program& program, const Computation& c, StepId step) {
   Draft draft{c.loops, c.reduction, c.body.indices, {}};
   for (const loop::Store& store : c.stores) draft.stores.push_back(store.index);
   remove_unit_loops(draft);
@@ -220,7 +220,7 @@ Item normalise(loop::Program& program, const Computation& c, int32_t step) {
   if (!positional) reorder(draft.reduction, accesses);
   for (size_t k = 0; k < c.stores.size(); ++k) {
     if (c.stores[k].buffer == loop::kNoBuffer) continue;
-    loop::Buffer& buffer = program.buffers[static_cast<size_t>(c.stores[k].buffer)];
+    loop::Buffer& buffer = program.buffers[c.stores[k].buffer];
     if (!buffer.strides) buffer.strides = layout_for(buffer, draft.stores[k], draft.loops);
   }
 
@@ -247,46 +247,43 @@ Item normalise(loop::Program& program, const Computation& c, int32_t step) {
     });
   };
   item.insts = c.body.insts;
-  item.expressions.resize(draft.indices.size());
-  std::vector<int32_t> first_use(draft.indices.size(), -1);
   for (Inst& inst : item.insts) {
-    if (inst.index < 0) continue;
-    const std::vector<Expr>& index = draft.indices[static_cast<size_t>(inst.index)];
+    if (inst.index == loop::kNoIndex) continue;
+    const std::vector<Expr>& index = draft.indices[inst.index];
     Expr e;
     if (inst.op == Op::Load) {
-      const loop::Buffer& buffer = program.buffers[static_cast<size_t>(inst.buffer)];
+      const loop::Buffer& buffer = program.buffers[inst.buffer];
       check(buffer.strides.has_value(), "buffer " + buffer.name + " is read before it is written");
       e = linear_offset(index, *buffer.strides);
     } else {
       e = index.at(0);
     }
-    item.expressions.push_back(positioned(e));
-    inst.index = static_cast<int32_t>(item.expressions.size() - 1);
+    inst.index = item.expressions.add(positioned(e));
   }
   for (size_t k = 0; k < c.stores.size(); ++k) {
     const loop::Store& store = c.stores[k];
     if (store.buffer == loop::kNoBuffer) continue;
-    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(store.buffer)];
+    const loop::Buffer& buffer = program.buffers[store.buffer];
     item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides)),
-                           item.is_reduction() ? static_cast<InstId>(k) : store.value, store.mode});
+                           store.value, store.mode, store.result});
   }
   return item;
 }
 
 }  // namespace
 
-std::vector<Item> normalise(loop::Program& program) {
+IdVector<StepId, Item> normalise(loop::Program& program) {
   for (loop::Buffer& buffer : program.buffers)
     if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
       buffer.strides = contiguous_strides(buffer.sizes);
-  std::vector<Item> items(program.steps.size());
-  for (size_t k = 0; k < program.steps.size(); ++k) {
-    if (auto* c = std::get_if<Computation>(&program.steps[k]))
-      items[k] = normalise(program, *c, static_cast<int32_t>(k));
+  IdVector<StepId, Item> items(program.steps.size());
+  for (const StepId step : program.steps.ids()) {
+    if (auto* c = std::get_if<Computation>(&program.steps[step]))
+      items[step] = normalise(program, *c, step);
     else
-      for (BufferId id : std::get<loop::ExternCall>(program.steps[k]).outputs)
+      for (BufferId id : std::get<loop::ExternCall>(program.steps[step]).outputs)
         if (id != loop::kNoBuffer) {
-          loop::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+          loop::Buffer& buffer = program.buffers[id];
           if (!buffer.strides) buffer.strides = contiguous_strides(buffer.sizes);
         }
   }

@@ -11,25 +11,28 @@
 namespace oxy::backend {
 
 using loop::BufferId;
+using loop::IndexId;
 using loop::InstId;
+using loop::StepId;
 
 struct ItemStore {
-  BufferId buffer = loop::kNoBuffer;
-  Expr offset;                   // elements from the buffer's first
-  InstId value = loop::kNoInst;  // with a reduction: the number of the result
+  BufferId buffer;
+  Expr offset;   // elements from the buffer's first
+  InstId value;  // none with a reduction
   loop::StoreMode mode = loop::StoreMode::Set;
+  int result = 0;  // with a reduction: which of its results
 };
 
 struct Item {
-  int32_t step = -1;  // of the program
+  StepId step;
   std::vector<Expr>
       extents;  // of the loops, then of the reduction loops; variable k is nest_variable(k, extents[k])
   size_t loop_count = 0;  // the first of them that are not reduced
   loop::ReductionKind kind = loop::ReductionKind::None;
   DType accumulate = DType::Float32;
-  InstId reduced = loop::kNoInst;
-  std::vector<loop::Inst> insts;  // Load: `index` names the offset in `expressions`
-  std::vector<Expr> expressions;
+  InstId reduced;
+  IdVector<InstId, loop::Inst> insts;  // Load: `index` names the offset in `expressions`
+  IdVector<IndexId, Expr> expressions;
   std::vector<ItemStore> stores;
   std::string origin;
 
@@ -38,7 +41,7 @@ struct Item {
 
 // Normalises the program's computations in order, and gives every buffer whose layout is free the one that
 // suits the loops that write it. One item a computation; extern calls have an empty one.
-std::vector<Item> normalise(loop::Program& program);
+IdVector<StepId, Item> normalise(loop::Program& program);
 
 // The number of elements that a buffer spans in memory.
 Expr span_elements(const loop::Buffer& buffer);

@@ -50,9 +50,9 @@ bool reduces_rows(const loop::Program& program, const Computation& c) {
   int64_t votes = 0;
   for (const loop::Inst& inst : c.body.insts) {
     if (inst.op != loop::Op::Load) continue;
-    const loop::Buffer& buffer = program.buffers[static_cast<size_t>(inst.buffer)];
+    const loop::Buffer& buffer = program.buffers[inst.buffer];
     const std::vector<Expr> strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
-    const std::vector<Expr>& index = c.body.indices[static_cast<size_t>(inst.index)];
+    const std::vector<Expr>& index = c.body.indices[inst.index];
     Expr offset = 0;
     for (size_t d = 0; d < index.size(); ++d) offset = offset + index[d] * strides[d];
     const auto is_unit = [&](const LoopVariable& l) {
@@ -93,16 +93,16 @@ Expr rest_elements(const Computation& c, size_t chosen, int64_t rest) {
 
 Device device_of(const loop::Program& program, const Computation& c) {
   for (const loop::Store& store : c.stores)
-    if (store.buffer != loop::kNoBuffer) return program.buffers[static_cast<size_t>(store.buffer)].device;
+    if (store.buffer != loop::kNoBuffer) return program.buffers[store.buffer].device;
   return {};
 }
 
 loop::BufferId new_buffer(loop::Program& program, std::string_view name, DType dtype, std::vector<Expr> sizes,
                           Device device) {
-  const auto id = static_cast<loop::BufferId>(program.buffers.size());
-  program.buffers.push_back(
-      {.name = fmt::format("{}{}", name, id), .dtype = dtype, .sizes = std::move(sizes), .device = device});
-  return id;
+  return program.buffers.add({.name = fmt::format("{}{}", name, program.buffers.next_id()),
+                              .dtype = dtype,
+                              .sizes = std::move(sizes),
+                              .device = device});
 }
 
 // Writes the body of a computation over the parts.
@@ -116,36 +116,29 @@ struct CombineBuilder {
     c.origin = whole.origin;
   }
   loop::InstId add(loop::Op op, DType dtype, std::array<loop::InstId, 3> operands) {
-    c.body.insts.push_back({.op = op, .dtype = dtype, .operands = operands});
-    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+    return c.body.insts.add({.op = op, .dtype = dtype, .operands = operands});
   }
   loop::InstId add(loop::Op op, loop::InstId a, loop::InstId b = loop::kNoInst) {
     return add(op, c.accumulate, {a, b, loop::kNoInst});
   }
   loop::InstId load(const loop::Store& of) {
-    c.body.indices.push_back(of.index);
-    c.body.insts.push_back({.op = loop::Op::Load,
-                            .dtype = c.accumulate,
-                            .buffer = of.buffer,
-                            .index = static_cast<int32_t>(c.body.indices.size() - 1)});
-    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+    const loop::IndexId place = c.body.indices.add(of.index);
+    return c.body.insts.add(
+        {.op = loop::Op::Load, .dtype = c.accumulate, .buffer = of.buffer, .index = place});
   }
   loop::InstId number(double value) {
-    c.body.insts.push_back({.op = loop::Op::Constant, .dtype = c.accumulate, .constant = {value}});
-    return static_cast<loop::InstId>(c.body.insts.size() - 1);
+    return c.body.insts.add({.op = loop::Op::Constant, .dtype = c.accumulate, .constant = {value}});
   }
   loop::InstId number(const Expr& value) {
     if (const auto constant = value.as_constant()) return number(static_cast<double>(*constant));
-    c.body.indices.push_back({value});
-    c.body.insts.push_back({.op = loop::Op::Index,
-                            .dtype = DType::Int64,
-                            .index = static_cast<int32_t>(c.body.indices.size() - 1)});
-    return add(loop::Op::Cast, static_cast<loop::InstId>(c.body.insts.size() - 1));
+    const loop::IndexId place = c.body.indices.add({value});
+    return add(loop::Op::Cast,
+               c.body.insts.add({.op = loop::Op::Index, .dtype = DType::Int64, .index = place}));
   }
   // `value` is reduced, and the result goes where the whole reduction's did.
   Computation finish(loop::InstId value, loop::Store to) {
     c.reduced = value;
-    to.value = 0;
+    to.result = 0;
     c.stores = {std::move(to)};
     return std::move(c);
   }
@@ -162,16 +155,14 @@ Computation combine_alike(const Computation& whole, const Parts& parts, const lo
 // one if nobody wants it or it is kept at another precision.
 loop::Store first_result(loop::Program& program, const Computation& whole) {
   loop::Store to = whole.stores[0];
-  if (to.buffer != loop::kNoBuffer &&
-      program.buffers[static_cast<size_t>(to.buffer)].dtype == whole.accumulate)
-    return to;
+  if (to.buffer != loop::kNoBuffer && program.buffers[to.buffer].dtype == whole.accumulate) return to;
   std::vector<Expr> sizes, index;
   for (const LoopVariable& l : whole.loops) {
     sizes.push_back(l.extent);
     index.push_back(l.variable);
   }
   return {new_buffer(program, "joined", whole.accumulate, std::move(sizes), device_of(program, whole)),
-          std::move(index), 0, loop::StoreMode::Set};
+          std::move(index), loop::kNoInst, loop::StoreMode::Set, 0};
 }
 
 std::vector<Computation> with_first_result(const Computation& whole, const loop::Store& first,
@@ -180,7 +171,7 @@ std::vector<Computation> with_first_result(const Computation& whole, const loop:
   if (first.buffer != whole.stores[0].buffer && whole.stores[0].buffer != loop::kNoBuffer) {
     Computation again = first_combine;
     again.stores = {whole.stores[0]};
-    again.stores[0].value = 0;
+    again.stores[0].result = 0;
     all.push_back(std::move(again));
   }
   all.push_back(std::move(first_combine));
@@ -270,7 +261,7 @@ std::vector<Computation> split(loop::Program& program, Computation& c, const Spl
   const auto device = device_of(program, whole);
   for (size_t k = 0; k < result_count(c.kind); ++k)
     c.stores.push_back({new_buffer(program, "part", c.accumulate, parts_of.sizes, device), parts_of.index,
-                        static_cast<loop::InstId>(k), loop::StoreMode::Set});
+                        loop::kNoInst, loop::StoreMode::Set, static_cast<int32_t>(k)});
   switch (whole.kind) {
     case ReductionKind::Welford:
       return combine_moments(program, whole, parts_of, c.stores);
@@ -284,13 +275,13 @@ std::vector<Computation> split(loop::Program& program, Computation& c, const Spl
 }  // namespace
 
 void split_long_reductions(loop::Program& program, const SplitCosts& costs) {
-  std::vector<loop::Step> steps;
+  IdVector<loop::StepId, loop::Step> steps;
   steps.reserve(program.steps.size());
   for (loop::Step& step : program.steps) {
     std::vector<Computation> combine;
     if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c, costs);
-    steps.push_back(std::move(step));
-    for (Computation& c : combine) steps.emplace_back(std::move(c));
+    steps.add(std::move(step));
+    for (Computation& c : combine) steps.add(std::move(c));
   }
   program.steps = std::move(steps);
 }

@@ -67,7 +67,7 @@ class NativeGraph : public CompiledGraph {
     const plan::Plan& plan = executable_->plan();
     const auto read = [&](plan::BufferId id) {
       if (id == plan::kNoBuffer) return;
-      const plan::Buffer& buffer = plan.buffers[static_cast<size_t>(id)];
+      const plan::Buffer& buffer = plan.buffers[id];
       if (buffer.storage == plan::Storage::Input) read_.insert(inputs_.at(static_cast<size_t>(buffer.slot)));
     };
     for (const plan::Step& step : plan.steps) plan::for_each_buffer(step, read);
@@ -277,11 +277,11 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
   show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    log(Channel::Code, "{}", plan.kernels[k].source);
+  for (const plan::KernelId id : plan.kernels.ids()) {
+    log(Channel::Code, "{}", plan.kernels[id].source);
     if (dump.enabled())
-      dump.write(fmt::format("{}{}{}", named("kernels/"), plan.kernels[k].name, device.suffix()),
-                 device.standalone(plan, static_cast<int32_t>(k)));
+      dump.write(fmt::format("{}{}{}", named("kernels/"), plan.kernels[id].name, device.suffix()),
+                 device.standalone(plan, id));
   }
   count(plan, result.statistics);
 

@@ -15,6 +15,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "cpy/digits.h"
+#include "runtime/device/current.h"
 
 namespace oxy::driver {
 
@@ -48,6 +49,7 @@ GlobalState GlobalState::current() {
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
   state.threads = at::get_num_threads();
+  state.device = runtime::current_device_index();
   state.digits = cpy::most_digits();
   state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
   state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
@@ -82,6 +84,7 @@ std::string GlobalState::difference(const GlobalState& other) const {
   if (autocast_types != other.autocast_types) return "the autocast dtype";
   if (product_precision != other.product_precision) return "the precision of float32 matrix products";
   if (threads != other.threads) return "the number of threads";
+  if (device != other.device) return "the current device";
   if (digits != other.digits) return "sys.get_int_max_str_digits()";
   if (!(*this == other)) return "the stack of torch modes";
   return "";

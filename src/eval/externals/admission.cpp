@@ -78,7 +78,7 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
                        "tensor subclasses run in eager");
     if (auto it = interpreter.externals.trace_of.find(raw); it != interpreter.externals.trace_of.end()) {
       const SourceId first = interpreter.externals.sources.at(it->second.get());
-      if (first != source) interpreter.guards().require(source, CheckKind::Same, nullptr, first);
+      if (first != source) interpreter.guards().require(source, CheckKind::Same, nullptr, first.number());
       return keep(it->second.get());
     }
     const at::Tensor& tensor = runtime::tensor_of(raw);
@@ -105,7 +105,7 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
       if (is_known_by_identity(interpreter, raw))
         interpreter.guards().require(source, CheckKind::Identity, raw);
       else
-        interpreter.guards().require(source, CheckKind::Same, nullptr, it->second);
+        interpreter.guards().require(source, CheckKind::Same, nullptr, it->second.number());
     }
     return keep(raw);
   }

@@ -34,7 +34,7 @@ enum class Neutral : uint8_t {
   OneSecond,   // x / 1
 };
 
-// Which layouts PyTorch's kernel takes. Operators with a lowering, a decomposition or views take any.
+// Which layouts PyTorch's kernel takes. Views, and operators with a lowering or a decomposition, take any.
 enum class Layouts : uint8_t {
   Recorded,  // it may rely on what eager's callers have seen to: operands of one layout, dense rows
   Any,

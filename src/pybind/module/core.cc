@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "backend/registry/backends.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -161,6 +162,7 @@ NB_MODULE(_core, m) {
   m.def("set_unsupported_class", [](nb::handle cls) { oxy::driver::set_unsupported_class(cls.ptr()); });
   m.def("enable_logs", [](const std::string& channels) { oxy::enable_logs(channels); });
   m.def("start_logging", &oxy::start_logging);
+  m.def("use_triton", &oxy::backend::use_triton, "python"_a, "worker"_a, "version"_a);
   m.def("strict", &oxy::strict);
   m.def("set_strict", &oxy::set_strict);
 }

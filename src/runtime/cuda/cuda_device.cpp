@@ -32,6 +32,7 @@ class CudaDevice : public DeviceRuntime {
  public:
   explicit CudaDevice(const backend::cuda::Driver& driver) : driver_(driver) {}
 
+  uintptr_t alignment() const override { return 16; }  // TritonKernel::is_aligned
   c10::DataPtr allocate(int64_t bytes, c10::DeviceIndex index) const override {
     const c10::DeviceGuard guard(device_of(index));
     return c10::GetAllocator(c10::DeviceType::CUDA)->allocate(static_cast<size_t>(bytes));

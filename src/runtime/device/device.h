@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,8 @@ class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
 
+  // Kernels rely on addresses that are multiples of so many bytes, a power of 2.
+  virtual uintptr_t alignment() const { return 1; }
   // `bytes` of memory, 64-byte aligned, contents undefined, of the device with this index.
   virtual c10::DataPtr allocate(int64_t bytes, c10::DeviceIndex index) const = 0;
   // Uninitialised, with exactly these strides; spec.offset does not count.

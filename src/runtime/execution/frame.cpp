@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/extern/program_operators.h"
 
 namespace oxy::runtime {
 
@@ -21,6 +22,7 @@ void* address_for_reading(const at::Tensor& tensor) {
 
 Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
     : plan_(plan),
+      alignment_(plan.runtime->alignment()),
       arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
                                                    static_cast<size_t>(plan.arena_bytes),
                                                    c10::DataPtr(nullptr, plan.device),
@@ -68,12 +70,23 @@ void Frame::take_memory() {
   for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
 }
 
+bool Frame::is_aligned(const at::Tensor& input) const {
+  if (alignment_ == 1 || !input.has_storage()) return true;
+  return reinterpret_cast<uintptr_t>(input.const_data_ptr()) % alignment_ == 0;
+}
+
+const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) {
+  if (is_written) throw IndexOutOfRange();
+  return copies_.emplace_front(copy_as_it_lies(input));
+}
+
 void Frame::begin_call(std::span<const at::Tensor> inputs) {
   take_memory();
   queue_->begin_call();
   for (const PreparedInput& input : plan_.inputs) {
-    const auto index = static_cast<size_t>(input.buffer);
-    const at::Tensor& tensor = inputs[static_cast<size_t>(input.input)];
+    const size_t index = input.buffer.index();
+    const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
+    const at::Tensor& tensor = is_aligned(given) ? given : aligned_copy(given, input.is_written);
     pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
     if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
@@ -83,7 +96,7 @@ void Frame::begin_call(std::span<const at::Tensor> inputs) {
 }
 
 void Frame::allocate(const PreparedAllocation& allocation) {
-  const auto index = static_cast<size_t>(allocation.buffer);
+  const size_t index = allocation.buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
   const TensorSpec& spec = slots.whole_spec;
@@ -97,14 +110,15 @@ void Frame::end_call() {
   slab_.reset();
   if (memory_.bytes > 0) plan_.runtime->arenas().release(std::exchange(memory_, {}));
   for (const PreparedInput& input : plan_.inputs) {
-    const Slot whole = plan_.buffers[static_cast<size_t>(input.buffer)].whole;
+    const Slot whole = plan_.buffers[input.buffer.index()].whole;
     if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
   }
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
+  copies_.clear();
 }
 
 void Frame::adopt(plan::BufferId buffer) {
-  const auto index = static_cast<size_t>(buffer);
+  const size_t index = buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   const at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
   check(whole.defined(), "an extern call left a result undefined");
@@ -113,7 +127,7 @@ void Frame::adopt(plan::BufferId buffer) {
 }
 
 void Frame::drop(plan::BufferId buffer) {
-  const auto index = static_cast<size_t>(buffer);
+  const size_t index = buffer.index();
   const BufferSlots& slots = plan_.buffers[index];
   if (slots.whole != kNoSlot) {
     at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
@@ -125,8 +139,7 @@ void Frame::drop(plan::BufferId buffer) {
 
 void Frame::launch(const PreparedLaunch& launch) {
   launched_.resize(launch.buffers.size());
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    launched_[i] = pointers_[static_cast<size_t>(launch.buffers[i])];
+  for (size_t i = 0; i < launch.buffers.size(); ++i) launched_[i] = pointers_[launch.buffers[i].index()];
   queue_->launch(launch, launched_.data());
 }
 

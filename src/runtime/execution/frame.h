@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <forward_list>
 #include <span>
 #include <vector>
 
@@ -41,17 +42,23 @@ class Frame {
 
  private:
   void take_memory();
+  bool is_aligned(const at::Tensor& input) const;
+  // A copy that lives until end_call(). A kernel that writes to the input cannot use one: the call is left to
+  // eager, by IndexOutOfRange.
+  const at::Tensor& aligned_copy(const at::Tensor& input, bool is_written);
   void make_parts(const BufferSlots& slots, const at::Tensor& whole);
 
   const PreparedPlan& plan_;
+  uintptr_t alignment_;
   Arena memory_;        // of the running call
   c10::Storage arena_;  // over it, or over what the last call had
   std::vector<size_t> arena_buffers_;
   std::unique_ptr<LaunchQueue> queue_;
-  std::vector<void*> launched_;      // the pointers of one launch
-  SlabAllocator slab_;               // of the running call
-  std::vector<void*> pointers_;      // by buffer
-  std::vector<at::Tensor> tensors_;  // by slot
+  std::vector<void*> launched_;           // the pointers of one launch
+  SlabAllocator slab_;                    // of the running call
+  std::vector<void*> pointers_;           // by buffer
+  std::vector<at::Tensor> tensors_;       // by slot
+  std::forward_list<at::Tensor> copies_;  // of inputs of the running call that are not aligned
 };
 
 }  // namespace oxy::runtime

@@ -36,13 +36,12 @@ class Preparation {
       for (const plan::BufferId id : begins_[n]) result_.steps.emplace_back(PreparedAllocation{id});
       std::visit([&](const auto& s) { add(s); }, plan_.steps[n]);
       for (const plan::BufferId id : ends_[n])
-        result_.steps.emplace_back(PreparedRelease{id, plan_.buffers[static_cast<size_t>(id)].slot});
+        result_.steps.emplace_back(PreparedRelease{id, plan_.buffers[id].slot});
     }
     for (const plan::Output& output : plan_.outputs) add(output);
     for (const plan::Mutation& mutation : plan_.mutations) {
       const bool reads_input = storage(mutation.value.buffer) == plan::Storage::Input;
-      const bool is_done =
-          reads_input && plan_.buffers[static_cast<size_t>(mutation.value.buffer)].slot == mutation.input;
+      const bool is_done = reads_input && plan_.buffers[mutation.value.buffer].slot == mutation.input;
       if (is_done) {
         for (PreparedInput& input : result_.inputs)
           if (input.input == mutation.input) input.is_written = true;
@@ -61,7 +60,7 @@ class Preparation {
   // A plan without buffers moves nothing, and runs anywhere.
   void find_device_of_buffers() {
     result_.device = c10::Device(kHost);
-    if (!plan_.buffers.empty()) result_.device = device_to_torch(plan_.buffers[0].device);
+    if (!plan_.buffers.empty()) result_.device = device_to_torch(plan_.buffers.front().device);
     for (const plan::Buffer& buffer : plan_.buffers)
       if (device_to_torch(buffer.device) != result_.device)
         throw Unsupported(fmt::format("tensors on {} and {}", result_.device.str(), str(buffer.device)),
@@ -74,8 +73,7 @@ class Preparation {
     for (size_t i = 0; i < is_private.size(); ++i)
       is_private[i] = result_.storages[i] == plan::Storage::Output;  // they live on together
     const auto show = [&](const plan::Output& output) {
-      if (output.kind == graph::OutputKind::Value)
-        is_private[static_cast<size_t>(output.view.buffer)] = false;
+      if (output.kind == graph::OutputKind::Value) is_private[output.view.buffer.index()] = false;
     };
     for (size_t i = 0; i < plan_.outputs.size() && i < visible_outputs; ++i) {
       show(plan_.outputs[i]);
@@ -85,23 +83,22 @@ class Preparation {
     int64_t left = 0;
     for (size_t n = result_.steps.size(); n-- > 0;) {
       auto* allocation = std::get_if<PreparedAllocation>(&result_.steps[n]);
-      if (allocation == nullptr || !is_private[static_cast<size_t>(allocation->buffer)]) continue;
-      const int64_t bytes = bytes_of(result_.buffers[static_cast<size_t>(allocation->buffer)].whole_spec);
+      if (allocation == nullptr || !is_private[allocation->buffer.index()]) continue;
+      const int64_t bytes = bytes_of(result_.buffers[allocation->buffer.index()].whole_spec);
       if (bytes == 0 || bytes >= kMostSlabBytes) continue;
       left += (bytes + 63) / 64 * 64;
       allocation->slab_bytes = left;
     }
   }
 
-  plan::Storage storage(plan::BufferId id) const { return result_.storages.at(static_cast<size_t>(id)); }
+  plan::Storage storage(plan::BufferId id) const { return result_.storages.at(id.index()); }
   bool is_allocated(plan::BufferId id) const {
     return storage(id) == plan::Storage::Output || storage(id) == plan::Storage::Temporary;
   }
 
   void add_buffers() {
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-      const plan::Buffer& buffer = plan_.buffers[i];
-      const auto id = static_cast<plan::BufferId>(i);
+    for (const plan::BufferId id : plan_.buffers.ids()) {
+      const plan::Buffer& buffer = plan_.buffers[id];
       BufferSlots slots;
       slots.whole_spec = {dtype_to_torch(buffer.dtype), values(buffer.sizes), values(buffer.strides), 0};
       result_.buffers.push_back(std::move(slots));
@@ -124,7 +121,7 @@ class Preparation {
     std::vector<int64_t> first(count, -1), last(count, -1);
     for (size_t n = 0; n < plan_.steps.size(); ++n) {
       plan::for_each_buffer(plan_.steps[n], [&](plan::BufferId id) {
-        const auto index = static_cast<size_t>(id);
+        const size_t index = id.index();
         if (first[index] < 0) first[index] = static_cast<int64_t>(n);
         last[index] = static_cast<int64_t>(n);
       });
@@ -132,19 +129,19 @@ class Preparation {
     std::vector<bool> stays(count, false);
     std::vector<bool> input_stays(static_cast<size_t>(plan_.input_count), false);
     for (const plan::Output& output : plan_.outputs) {
-      if (output.kind == graph::OutputKind::Value) stays[static_cast<size_t>(output.view.buffer)] = true;
+      if (output.kind == graph::OutputKind::Value) stays[output.view.buffer.index()] = true;
       if (output.kind == graph::OutputKind::InputAlias) input_stays[static_cast<size_t>(output.alias)] = true;
     }
     for (const plan::Mutation& mutation : plan_.mutations) {
-      stays[static_cast<size_t>(mutation.value.buffer)] = true;
+      stays[mutation.value.buffer.index()] = true;
       input_stays[static_cast<size_t>(mutation.input)] = true;
     }
     const auto is_used = [&](size_t i) { return last[i] >= 0 || stays[i]; };
     begins_.resize(plan_.steps.size());
     ends_.resize(plan_.steps.size());
-    for (size_t i = 0; i < count; ++i) {
-      const plan::Buffer& buffer = plan_.buffers[i];
-      const auto id = static_cast<plan::BufferId>(i);
+    for (const plan::BufferId id : plan_.buffers.ids()) {
+      const plan::Buffer& buffer = plan_.buffers[id];
+      const size_t i = id.index();
       if (is_allocated(id)) {
         if (first[i] < 0)
           result_.allocated.push_back(id);
@@ -164,13 +161,13 @@ class Preparation {
   }
 
   Slot whole_slot(plan::BufferId id) {
-    BufferSlots& slots = result_.buffers.at(static_cast<size_t>(id));
+    BufferSlots& slots = result_.buffers.at(id.index());
     if (slots.whole == kNoSlot) slots.whole = new_slot(slots.whole_spec);
     return slots.whole;
   }
 
   Slot slot_of(const plan::View& view) {
-    BufferSlots& slots = result_.buffers.at(static_cast<size_t>(view.buffer));
+    BufferSlots& slots = result_.buffers.at(view.buffer.index());
     TensorSpec spec{slots.whole_spec.dtype, values(view.sizes), values(view.strides), view.offset.constant()};
     const auto same = [](const TensorSpec& a, const TensorSpec& b) {
       return a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
@@ -187,7 +184,7 @@ class Preparation {
   void add(const plan::Launch& launch) {
     check(kernels_ != nullptr, "a plan with kernels was given no kernel library");
     PreparedLaunch step;
-    const backend::KernelFunction function = kernels_->function(static_cast<size_t>(launch.kernel));
+    const backend::KernelFunction function = kernels_->function(launch.kernel.index());
     step.buffers = launch.buffers;
     step.sizes = values(launch.sizes);
     bool has_work = false;

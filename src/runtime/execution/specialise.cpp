@@ -58,7 +58,7 @@ plan::Plan without_sources(const plan::Plan& plan) {
                   plan.input_count};
   copy.kernels.reserve(plan.kernels.size());
   for (const plan::Kernel& kernel : plan.kernels)
-    copy.kernels.push_back({kernel.name, {}, kernel.language, kernel.device});
+    copy.kernels.add({kernel.name, {}, kernel.language, kernel.device});
   return copy;
 }
 

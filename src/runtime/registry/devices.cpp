@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/device/current.h"
 #include "runtime/device/device.h"
 
 namespace oxy::runtime {
@@ -36,7 +37,10 @@ const Entry* entry_of(c10::DeviceType type) {
   for (size_t i = 0; i < kRows.size(); ++i) {
     if (kRows[i].type != type) continue;
     Entry& entry = entries[i];
-    std::call_once(entry.once, [&] { entry.device = kRows[i].make(entry.missing); });
+    std::call_once(entry.once, [&] {
+      entry.device = kRows[i].make(entry.missing);
+      if (entry.device) use_accelerator(type);
+    });
     return &entry;
   }
   return nullptr;

@@ -99,9 +99,9 @@ TEST_CASE("kernels: a standalone one compiles with no other file and runs") {
       "  return %4\n}";
   for (const std::string& text : {std::string(kGraphs[1]), std::string(kGraphs[2]), symbolic}) {
     const plan::Plan plan = scheduled(lowered(text), backend::cpu::host_target(), {});
-    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const plan::KernelId k : plan.kernels.ids()) {
       const auto source = folder / "kernel.cpp", program = folder / "kernel";
-      std::ofstream(source) << backend::cpu::standalone(plan, static_cast<int32_t>(k));
+      std::ofstream(source) << backend::cpu::standalone(plan, k);
       for (const char* compiler : {"clang++-19", "g++"}) {
         if (!has_program(compiler)) continue;
         CAPTURE(compiler);

@@ -27,7 +27,7 @@ std::string back_end_text(const std::string& graph) {
   std::string text = plan::print(plan);
   for (const plan::Kernel& kernel : plan.kernels)
     text += "\n" + kernel.source.substr(kernel.source.find("extern \"C\" int oxy_"));
-  for (size_t k = 0; k < plan.kernels.size(); ++k)
+  for (const plan::KernelId k : plan.kernels.ids())
     for (size_t at; (at = text.find(plan.kernels[k].name)) != std::string::npos;)
       text.replace(at, plan.kernels[k].name.size(), fmt::format("kernel{}", k));
   for (size_t at; (at = text.find(" bytes of source)")) != std::string::npos;) {  // the prelude is not shown

@@ -21,17 +21,18 @@ namespace {
 std::vector<float> run_unary(Op op, const std::vector<float>& values) {
   auto n = static_cast<int64_t>(values.size());
   loop::Program program;
-  program.buffers.push_back({.name = "x", .sizes = {n}, .kind = loop::BufferKind::Input, .source = 0});
-  program.buffers.push_back({.name = "y", .sizes = {n}});
+  const auto in =
+      program.buffers.add({.name = "x", .sizes = {n}, .kind = loop::BufferKind::Input, .source = 0});
+  const auto out = program.buffers.add({.name = "y", .sizes = {n}});
   loop::Computation c;
   Expr i = loop::loop_variable(0, n);
   c.loops = {{i, n}};
   loop::BodyBuilder b;
-  loop::InstId value = b.unary(op, b.load(0, DType::Float32, {i})).id;
+  loop::InstId value = b.unary(op, b.load(in, DType::Float32, {i})).id;
   c.body = b.take({&value});
-  c.stores = {{1, {i}, value}};
-  program.steps.emplace_back(std::move(c));
-  program.outputs.push_back({.view = {1, {n}, {1}}});
+  c.stores = {{out, {i}, value}};
+  program.steps.add(std::move(c));
+  program.outputs.push_back({.view = {out, {n}, {1}}});
   plan::Plan plan = oxy::testing::scheduled(std::move(program), backend::cpu::host_target(), {});
   oxy::testing::PlanRunner runner(plan, backend::cpu::default_compiler().compile(plan.kernels));
   loop::Array x{DType::Float32, {n}, {values.begin(), values.end()}, {}};
@@ -153,9 +154,9 @@ TEST_CASE("kernel mathematics: maxima over rows and columns carry NaN") {
       CAPTURE(at);
       constexpr int64_t kRows = 67, kColumns = 67;
       loop::Program program;
-      program.buffers.push_back(
+      const auto in = program.buffers.add(
           {.name = "x", .sizes = {kRows, kColumns}, .kind = loop::BufferKind::Input, .source = 0});
-      program.buffers.push_back({.name = "y", .sizes = {kRows}});
+      const auto out = program.buffers.add({.name = "y", .sizes = {kRows}});
       loop::Computation c;
       Expr i = loop::loop_variable(0, kRows);
       Expr r = loop::reduction_variable(0, kColumns);
@@ -164,11 +165,11 @@ TEST_CASE("kernel mathematics: maxima over rows and columns carry NaN") {
       c.kind = loop::ReductionKind::Max;
       loop::BodyBuilder b;
       loop::Index index = rows ? loop::Index{i, r} : loop::Index{r, i};
-      c.reduced = b.load(0, DType::Float32, index).id;
+      c.reduced = b.load(in, DType::Float32, index).id;
       c.body = b.take({&c.reduced});
-      c.stores = {{1, {i}, 0}};
-      program.steps.emplace_back(std::move(c));
-      program.outputs.push_back({.view = {1, {kRows}, {1}}});
+      c.stores = {{out, {i}}};
+      program.steps.add(std::move(c));
+      program.outputs.push_back({.view = {out, {kRows}, {1}}});
       plan::Plan plan = oxy::testing::scheduled(std::move(program), backend::cpu::host_target(), {});
       oxy::testing::PlanRunner runner(plan, backend::cpu::default_compiler().compile(plan.kernels));
       loop::Array x{DType::Float32, {kRows, kColumns}, std::vector<double>(kRows * kColumns, -3), {}};

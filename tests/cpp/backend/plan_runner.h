@@ -125,11 +125,11 @@ class PlanRunner {
     char* aligned = arena_.data() + (64 - base % 64) % 64;
     for (const plan::Buffer& buffer : plan.buffers) {
       if (buffer.storage == plan::Storage::Arena) {
-        memory_.push_back(aligned + eval(buffer.arena_offset));
+        memory_.add(aligned + eval(buffer.arena_offset));
         continue;
       }
       owned_.push_back(std::vector<char>(span_bytes(buffer) + 64));
-      memory_.push_back(owned_.back().data());
+      memory_.add(owned_.back().data());
     }
   }
 
@@ -141,11 +141,11 @@ class PlanRunner {
   }
 
   void set_input(const Array& array, int32_t slot, plan::Storage storage = plan::Storage::Input) {
-    for (size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const plan::Buffer& buffer = plan_.buffers[b];
+    for (const plan::BufferId id : plan_.buffers.ids()) {
+      const plan::Buffer& buffer = plan_.buffers[id];
       if (buffer.storage != storage || buffer.slot != slot) continue;
       for_each_element(array.sizes, eval(buffer.strides), 0, [&](int64_t at, int64_t k) {
-        write_element(memory_[b] + at * static_cast<int64_t>(item_size(buffer.dtype)), buffer.dtype,
+        write_element(memory_[id] + at * static_cast<int64_t>(item_size(buffer.dtype)), buffer.dtype,
                       array.floats.empty() ? 0 : array.floats[static_cast<size_t>(k)],
                       array.ints.empty() ? 0 : array.ints[static_cast<size_t>(k)]);
       });
@@ -158,7 +158,7 @@ class PlanRunner {
     for (const plan::Step& step : plan_.steps) {
       const auto& launch = std::get<plan::Launch>(step);
       std::vector<void*> buffers;
-      for (plan::BufferId id : launch.buffers) buffers.push_back(memory_[static_cast<size_t>(id)]);
+      for (plan::BufferId id : launch.buffers) buffers.push_back(memory_[id]);
       std::vector<int64_t> sizes = eval(launch.sizes);
       const auto& shape = std::get<plan::Slices>(launch.shape);
       std::vector<char> scratch(static_cast<size_t>(shape.scratch_bytes) + 128);
@@ -166,8 +166,7 @@ class PlanRunner {
       int64_t extent = eval(shape.extent);
       int64_t parts = shape.grain > extent ? 1 : slices;
       int64_t chunk = std::max<int64_t>(1, (extent + parts - 1) / parts);
-      auto function =
-          std::get<backend::SliceFunction>(library_->function(static_cast<size_t>(launch.kernel)));
+      auto function = std::get<backend::SliceFunction>(library_->function(launch.kernel.index()));
       for (int64_t begin = 0; begin < extent; begin += chunk)
         status |= function(buffers.data(), sizes.data(), row, begin, std::min(extent, begin + chunk));
     }
@@ -180,9 +179,9 @@ class PlanRunner {
   }
   Array mutation(size_t k) const {
     const plan::View& view = plan_.mutations.at(k).value;
-    return read(view, plan_.buffers[static_cast<size_t>(view.buffer)].dtype);
+    return read(view, plan_.buffers[view.buffer].dtype);
   }
-  char* memory(plan::BufferId id) { return memory_[static_cast<size_t>(id)]; }
+  char* memory(plan::BufferId id) { return memory_[id]; }
 
  private:
   size_t span_bytes(const plan::Buffer& buffer) const {
@@ -194,7 +193,7 @@ class PlanRunner {
 
   Array read(const plan::View& view, DType dtype) const {
     Array array{dtype, eval(view.sizes), {}, {}};
-    const char* base = memory_[static_cast<size_t>(view.buffer)];
+    const char* base = memory_[view.buffer];
     for_each_element(array.sizes, eval(view.strides), eval(view.offset), [&](int64_t at, int64_t) {
       double f = 0;
       int64_t i = 0;
@@ -212,7 +211,7 @@ class PlanRunner {
   Symbols symbols_;
   std::vector<char> arena_;
   std::vector<std::vector<char>> owned_;
-  std::vector<char*> memory_;
+  IdVector<plan::BufferId, char*> memory_;
 };
 
 }  // namespace oxy::testing

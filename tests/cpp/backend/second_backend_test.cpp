@@ -33,22 +33,22 @@ Piece piece_of(const loop::Program& whole, const backend::Group& group,
   std::set<BufferId> written;
   const auto read = [&](BufferId id) {
     if (written.contains(id) || std::ranges::find(piece.inputs, id) != piece.inputs.end()) return;
-    loop::Buffer& buffer = piece.program.buffers[static_cast<size_t>(id)];
+    loop::Buffer& buffer = piece.program.buffers[id];
     buffer.kind = loop::BufferKind::Input;
     buffer.source = static_cast<int32_t>(piece.inputs.size());
     piece.inputs.push_back(id);
   };
-  for (const int32_t step : group.steps) {
-    const auto& computation = std::get<loop::Computation>(whole.steps[static_cast<size_t>(step)]);
+  for (const loop::StepId step : group.steps) {
+    const auto& computation = std::get<loop::Computation>(whole.steps[step]);
     for (const loop::Inst& inst : computation.body.insts)
       if (inst.op == loop::Op::Load) read(inst.buffer);
     for (const loop::Store& store : computation.stores)
       if (store.buffer != loop::kNoBuffer) written.insert(store.buffer);
-    piece.program.steps.push_back(computation);
+    piece.program.steps.add(computation);
   }
   for (const BufferId id : written) {
     if (!is_needed(id)) continue;
-    const loop::Buffer& buffer = piece.program.buffers[static_cast<size_t>(id)];
+    const loop::Buffer& buffer = piece.program.buffers[id];
     piece.program.outputs.push_back(
         {.view = {id, buffer.sizes, contiguous_strides(buffer.sizes), 0}, .dtype = buffer.dtype});
     piece.outputs.push_back(id);
@@ -110,17 +110,17 @@ void for_each_place(const loop::Buffer& buffer, void* memory, const Fn& fn) {
   });
 }
 
-int interpret(const Piece& piece, const std::vector<loop::Buffer>& layouts, void* const* buffers) {
+int interpret(const Piece& piece, const IdVector<BufferId, loop::Buffer>& layouts, void* const* buffers) {
   std::vector<loop::Array> inputs;
   for (size_t i = 0; i < piece.inputs.size(); ++i) {
-    const loop::Buffer& buffer = layouts[static_cast<size_t>(piece.inputs[i])];
+    const loop::Buffer& buffer = layouts[piece.inputs[i]];
     loop::Array array{buffer.dtype, numbers(buffer.sizes), {}, {}};
     for_each_place(buffer, buffers[i], [&](const float* p, size_t) { array.floats.push_back(*p); });
     inputs.push_back(std::move(array));
   }
   const loop::InterpreterResult result = loop::interpret(piece.program, inputs);
   for (size_t o = 0; o < piece.outputs.size(); ++o)
-    for_each_place(layouts[static_cast<size_t>(piece.outputs[o])], buffers[piece.inputs.size() + o],
+    for_each_place(layouts[piece.outputs[o]], buffers[piece.inputs.size() + o],
                    [&](float* p, size_t k) { *p = static_cast<float>(result.outputs[o].floats[k]); });
   return 0;
 }
@@ -131,7 +131,8 @@ class ToyBackend final : public backend::Backend {
   std::string_view name() const override { return "toy"; }
   backend::FusionCosts fusion_costs() const override { return {0, 1e9, 1 << 20}; }
 
-  std::unique_ptr<backend::KernelDraft> draft(const loop::Program& program, const std::vector<backend::Item>&,
+  std::unique_ptr<backend::KernelDraft> draft(const loop::Program& program,
+                                              const IdVector<loop::StepId, backend::Item>&,
                                               const backend::Group& group,
                                               const std::function<bool(BufferId)>& is_needed,
                                               const backend::ScheduleOptions&) const override {
@@ -146,14 +147,14 @@ class ToyBackend final : public backend::Backend {
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
       const Piece& piece = static_cast<const ToyDraft&>(*drafts[d]).piece;
-      plan::Launch launch;
-      launch.kernel = static_cast<int32_t>(result.kernels.size());
-      launch.buffers = piece.inputs;
-      launch.buffers.insert(launch.buffers.end(), piece.outputs.begin(), piece.outputs.end());
-      launch.shape = plan::Slices{.grain = std::numeric_limits<int64_t>::max() / 2};
-      result.launches[d] = launch;
-      result.kernels.push_back(
-          {"toy" + std::to_string(launch.kernel), loop::print(piece.program), plan::Language::Loops});
+      backend::PrintedLaunch printed;
+      printed.launch.kernel = result.kernels.next_id();
+      printed.launch.shape = plan::Slices{.grain = std::numeric_limits<int64_t>::max() / 2};
+      printed.buffers = piece.inputs;
+      printed.buffers.insert(printed.buffers.end(), piece.outputs.begin(), piece.outputs.end());
+      result.launches[d] = printed;
+      result.kernels.add(
+          {fmt::format("toy{}", printed.launch.kernel), loop::print(piece.program), plan::Language::Loops});
       pieces[result.kernels.back().source] = piece;
     }
     return result;
@@ -166,8 +167,8 @@ class ToyBackend final : public backend::Backend {
       };
     return std::make_shared<ToyLibrary>();
   }
-  std::string standalone(const plan::Plan& plan, int32_t kernel) const override {
-    return plan.kernels[static_cast<size_t>(kernel)].source;
+  std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
+    return plan.kernels[kernel].source;
   }
   std::string_view suffix() const override { return ".loops"; }
 
@@ -202,7 +203,7 @@ TEST_CASE("backend: another one is registered, asked, and gives the same results
   CHECK(toy.drafts > 0);
   CHECK(log.find("step 0:") != std::string::npos);
   REQUIRE(plan.kernels.size() > 0);
-  CHECK(toy.standalone(plan, 0) == plan.kernels[0].source);
+  CHECK(toy.standalone(plan, plan::KernelId(0)) == plan.kernels.front().source);
 
   loop::Array matrix{DType::Float32, {3, 5}, {}, {}}, row{DType::Float32, {5}, {}, {}};
   for (int k = 0; k < 15; ++k) matrix.floats.push_back(0.1 * k - 0.7);

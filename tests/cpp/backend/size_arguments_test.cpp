@@ -114,7 +114,7 @@ TEST_CASE("size arguments: several loops that threads share") {
   const std::string graph = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs, nodes, results);
   const plan::Plan plan = scheduled(graph);
   CHECK(plan.kernels.size() == 1);
-  CHECK(plan.kernels[0].source.find("o / ") == std::string::npos);  // no division at every iteration
+  CHECK(plan.kernels.front().source.find("o / ") == std::string::npos);  // no division at every iteration
   check_graph(graph);
 }
 

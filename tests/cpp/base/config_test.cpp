@@ -32,6 +32,7 @@ TEST_CASE("config: nothing set") {
   CHECK_FALSE(config.strict);
   CHECK(config.compiler.empty());
   CHECK(config.compile_threads == 0);
+  CHECK(config.cache.empty());
 }
 
 TEST_CASE("config: everything set") {
@@ -49,6 +50,10 @@ TEST_CASE("config: everything set") {
   CHECK(config.system_cxx == "clang++-19");
   CHECK(config.isa == "avx2");
   CHECK(config.compile_threads == 3);
+  CHECK(read({{"OXYFUEL_CACHE", "/a"}, {"HOME", "/h"}}).cache == "/a");
+  CHECK(read({{"OXYFUEL_CACHE", "off"}, {"HOME", "/h"}}).cache.empty());
+  CHECK(read({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}).cache == "/x/oxyfuel");
+  CHECK(read({{"HOME", "/h"}}).cache == "/h/.cache/oxyfuel");
 }
 
 TEST_CASE("config: a wrong value is named with the values it may have") {

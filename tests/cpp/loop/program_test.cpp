@@ -14,6 +14,8 @@ using namespace oxy::loop;
 
 namespace {
 
+constexpr BufferId kIn(0), kOut(1);  // of small_program()
+
 // out[i] = a[i] + 1
 Program small_program() {
   Program program;
@@ -24,16 +26,16 @@ Program small_program() {
   c.loops.push_back({loop_variable(0, 4), 4});
   Index index{c.loops[0].variable};
   BodyBuilder b;
-  InstId value = (b.load(0, DType::Float32, index) + 1).id;
+  InstId value = (b.load(kIn, DType::Float32, index) + 1).id;
   c.body = b.take({&value});
-  c.stores.push_back({1, index, value});
-  program.steps.emplace_back(c);
-  program.outputs.push_back({.view = {1, {4}, {1}, 0}});
+  c.stores.push_back({kOut, index, value});
+  program.steps.add(c);
+  program.outputs.push_back({.view = {kOut, {4}, {1}, 0}});
   return program;
 }
 
 Computation& first(Program& program) {
-  return std::get<Computation>(program.steps[0]);
+  return std::get<Computation>(program.steps.front());
 }
 
 }  // namespace
@@ -41,8 +43,8 @@ Computation& first(Program& program) {
 TEST_CASE("loop: equal instructions are shared, useless ones dropped") {
   BodyBuilder b;
   Expr i = loop_variable(0, 8);
-  Value x = b.load(0, DType::Float32, {i});
-  Value y = b.load(0, DType::Float32, {i});
+  Value x = b.load(kIn, DType::Float32, {i});
+  Value y = b.load(kIn, DType::Float32, {i});
   CHECK(x.id == y.id);
   CHECK((x * 1.0).id == x.id);
   CHECK((x + 2).id == (y + 2).id);
@@ -51,7 +53,7 @@ TEST_CASE("loop: equal instructions are shared, useless ones dropped") {
   InstId root = (x + 2).id;
   Body body = b.take({&root});
   CHECK(body.insts.size() == 3);
-  CHECK(root == 2);
+  CHECK(root == InstId(2));
   CHECK(b.size() == 0);
 }
 
@@ -59,11 +61,11 @@ TEST_CASE("loop: under a mask, loads are masked and indices safe") {
   BodyBuilder b;
   Expr i = loop_variable(0, 8);
   Value mask = b.index(i) < 4.0;
-  Value x = b.masked(mask, [&] { return b.load(0, DType::Float32, {i}); }, b.constant(7.0, DType::Float32));
+  Value x = b.masked(mask, [&] { return b.load(kIn, DType::Float32, {i}); }, b.constant(7.0, DType::Float32));
   CHECK(b.inst(x).op == Op::Load);  // no select: the load itself gives the other value
   CHECK(b.inst(x).operands[0] == mask.id);
   Value always = b.constant(Scalar{true}, DType::Bool);
-  Value plain = b.masked(always, [&] { return b.load(0, DType::Float32, {i}); }, x);
+  Value plain = b.masked(always, [&] { return b.load(kIn, DType::Float32, {i}); }, x);
   CHECK(b.inst(plain).operands[0] == kNoInst);
 }
 
@@ -124,15 +126,15 @@ TEST_CASE("loop: the verifier names broken rules") {
     breakage(program);
     CHECK_THROWS_AS(verify(program), InternalError);
   };
-  broken([](Program& p) { first(p).body.insts[0].buffer = 7; });
-  broken([](Program& p) { first(p).body.insts[0].buffer = 1; });                  // read before it is written
-  broken([](Program& p) { first(p).body.insts[2].operands[0] = 2; });             // uses itself
-  broken([](Program& p) { first(p).body.insts[1].dtype = DType::Float64; });      // operands of two types
-  broken([](Program& p) { first(p).body.indices[0].push_back(0); });              // index of another rank
-  broken([](Program& p) { first(p).body.indices[0][0] = loop_variable(3, 4); });  // not in scope
-  broken([](Program& p) { first(p).stores[0].buffer = 0; });                      // writes an input
+  broken([](Program& p) { first(p).body.insts[InstId(0)].buffer = BufferId(7); });
+  broken([](Program& p) { first(p).body.insts[InstId(0)].buffer = kOut; });  // read before it is written
+  broken([](Program& p) { first(p).body.insts[InstId(2)].operands[0] = InstId(2); });  // uses itself
+  broken([](Program& p) { first(p).body.insts[InstId(1)].dtype = DType::Float64; });  // operands of two types
+  broken([](Program& p) { first(p).body.indices.front().push_back(0); });             // index of another rank
+  broken([](Program& p) { first(p).body.indices.front()[0] = loop_variable(3, 4); });  // not in scope
+  broken([](Program& p) { first(p).stores[0].buffer = kIn; });                         // writes an input
   broken([](Program& p) { first(p).stores.clear(); });
   broken([](Program& p) { first(p).kind = ReductionKind::Sum; });  // without loops
-  broken([](Program& p) { p.buffers[1].strides.reset(); });        // an output of free layout
-  broken([](Program& p) { p.buffers[0].strides.reset(); });
+  broken([](Program& p) { p.buffers[kOut].strides.reset(); });     // an output of free layout
+  broken([](Program& p) { p.buffers[kIn].strides.reset(); });
 }

@@ -352,7 +352,7 @@ TEST_CASE("lowering: extern calls get strided windows, or copies where strides d
 })";
   loop::Program program = lowered(text);
   REQUIRE(program.steps.size() == 3);
-  const auto& call = std::get<loop::ExternCall>(program.steps[2]);
+  const auto& call = std::get<loop::ExternCall>(program.steps.back());
   CHECK(std::get<loop::BufferView>(call.args[0]).strides == std::vector<Expr>{1, 3});
   CHECK(call.writes_in_place);
   loop::InterpreterOptions options;
@@ -382,7 +382,7 @@ TEST_CASE("lowering: outputs never share memory by accident; mutations are safe 
   CHECK(program.outputs[0].view.buffer != program.outputs[1].view.buffer);
   CHECK(program.outputs[2].view.offset == Expr(1));
   for (const auto& mutation : program.mutations)
-    CHECK(program.buffers[static_cast<size_t>(mutation.value.buffer)].kind == loop::BufferKind::Intermediate);
+    CHECK(program.buffers[mutation.value.buffer].kind == loop::BufferKind::Intermediate);
 }
 
 TEST_CASE("lowering: symbolic sizes") {

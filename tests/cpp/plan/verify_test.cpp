@@ -8,6 +8,8 @@ using namespace oxy::plan;
 
 namespace {
 
+constexpr BufferId kA(0), kB(1), kC(2);  // of small_plan()
+
 // %a + %a -> arena -> extern copy -> output, with one kernel.
 Plan small_plan() {
   const OperatorSchema* copy = intern_schema("testing::copy(Tensor self) -> Tensor");
@@ -18,10 +20,11 @@ Plan small_plan() {
                   {"b", DType::Float32, {}, {4}, {1}, Storage::Arena, -1, 0},
                   {"c", DType::Float32, {}, {4}, {1}, Storage::Extern}};
   plan.kernels = {{"k", "source"}};
-  plan.steps = {Launch{0, {0, 1}, {4}, Slices{4, 16, 0}}, Call{copy, {View{1, {4}, {1}, 0}}, {2}}};
-  plan.outputs = {{View{2, {2}, {2}, 1}, DType::Float32, graph::OutputKind::Value, -1},
-                  {View{0, {4}, {1}, 0}, DType::Float32, graph::OutputKind::InputAlias, 0}};
-  plan.mutations = {{0, View{1, {4}, {1}, 0}}};
+  plan.steps = {Launch{KernelId(0), {kA, kB}, {4}, Slices{4, 16, 0}},
+                Call{copy, {View{kB, {4}, {1}, 0}}, {kC}}};
+  plan.outputs = {{View{kC, {2}, {2}, 1}, DType::Float32, graph::OutputKind::Value, -1},
+                  {View{kA, {4}, {1}, 0}, DType::Float32, graph::OutputKind::InputAlias, 0}};
+  plan.mutations = {{0, View{kB, {4}, {1}, 0}}};
   return plan;
 }
 
@@ -63,7 +66,7 @@ TEST_CASE("the verifier names what is broken") {
   plan.arena_bytes = 8;
   CHECK(contains(fault(plan), "past the end of the arena"));
   plan = small_plan();
-  plan.buffers[1].arena_offset = 4;
+  plan.buffers[kB].arena_offset = 4;
   CHECK(contains(fault(plan), "aligned"));
   plan = small_plan();
   plan.steps.erase(plan.steps.begin());
@@ -72,13 +75,13 @@ TEST_CASE("the verifier names what is broken") {
   plan.outputs[0].view.offset = 2;
   CHECK(contains(fault(plan), "reaches past buffer c"));
   plan = small_plan();
-  std::get<Launch>(plan.steps[0]).kernel = 1;
+  std::get<Launch>(plan.steps[0]).kernel = KernelId(1);
   CHECK(contains(fault(plan), "no such kernel"));
   plan = small_plan();
   std::get<Call>(plan.steps[1]).args.clear();
   CHECK(contains(fault(plan), "has 1 arguments, not 0"));
   plan = small_plan();
-  plan.steps.emplace_back(Free{2});
+  plan.steps.emplace_back(Free{kC});
   CHECK(contains(fault(plan), "read before"));
   plan = small_plan();
   plan.outputs[1].alias = 1;

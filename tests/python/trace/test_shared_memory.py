@@ -91,6 +91,36 @@ def test_results_and_what_is_left_of_the_argument(compile, function, argument):
     return [outcome(f, x) for _ in range(2)], whole, torch.rand(1)
 
 
+def window_of_the_storage(x):
+    return x.as_strided((2,), (1,), 4) + 1
+
+
+def scatter_into_the_storage(x):
+    return torch.as_strided_scatter(x, torch.tensor([70.0, 80.0]), (2,), (1,), 4)
+
+
+def scatter_out_of_the_storage(x):
+    return torch.ops.aten.as_strided_scatter.out(x, torch.tensor([70.0, 80.0]), [2], [1], 4, out=torch.zeros(6))
+
+
+def copy_of_the_storage(x):
+    return torch.as_strided_copy(x, (2,), (1,), 4)
+
+
+def copy_out_of_the_storage(x):
+    return torch.ops.aten.as_strided_copy.out(x, [2], [1], 4, out=torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [window_of_the_storage, scatter_into_the_storage, scatter_out_of_the_storage, copy_of_the_storage, copy_out_of_the_storage],
+)
+@program()
+def test_offsets_count_from_the_storage_of_the_argument_of_each_call(compile, function):
+    f, whole = compile(function), torch.arange(12.0)
+    return [f(whole[start : start + 6]).clone() for start in (2, 1, 3, 2, 0)]
+
+
 @program()
 def test_complex_views_of_a_written_argument(compile):
     def as_complex(x):

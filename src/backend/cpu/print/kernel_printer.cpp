@@ -29,12 +29,12 @@ bool reduces_columns(const LoopNest& nest) {
           r.kind == ReductionKind::Sum || r.kind == ReductionKind::Max || r.kind == ReductionKind::Min;
       if (!simple || r.accumulate != DType::Float32) return false;
     }
-    for (const loop::Inst& inst : phase.insts) {
+    for (const NestInst& inst : phase.insts) {
       work += inst.op != loop::Op::Constant;
       if (inst.op == loop::Op::BindIndex || (inst.op >= loop::Op::Exp && inst.op <= loop::Op::Erfc))
         return false;
       if (inst.op != loop::Op::Load) continue;
-      auto stride = stride_of(phase.expressions[static_cast<size_t>(inst.index)], lane);
+      auto stride = stride_of(phase.expressions[inst.index], lane);
       if (!stride || !(*stride == Expr(0) || *stride == Expr(1)) || inst.operands[0] != loop::kNoInst)
         return false;
     }
@@ -105,9 +105,9 @@ class KernelPrinter {
   void print_arrays() {
     scope_.array_names.resize(nest_.arrays.size());
     int inputs = 0, outputs = 0, both = 0, rows = 0;
-    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
-      const Array& array = nest_.arrays[i];
-      std::string& name = scope_.array_names[i];
+    for (const ArrayId id : nest_.arrays.ids()) {
+      const Array& array = nest_.arrays[id];
+      std::string& name = scope_.array_names[id];
       if (array.kind == ArrayKind::Dead || (!array.is_read && !array.is_written)) continue;
       if (array.kind == ArrayKind::Register) {
         name = fmt::format("s{}", scope_.next_name++);
@@ -125,16 +125,16 @@ class KernelPrinter {
                                                : fmt::format("in{}", inputs++);
       out_.line("{0}{1}* __restrict {2} = ({0}{1}*)buffers[{3}];", array.is_written ? "" : "const ", type,
                 name, parameters_.size());
-      parameters_.push_back(static_cast<int32_t>(i));
+      parameters_.push_back(id);
     }
   }
 
   void declare_registers(bool vector) {
-    for (size_t i = 0; i < nest_.arrays.size(); ++i) {
-      const Array& array = nest_.arrays[i];
-      if (array.kind != ArrayKind::Register || scope_.array_names[i].empty()) continue;
+    for (const ArrayId id : nest_.arrays.ids()) {
+      const Array& array = nest_.arrays[id];
+      if (array.kind != ArrayKind::Register || scope_.array_names[id].empty()) continue;
       out_.line("{} {}{};", vector ? vector_type(array.dtype) : scalar_type(array.dtype),
-                scope_.array_names[i], vector ? " = {}" : " = 0");
+                scope_.array_names[id], vector ? " = {}" : " = 0");
     }
   }
 
@@ -291,7 +291,7 @@ class KernelPrinter {
   const Target& target_;
   Writer out_;
   std::set<std::string> functions_;
-  std::vector<int32_t> parameters_;
+  std::vector<ArrayId> parameters_;
   KernelScope scope_;
 };
 
@@ -309,7 +309,7 @@ int lane_count(const LoopNest& nest, const Target& target) {
     small = small || (item_size(array.dtype) < 8 && array.dtype != DType::Bool);
   }
   for (const Phase& phase : nest.phases)
-    for (const loop::Inst& inst : phase.insts)
+    for (const NestInst& inst : phase.insts)
       small =
           small || (inst.op != loop::Op::Constant && inst.dtype != DType::Bool && item_size(inst.dtype) < 8);
   return any && !small ? target.vector_bytes / 8 : lanes;

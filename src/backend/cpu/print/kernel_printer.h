@@ -13,7 +13,7 @@ namespace oxy::backend::cpu {
 struct KernelText {
   std::string name;                 // the extern "C" symbol, by a hash of the text
   std::string source;               // complete
-  std::vector<int32_t> parameters;  // the nest's arrays that `buffers` points to, in order
+  std::vector<ArrayId> parameters;  // the arrays that `buffers` points to, in order
 };
 
 // `nest` has been finished. Equal nests give equal text. Unsupported for complex numbers.

@@ -13,7 +13,6 @@
 
 namespace oxy::backend::cpu {
 
-using loop::Inst;
 using loop::Op;
 using loop::Scalar;
 
@@ -165,7 +164,7 @@ std::string as_mask(std::string comparison, DType operands) {
   return fmt::format("__builtin_convertvector({}, i32v)", comparison);
 }
 
-std::string infix_text(const Inst& inst, std::span<const Operand> operands, OpContext& context) {
+std::string infix_text(const NestInst& inst, std::span<const Operand> operands, OpContext& context) {
   DType dtype = register_dtype(operands[0].dtype);
   bool mixes =
       item_size(dtype) >= 4 && dtype != DType::Bool;  // GNU vectors take scalars of their element type
@@ -183,7 +182,7 @@ std::string infix_text(const Inst& inst, std::span<const Operand> operands, OpCo
   return "(" + expression + ")";
 }
 
-std::string bool_text(const Inst& inst, std::span<const Operand> operands, OpContext& context) {
+std::string bool_text(const NestInst& inst, std::span<const Operand> operands, OpContext& context) {
   auto text = [&](size_t i) { return context.vector ? as_vector(operands[i], context) : operands[i].text; };
   std::string_view no = context.vector ? "~" : "!";
   switch (inst.op) {
@@ -328,7 +327,7 @@ std::string cast_text(const Operand& operand, DType to, OpContext& context) {
   return fmt::format("__builtin_convertvector({}, {})", operand.text, vector_type(to));
 }
 
-std::string op_text(const Inst& inst, std::span<const Operand> operands, OpContext& context) {
+std::string op_text(const NestInst& inst, std::span<const Operand> operands, OpContext& context) {
   const Operand& x = operands[0];
   DType dtype = register_dtype(x.dtype);
   auto text = [&](const Operand& o) { return context.vector ? as_vector(o, context) : o.text; };

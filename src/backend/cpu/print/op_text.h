@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "loop/program.h"
+#include "backend/nests/loop_nest.h"
 
 namespace oxy::backend::cpu {
 
@@ -24,7 +24,7 @@ struct OpContext {
 };
 
 // Any instruction but Load, Index and BindIndex.
-std::string op_text(const loop::Inst& inst, std::span<const Operand> operands, OpContext& context);
+std::string op_text(const NestInst& inst, std::span<const Operand> operands, OpContext& context);
 std::string literal(const loop::Scalar& value, DType dtype);  // "0.5f", "int64_t(3)", "true"
 // The operand as a vector.
 std::string as_vector(const Operand& operand, OpContext& context);

@@ -8,7 +8,6 @@
 
 namespace oxy::backend::cpu {
 
-using loop::Inst;
 using loop::kNoInst;
 using loop::Op;
 
@@ -35,20 +34,18 @@ void PhasePrinter::classify() {
       scope_.lane_variable = phase_.loops.back().variable.variable_id();
   }
   std::map<int64_t, int> bound_depths;
-  varying_.resize(phase_.insts.size());
-  depths_.resize(phase_.insts.size());
-  names_.resize(phase_.insts.size());
-  for (size_t i = 0; i < phase_.insts.size(); ++i) {
-    const Inst& inst = phase_.insts[i];
+  printed_.resize(phase_.insts.size());
+  for (const InstId id : phase_.insts.ids()) {
+    const NestInst& inst = phase_.insts[id];
     bool varying = false;
     int depth = nest.axis == VectorAxis::Outer ? -1 : 0;
-    for (InstId id : inst.operands)
-      if (id != kNoInst) {
-        varying = varying || varying_[static_cast<size_t>(id)];
-        depth = std::max(depth, depths_[static_cast<size_t>(id)]);
+    for (InstId operand : inst.operands)
+      if (operand != kNoInst) {
+        varying = varying || printed_[operand].varies;
+        depth = std::max(depth, printed_[operand].depth);
       }
-    if (inst.index >= 0) {
-      const Expr& e = phase_.expressions[static_cast<size_t>(inst.index)];
+    if (inst.index != loop::kNoIndex) {
+      const Expr& e = phase_.expressions[inst.index];
       varying = varying || varies(e);
       depth = std::max(depth, depth_of(e));
       for (const Expr& v : sym::variables(e))
@@ -56,7 +53,7 @@ void PhasePrinter::classify() {
           depth = std::max(depth, found->second);
     }
     if (inst.op == Op::Load) {
-      const Array& array = nest.arrays[static_cast<size_t>(inst.buffer)];
+      const Array& array = nest.arrays[inst.buffer];
       if (array.kind == ArrayKind::Register) {
         varying = nest.axis == VectorAxis::Outer;
         depth = std::max(depth, 0);
@@ -69,8 +66,8 @@ void PhasePrinter::classify() {
       size_t at = along_reduction_ ? phase_.loops.size() + phase_.reduction.size() : phase_.loops.size();
       depth = std::max(depth, static_cast<int>(at));
     }
-    varying_[i] = varying;
-    depths_[i] = depth;
+    printed_[id].varies = varying;
+    printed_[id].depth = depth;
     if (inst.op == Op::BindIndex) {
       bound_depths[inst.variable] = depth;
       // An earlier phase may bind the same variable, lane by lane or not.
@@ -110,9 +107,9 @@ OpContext PhasePrinter::context(bool vector) {
 }
 
 Operand PhasePrinter::operand(InstId id) const {
-  const Inst& inst = phase_.insts[static_cast<size_t>(id)];
+  const NestInst& inst = phase_.insts[id];
   if (inst.op == Op::Constant) return {literal(inst.constant, inst.dtype), inst.dtype, false, &inst.constant};
-  return {names_[static_cast<size_t>(id)], inst.dtype, varying_[static_cast<size_t>(id)], nullptr};
+  return {printed_[id].name, inst.dtype, printed_[id].varies, nullptr};
 }
 
 std::string PhasePrinter::text(const Expr& e, bool each_lane) {
@@ -139,10 +136,10 @@ std::string pointer_text(const std::string& base, const std::string& offset) {
 
 }  // namespace
 
-std::string PhasePrinter::load_text(const Inst& inst, bool vector) {
-  const Array& array = scope_.nest.arrays[static_cast<size_t>(inst.buffer)];
-  const std::string& name = scope_.array_names[static_cast<size_t>(inst.buffer)];
-  const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+std::string PhasePrinter::load_text(const NestInst& inst, bool vector) {
+  const Array& array = scope_.nest.arrays[inst.buffer];
+  const std::string& name = scope_.array_names[inst.buffer];
+  const Expr& offset = phase_.expressions[inst.index];
   if (array.kind == ArrayKind::Register) return name;
   std::string_view type = short_name(array.dtype);
   auto call = [&](std::string_view function, const std::string& arguments) {
@@ -178,10 +175,10 @@ std::string PhasePrinter::load_text(const Inst& inst, bool vector) {
   return call("gather", fmt::format("{}, [&](int64_t l) {{ return {}; }}, n", name, text(offset, true)));
 }
 
-std::string PhasePrinter::masked_load_text(const Inst& inst, bool vector, const Operand& mask) {
-  const Array& array = scope_.nest.arrays[static_cast<size_t>(inst.buffer)];
-  const std::string& name = scope_.array_names[static_cast<size_t>(inst.buffer)];
-  const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+std::string PhasePrinter::masked_load_text(const NestInst& inst, bool vector, const Operand& mask) {
+  const Array& array = scope_.nest.arrays[inst.buffer];
+  const std::string& name = scope_.array_names[inst.buffer];
+  const Expr& offset = phase_.expressions[inst.index];
   Operand otherwise = operand(inst.operands[1]);
   OpContext c = context(vector);
   if (!mask.vector) {
@@ -207,8 +204,8 @@ std::string PhasePrinter::masked_load_text(const Inst& inst, bool vector, const 
                      mask.text, as_vector(otherwise, c));
 }
 
-std::string PhasePrinter::index_text(const Inst& inst, bool vector) {
-  const Expr& e = phase_.expressions[static_cast<size_t>(inst.index)];
+std::string PhasePrinter::index_text(const NestInst& inst, bool vector) {
+  const Expr& e = phase_.expressions[inst.index];
   OpContext c = context(vector);
   if (!vector || !varies(e)) {
     Operand value{text(e), DType::Int64, false, nullptr};
@@ -232,10 +229,10 @@ std::string PhasePrinter::index_text(const Inst& inst, bool vector) {
   return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
 }
 
-void PhasePrinter::store(int32_t id, const Expr& offset, Operand value, loop::StoreMode mode) {
-  const Array& array = scope_.nest.arrays[static_cast<size_t>(id)];
+void PhasePrinter::store(ArrayId id, const Expr& offset, Operand value, loop::StoreMode mode) {
+  const Array& array = scope_.nest.arrays[id];
   if (array.kind == ArrayKind::Dead) return;
-  const std::string& name = scope_.array_names[static_cast<size_t>(id)];
+  const std::string& name = scope_.array_names[id];
   bool in_lanes = scope_.lane_variable >= 0 && scope_.variables.contains(scope_.lane_variable);
   OpContext c = context(value.vector);
   bool half = array.dtype == DType::Float16 || array.dtype == DType::BFloat16;
@@ -297,15 +294,15 @@ void PhasePrinter::print_stores() {
 // --- bodies
 
 void PhasePrinter::print_insts(int depth) {
-  for (size_t i = 0; i < phase_.insts.size(); ++i)
-    if (depths_[i] == depth) print_inst(i);
+  for (const InstId id : phase_.insts.ids())
+    if (printed_[id].depth == depth) print_inst(id);
 }
 
-void PhasePrinter::print_bind(size_t i) {
-  const Inst& inst = phase_.insts[i];
-  bool vector = varying_[i];
+void PhasePrinter::print_bind(InstId id) {
+  const NestInst& inst = phase_.insts[id];
+  bool vector = printed_[id].varies;
   std::string name = fmt::format("t{}", scope_.next_name++);
-  std::string size = text(phase_.expressions[static_cast<size_t>(inst.index)]);
+  std::string size = text(phase_.expressions[inst.index]);
   std::string error = inst.checked ? "error" : "ignored";
   Operand position = operand(inst.operands[0]);
   OpContext c = context(vector);
@@ -318,21 +315,22 @@ void PhasePrinter::print_bind(size_t i) {
     scope_.out.line("const int64_t {} = bind_index({}, {}, {});", name, position.text, size, error);
   }
   scope_.variables[inst.variable] = name;
-  names_[i] = name;
+  printed_[id].name = name;
 }
 
-void PhasePrinter::print_inst(size_t i) {
-  const Inst& inst = phase_.insts[i];
+void PhasePrinter::print_inst(InstId id) {
+  const NestInst& inst = phase_.insts[id];
   if (inst.op == Op::Constant) return;
-  if (inst.op == Op::BindIndex) return print_bind(i);
-  bool vector = varying_[i];
+  if (inst.op == Op::BindIndex) return print_bind(id);
+  Printed& printed = printed_[id];
+  const bool vector = printed.varies;
   std::string expression;
-  if (auto tile = tiles_.find(i); tile != tiles_.end()) {
-    expression = fmt::format("{}[{}]", tile->second, row_in_tile_);
+  if (!printed.tile.empty()) {
+    expression = fmt::format("{}[{}]", printed.tile, row_in_tile_);
   } else if (inst.op == Op::Load) {
     expression = inst.operands[0] == kNoInst ? load_text(inst, vector)
                                              : masked_load_text(inst, vector, operand(inst.operands[0]));
-    DType held = scope_.nest.arrays[static_cast<size_t>(inst.buffer)].dtype;
+    DType held = scope_.nest.arrays[inst.buffer].dtype;
     if (held != inst.dtype) {
       OpContext c = context(vector);
       expression = cast_text({"(" + expression + ")", held, vector, nullptr}, inst.dtype, c);
@@ -341,24 +339,23 @@ void PhasePrinter::print_inst(size_t i) {
     expression = index_text(inst, vector);
   } else {
     std::vector<Operand> operands;
-    for (InstId id : inst.operands)
-      if (id != kNoInst) operands.push_back(operand(id));
+    for (InstId operand_id : inst.operands)
+      if (operand_id != kNoInst) operands.push_back(operand(operand_id));
     OpContext c = context(vector);
     bool half = inst.op == Op::Cast && (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16);
-    bool only_stored =
-        half && std::ranges::none_of(phase_.insts, [&](const Inst& user) {
-          return std::ranges::find(user.operands, static_cast<InstId>(i)) != user.operands.end();
-        });
-    Inst shown = inst;
+    bool only_stored = half && std::ranges::none_of(phase_.insts, [&](const NestInst& user) {
+                         return std::ranges::find(user.operands, id) != user.operands.end();
+                       });
+    NestInst shown = inst;
     if (only_stored) shown.dtype = DType::Float32;  // the store rounds
     expression = op_text(shown, operands, c);
     bool rounds = (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16) && inst.op != Op::Cast &&
                   inst.op != Op::Where && inst.op != Op::Bitcast;
     if (rounds) expression = cast_text({expression, DType::Float32, vector, nullptr}, inst.dtype, c);
   }
-  names_[i] = fmt::format("x{}", scope_.next_name++);
-  scope_.out.line("const {} {} = {};", vector ? vector_type(inst.dtype) : scalar_type(inst.dtype), names_[i],
-                  expression);
+  printed.name = fmt::format("x{}", scope_.next_name++);
+  scope_.out.line("const {} {} = {};", vector ? vector_type(inst.dtype) : scalar_type(inst.dtype),
+                  printed.name, expression);
 }
 
 void PhasePrinter::print_uniform() {
@@ -369,17 +366,17 @@ void PhasePrinter::print_tiles(const std::string& row, const std::string& rows) 
   const LoopNest& nest = scope_.nest;
   const Expr& row_variable = nest.outer[nest.outer.size() - 2].variable;
   scope_.variables[row_variable.variable_id()] = row;
-  for (size_t i = 0; i < phase_.insts.size(); ++i) {
-    const Inst& inst = phase_.insts[i];
+  for (const InstId id : phase_.insts.ids()) {
+    const NestInst& inst = phase_.insts[id];
     if (!is_transposed(nest, phase_, inst)) continue;
     scope_.functions.insert("load_tile_f32");
     std::string name = fmt::format("tile{}", scope_.next_name++);
-    const Expr& offset = phase_.expressions[static_cast<size_t>(inst.index)];
+    const Expr& offset = phase_.expressions[inst.index];
     scope_.out.line("f32v {}[W];", name);
     scope_.out.line("load_tile_f32({}, {}, {}, {}, n);", name,
-                    pointer_text(scope_.array_names[static_cast<size_t>(inst.buffer)], text(offset)),
+                    pointer_text(scope_.array_names[inst.buffer], text(offset)),
                     text(*stride_of(offset, nest.outer.back().variable)), rows);
-    tiles_[i] = name;
+    printed_[id].tile = name;
   }
 }
 

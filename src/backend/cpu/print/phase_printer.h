@@ -20,9 +20,9 @@ struct KernelScope {
   Writer& out;
   std::set<std::string>& functions;
   int lanes = 1;
-  bool masked_loads = false;                 // the prelude has load_masked_f32
-  std::vector<std::string> array_names;      // by array: pointer or register variable
-  std::map<int64_t, std::string> variables;  // loop variables, bound variables and symbols in scope, by id
+  bool masked_loads = false;                   // the prelude has load_masked_f32
+  IdVector<ArrayId, std::string> array_names;  // pointer or register variable
+  std::map<int64_t, std::string> variables;    // loop variables, bound variables and symbols in scope, by id
   int next_name = 0;
   int64_t lane_variable = -1;    // id of the variable whose iterations are lanes; -1: scalar code
   std::set<int64_t> lane_bound;  // bound variables that differ by lane
@@ -49,15 +49,15 @@ class PhasePrinter {
   bool varies(const Expr& e) const;
 
   void print_insts(int depth);
-  void print_inst(size_t i);
-  void print_bind(size_t i);
+  void print_inst(InstId id);
+  void print_bind(InstId id);
   Operand operand(InstId id) const;
   OpContext context(bool vector);
   std::string text(const Expr& e, bool each_lane = false);
-  std::string load_text(const loop::Inst& inst, bool vector);
-  std::string masked_load_text(const loop::Inst& inst, bool vector, const Operand& mask);
-  std::string index_text(const loop::Inst& inst, bool vector);
-  void store(int32_t array, const Expr& offset, Operand value, loop::StoreMode mode);
+  std::string load_text(const NestInst& inst, bool vector);
+  std::string masked_load_text(const NestInst& inst, bool vector, const Operand& mask);
+  std::string index_text(const NestInst& inst, bool vector);
+  void store(ArrayId array, const Expr& offset, Operand value, loop::StoreMode mode);
   void print_stores();
 
   void print_loop(const LoopVariable& variable, const std::string& name, int depth);
@@ -85,10 +85,14 @@ class PhasePrinter {
   const Phase& phase_;
   bool along_reduction_ = false;  // lanes run along the last reduction loop
   int unroll_ = 1;                // accumulators a reduction along lanes
-  std::vector<bool> varying_;
-  std::vector<int> depths_;  // -1: before an outer lane loop
-  std::vector<std::string> names_;
-  std::map<size_t, std::string> tiles_;  // by instruction: its tile
+  // How an instruction's value is printed.
+  struct Printed {
+    bool varies = false;  // by lane
+    int depth = 0;        // of the loop that holds it; -1: before an outer lane loop
+    std::string name;
+    std::string tile;  // of a transposed load
+  };
+  IdVector<InstId, Printed> printed_;
   std::string row_in_tile_;
   std::vector<std::string> accumulators_;
   std::vector<std::vector<Operand>> results_;

@@ -122,7 +122,7 @@ void PhasePrinter::declare_accumulators() {
   if (along_reduction_ && simple) {
     bool heavy = false;
     size_t work = 0;
-    for (const loop::Inst& inst : phase_.insts) {
+    for (const NestInst& inst : phase_.insts) {
       work += inst.op != loop::Op::Constant;
       heavy = heavy || (inst.op >= loop::Op::Exp && inst.op <= loop::Op::Erfc);
     }

@@ -63,7 +63,7 @@ int64_t span(const plan::Buffer& buffer) {
   return last + 1;
 }
 
-const plan::Launch& first_launch(const plan::Plan& plan, int32_t kernel) {
+const plan::Launch& first_launch(const plan::Plan& plan, plan::KernelId kernel) {
   for (const plan::Step& step : plan.steps)
     if (const auto* launch = std::get_if<plan::Launch>(&step); launch && launch->kernel == kernel)
       return *launch;
@@ -72,15 +72,15 @@ const plan::Launch& first_launch(const plan::Plan& plan, int32_t kernel) {
 
 }  // namespace
 
-std::string standalone(const plan::Plan& plan, int32_t kernel) {
-  const plan::Kernel& code = plan.kernels.at(static_cast<size_t>(kernel));
+std::string standalone(const plan::Plan& plan, plan::KernelId kernel) {
+  const plan::Kernel& code = plan.kernels.at(kernel);
   const plan::Launch& launch = first_launch(plan, kernel);
   const auto& slices = std::get<plan::Slices>(launch.shape);
   Writer out;
   out.open("int main()");
   out.line("void* const buffers[] = {{");
   for (const plan::BufferId id : launch.buffers) {
-    const plan::Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
+    const plan::Buffer& buffer = plan.buffers.at(id);
     std::string sizes;
     for (const Expr& size : buffer.sizes) sizes += (sizes.empty() ? "" : ", ") + size.str();
     out.line("    alone::filled({}, alone::{}),  // %{}: {}[{}]", span(buffer),

@@ -12,6 +12,6 @@ namespace oxy::backend::cpu {
 // (sizes that are not numbers get a typical value), fills it, calls the kernel over the launch's whole extent
 // on one thread and prints the time of a call. Compiles with no other file: g++ -O3 -march=native kernel.cpp
 // && ./a.out
-std::string standalone(const plan::Plan& plan, int32_t kernel);
+std::string standalone(const plan::Plan& plan, plan::KernelId kernel);
 
 }  // namespace oxy::backend::cpu

@@ -99,7 +99,7 @@ class KernelPrinter {
   void print_arguments() {
     arrays_.resize(nest_.arrays.size());
     int inputs = 0, outputs = 0, both = 0;
-    for (size_t k = 0; k < nest_.arrays.size(); ++k) {
+    for (const ArrayId k : nest_.arrays.ids()) {
       const Array& array = nest_.arrays[k];
       if (array.kind != ArrayKind::Parameter || (!array.is_read && !array.is_written)) continue;
       std::string& name = arrays_[k].name;
@@ -108,7 +108,7 @@ class KernelPrinter {
       else
         name = array.is_read ? fmt::format("in{}", inputs++) : fmt::format("out{}", outputs++);
       signature_.emplace_back(name, pointer_type(array.dtype));
-      parameters_.push_back(static_cast<int32_t>(k));
+      parameters_.push_back(k);
     }
     for (size_t k = 0; k < nest_.symbols.size(); ++k) {
       const std::string name = fmt::format("n{}", k);
@@ -139,10 +139,10 @@ class KernelPrinter {
   LaunchShape shape_;
   Axes axes_;
   BlockPrinter block_;
-  std::vector<ArrayState> arrays_;
+  IdVector<ArrayId, ArrayState> arrays_;
   std::vector<std::pair<std::string, std::string>> signature_;  // name, type
   std::vector<std::pair<std::string, int64_t>> constants_;
-  std::vector<int32_t> parameters_;
+  std::vector<ArrayId> parameters_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace oxy::backend::cuda {
 struct KernelText {
   std::string name;
   std::string source;
-  std::vector<int32_t> parameters;  // arrays of the nest
+  std::vector<ArrayId> parameters;
   std::vector<Symbol> symbols;
   Expr programs = 1;  // of the launch, which has one dimension
 };

@@ -11,7 +11,6 @@
 
 namespace oxy::backend::cuda {
 
-using loop::Inst;
 using loop::Op;
 
 namespace {
@@ -187,7 +186,7 @@ std::optional<std::string> constant_power(std::span<const Value> operands, DType
   return std::nullopt;
 }
 
-std::string floating_text(const Inst& inst, std::span<const Value> operands, DType dtype,
+std::string floating_text(const NestInst& inst, std::span<const Value> operands, DType dtype,
                           OpContext& context) {
   const auto text = [&](size_t i) { return tensor_text(operands[i]); };
   const auto helper = [&](const char* name, std::span<const Value> arguments) {
@@ -234,7 +233,8 @@ std::string floating_text(const Inst& inst, std::span<const Value> operands, DTy
   return call(fmt::format("libdevice.{}", function), operands);
 }
 
-std::string integer_text(const Inst& inst, std::span<const Value> operands, DType dtype, OpContext& context) {
+std::string integer_text(const NestInst& inst, std::span<const Value> operands, DType dtype,
+                         OpContext& context) {
   const auto text = [&](size_t i) { return tensor_text(operands[i]); };
   const auto helper = [&](const char* name) {
     context.needs.helpers.insert(name);
@@ -309,7 +309,7 @@ std::string cast_text(const Value& x, DType to) {
   return converted(text, to);
 }
 
-std::string op_text(const Inst& inst, std::span<const Value> operands, OpContext& context) {
+std::string op_text(const NestInst& inst, std::span<const Value> operands, OpContext& context) {
   const DType dtype = held_dtype(operands[0].dtype);
   const auto text = [&](size_t i) { return tensor_text(operands[i]); };
   switch (inst.op) {

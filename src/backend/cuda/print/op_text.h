@@ -6,6 +6,7 @@
 
 #include "backend/cuda/print/helpers.h"
 #include "backend/cuda/print/value.h"
+#include "backend/nests/loop_nest.h"
 
 namespace oxy::backend::cuda {
 
@@ -16,7 +17,7 @@ struct OpContext {
 
 // The text of `inst` (no Load, Constant, Index or BindIndex) over its operands. Unsupported if eager has no
 // such operation on the type.
-std::string op_text(const loop::Inst& inst, std::span<const Value> operands, OpContext& context);
+std::string op_text(const NestInst& inst, std::span<const Value> operands, OpContext& context);
 
 // `x` as a value of type `to`, rounded to it; half types are held in float32.
 std::string cast_text(const Value& x, DType to);

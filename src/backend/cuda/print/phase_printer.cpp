@@ -10,7 +10,6 @@
 
 namespace oxy::backend::cuda {
 
-using loop::Inst;
 using loop::InstId;
 using loop::kNoInst;
 using loop::Op;
@@ -23,14 +22,13 @@ constexpr const char* kStart = "start";        // the variable of a loop over a 
 
 // Whether single precision is accumulated in double: a GPU accumulates it in single, by parts, as eager does.
 bool widens(const Phase& phase, const Reduction& reduction) {
-  const Inst& inst = phase.insts[static_cast<size_t>(reduction.value)];
+  const NestInst& inst = phase.insts[reduction.value];
   return reduction.accumulate == DType::Float64 && inst.op == Op::Cast && inst.dtype == DType::Float64 &&
-         held_dtype(phase.insts[static_cast<size_t>(inst.operands[0])].dtype) == DType::Float32;
+         held_dtype(phase.insts[inst.operands[0]].dtype) == DType::Float32;
 }
 
 InstId reduced_value(const Phase& phase, const Reduction& reduction) {
-  return widens(phase, reduction) ? phase.insts[static_cast<size_t>(reduction.value)].operands[0]
-                                  : reduction.value;
+  return widens(phase, reduction) ? phase.insts[reduction.value].operands[0] : reduction.value;
 }
 
 // What the reduction accumulates in; of positions, what they are compared by.
@@ -38,7 +36,7 @@ DType reduced_dtype(const Phase& phase, const Reduction& reduction) {
   if (widens(phase, reduction)) return DType::Float32;
   if (reduction.kind != ReductionKind::ArgMax && reduction.kind != ReductionKind::ArgMin)
     return reduction.accumulate;
-  const DType dtype = held_dtype(phase.insts[static_cast<size_t>(reduction.value)].dtype);
+  const DType dtype = held_dtype(phase.insts[reduction.value].dtype);
   return dtype == DType::Bool ? DType::Int32 : dtype;
 }
 
@@ -100,22 +98,22 @@ void PhasePrinter::print(size_t number) {
 }
 
 bool PhasePrinter::reads_what_others_stored() const {
-  return std::ranges::any_of(phase_->insts, [&](const Inst& inst) {
+  return std::ranges::any_of(phase_->insts, [&](const NestInst& inst) {
     if (inst.op != Op::Load) return false;
-    const ArrayState& array = arrays_[static_cast<size_t>(inst.buffer)];
-    const Expr& offset = phase_->expressions[static_cast<size_t>(inst.index)];
+    const ArrayState& array = arrays_[inst.buffer];
+    const Expr& offset = phase_->expressions[inst.index];
     return array.is_written && !array.name.empty() && !array.stored.contains(place(offset));
   });
 }
 
 void PhasePrinter::print_body() {
   values_.clear();
-  for (const Inst& inst : phase_->insts) values_.push_back(print_inst(inst));
+  for (const NestInst& inst : phase_->insts) values_.add(print_inst(inst));
   const unsigned dims = block_.row_dims() | (axes_.columns_of_phase[number_] < 0 ? kNoDims : kColumns);
   for (const ElementStore& s : phase_->stores) store(s.array, s.offset, value(s.value), dims, s.mode);
 }
 
-Value PhasePrinter::print_inst(const Inst& inst) {
+Value PhasePrinter::print_inst(const NestInst& inst) {
   switch (inst.op) {
     case Op::Load:
       return print_load(inst);
@@ -152,10 +150,10 @@ Value PhasePrinter::print_inst(const Inst& inst) {
   return block_.named(text, inst.dtype, dims);
 }
 
-Value PhasePrinter::print_load(const Inst& inst) {
-  const Array& array = nest_.arrays[static_cast<size_t>(inst.buffer)];
-  ArrayState& state = arrays_[static_cast<size_t>(inst.buffer)];
-  const Expr& offset = phase_->expressions[static_cast<size_t>(inst.index)];
+Value PhasePrinter::print_load(const NestInst& inst) {
+  const Array& array = nest_.arrays[inst.buffer];
+  ArrayState& state = arrays_[inst.buffer];
+  const Expr& offset = phase_->expressions[inst.index];
   std::optional<Value> condition, otherwise;
   if (inst.operands[0] != kNoInst) {
     condition = value(inst.operands[0]);
@@ -197,11 +195,11 @@ Value PhasePrinter::print_load(const Inst& inst) {
 }
 
 // A long row that several phases read stays in the cache until the last of them, as far as it can.
-std::string PhasePrinter::eviction(int32_t array, unsigned dims) const {
+std::string PhasePrinter::eviction(ArrayId array, unsigned dims) const {
   if (shape_.form != Form::Rows || shape_.is_persistent || (dims & kColumns) == 0) return "";
   size_t first = nest_.phases.size(), last = 0;
   for (size_t p = 0; p < nest_.phases.size(); ++p)
-    for (const Inst& inst : nest_.phases[p].insts)
+    for (const NestInst& inst : nest_.phases[p].insts)
       if (inst.op == Op::Load && inst.buffer == array && axes_.columns_of_phase[p] >= 0) {
         first = std::min(first, p);
         last = p;
@@ -210,8 +208,8 @@ std::string PhasePrinter::eviction(int32_t array, unsigned dims) const {
   return number_ == last ? ", eviction_policy=\"evict_first\"" : ", eviction_policy=\"evict_last\"";
 }
 
-Value PhasePrinter::print_index(const Inst& inst) {
-  const ExpressionText e = block_.expression(phase_->expressions[static_cast<size_t>(inst.index)]);
+Value PhasePrinter::print_index(const NestInst& inst) {
+  const ExpressionText e = block_.expression(phase_->expressions[inst.index]);
   const std::string_view type = triton_type(inst.dtype);
   const std::string text =
       e.dims == kNoDims ? fmt::format("tl.cast({}, {})", e.text, type)
@@ -219,9 +217,9 @@ Value PhasePrinter::print_index(const Inst& inst) {
   return {text, inst.dtype, e.dims, nullptr, parenthesized(e)};
 }
 
-Value PhasePrinter::print_bind(const Inst& inst) {
+Value PhasePrinter::print_bind(const NestInst& inst) {
   const Value i = value(inst.operands[0]);
-  const ExpressionText size = block_.expression(phase_->expressions[static_cast<size_t>(inst.index)]);
+  const ExpressionText size = block_.expression(phase_->expressions[inst.index]);
   const std::string text = tensor_text(i);
   const unsigned dims = i.dims | size.dims;
   const Value bound = block_.named(
@@ -238,10 +236,10 @@ Value PhasePrinter::print_bind(const Inst& inst) {
   return bound;
 }
 
-void PhasePrinter::store(int32_t id, const Expr& offset, const Value& value, unsigned dims,
+void PhasePrinter::store(ArrayId id, const Expr& offset, const Value& value, unsigned dims,
                          loop::StoreMode mode) {
-  const Array& array = nest_.arrays[static_cast<size_t>(id)];
-  ArrayState& state = arrays_[static_cast<size_t>(id)];
+  const Array& array = nest_.arrays[id];
+  ArrayState& state = arrays_[id];
   // What is read back is rounded as memory rounds it.
   Value held = value;
   if (held_dtype(array.dtype) != array.dtype && value.dtype != array.dtype)

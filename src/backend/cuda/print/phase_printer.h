@@ -22,7 +22,7 @@ class PhasePrinter {
  public:
   // `is_precise`: OpContext's.
   PhasePrinter(const LoopNest& nest, const LaunchShape& shape, const Axes& axes, BlockPrinter& block,
-               std::vector<ArrayState>& arrays, bool is_precise)
+               IdVector<ArrayId, ArrayState>& arrays, bool is_precise)
       : nest_(nest), shape_(shape), axes_(axes), block_(block), arrays_(arrays), is_precise_(is_precise) {}
 
   void print(size_t phase);  // in order
@@ -32,28 +32,28 @@ class PhasePrinter {
   // Other threads of the program may have stored what the phase loads.
   bool reads_what_others_stored() const;
   void print_body();
-  Value print_inst(const loop::Inst& inst);
-  Value print_load(const loop::Inst& inst);
-  std::string eviction(int32_t array, unsigned dims) const;
-  Value print_index(const loop::Inst& inst);
-  Value print_bind(const loop::Inst& inst);
-  void store(int32_t array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
+  Value print_inst(const NestInst& inst);
+  Value print_load(const NestInst& inst);
+  std::string eviction(ArrayId array, unsigned dims) const;
+  Value print_index(const NestInst& inst);
+  Value print_bind(const NestInst& inst);
+  void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
   void store_results(const Reduction& reduction, const std::vector<Value>& results);
   static std::string place(const Expr& offset);
-  const Value& value(loop::InstId id) const { return values_[static_cast<size_t>(id)]; }
+  const Value& value(loop::InstId id) const { return values_[id]; }
 
   const LoopNest& nest_;
   const LaunchShape& shape_;
   const Axes& axes_;
   BlockPrinter& block_;
-  std::vector<ArrayState>& arrays_;
+  IdVector<ArrayId, ArrayState>& arrays_;
   bool is_precise_;
   bool checks_indices_ = false;
   std::set<std::string> checked_;  // indices, by name
   std::set<int> printed_columns_;
   const Phase* phase_ = nullptr;
   size_t number_ = 0;
-  std::vector<Value> values_;  // by instruction of the phase
+  IdVector<loop::InstId, Value> values_;  // of the phase
 };
 
 }  // namespace oxy::backend::cuda

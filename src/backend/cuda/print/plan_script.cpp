@@ -43,7 +43,7 @@ class ScriptPrinter {
                  plan_.arena_bytes.str());
     for (const plan::Step& step : plan_.steps) print_step(step);
     for (const plan::Mutation& mutation : plan_.mutations)
-      if (plan_.buffers[static_cast<size_t>(mutation.value.buffer)].storage != Storage::Input)
+      if (plan_.buffers[mutation.value.buffer].storage != Storage::Input)
         body_.line("inputs[{}].copy_({})", mutation.input, view(mutation.value));
     std::string outputs;
     for (size_t k = 0; k < plan_.outputs.size(); ++k) {
@@ -69,11 +69,10 @@ class ScriptPrinter {
 
   // The tensor whose data is the buffer's memory; made where it is first used.
   std::string memory(BufferId id) {
-    const auto k = static_cast<size_t>(id);
-    const plan::Buffer& buffer = plan_.buffers[k];
+    const plan::Buffer& buffer = plan_.buffers[id];
     const std::string name = fmt::format("memory{}", id);
-    if (made_[k]) return name;
-    made_[k] = true;
+    if (made_[id]) return name;
+    made_[id] = true;
     const std::string_view dtype = torch_type(buffer.dtype);
     switch (buffer.storage) {
       case Storage::Input:
@@ -99,7 +98,7 @@ class ScriptPrinter {
   }
 
   std::string view(const plan::View& v) {
-    const plan::Buffer& buffer = plan_.buffers[static_cast<size_t>(v.buffer)];
+    const plan::Buffer& buffer = plan_.buffers[v.buffer];
     const std::string name = memory(v.buffer);
     const bool is_whole = v.sizes == buffer.sizes && v.strides == buffer.strides && v.offset == Expr(0);
     if (is_whole && buffer.storage != Storage::Arena) return name;
@@ -110,7 +109,7 @@ class ScriptPrinter {
   std::string output(const plan::Output& o) {
     switch (o.kind) {
       case graph::OutputKind::Value: {
-        const bool is_ours = plan_.buffers[static_cast<size_t>(o.view.buffer)].storage == Storage::Output;
+        const bool is_ours = plan_.buffers[o.view.buffer].storage == Storage::Output;
         return view(o.view) + (is_ours ? "" : ".clone()");
       }
       case graph::OutputKind::InputAlias:
@@ -130,7 +129,7 @@ class ScriptPrinter {
   }
 
   void print_launch(const plan::Launch& launch) {
-    const std::string& name = plan_.kernels[static_cast<size_t>(launch.kernel)].name;
+    const std::string& name = plan_.kernels[launch.kernel].name;
     const std::string arguments = kernel_arguments(launch, name, [&](BufferId id) { return memory(id); });
     const Expr& extent = std::get<plan::Grid>(launch.shape).size[0];
     const auto programs = extent.as_constant();
@@ -179,9 +178,9 @@ class ScriptPrinter {
     for (size_t k = 0; k < call.outputs.size(); ++k) {
       const BufferId id = call.outputs[k];
       if (id == plan::kNoBuffer) continue;
-      const plan::Buffer& buffer = plan_.buffers[static_cast<size_t>(id)];
+      const plan::Buffer& buffer = plan_.buffers[id];
       if (buffer.storage == Storage::Extern) {
-        made_[static_cast<size_t>(id)] = true;
+        made_[id] = true;
         body_.line("memory{} = results[{}]", id, k);
       } else {
         body_.line("{}.copy_(results[{}])", view({id, buffer.sizes, buffer.strides, 0}), k);
@@ -190,7 +189,7 @@ class ScriptPrinter {
   }
 
   const plan::Plan& plan_;
-  std::vector<bool> made_;  // by buffer: `memory<id>` is a name of the script
+  IdVector<BufferId, bool> made_;  // by buffer: `memory<id>` is a name of the script
   Lines body_{1};
 };
 

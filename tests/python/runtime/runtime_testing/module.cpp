@@ -91,6 +91,10 @@ const OperatorSchema* schema(const std::string& name) {
   return runtime::schema_of(op);
 }
 
+std::vector<plan::BufferId> ids(const std::vector<int>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
 struct Runner {
   std::shared_ptr<runtime::Executable> executable;
 };
@@ -117,40 +121,37 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
                                  storage(place),
                                  slot,
                                  offset};
-             p.buffers.push_back(std::move(buffer));
-             return static_cast<plan::BufferId>(p.buffers.size() - 1);
+             return p.buffers.add(std::move(buffer)).number();
            })
       .def("view",
-           [](plan::Plan& p, plan::BufferId id) {
-             const plan::Buffer& b = p.buffers.at(static_cast<size_t>(id));
-             return plan::View{id, b.sizes, b.strides, 0};
+           [](plan::Plan& p, int id) {
+             const plan::BufferId buffer(id);
+             const plan::Buffer& b = p.buffers.at(buffer);
+             return plan::View{buffer, b.sizes, b.strides, 0};
            })
       .def("window",
-           [](plan::Plan&, plan::BufferId id, nb::list sizes, nb::list strides, nb::handle offset) {
-             return plan::View{id, expressions(sizes), expressions(strides), expression(offset)};
+           [](plan::Plan&, int id, nb::list sizes, nb::list strides, nb::handle offset) {
+             return plan::View{plan::BufferId(id), expressions(sizes), expressions(strides),
+                               expression(offset)};
            })
-      .def("kernel",
-           [](plan::Plan& p, const std::string& name, const std::string& source) {
-             p.kernels.push_back({name, source});
-             return p.kernels.size() - 1;
-           })
+      .def("kernel", [](plan::Plan& p, const std::string& name,
+                        const std::string& source) { return p.kernels.add({name, source}).number(); })
       .def("launch",
-           [](plan::Plan& p, int kernel, const std::vector<plan::BufferId>& buffers, nb::list sizes,
-              nb::handle extent, int64_t grain, int64_t scratch) {
-             p.steps.emplace_back(plan::Launch{kernel, buffers, expressions(sizes),
+           [](plan::Plan& p, int kernel, const std::vector<int>& buffers, nb::list sizes, nb::handle extent,
+              int64_t grain, int64_t scratch) {
+             p.steps.emplace_back(plan::Launch{plan::KernelId(kernel), ids(buffers), expressions(sizes),
                                                plan::Slices{expression(extent), grain, scratch}});
            })
       .def("call",
-           [](plan::Plan& p, const std::string& name, nb::list args,
-              const std::vector<plan::BufferId>& outputs) {
-             plan::Call call{schema(name), {}, outputs};
+           [](plan::Plan& p, const std::string& name, nb::list args, const std::vector<int>& outputs) {
+             plan::Call call{schema(name), {}, ids(outputs)};
              for (nb::handle item : args) call.args.push_back(argument(item));
              p.steps.emplace_back(std::move(call));
            })
-      .def("free", [](plan::Plan& p, plan::BufferId id) { p.steps.emplace_back(plan::Free{id}); })
+      .def("free", [](plan::Plan& p, int id) { p.steps.emplace_back(plan::Free{plan::BufferId(id)}); })
       .def("output",
            [](plan::Plan& p, const plan::View& view, const std::string& kind, int alias) {
-             const DType dtype = p.buffers.at(static_cast<size_t>(view.buffer)).dtype;
+             const DType dtype = p.buffers.at(view.buffer).dtype;
              p.outputs.push_back({view, dtype, output_kind(kind), alias});
            })
       .def("mutation",

@@ -1,0 +1,31 @@
+#include "runtime/device/current.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <atomic>
+
+#include "runtime/values/host.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+std::atomic<c10::DeviceType> in_use = kHost;
+
+}  // namespace
+
+void use_accelerator(c10::DeviceType type) {
+  if (type != kHost) in_use.store(type, std::memory_order_release);
+}
+
+c10::DeviceIndex current_device_index() {
+  const c10::DeviceType type = in_use.load(std::memory_order_acquire);
+  return type == kHost ? c10::DeviceIndex{0} : c10::impl::VirtualGuardImpl(type).getDevice().index();
+}
+
+c10::Device with_index(c10::Device device) {
+  if (device.has_index() || device.type() == kHost) return device;
+  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+}
+
+}  // namespace oxy::runtime

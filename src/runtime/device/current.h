@@ -1,0 +1,17 @@
+// Which of several devices of a kind is meant where a program names none.
+#pragma once
+
+#include <c10/core/Device.h>
+
+namespace oxy::runtime {
+
+// Plans run on this kind of device from now on, so that its current device counts.
+void use_accelerator(c10::DeviceType type);
+
+// The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is.
+c10::DeviceIndex current_device_index();
+
+// `device`, with the index of the current one if it has none. The host has no index.
+c10::Device with_index(c10::Device device);
+
+}  // namespace oxy::runtime
