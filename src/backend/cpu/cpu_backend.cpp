@@ -1,7 +1,5 @@
 #include "backend/cpu/cpu_backend.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -75,7 +75,7 @@ TEST_CASE("Triton compiler: messages") {
 TEST_CASE("Triton compiler: kernels on disk") {
   const Folder folder;
   const KernelStore store(folder.path / "kernels", 3000);
-  const Cubin code{std::string(900, '\x7f'), "f", 256, 1024, 2};
+  const CompiledKernel code{std::string(900, '\x7f'), 256, 1024, 2};
   const Hash128 key{1, 2};
   CHECK(!store.find(key));
   store.keep(key, code);
@@ -113,10 +113,9 @@ TEST_CASE("Triton compiler: answers come back in order, and the next time from d
   std::vector<TritonKernel> kernels;
   for (int k = 0; k < 9; ++k) kernels.push_back(kernel(fmt::format("k{}", k), fmt::format("text {}", k)));
   TritonCompiler compiler({.command = fake_worker(folder, kEcho), .version = "1", .most_workers = 3}, store);
-  const std::vector<Cubin> first = compiler.compile(kernels);
+  const std::vector<CompiledKernel> first = compiler.compile(kernels);
   REQUIRE(first.size() == 9);
-  for (size_t k = 0; k < 9; ++k)
-    CHECK(first[k] == Cubin{fmt::format("text {}", k), fmt::format("k{}", k), 128, 90, 2});
+  for (size_t k = 0; k < 9; ++k) CHECK(first[k] == CompiledKernel{fmt::format("text {}", k), 128, 90, 2});
 
   TritonCompiler without_workers({.command = {"/nonexistent"}, .version = "1"}, store);
   CHECK(without_workers.compile(kernels) == first);
@@ -136,7 +135,7 @@ TEST_CASE("Triton compiler: a worker that dies is replaced once") {
         folder, fmt::format("if not os.path.exists({0:?}): open({0:?}, 'w').close(); os._exit(1)\n    {1}",
                             mark, kEcho));
     TritonCompiler compiler({.command = command, .version = "1"}, nullptr);
-    CHECK(compiler.compile(kernels)[0].code == "text");
+    CHECK(compiler.compile(kernels)[0].machine_code == "text");
   }
   SUBCASE("the next one dies too") {
     TritonCompiler compiler({.command = fake_worker(folder, "os._exit(1)"), .version = "1"}, nullptr);
@@ -146,9 +145,9 @@ TEST_CASE("Triton compiler: a worker that dies is replaced once") {
     const auto command =
         fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0; {}", kEcho));
     TritonCompiler compiler({.command = command, .version = "1"}, nullptr);
-    CHECK(compiler.compile(kernels)[0].code == "text");
+    CHECK(compiler.compile(kernels)[0].machine_code == "text");
     usleep(200000);
-    CHECK(compiler.compile(kernels)[0].code == "text");
+    CHECK(compiler.compile(kernels)[0].machine_code == "text");
   }
   SUBCASE("one that hangs is given up") {
     TritonCompiler compiler({.command = fake_worker(folder, "import time; time.sleep(60)"),
@@ -197,15 +196,15 @@ twice_launch = {
   TritonCompiler compiler({.command = {"python3", kWorker}, .version = "installed"}, nullptr);
   std::vector<TritonKernel> kernels{kernel("twice", source), kernel("twice", source)};
   kernels[1].architecture = 80;
-  const std::vector<Cubin> code = compiler.compile(kernels);
-  for (const Cubin& k : code) {
+  const std::vector<CompiledKernel> code = compiler.compile(kernels);
+  for (const CompiledKernel& k : code) {
     CHECK(
-        k.code.starts_with("\x7f"
-                           "ELF"));
+        k.machine_code.starts_with("\x7f"
+                                   "ELF"));
     CHECK(k.threads == 256);
-    CHECK(k.null_pointers == 2);
+    CHECK(k.extra_pointers == 2);
   }
-  CHECK(code[0].code != code[1].code);
+  CHECK(code[0].machine_code != code[1].machine_code);
   kernels[0].source.replace(kernels[0].source.find("2 *"), 3, "nothing *");
   CHECK_THROWS_AS(compiler.compile(std::span(kernels).first(1)), InternalError);
 }

@@ -2,7 +2,9 @@
 
 import json
 
-from triton_tools import ROOT, needs_triton, run_python
+from chosen_programs import PROGRAMS as CHOSEN
+from graph_programs import Program
+from triton_tools import ROOT, needs_triton, run_python, write_scripts
 
 GOLDEN = sorted((ROOT / "tests/golden/triton").glob("*.txt"))
 
@@ -19,6 +21,22 @@ def test_golden_kernels_compile(tmp_path):
     assert len(results) >= 2 * len(GOLDEN)
     spilled = {name: r["spilled_bytes"] for name, r in results.items() if r["spilled_bytes"]}
     assert not spilled, f"values do not fit in registers: {spilled}"
+
+
+@needs_triton
+def test_kernels_of_chosen_programs_compile(tmp_path):
+    """The interpreter takes more than the compiler does."""
+    graphs = []
+    for function in CHOSEN.values():
+        program = Program()
+        graphs.append(program.graph(function(program)))
+    write_scripts(graphs, tmp_path)
+    process = run_python("triton_compiler.py", tmp_path, 80, TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert process.returncode == 0, process.stderr
+    results = json.loads(process.stdout)
+    failures = [f"{name}: {r['error']}" for name, r in results.items() if "error" in r]
+    assert not failures, "\n".join(failures)
+    assert len(results) > len(graphs)
 
 
 @needs_triton

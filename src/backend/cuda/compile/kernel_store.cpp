@@ -29,22 +29,22 @@ std::optional<int32_t> number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-std::string file_text(const Cubin& kernel) {
+std::string file_text(const CompiledKernel& kernel) {
   const std::string content =
-      encode({kernel.code, kernel.function, std::to_string(kernel.threads),
-              std::to_string(kernel.shared_bytes), std::to_string(kernel.null_pointers)});
+      encode({kernel.machine_code, std::to_string(kernel.threads), std::to_string(kernel.shared_bytes),
+              std::to_string(kernel.extra_pointers)});
   return encode({std::string(kFormat), to_hex(hash128(content)), content});
 }
 
-std::optional<Cubin> parse(const std::string& text) {
+std::optional<CompiledKernel> parse(const std::string& text) {
   const auto outer = decode(text);
   if (!outer || outer->size() != 3 || (*outer)[0] != kFormat || (*outer)[1] != to_hex(hash128((*outer)[2])))
     return std::nullopt;
   const auto fields = decode((*outer)[2]);
-  if (!fields || fields->size() != 5) return std::nullopt;
-  const auto threads = number((*fields)[2]), shared = number((*fields)[3]), null = number((*fields)[4]);
-  if (!threads || !shared || !null) return std::nullopt;
-  return Cubin{(*fields)[0], (*fields)[1], *threads, *shared, *null};
+  if (!fields || fields->size() != 4) return std::nullopt;
+  const auto threads = number((*fields)[1]), shared = number((*fields)[2]), extra = number((*fields)[3]);
+  if (!threads || !shared || !extra) return std::nullopt;
+  return CompiledKernel{(*fields)[0], *threads, *shared, *extra};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ fs::path KernelStore::file_of(const Hash128& key) const {
   return folder_ / (to_hex(key) + std::string(kSuffix));
 }
 
-std::optional<Cubin> KernelStore::find(const Hash128& key) const {
+std::optional<CompiledKernel> KernelStore::find(const Hash128& key) const {
   const fs::path file = file_of(key);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<Cubin> KernelStore::find(const Hash128& key) const {
   return kernel;
 }
 
-void KernelStore::keep(const Hash128& key, const Cubin& kernel) const {
+void KernelStore::keep(const Hash128& key, const CompiledKernel& kernel) const {
   static std::atomic<int> counter{0};
   std::error_code error;
   fs::create_directories(folder_, error);

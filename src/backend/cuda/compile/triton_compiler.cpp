@@ -25,12 +25,12 @@ int32_t number(const std::string& text) {
   return value;
 }
 
-Cubin kernel_of(const TritonKernel& asked, const Message& answer) {
+CompiledKernel kernel_of(const TritonKernel& asked, const Message& answer) {
   if (answer.size() == 2 && answer[0] == "error")
     throw InternalError(
         fmt::format("Triton does not compile {}:\n{}\n{}", asked.name, answer[1], asked.source));
   check(answer.size() == 5 && answer[0] == "ok", "a worker's answer of another form");
-  return {answer[1], asked.name, number(answer[2]), number(answer[3]), number(answer[4])};
+  return {answer[1], number(answer[2]), number(answer[3]), number(answer[4])};
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ Hash128 TritonCompiler::key(const TritonKernel& kernel) const {
                          kernel.is_aligned ? "1" : "0", kernel.source}));
 }
 
-std::vector<Cubin> TritonCompiler::compile(std::span<const TritonKernel> kernels) {
-  std::vector<std::optional<Cubin>> found(kernels.size());
+std::vector<CompiledKernel> TritonCompiler::compile(std::span<const TritonKernel> kernels) {
+  std::vector<std::optional<CompiledKernel>> found(kernels.size());
   std::vector<size_t> missing;
   for (size_t k = 0; k < kernels.size(); ++k) {
     if (store_) found[k] = store_->find(key(kernels[k]));
@@ -72,13 +72,13 @@ std::vector<Cubin> TritonCompiler::compile(std::span<const TritonKernel> kernels
   if (count > 0) work();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
-  std::vector<Cubin> results;
+  std::vector<CompiledKernel> results;
   results.reserve(found.size());
   for (auto& kernel : found) results.push_back(std::move(*kernel));
   return results;
 }
 
-Cubin TritonCompiler::compile_one(const TritonKernel& kernel) {
+CompiledKernel TritonCompiler::compile_one(const TritonKernel& kernel) {
   const Message request{kernel.name, std::to_string(kernel.architecture), kernel.is_aligned ? "1" : "0",
                         kernel.source};
   for (int k = 0; k < kTries; ++k) {

@@ -36,13 +36,13 @@ class TritonCompiler {
 
   // In the order of `kernels`. Unsupported if no worker can be started, or those that were asked for a kernel
   // died; InternalError with Triton's words if a text does not compile.
-  std::vector<Cubin> compile(std::span<const TritonKernel> kernels);
+  std::vector<CompiledKernel> compile(std::span<const TritonKernel> kernels);
 
   // What the machine code of a kernel depends on.
   Hash128 key(const TritonKernel& kernel) const;
 
  private:
-  Cubin compile_one(const TritonKernel& kernel);
+  CompiledKernel compile_one(const TritonKernel& kernel);
   std::unique_ptr<Worker> take_worker();
   void give_back(std::unique_ptr<Worker> worker);
 

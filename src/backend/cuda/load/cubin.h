@@ -11,6 +11,7 @@
 
 namespace oxy::backend::cuda {
 
+<<<<<<< HEAD
 // A kernel that Triton has compiled.
 struct Cubin {
   std::string code;           // an ELF file
@@ -19,6 +20,11 @@ struct Cubin {
   int32_t shared_bytes = 0;   // of one program
   int32_t null_pointers = 0;  // arguments behind the kernel's own that Triton asks for, and that may be null
   friend bool operator==(const Cubin&, const Cubin&) = default;
+=======
+struct NamedKernel {
+  std::string name;  // the function's in the machine code
+  CompiledKernel compiled;
+>>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
 };
 
 // The code of each cubin, loaded on every card. InternalError if the driver refuses one.

@@ -28,7 +28,6 @@ class BlockPrinter {
   // A name for what `text` computes; before the loop if it does not vary along columns.
   Value named(const std::string& text, DType dtype, unsigned dims, std::string_view prefix = "v");
   std::string new_name(std::string_view prefix);
-  void comment(const std::string& text) { out().line("# {}", text); }
 
   // --- Blocks
   bool has_rows() const { return has_rows_; }
@@ -41,7 +40,7 @@ class BlockPrinter {
   std::string widened(const std::string& reduced) const {
     return has_rows_ ? reduced + "[:, None]" : reduced;
   }
-  // Where the block leaves the loops along `dims`; empty if it does not.
+  // What is true where the block is inside the loops along `dims`; empty if all of it is.
   std::string mask(unsigned dims) const;
   // `value` with elements for all of the block.
   std::string whole(const Value& value) const;
@@ -52,7 +51,7 @@ class BlockPrinter {
   ExpressionText expression(const Expr& e);
   // A pointer to element `offset` of the array for each element along `dims` at least.
   std::string pointer(const std::string& array, const ExpressionText& offset, unsigned dims) const;
-  std::string_view index_type() const { return is_wide_ ? "tl.int64" : "tl.int32"; }
+  // Whether indices have 64 bits.
   bool is_wide() const { return is_wide_; }
 
   void print_axes();                             // the lines that give the axes' variables their values

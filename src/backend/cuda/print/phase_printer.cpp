@@ -186,12 +186,26 @@ Value PhasePrinter::print_load(const NestInst& inst) {
     const std::string other = condition ? otherwise->text : is_floating(array.dtype) ? "0.0" : "0";
     text += fmt::format(", {}, other={}", mask, other);
   }
-  text += ")";
+  text += eviction(inst.buffer, dims) + ")";
   if (held_dtype(array.dtype) != array.dtype) text += ".to(tl.float32)";
   if (!state.is_written) return converted(block_.named(text, array.dtype, dims));
   Value fresh{block_.new_name("v"), array.dtype, dims};
   block_.out().line("{} = {}", fresh.text, text);
   return converted(fresh);
+}
+
+// A long row that several phases read stays in the cache until the last of them, as far as it can.
+std::string PhasePrinter::eviction(ArrayId array, unsigned dims) const {
+  if (shape_.form != Form::Rows || shape_.is_persistent || (dims & kColumns) == 0) return "";
+  size_t first = nest_.phases.size(), last = 0;
+  for (size_t p = 0; p < nest_.phases.size(); ++p)
+    for (const NestInst& inst : nest_.phases[p].insts)
+      if (inst.op == Op::Load && inst.buffer == array && axes_.columns_of_phase[p] >= 0) {
+        first = std::min(first, p);
+        last = p;
+      }
+  if (first >= last) return "";
+  return number_ == last ? ", eviction_policy=\"evict_first\"" : ", eviction_policy=\"evict_last\"";
 }
 
 Value PhasePrinter::print_index(const NestInst& inst) {

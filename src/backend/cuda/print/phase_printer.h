@@ -34,6 +34,7 @@ class PhasePrinter {
   void print_body();
   Value print_inst(const NestInst& inst);
   Value print_load(const NestInst& inst);
+  std::string eviction(ArrayId array, unsigned dims) const;
   Value print_index(const NestInst& inst);
   Value print_bind(const NestInst& inst);
   void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);

@@ -16,9 +16,9 @@ std::vector<Value> reduce_row(BlockPrinter& block, loop::ReductionKind kind, DTy
 // joined.
 class LoopedReduction {
  public:
-  // Before the loop: prints the accumulators. `phase_loop`: the name of the loop's variable.
+  // Before the loop: prints the accumulators.
   LoopedReduction(BlockPrinter& block, loop::ReductionKind kind, DType accumulate);
-  void add(const Value& value, const std::string& start);  // in the loop
+  void add(const Value& value, const std::string& start);  // in the loop, whose variable is `start`
   std::vector<Value> join();                               // after it
 
  private:
