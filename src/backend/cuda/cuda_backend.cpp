@@ -5,10 +5,6 @@
 
 #include "backend/cuda/axes.h"
 #include "backend/cuda/load/cubin.h"
-<<<<<<< HEAD
-#include "backend/cuda/load/driver.h"
-=======
->>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
 #include "backend/cuda/print/kernel_printer.h"
 #include "backend/nests/nest_builder.h"
 #include "backend/nests/nest_draft.h"
@@ -43,12 +39,8 @@ bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
 
 class CudaBackend final : public Backend {
  public:
-<<<<<<< HEAD
-  explicit CudaBackend(std::shared_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
-=======
   // Null: kernels are printed only.
   explicit CudaBackend(std::unique_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
->>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
 
   std::string_view name() const override { return "cuda"; }
 
@@ -107,18 +99,6 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const override {
-<<<<<<< HEAD
-    if (!compiler_) throw Unsupported("kernels for a GPU need Triton", "pip install triton");
-    std::string missing;
-    const Driver* driver = find_driver(missing);
-    if (driver == nullptr) throw Unsupported(missing);
-    const int card = compute_capability(*driver, 0);
-    std::vector<TritonKernel> texts;
-    texts.reserve(kernels.size());
-    for (const plan::Kernel& kernel : kernels)
-      texts.push_back({.name = kernel.name, .source = kernel.source, .architecture = card});
-    return load_cubins(*driver, compiler_->compile(texts));
-=======
     std::string missing = "Triton is not installed";
     const Driver* const driver = compiler_ ? find_driver(missing) : nullptr;
     if (driver == nullptr) throw Unsupported("kernels for a GPU cannot be made", missing);
@@ -129,7 +109,6 @@ class CudaBackend final : public Backend {
     std::vector<NamedKernel> named;
     for (size_t k = 0; k < kernels.size(); ++k) named.push_back({kernels[k].name, std::move(compiled[k])});
     return load_kernels(*driver, named);
->>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
   }
 
   std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {
@@ -138,23 +117,15 @@ class CudaBackend final : public Backend {
   std::string_view suffix() const override { return ".py"; }
 
  private:
-<<<<<<< HEAD
-  std::shared_ptr<TritonCompiler> compiler_;  // null: there is none
-=======
   std::unique_ptr<TritonCompiler> compiler_;
->>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
 };
 
 }  // namespace
 
-<<<<<<< HEAD
-std::unique_ptr<Backend> make_backend(std::shared_ptr<TritonCompiler> compiler) {
-=======
 std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton,
                                       std::shared_ptr<const KernelStore> store) {
   std::unique_ptr<TritonCompiler> compiler;
   if (triton) compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(store));
->>>>>>> 48f4b1743ea54d749eae68a52f13aed1d81b2a73
   return std::make_unique<CudaBackend>(std::move(compiler));
 }
 

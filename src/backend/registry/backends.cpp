@@ -56,8 +56,7 @@ void use_triton(std::string python, std::string worker, std::string version) {
   if (!config().cache.empty())
     store = std::make_shared<cuda::KernelStore>(std::filesystem::path(config().cache) / "triton",
                                                 kMostCacheBytes);
-  register_backend(Device::Kind::Cuda, cuda::make_backend(std::make_shared<cuda::TritonCompiler>(
-                                           std::move(options), std::move(store))));
+  register_backend(Device::Kind::Cuda, cuda::make_backend(std::move(options), std::move(store)));
 }
 
 }  // namespace oxy::backend

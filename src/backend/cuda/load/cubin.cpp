@@ -1,5 +1,7 @@
 #include "backend/cuda/load/cubin.h"
 
+#include <vector>
+
 #include "base/error.h"
 
 namespace oxy::backend::cuda {
@@ -18,22 +20,24 @@ class Library final : public KernelLibrary {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  void add(const Cubin& cubin) {
-    Handle library = nullptr, kernel = nullptr;
-    check_call(driver_,
-               driver_.load_library(&library, cubin.code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-               "to load a kernel");
+  void add(const std::string& name, const CompiledKernel& kernel) {
+    Handle library = nullptr, function = nullptr;
+    check_call(
+        driver_,
+        driver_.load_library(&library, kernel.machine_code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "to load a kernel");
     libraries_.push_back(library);
-    check_call(driver_, driver_.get_kernel(&kernel, library, cubin.function.c_str()), "to find a kernel");
-    if (cubin.shared_bytes > kSharedBytesOfAll) {
+    check_call(driver_, driver_.get_kernel(&function, library, name.c_str()), "to find a kernel");
+    if (kernel.shared_bytes > kSharedBytesOfAll) {
       int devices = 0;
       check_call(driver_, driver_.device_count(&devices), "to count the cards");
       for (int device = 0; device < devices; ++device)
-        check_call(driver_,
-                   driver_.set_kernel_attribute(kMostDynamicSharedBytes, cubin.shared_bytes, kernel, device),
-                   "shared memory to a kernel");
+        check_call(
+            driver_,
+            driver_.set_kernel_attribute(kMostDynamicSharedBytes, kernel.shared_bytes, function, device),
+            "shared memory to a kernel");
     }
-    functions_.push_back({kernel, cubin.threads, cubin.shared_bytes, cubin.null_pointers});
+    functions_.push_back({function, kernel.threads, kernel.shared_bytes, kernel.extra_pointers});
   }
 
   KernelFunction function(size_t kernel) const override {
@@ -49,9 +53,9 @@ class Library final : public KernelLibrary {
 
 }  // namespace
 
-std::shared_ptr<KernelLibrary> load_cubins(const Driver& driver, const std::vector<Cubin>& cubins) {
+std::shared_ptr<KernelLibrary> load_kernels(const Driver& driver, std::span<const NamedKernel> kernels) {
   auto library = std::make_shared<Library>(driver);
-  for (const Cubin& cubin : cubins) library->add(cubin);
+  for (const NamedKernel& kernel : kernels) library->add(kernel.name, kernel.compiled);
   return library;
 }
 
