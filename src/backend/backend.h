@@ -52,6 +52,8 @@ struct SplitCosts {
   int64_t few_rows = 16;     // fewer results than these leave the device idle, where elements of a row are
   int64_t few_columns = 16;  // contiguous; and where the results are
   int64_t long_reduction = 128 * 1024;  // elements, of all results, that are worth another kernel
+  int64_t long_row = 0;                 // and of one result, where they are contiguous
+  int64_t long_column = 0;              // and where the results are
   int64_t most_parts = 64;              // of one result
   bool splits_pairs = false;            // also means with variances, and maxima with sums of exponentials
   bool fills_device = false;            // no more parts than make the results as many as are not few

@@ -14,6 +14,9 @@ namespace oxy::backend::cuda {
 
 namespace {
 
+// Elements that one multiprocessor reads in the time that a kernel takes to start (2 us, some 60 GB/s).
+constexpr int64_t kLongProgram = 32 * 1024;
+
 // Nests for a GPU: reductions stay whole, and values pass between phases in registers, whatever their number.
 NestOptions nest_options(bool in_registers) {
   NestOptions options;
@@ -55,10 +58,13 @@ class CudaBackend final : public Backend {
   }
 
   SplitCosts split_costs() const override {
-    // Two programs of a row a multiprocessor, or four of 64 columns.
+    // Two programs of a row a multiprocessor, or four of 64 columns. Joining the parts costs the start of a
+    // kernel.
     return {.few_rows = 264,
             .few_columns = 528 * 64,
             .long_reduction = 64 * 1024,
+            .long_row = kLongProgram,
+            .long_column = kLongProgram / 64,
             .most_parts = 512,
             .splits_pairs = true,
             .fills_device = true};

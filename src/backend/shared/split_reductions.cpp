@@ -221,8 +221,10 @@ std::vector<Computation> split(loop::Program& program, Computation& c, const Spl
   if (c.stores.size() != result_count(c.kind)) return {};
   const double results = iterations(c.loops);
   if (results * iterations(c.reduction) < static_cast<double>(costs.long_reduction)) return {};
-  const auto few = static_cast<double>(reduces_rows(program, c) ? costs.few_rows : costs.few_columns);
+  const bool is_row = reduces_rows(program, c);
+  const auto few = static_cast<double>(is_row ? costs.few_rows : costs.few_columns);
   if (results >= few) return {};
+  if (iterations(c.reduction) < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
   int64_t most = costs.most_parts;
   if (costs.fills_device)
     most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
