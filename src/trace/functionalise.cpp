@@ -661,7 +661,9 @@ class Functionaliser {
       if (!first_of_root.contains(root) && (sharers[root] > 1 || lies_elsewhere())) {
         ValueId whole = entry(root).value;
         const ValueId storage = storage_of(whole);
-        if (is_given(storage) || first_of_storage.contains(storage)) whole = clone(whole);
+        const bool begins_later =
+            in_.meta(root).storage_offset == Expr(0) && !(out_.meta(whole).storage_offset == Expr(0));
+        if (is_given(storage) || first_of_storage.contains(storage) || begins_later) whole = clone(whole);
         if (out_.meta(whole).strides != in_.meta(root).strides)
           throw Unsupported("results share memory that is laid out otherwise");
         read_from(root, whole);

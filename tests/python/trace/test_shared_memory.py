@@ -44,6 +44,18 @@ def part_of_zeros(x):
     return r, w, v[:1], v.view(-1)
 
 
+def overwritten_by_a_part(x):
+    y = torch.zeros(2)
+    y.copy_((x.flatten() + 1)[2:4])
+    z = torch.zeros(6)
+    z[:] = (x.flatten() * 2)[2:]
+    return y, z, z[1:]
+
+
+def scattered_into_a_new_one(x):
+    return torch.ops.aten.as_strided_scatter.out(x, torch.tensor([70.0]), [1], [1], 5, out=torch.zeros(4, 2))
+
+
 def as_another_type(x):
     x.add_(1)
     return x.view(torch.int32), x.view(torch.uint8)[..., 1:]
@@ -71,8 +83,8 @@ def overlapping(x):
 
 
 PROGRAMS = [
-    written_row, written_rest, written_piece, part_before_the_whole, part_of_zeros, as_another_type, strided, strided_result,
-    out_of_bounds_after_a_write, overlapping,
+    written_row, written_rest, written_piece, part_before_the_whole, part_of_zeros, overwritten_by_a_part, scattered_into_a_new_one, as_another_type,
+    strided, strided_result, out_of_bounds_after_a_write, overlapping,
 ]
 ARGUMENTS = {
     "whole": lambda: torch.arange(8.0).view(4, 2),
