@@ -42,7 +42,7 @@ struct Recording {
   std::vector<int32_t> foreign_constants;
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
-  std::vector<NodeHistory> histories;  // by node
+  IdVector<graph::NodeId, NodeHistory> histories;
   // By output that the caller asked for: if it shares memory, it is no view of that to autograd, as
   // x.detach() is none of x.
   std::vector<bool> is_detached;
@@ -84,11 +84,12 @@ class Recorder {
   int32_t input_index(PyObject* trace) const;
   // The value behind a trace tensor of this recording; kNoValue for anything else.
   graph::ValueId value_of(PyObject* tensor) const;
-  // Where recorded nodes come from: called once a node to name the user's line; -1 for unknown.
-  void set_location(std::function<int32_t(graph::Graph&)> location);
+  // Where recorded nodes come from: called once a node to name the user's line; none for unknown.
+  void set_location(std::function<graph::LocationId(graph::Graph&)> location);
   size_t node_count() const;
+  graph::NodeId next_node() const;
   // A node from `first_node` on writes to a tensor that an earlier one has made, or that comes from outside.
-  bool writes_to_older(size_t first_node) const;
+  bool writes_to_older(graph::NodeId first_node) const;
   // Whether elements of `result` were computed from elements of `source`; both are trace tensors.
   bool follows_from(PyObject* result, PyObject* source) const;
   // What is recorded so far, for those who record more than calls (src/autograd). Until the recording ends.
@@ -106,9 +107,9 @@ class Recorder {
   // inputs and aliases are left as recorded: functionalise() (trace/functionalise.h) turns the graph into a
   // functional one.
   Recording finish(const std::vector<PyObject*>& outputs);
-  // The same, with outputs that `add_outputs` adds to the graph; it returns how many of the nodes are those
-  // of the program.
-  using AddOutputs = std::function<size_t(Session&, const std::vector<at::Tensor>&)>;
+  // The same, with outputs that `add_outputs` adds to the graph; it returns the first node that is
+  // not the program's.
+  using AddOutputs = std::function<graph::NodeId(Session&, const std::vector<at::Tensor>&)>;
   Recording finish(const std::vector<PyObject*>& outputs, const AddOutputs& add_outputs);
 
  private:

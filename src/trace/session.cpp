@@ -109,8 +109,8 @@ void Session::add_output(const at::Tensor& tensor) {
     static const OperatorSchema* alias =
         runtime::schema_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::alias", ""));
     const TensorMeta meta = graph.meta(value);
-    const int32_t node = add_node(alias, {graph::ValueRef{value}}, {meta});
-    value = graph.nodes[static_cast<size_t>(node)].outputs[0];
+    const graph::NodeId node = add_node(alias, {graph::ValueRef{value}}, {meta});
+    value = graph.nodes[node].outputs[0];
   }
   graph.outputs.push_back({.value = value});
 }
@@ -121,16 +121,15 @@ at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {
   return at::detail::make_tensor<TraceTensor>(keys, meta, id, value);
 }
 
-int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
-                          std::vector<std::optional<TensorMeta>> outputs) {
+graph::NodeId Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                                std::vector<std::optional<TensorMeta>> outputs) {
   graph::Graph& graph = recording.graph;
-  int32_t line = -1;
+  graph::LocationId line;
   if (location) {
     // The callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
     const cpy::WithGil gil;
     line = location(graph);
   }
-  const auto index = static_cast<int32_t>(graph.nodes.size());
   graph::Node node{.op = op, .args = std::move(args), .outputs = {}, .location = line};
   node.outputs.reserve(outputs.size());
   for (std::optional<TensorMeta>& meta : outputs) {
@@ -139,10 +138,9 @@ int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument>
       continue;
     }
     node.outputs.push_back(graph.add_value(std::move(*meta)));
-    graph.values.back().node = index;
+    graph.values.back().node = graph.nodes.next_id();
   }
-  graph.nodes.push_back(std::move(node));
-  return index;
+  return graph.nodes.add(std::move(node));
 }
 
 }  // namespace oxy::trace

@@ -35,7 +35,7 @@ struct Session {
   bool has_opaque_calls = false;
   // Their nodes, and what they returned: what autograd knows of a call is seen by that alone, as a formula of
   // the program's records it outside of its own operators' view.
-  std::vector<std::pair<int32_t, at::Tensor>> opaque_results;
+  std::vector<std::pair<graph::NodeId, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
   // Real tensors computed while recording from nothing that existed before: their data cannot change between
@@ -44,7 +44,7 @@ struct Session {
   std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
   std::unordered_map<graph::ValueId, c10::TensorImpl*>
       tensor_of;  // of inputs and outputs: who stands for the value
-  std::function<int32_t(graph::Graph&)> location;
+  std::function<graph::LocationId(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;
   std::vector<FakeCall> fake_calls;
@@ -62,8 +62,8 @@ struct Session {
   // A new trace tensor for `value`.
   at::Tensor make_tensor(graph::ValueId value, bool inference);
   // Appends a node; outputs without metadata are undefined tensors (kNoValue).
-  int32_t add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
-                   std::vector<std::optional<TensorMeta>> outputs);
+  graph::NodeId add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                         std::vector<std::optional<TensorMeta>> outputs);
 };
 
 // Names a recording.

@@ -5,8 +5,8 @@
 
 namespace oxy::trace {
 
-// Calls eager's kernels of such nodes, among the first `nodes`, with zeros of the operands' sizes:
+// Calls eager's kernels of such nodes, before `end`, with zeros of the operands' sizes:
 // Unsupported if one raises. What depends on what tensors hold is not seen.
-void check_unread_results(const graph::Graph& graph, size_t nodes);
+void check_unread_results(const graph::Graph& graph, graph::NodeId end);
 
 }  // namespace oxy::trace

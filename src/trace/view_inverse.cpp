@@ -33,9 +33,9 @@ struct Write {
   TensorMeta result;
 
   ValueId add(std::string_view schema, std::vector<Argument> args) {
-    const int32_t node =
+    const graph::NodeId node =
         graph.add_node(intern_schema(schema), std::move(args), {std::move(result)}, view.location);
-    return graph.nodes[static_cast<size_t>(node)].outputs[0];
+    return graph.nodes[node].outputs[0];
   }
   const Argument& arg(size_t i) const { return view.args.at(i); }
   const TensorMeta& base_meta() const { return recorded.meta(recorded_base); }

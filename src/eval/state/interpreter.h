@@ -67,7 +67,8 @@ struct Interpreter {
   std::vector<std::string> break_lines;  // the user's lines at the moment of a Break, innermost first
   Ref handled_before;                    // the exception that was being handled at the start
   Ref handled_after;                     // and at the end of a segment, if it is another one
-  std::map<std::pair<std::string, int32_t>, int32_t> locations;  // in the graph, by text and checkpoint
+  std::map<std::pair<std::string, int32_t>, graph::LocationId>
+      locations;  // in the graph, by text and checkpoint
 };
 
 std::string line_text(const Frame& frame);

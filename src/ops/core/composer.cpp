@@ -42,9 +42,9 @@ std::vector<ValueRef> Composer::call_many(std::string_view name, std::vector<Arg
   };
   // The default dtype only types numbers without a tensor, which decompositions do not write.
   std::vector<TensorMeta> metas = entry->shape(ShapeContext(*schema, args, meta_of, DType::Float32));
-  const int32_t index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
+  const graph::NodeId index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
   std::vector<ValueRef> outputs;
-  for (ValueId id : graph_.nodes[static_cast<size_t>(index)].outputs) outputs.push_back({id});
+  for (ValueId id : graph_.nodes[index].outputs) outputs.push_back({id});
   return outputs;
 }
 

@@ -115,12 +115,12 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
 }  // namespace
 
 Graph simplify_arithmetic(const Graph& source) {
-  const std::vector<bool> read_as_storage = values_read_as_storage(source);
+  const auto read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
     auto rule = rules().find(site.node.op->name);
     if (rule == rules().end()) return std::nullopt;
     for (const ValueId id : site.node.outputs)
-      if (id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)]) return std::nullopt;
+      if (id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
     return rule->second(site);
   });
 }

@@ -235,15 +235,14 @@ const std::unordered_map<std::string_view, Simplify>& rules() {
 }  // namespace
 
 Graph simplify_views(const Graph& source) {
-  std::vector<bool> read_as_storage = values_read_as_storage(source);
+  const auto read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
     auto rule = rules().find(site.node.op->name);
     if (rule == rules().end()) return std::nullopt;
     if (rule->second != single_cat && tensor_argument(site.node, 0) == graph::kNoValue) return std::nullopt;
     bool keeps_storage = site.node.op->is_view();
     for (ValueId id : site.node.outputs)
-      if (!keeps_storage && id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)])
-        return std::nullopt;
+      if (!keeps_storage && id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
     return rule->second(site);
   });
 }
