@@ -301,7 +301,7 @@ graph::Graph with_totals_apart(const graph::Graph& graph, const Joint& joint) {
 
 std::vector<passes::BackwardPart> parts_of(graph::Graph backward, const passes::BackwardRoles& roles,
                                            bool has_parts) {
-  const std::vector<int32_t>& numbers = roles.part_of_tangent;
+  const std::vector<passes::PartId>& numbers = roles.part_of_tangent;
   if (numbers.empty()) return {};
   if (has_parts) return passes::backward_parts(backward, roles);
   passes::BackwardPart whole{
@@ -419,8 +419,8 @@ std::vector<size_t> outputs_of_gradients(const passes::BackwardPart& source, con
 // on the others.
 std::vector<bool> inputs_behind(const Part& part, const passes::Partition& halves, size_t forward_outputs) {
   const graph::Graph& forward = halves.forward;
-  std::vector<bool> is_read(forward.values.size());
-  const auto read = [&](graph::ValueId id) { is_read[static_cast<size_t>(id)] = true; };
+  IdVector<graph::ValueId, bool> is_read(forward.values.size());
+  const auto read = [&](graph::ValueId id) { is_read[id] = true; };
   for (const Part::Saved& saved : part.saved) {
     const auto index = static_cast<size_t>(saved.value.index);
     switch (saved.value.kind) {
@@ -436,12 +436,11 @@ std::vector<bool> inputs_behind(const Part& part, const passes::Partition& halve
     }
   }
   for (const graph::Node& node : forward.nodes | std::views::reverse)
-    if (std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
-          return id != graph::kNoValue && is_read[static_cast<size_t>(id)];
-        }))
+    if (std::ranges::any_of(node.outputs,
+                            [&](graph::ValueId id) { return id != graph::kNoValue && is_read[id]; }))
       graph::for_each_input(node, read);
   std::vector<bool> behind;
-  for (const graph::ValueId id : forward.inputs) behind.push_back(is_read[static_cast<size_t>(id)]);
+  for (const graph::ValueId id : forward.inputs) behind.push_back(is_read[id]);
   return behind;
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <ranges>
 
 #include "base/error.h"
 #include "graph/storage.h"
@@ -25,10 +26,6 @@ namespace {
 using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
-
-size_t at(ValueId id) {
-  return static_cast<size_t>(id);
-}
 
 // It writes its running statistics and reads nothing of them.
 bool trains_statistics(const Node& node) {
@@ -76,22 +73,22 @@ bool meets_joins(const std::vector<size_t>& tangents, const std::vector<size_t>&
 // What a slice is found with, backwards from its results.
 class Search {
  public:
-  // Both by value; a result that is taken as it is is not made again.
-  Search(const std::vector<ValueId>& storage, const std::vector<bool>& is_taken)
+  // A result that is taken as it is is not made again.
+  Search(const IdVector<ValueId, ValueId>& storage, const IdVector<ValueId, bool>& is_taken)
       : storage_(storage), is_taken_(is_taken), is_read_(storage.size()), is_storage_read_(storage.size()) {}
 
   void read(ValueId id) {
-    is_read_[at(id)] = true;
-    if (!is_taken_[at(id)]) is_storage_read_[at(storage_[at(id)])] = true;
+    is_read_[id] = true;
+    if (!is_taken_[id]) is_storage_read_[storage_[id]] = true;
   }
 
-  const std::vector<bool>& is_read() const { return is_read_; }  // by value
+  const IdVector<ValueId, bool>& is_read() const { return is_read_; }
 
   bool needs(const Node& node) const {
     bool needed = std::ranges::any_of(
-        node.outputs, [&](ValueId id) { return id != kNoValue && is_read_[at(id)] && !is_taken_[at(id)]; });
+        node.outputs, [&](ValueId id) { return id != kNoValue && is_read_[id] && !is_taken_[id]; });
     if (node.op->is_mutating())
-      for_each_written(node, [&](ValueId id) { needed |= is_storage_read_[at(storage_[at(id)])]; });
+      for_each_written(node, [&](ValueId id) { needed |= is_storage_read_[storage_[id]]; });
     return needed;
   }
 
@@ -107,43 +104,43 @@ class Search {
   }
 
  private:
-  const std::vector<ValueId>& storage_;
-  const std::vector<bool>& is_taken_;
-  std::vector<bool> is_read_, is_storage_read_;
+  const IdVector<ValueId, ValueId>& storage_;
+  const IdVector<ValueId, bool>& is_taken_;
+  IdVector<ValueId, bool> is_read_, is_storage_read_;
 };
 
 }  // namespace
 
-ForwardReplay::ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHistory> histories,
+ForwardReplay::ForwardReplay(graph::Graph recorded, IdVector<graph::NodeId, trace::NodeHistory> histories,
                              std::vector<at::Tensor> constants, const Joint& joint)
     : graph_(std::move(recorded)), histories_(std::move(histories)), constants_(std::move(constants)) {
   inputs_ = joint.forward_inputs;
-  graph_.nodes.resize(joint.forward_nodes);
-  histories_.resize(joint.forward_nodes);
+  graph_.nodes.resize(joint.first_backward.index());
+  histories_.resize(joint.first_backward.index());
   storage_ = graph::storage_roots(graph_);
   writes_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return node.op->is_mutating(); });
 }
 
-std::string ForwardReplay::settle_writes(Slice& slice, const std::vector<bool>& is_read,
+std::string ForwardReplay::settle_writes(Slice& slice, const IdVector<ValueId, bool>& is_read,
                                          const std::vector<size_t>& others,
                                          const std::vector<ValueId>& ends) const {
-  std::vector<bool> is_other(graph_.values.size());  // by storage
-  for (const size_t t : others) is_other[at(storage_[at(graph_.outputs[t].value)])] = true;
+  IdVector<ValueId, bool> is_other(graph_.values.size());  // by storage
+  for (const size_t t : others) is_other[storage_[graph_.outputs[t].value]] = true;
   std::string problem;
-  std::vector<bool> is_written(graph_.values.size());
+  IdVector<ValueId, bool> is_written(graph_.values.size());
   for (const Node& node : graph_.nodes) {
     if (!node.op->is_mutating()) continue;
     for_each_written(node, [&](ValueId id) {
-      const ValueId root = storage_[at(id)];
-      is_written[at(root)] = true;
-      if (is_other[at(root)]) problem = fmt::format("{} writes to one of several results", node.op->name);
+      const ValueId root = storage_[id];
+      is_written[root] = true;
+      if (is_other[root]) problem = fmt::format("{} writes to one of several results", node.op->name);
       const bool is_input = std::ranges::find(graph_.inputs, root) != graph_.inputs.end();
-      if (!is_input || !is_read[at(root)]) return;
+      if (!is_input || !is_read[root]) return;
       if (std::ranges::find(ends, root) != ends.end() || !is_worth_a_copy(graph_.meta(root)))
         problem = fmt::format("{} writes to an argument", node.op->name);
     });
   }
-  for (const size_t input : slice.inputs) slice.is_copied.push_back(is_written[at(graph_.inputs[input])]);
+  for (const size_t input : slice.inputs) slice.is_copied.push_back(is_written[graph_.inputs[input]]);
   return problem;
 }
 
@@ -158,17 +155,17 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   const size_t results = joint.with_tangents();
   if (meets_joins(tangents, gradients, joint)) return refuse("its results share a part of their history");
 
-  std::vector<bool> is_taken(graph_.values.size());
+  IdVector<ValueId, bool> is_taken(graph_.values.size());
   std::vector<size_t> others;
   for (size_t t = 0; t < results; ++t) {
     if (std::ranges::find(tangents, t) != tangents.end()) continue;
     others.push_back(t);
-    is_taken[at(graph_.outputs[t].value)] = true;
+    is_taken[graph_.outputs[t].value] = true;
   }
 
   Search search(storage_, is_taken);
   for (const size_t t : tangents) search.read(graph_.outputs[t].value);
-  for (size_t n = graph_.nodes.size(); n-- > 0;) {
+  for (const graph::NodeId n : graph_.nodes.ids() | std::views::reverse) {
     const Node& node = graph_.nodes[n];
     // What is drawn depends on all that was drawn before.
     if (!search.needs(node) && !(slice.random_device && node.op->is_random)) continue;
@@ -179,10 +176,10 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   std::ranges::reverse(slice.nodes);
   slice.roots = tangents;
 
-  std::vector<std::optional<size_t>> place_of(graph_.values.size());
+  IdVector<ValueId, std::optional<size_t>> place_of(graph_.values.size());
   const auto keep = [&](ValueId id, size_t number, std::vector<size_t>& kept) {
-    if (!search.is_read()[at(id)]) return;
-    place_of[at(id)] = slice.inputs.size() + slice.results.size();
+    if (!search.is_read()[id]) return;
+    place_of[id] = slice.inputs.size() + slice.results.size();
     kept.push_back(number);
   };
   for (size_t i = 0; i < inputs_; ++i) keep(graph_.inputs[i], i, slice.inputs);
@@ -192,7 +189,7 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
     const Gradient& gradient = joint.gradients[g];
     ends.push_back(gradient.result < 0 ? graph_.inputs[static_cast<size_t>(gradient.input)]
                                        : graph_.outputs[static_cast<size_t>(gradient.result)].value);
-    slice.ends.push_back(place_of[at(ends.back())]);
+    slice.ends.push_back(place_of[ends.back()]);
   }
   if (std::string problem = settle_writes(slice, search.is_read(), others, ends); !problem.empty())
     return refuse(std::move(problem));
@@ -212,7 +209,7 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
       {c10::DispatchKey::VmapMode, c10::DispatchKey::FuncTorchVmapMode,
        c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
   Values made;
-  std::vector<at::Tensor>& values = made.by_id;
+  IdVector<ValueId, at::Tensor>& values = made.by_id;
   values.resize(graph_.values.size());
   for (size_t k = 0; k < kept.size(); ++k) {
     const ValueId id = k < slice.inputs.size() ? graph_.inputs[slice.inputs[k]]
@@ -220,27 +217,27 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
     const at::AutoGradMode mode(true);
     const bool is_copied = k < slice.inputs.size() && slice.is_copied[k];
     made.ends.push_back(is_copied ? kept[k].clone() : kept[k].requires_grad() ? at::alias(kept[k]) : kept[k]);
-    values[at(id)] = made.ends.back();
+    values[id] = made.ends.back();
   }
   for (const graph::Constant& constant : graph_.constants) {
     const at::Tensor& data = constants_[static_cast<size_t>(constant.handle)];
-    values[at(constant.value)] = writes_ ? data.clone() : data;
+    values[constant.value] = writes_ ? data.clone() : data;
   }
-  for (const size_t n : slice.nodes) {
+  for (const graph::NodeId n : slice.nodes) {
     const Node& node = graph_.nodes[n];
     const trace::NodeHistory& history = histories_[n];
     const at::AutoGradMode mode(history.grad_mode);
     size_t read = 0;
     const std::vector<at::Tensor> results = runtime::run_node(node, [&](ValueId id) {
-      const at::Tensor& value = values[at(id)];
+      const at::Tensor& value = values[id];
       const bool requires_grad = !history.requires_grad.empty() && history.requires_grad.at(read++);
       if (!value.defined() && trains_statistics(node)) return statistics_like(graph_.meta(id));
       return value.requires_grad() && !requires_grad ? value.detach() : value;
     });
     check(results.size() == node.outputs.size(), "an operator has another number of results than recorded");
     for (size_t i = 0; i < results.size(); ++i)
-      if (const ValueId id = node.outputs[i]; id != kNoValue && !values[at(id)].defined())
-        values[at(id)] = results[i];
+      if (const ValueId id = node.outputs[i]; id != kNoValue && !values[id].defined())
+        values[id] = results[i];
   }
   return made;
 }
@@ -252,7 +249,7 @@ std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<c
   std::vector<at::Tensor> roots, flowing, targets;
   for (size_t t = 0; t < tangents.size(); ++t) {
     if (!tangents[t].defined()) continue;
-    const at::Tensor& root = values.by_id[at(graph_.outputs[slice.roots[t]].value)];
+    const at::Tensor& root = values.by_id[graph_.outputs[slice.roots[t]].value];
     check(root.requires_grad(), "a result that is computed again has no history");
     roots.push_back(root);
     flowing.push_back(tangents[t]);

@@ -18,15 +18,15 @@ namespace oxy::autograd {
 class ForwardReplay {
  public:
   // `recorded` is the recording's graph before it was made functional, `joint` its joint.
-  ForwardReplay(graph::Graph recorded, std::vector<trace::NodeHistory> histories,
+  ForwardReplay(graph::Graph recorded, IdVector<graph::NodeId, trace::NodeHistory> histories,
                 std::vector<at::Tensor> constants, const Joint& joint);
 
   // What lies between some of the region's results and what their gradients flow into.
   struct Slice {
-    std::string why_not;          // not empty: it cannot be run again, and the rest does not count
-    std::vector<size_t> nodes;    // in their order
-    std::vector<size_t> inputs;   // numbers of the region's inputs that are read
-    std::vector<size_t> results;  // numbers of other results that are read, or flowed into
+    std::string why_not;               // not empty: it cannot be run again, and the rest does not count
+    std::vector<graph::NodeId> nodes;  // in their order
+    std::vector<size_t> inputs;        // numbers of the region's inputs that are read
+    std::vector<size_t> results;       // numbers of other results that are read, or flowed into
     // By gradient: where among `inputs`, then `results`, its tensor is; nothing if it is not read.
     std::vector<std::optional<size_t>> ends;
     std::vector<size_t> roots;  // numbers of the results that have tangents
@@ -50,23 +50,23 @@ class ForwardReplay {
 
  private:
   struct Values {
-    std::vector<at::Tensor> by_id;
+    IdVector<graph::ValueId, at::Tensor> by_id;
     // Those of what is kept: aliases, so that gradients go no further than these.
     std::vector<at::Tensor> ends;
   };
 
-  // Why a write makes it impossible to run the slice again; empty if none does. `is_read`: by value;
+  // Why a write makes it impossible to run the slice again; empty if none does.
   // `others`: results that the slice takes as they are; `ends`: values into which gradients flow. Says of the
   // slice's inputs which are to be copied.
-  std::string settle_writes(Slice& slice, const std::vector<bool>& is_read, const std::vector<size_t>& others,
-                            const std::vector<graph::ValueId>& ends) const;
+  std::string settle_writes(Slice& slice, const IdVector<graph::ValueId, bool>& is_read,
+                            const std::vector<size_t>& others, const std::vector<graph::ValueId>& ends) const;
   Values run(const Slice& slice, std::span<const at::Tensor> kept) const;
 
   graph::Graph graph_;  // the forward pass alone
-  std::vector<trace::NodeHistory> histories_;
+  IdVector<graph::NodeId, trace::NodeHistory> histories_;
   std::vector<at::Tensor> constants_;
-  std::vector<graph::ValueId> storage_;  // by value
-  bool writes_ = false;                  // a node writes to what another one has made
+  IdVector<graph::ValueId, graph::ValueId> storage_;
+  bool writes_ = false;  // a node writes to what another one has made
   size_t inputs_ = 0;
 };
 

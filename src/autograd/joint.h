@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "passes/training/backward_parts.h"
 
 namespace oxy::autograd {
 
 // A result of a recorded call of a view operator.
 struct ViewStep {
-  int32_t node = -1;
+  graph::NodeId node;
   size_t output = 0;
-  graph::ValueId value = graph::kNoValue;
+  graph::ValueId value;
 };
 
 struct ViewCall {
@@ -37,7 +38,7 @@ struct Tangent {
   int32_t freed_with = -1;
   // Those of one part share their backward pass. Parts are numbered in the order in which the program made
   // them; all of them 0 if there would be too many.
-  int32_t part = 0;
+  passes::PartId part{0};
   bool part_frees = false;  // the backward pass of the part frees something
 };
 
@@ -52,7 +53,7 @@ struct ForwardOutput {
   bool requires_grad = false;
   // Eager's own autograd keeps it until the backward pass, and checks it for writes then.
   bool is_kept = false;
-  graph::ValueId value = graph::kNoValue;  // the recorded value that it is
+  graph::ValueId value;  // the recorded value that it is
   // Of a view that requires grad: the operators that made it of the tensor that autograd takes it to be a
   // view of.
   std::vector<ViewStep> view_steps;
@@ -77,15 +78,15 @@ struct Gradient {
   std::vector<bool> tangents_of_part;  // those that do if parts have backward passes of their own
 };
 
-// What a recording knows of its backward pass: the nodes from `forward_nodes` on compute gradients.
+// What a recording knows of its backward pass: the nodes from `first_backward` on compute gradients.
 struct Joint {
-  size_t forward_nodes = 0;
+  graph::NodeId first_backward;
   size_t forward_inputs = 0;  // the graph inputs after these are tangents
   // The graph outputs after these are gradients. Those with tangents come first, and with them bases that the
   // caller does not ask for but whose views it gets.
   std::vector<ForwardOutput> outputs;
-  std::vector<int32_t> caller_outputs;     // where what the caller asked for is among them
-  std::map<int32_t, ViewCall> view_calls;  // by number of the recorded node: those of the outputs' view_steps
+  std::vector<int32_t> caller_outputs;           // where what the caller asked for is among them
+  std::map<graph::NodeId, ViewCall> view_calls;  // of the outputs' view_steps
   // Tangent t comes in as graph input forward_inputs + t. The first are the gradients of as many outputs.
   std::vector<Tangent> tangents;
   // Of the tangents with outputs the last are those of views of inputs or of other outputs that lie between
@@ -95,8 +96,8 @@ struct Joint {
   size_t joins = 0;
   std::vector<size_t> made;  // the tangents in the order in which the program made their results
   std::vector<Gradient> gradients;
-  std::vector<bool> keeps_input;         // by forward input: as ForwardOutput::is_kept
-  std::map<int32_t, Kept> kept_by_part;  // by Tangent::part
+  std::vector<bool> keeps_input;  // by forward input: as ForwardOutput::is_kept
+  std::map<passes::PartId, Kept> kept_by_part;
   // Why running the recorded operators again under autograd would not give the results their histories; empty
   // if it would.
   std::string why_not_again;

@@ -1,6 +1,7 @@
 #include "autograd/kept_by_parts.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "graph/storage.h"
 
@@ -11,9 +12,8 @@ using graph::Node;
 using graph::ValueId;
 using passes::SavedValue;
 
-bool is_any(const std::vector<ValueId>& ids, const std::vector<bool>& marked) {
-  return std::ranges::any_of(
-      ids, [&](ValueId id) { return id != graph::kNoValue && marked[static_cast<size_t>(id)]; });
+bool is_any(const std::vector<ValueId>& ids, const IdVector<ValueId, bool>& marked) {
+  return std::ranges::any_of(ids, [&](ValueId id) { return id != graph::kNoValue && marked[id]; });
 }
 
 std::vector<ValueId> inputs_of(const Node& node) {
@@ -22,15 +22,15 @@ std::vector<ValueId> inputs_of(const Node& node) {
   return ids;
 }
 
-// By value: it follows from one of these tangents.
-std::vector<bool> following(const graph::Graph& graph, const Joint& joint,
-                            const std::vector<size_t>& tangents) {
-  std::vector<bool> follows(graph.values.size());
-  for (const size_t t : tangents) follows[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = true;
+// Whether it follows from one of these tangents.
+IdVector<ValueId, bool> following(const graph::Graph& graph, const Joint& joint,
+                                  const std::vector<size_t>& tangents) {
+  IdVector<ValueId, bool> follows(graph.values.size());
+  for (const size_t t : tangents) follows[graph.inputs[joint.forward_inputs + t]] = true;
   for (const Node& node : graph.nodes)
     if (is_any(inputs_of(node), follows))
       for (const ValueId id : node.outputs)
-        if (id != graph::kNoValue) follows[static_cast<size_t>(id)] = true;
+        if (id != graph::kNoValue) follows[id] = true;
   return follows;
 }
 
@@ -47,25 +47,24 @@ std::vector<ValueId> values_of(const graph::Graph& graph, const SavedValue& save
 // The nodes of the forward pass by which the part may compute something again from the values: from now on
 // they are not. False if `before`, made_once as it was when the part was made, has them all.
 bool make_once(const graph::Graph& graph, const Joint& joint, const passes::BackwardPart& part,
-               const std::vector<ValueId>& values, const std::vector<bool>& before,
-               std::vector<bool>& made_once) {
+               const std::vector<ValueId>& values, const IdVector<graph::NodeId, bool>& before,
+               IdVector<graph::NodeId, bool>& made_once) {
   std::vector<size_t> all;
   for (size_t t = 0; t < joint.tangents.size(); ++t) all.push_back(t);
-  const std::vector<bool> is_late = following(graph, joint, all);
-  const std::vector<bool> is_of_part = following(graph, joint, part.tangents);
-  const std::vector<ValueId> root = graph::storage_roots(graph);
-  std::vector<bool> is_read(graph.values.size());
-  for (const ValueId id : values) is_read[static_cast<size_t>(root[static_cast<size_t>(id)])] = true;
-  std::vector<bool> is_needed(graph.values.size());
+  const auto is_late = following(graph, joint, all);
+  const auto is_of_part = following(graph, joint, part.tangents);
+  const auto root = graph::storage_roots(graph);
+  IdVector<ValueId, bool> is_read(graph.values.size());
+  for (const ValueId id : values) is_read[root[id]] = true;
+  IdVector<ValueId, bool> is_needed(graph.values.size());
   bool changed = false;
-  for (size_t n = graph.nodes.size(); n-- > 0;) {
+  for (const graph::NodeId n : graph.nodes.ids() | std::views::reverse) {
     const Node& node = graph.nodes[n];
     const bool late = is_any(node.outputs, is_late);
     if (!is_any(node.outputs, late ? is_of_part : is_needed)) continue;
     const std::vector<ValueId> inputs = inputs_of(node);
-    for (const ValueId id : inputs) is_needed[static_cast<size_t>(id)] = true;
-    const bool reads = std::ranges::any_of(
-        inputs, [&](ValueId id) { return is_read[static_cast<size_t>(root[static_cast<size_t>(id)])]; });
+    for (const ValueId id : inputs) is_needed[id] = true;
+    const bool reads = std::ranges::any_of(inputs, [&](ValueId id) { return is_read[root[id]]; });
     if (late || node.op->is_view() || !reads || before[n]) continue;
     made_once[n] = changed = true;
   }
@@ -87,10 +86,10 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
                 const std::vector<passes::BackwardPart>& parts, const Joint& joint,
                 passes::JointRoles& roles) {
   roles.made_once.resize(joint_graph.nodes.size());
-  const std::vector<bool> made_once_before = roles.made_once;
+  const auto made_once_before = roles.made_once;
   bool changed = false;
   for (const passes::BackwardPart& part : parts) {
-    const int32_t number = joint.tangents.at(part.tangents.at(0)).part;
+    const passes::PartId number = joint.tangents.at(part.tangents.at(0)).part;
     for (const size_t s : part.saved) {
       const SavedValue& saved = halves.saved[s];
       if (saved.kind == SavedValue::Kind::Extra) continue;

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,14 +59,14 @@ ViewState view_state(const at::Tensor& tensor) {
 std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, ValueId view) {
   std::vector<ViewStep> steps;
   while (view != base) {
-    const int32_t n = graph.values[static_cast<size_t>(view)].node;
-    if (n < 0) return {};
-    const graph::Node& node = graph.nodes[static_cast<size_t>(n)];
+    const graph::NodeId n = graph.values[view].node;
+    if (n == graph::kNoNode) return {};
+    const graph::Node& node = graph.nodes[n];
     // as_strided() counts from the beginning of a storage, which may be another one at run time.
     if (!node.op->is_view() || ops::traits_of(*node.op).addresses_storage()) return {};
     const auto output = std::ranges::find(node.outputs, view) - node.outputs.begin();
     steps.push_back({n, static_cast<size_t>(output), view});
-    view = ValueId{-1};
+    view = graph::kNoValue;
     graph::for_each_input(node, [&](ValueId id) { view = id; });
     if (view == graph::kNoValue) return {};
   }
@@ -73,33 +74,35 @@ std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, Val
   return steps;
 }
 
-// By node from joint.forward_nodes on, the parts whose backward pass goes through it.
-std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const Joint& joint) {
-  std::vector<std::set<int32_t>> parts_of_value(graph.values.size());
+// Of the nodes that compute gradients, the parts whose backward pass goes through it.
+IdVector<graph::NodeId, std::set<passes::PartId>> parts_of_nodes(const graph::Graph& graph,
+                                                                 const Joint& joint) {
+  IdVector<ValueId, std::set<passes::PartId>> parts_of_value(graph.values.size());
   for (size_t t = 0; t < joint.tangents.size(); ++t)
-    parts_of_value[static_cast<size_t>(graph.inputs[joint.forward_inputs + t])] = {joint.tangents[t].part};
-  std::unordered_map<ValueId, int32_t> goes_on_in;
+    parts_of_value[graph.inputs[joint.forward_inputs + t]] = {joint.tangents[t].part};
+  std::unordered_map<ValueId, passes::PartId> goes_on_in;
   for (const Gradient& gradient : joint.gradients)
     if (gradient.result >= 0)
       goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
                          joint.tangents[static_cast<size_t>(gradient.result)].part);
-  std::vector<std::set<int32_t>> result;
-  for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n) {
-    std::set<int32_t>& parts = result.emplace_back();
+  IdVector<graph::NodeId, std::set<passes::PartId>> result(graph.nodes.size());
+  const auto backward = graph.nodes.ids_from(joint.first_backward);
+  for (const graph::NodeId n : backward) {
+    std::set<passes::PartId>& parts = result[n];
     graph::for_each_input(graph.nodes[n], [&](ValueId id) {
-      const auto& of_input = parts_of_value[static_cast<size_t>(id)];
+      const auto& of_input = parts_of_value[id];
       parts.insert(of_input.begin(), of_input.end());
     });
     for (const ValueId id : graph.nodes[n].outputs) {
       if (id == graph::kNoValue) continue;
       const auto total = goes_on_in.find(id);
-      parts_of_value[static_cast<size_t>(id)] = total == goes_on_in.end() ? parts : std::set{total->second};
+      parts_of_value[id] = total == goes_on_in.end() ? parts : std::set{total->second};
     }
   }
   // What is computed of saved values alone belongs to those that read it.
-  std::unordered_map<ValueId, std::set<int32_t>> readers;
-  for (size_t n = graph.nodes.size(); n-- > joint.forward_nodes;) {
-    std::set<int32_t>& parts = result[n - joint.forward_nodes];
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : backward | std::views::reverse) {
+    std::set<passes::PartId>& parts = result[n];
     if (parts.empty())
       for (const ValueId id : graph.nodes[n].outputs)
         if (const auto read = readers.find(id); read != readers.end())
@@ -111,21 +114,19 @@ std::vector<std::set<int32_t>> parts_of_nodes(const graph::Graph& graph, const J
 }
 
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
-  const std::vector<ValueId> root = graph::storage_roots(graph);
-  const std::vector<std::set<int32_t>> parts = parts_of_nodes(graph, joint);
-  std::unordered_map<ValueId, std::set<int32_t>> readers;
-  for (size_t n = joint.forward_nodes; n < graph.nodes.size(); ++n)
-    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
-      const auto& of_node = parts[n - joint.forward_nodes];
-      readers[root[static_cast<size_t>(id)]].insert(of_node.begin(), of_node.end());
-    });
+  const auto root = graph::storage_roots(graph);
+  const auto parts = parts_of_nodes(graph, joint);
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[root[id]].insert(parts[n].begin(), parts[n].end()); });
   for (const Tangent& tangent : joint.tangents)
     joint.kept_by_part.try_emplace(
         tangent.part, Kept{std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
   const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
-    const auto read = readers.find(root[static_cast<size_t>(id)]);
+    const auto read = readers.find(root[id]);
     if (read == readers.end()) return false;
-    for (const int32_t part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
+    for (const passes::PartId part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
     return true;
   };
   for (size_t i = 0; i < joint.forward_inputs; ++i)
@@ -329,11 +330,9 @@ void note_view(Session& session, const at::Tensor& tensor, ForwardOutput& output
   steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
   if (steps.empty() && output.view_state != ViewState::Free)
     throw Unsupported("a result is a view that may not be written to, made by as_strided()");
-  for (const ViewStep& step : steps) {
-    const auto node = static_cast<size_t>(step.node);
-    joint.view_calls.try_emplace(step.node,
-                                 ViewCall{graph.nodes[node], session.recording.histories[node].grad_mode});
-  }
+  for (const ViewStep& step : steps)
+    joint.view_calls.try_emplace(
+        step.node, ViewCall{graph.nodes[step.node], session.recording.histories[step.node].grad_mode});
 }
 
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
@@ -370,7 +369,7 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
         joint.outputs[i].spent_sources.push_back({false, j});
   joint.views = carriers.views.size();
   joint.forward_inputs = graph.inputs.size();
-  joint.forward_nodes = graph.nodes.size();
+  joint.first_backward = graph.nodes.next_id();
 }
 
 TensorMeta meta_of(const Edge& place) {
@@ -477,7 +476,7 @@ std::string why_not_again(const torch::autograd::edge_list& roots) {
 // The formula of an operator of the program's calls the operator with gradients off.
 void note_formulas(Session& session) {
   for (const auto& [node, result] : session.opaque_results)
-    if (result.requires_grad()) session.recording.histories.at(static_cast<size_t>(node)).grad_mode = true;
+    if (result.requires_grad()) session.recording.histories.at(node).grad_mode = true;
   session.opaque_results.clear();
 }
 
@@ -521,7 +520,7 @@ DifferentiableRecording finish_with_backward(trace::Recorder& recorder,
   DifferentiableRecording result;
   result.recording = recorder.finish(outputs, [&](Session& session, const std::vector<at::Tensor>& tensors) {
     result.joint = record_backward(session, tensors);
-    return result.joint.forward_nodes;
+    return result.joint.first_backward;
   });
   return result;
 }

@@ -70,9 +70,9 @@ class RelatedResults final : public CompiledGraph {
 // that is no view to autograd.
 ValueId differentiable_base(const graph::Graph& recorded, ValueId value) {
   for (;;) {
-    const int32_t number = recorded.values[static_cast<size_t>(value)].node;
-    if (number < 0) return value;
-    const graph::Node& node = recorded.nodes[static_cast<size_t>(number)];
+    const graph::NodeId number = recorded.values[value].node;
+    if (number == graph::kNoNode) return value;
+    const graph::Node& node = recorded.nodes[number];
     if (!node.op->is_view() || node.op == op::detach()) return value;
     ValueId before = graph::kNoValue;
     graph::for_each_input(node, [&](ValueId id) {

@@ -18,7 +18,7 @@ namespace oxy::autograd {
 // For one run of a region; `calls` outlives it.
 class RemadeViews {
  public:
-  explicit RemadeViews(const std::map<int32_t, ViewCall>& calls) : calls_(calls) {}
+  explicit RemadeViews(const std::map<graph::NodeId, ViewCall>& calls) : calls_(calls) {}
 
   // From now on `tensor` stands for the recorded value.
   void know(graph::ValueId value, const at::Tensor& tensor) { known_.insert_or_assign(value, tensor); }
@@ -27,9 +27,9 @@ class RemadeViews {
   at::Tensor make(const std::vector<ViewStep>& steps, const at::Tensor& base);
 
  private:
-  const std::map<int32_t, ViewCall>& calls_;
+  const std::map<graph::NodeId, ViewCall>& calls_;
   std::unordered_map<graph::ValueId, at::Tensor> known_;
-  std::unordered_map<int32_t, std::vector<at::Tensor>> results_;  // by recorded node
+  std::unordered_map<graph::NodeId, std::vector<at::Tensor>> results_;
 };
 
 }  // namespace oxy::autograd

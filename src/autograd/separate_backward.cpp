@@ -285,7 +285,7 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
   for (size_t t = 0; t < count; ++t) {
     whole.push_back(stretch_of(t, places, std::vector<bool>(count, false)));
     separate.places[t].flows = reached(leaves, whole[t]);
-    if (parts) separate.places[t].tangent.part = parts->number[t];
+    if (parts) separate.places[t].tangent.part = passes::PartId(parts->number[t]);
   }
   const auto part = [&](size_t t) { return separate.places[t].tangent.part; };
   for (size_t t = 0; t < count; ++t) {

@@ -104,6 +104,7 @@ class IdVector {
   Key next_id() const { return Key(items_.size()); }
 
   IdRange<Key> ids() const { return {0, items_.size()}; }
+  IdRange<Key> ids_from(Key first) const { return {first.index(), items_.size()}; }
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
   void reserve(size_t count) { items_.reserve(count); }

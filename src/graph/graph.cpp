@@ -9,8 +9,7 @@
 namespace oxy::graph {
 
 ValueId Graph::add_value(TensorMeta meta) {
-  values.push_back({std::move(meta), -1});
-  return static_cast<ValueId>(values.size() - 1);
+  return values.add({std::move(meta), kNoNode});
 }
 
 ValueId Graph::add_input(TensorMeta meta) {
@@ -25,19 +24,17 @@ ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
   return id;
 }
 
-int32_t Graph::add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
-                        int32_t location) {
+NodeId Graph::add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
+                       LocationId location) {
   check(op != nullptr, "a node needs an operator");
-  auto index = static_cast<int32_t>(nodes.size());
   Node node{op, std::move(args), {}, location};
   node.outputs.reserve(outputs.size());
   for (TensorMeta& meta : outputs) {
     ValueId id = add_value(std::move(meta));
-    values[static_cast<size_t>(id)].node = index;
+    values[id].node = nodes.next_id();
     node.outputs.push_back(id);
   }
-  nodes.push_back(std::move(node));
-  return index;
+  return nodes.add(std::move(node));
 }
 
 namespace {
@@ -76,7 +73,7 @@ bool same_argument(const Argument& a, const Argument& b) {
 }
 
 const Location* location_of(const Graph& graph, const Node& node) {
-  return node.location < 0 ? nullptr : &graph.locations.at(static_cast<size_t>(node.location));
+  return node.location == kNoLocation ? nullptr : &graph.locations.at(node.location);
 }
 
 }  // namespace
@@ -88,10 +85,10 @@ Expr offset_between(const TensorMeta& base, const TensorMeta& view) {
          (own == item ? base.storage_offset : sym::floordiv(base.storage_offset * own, item));
 }
 
-ValueId append_copy(Graph& graph, ValueId value, int32_t location) {
+ValueId append_copy(Graph& graph, ValueId value, LocationId location) {
   const auto append = [&](const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) {
-    const int32_t node = graph.add_node(op, std::move(args), {std::move(meta)}, location);
-    return graph.nodes[static_cast<size_t>(node)].outputs.front();
+    const NodeId node = graph.add_node(op, std::move(args), {std::move(meta)}, location);
+    return graph.nodes[node].outputs.front();
   };
   const TensorMeta whole = graph.meta(value);
   TensorMeta part = whole;
@@ -131,8 +128,8 @@ bool same(const Graph& a, const Graph& b) {
       a.constants.size() != b.constants.size() || a.outputs.size() != b.outputs.size() ||
       a.mutations.size() != b.mutations.size())
     return false;
-  for (size_t i = 0; i < a.values.size(); ++i)
-    if (a.values[i].node != b.values[i].node || !(a.values[i].meta == b.values[i].meta)) return false;
+  for (const ValueId id : a.values.ids())
+    if (a.values[id].node != b.values[id].node || !(a.values[id].meta == b.values[id].meta)) return false;
   for (size_t i = 0; i < a.constants.size(); ++i)
     if (a.constants[i].value != b.constants[i].value || a.constants[i].handle != b.constants[i].handle)
       return false;
@@ -143,10 +140,10 @@ bool same(const Graph& a, const Graph& b) {
   for (size_t i = 0; i < a.mutations.size(); ++i)
     if (a.mutations[i].input != b.mutations[i].input || a.mutations[i].value != b.mutations[i].value)
       return false;
-  for (size_t i = 0; i < a.nodes.size(); ++i) {
-    if (!same(a.nodes[i], b.nodes[i])) return false;
-    const Location* x = location_of(a, a.nodes[i]);
-    const Location* y = location_of(b, b.nodes[i]);
+  for (const NodeId id : a.nodes.ids()) {
+    if (!same(a.nodes[id], b.nodes[id])) return false;
+    const Location* x = location_of(a, a.nodes[id]);
+    const Location* y = location_of(b, b.nodes[id]);
     if ((x == nullptr) != (y == nullptr) || (x != nullptr && *x != *y)) return false;
   }
   return true;

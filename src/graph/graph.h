@@ -11,17 +11,27 @@
 
 #include "aten/schema.h"
 #include "aten/tensor_meta.h"
+#include "base/id.h"
 
 namespace oxy::graph {
 
-using ValueId = int32_t;
-inline constexpr ValueId kNoValue = -1;
+struct Value;
+using ValueId = Id<Value>;
+inline constexpr ValueId kNoValue;
+
+struct Node;
+using NodeId = Id<Node>;  // in program order
+inline constexpr NodeId kNoNode;
+
+struct Location;
+using LocationId = Id<Location>;
+inline constexpr LocationId kNoLocation;
 
 struct None {
   friend bool operator==(const None&, const None&) = default;
 };
 struct ValueRef {  // a tensor
-  ValueId id = kNoValue;
+  ValueId id;
   friend bool operator==(const ValueRef&, const ValueRef&) = default;
 };
 struct ValueList {  // a list of tensors; kNoValue stands for an absent optional one
@@ -39,7 +49,7 @@ struct Node {
   const OperatorSchema* op = nullptr;
   std::vector<Argument> args;    // one a schema argument, defaults filled in
   std::vector<ValueId> outputs;  // one a returned tensor; a returned TensorList is flattened
-  int32_t location = -1;         // index into Graph::locations: the user's line, -1 if unknown
+  LocationId location;           // the user's line, none if unknown
 };
 
 // As a checkpoint: what a backward pass of the program's own has recorded.
@@ -55,13 +65,13 @@ struct Location {
 
 struct Value {
   TensorMeta meta;
-  int32_t node = -1;  // the producer's index in Graph::nodes, -1 for inputs and constants
+  NodeId node;  // the producer, none for inputs and constants
 };
 
 // A tensor that capture met as a literal (torch.tensor(2.0)) or that freezing made constant. The data is held
 // by whoever made the graph, under `handle`.
 struct Constant {
-  ValueId value = kNoValue;
+  ValueId value;
   int32_t handle = -1;
 };
 
@@ -71,7 +81,7 @@ enum class OutputKind : uint8_t {
   OutputAlias,  // a view of graph output `alias` (index into outputs, smaller than this one)
 };
 struct Output {
-  ValueId value = kNoValue;
+  ValueId value;
   OutputKind kind = OutputKind::Value;
   int32_t alias = -1;
 };
@@ -79,30 +89,30 @@ struct Output {
 // After functionalisation: input number `input` has the contents of `value` once the graph has run.
 struct Mutation {
   int32_t input = -1;
-  ValueId value = kNoValue;
+  ValueId value;
   bool is_seen = true;  // by autograd, which counts writes to a tensor (Tensor._version)
 };
 
 struct Graph {
-  std::vector<Value> values;
+  IdVector<ValueId, Value> values;
   std::vector<ValueId> inputs;
   std::vector<Constant> constants;
-  std::vector<Node> nodes;  // in program order
+  IdVector<NodeId, Node> nodes;  // in program order
   std::vector<Output> outputs;
   std::vector<Mutation> mutations;
-  std::vector<Location> locations;
+  IdVector<LocationId, Location> locations;
 
   ValueId add_value(TensorMeta meta);
   ValueId add_input(TensorMeta meta);
   ValueId add_constant(TensorMeta meta, int32_t handle);
   // Appends a node whose outputs are new values with these metadata.
-  int32_t add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
-                   int32_t location = -1);
+  NodeId add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
+                  LocationId location = kNoLocation);
   // The checkpoint that a node belongs to, 0 for none.
   int32_t checkpoint(const Node& node) const {
-    return node.location < 0 ? 0 : locations.at(static_cast<size_t>(node.location)).checkpoint;
+    return node.location == kNoLocation ? 0 : locations.at(node.location).checkpoint;
   }
-  const TensorMeta& meta(ValueId id) const { return values.at(static_cast<size_t>(id)).meta; }
+  const TensorMeta& meta(ValueId id) const { return values.at(id).meta; }
 };
 
 // How many elements of `view` lie between the first element of `base` and its own, in one storage.
@@ -110,7 +120,7 @@ Expr offset_between(const TensorMeta& base, const TensorMeta& view);
 
 // Appends nodes that copy the value to memory of its own; dimensions that repeat their elements go on doing
 // so.
-ValueId append_copy(Graph& graph, ValueId value, int32_t location = -1);
+ValueId append_copy(Graph& graph, ValueId value, LocationId location = kNoLocation);
 
 // Calls fn(ValueId&) for every tensor that the node reads, in argument order.
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);

@@ -127,13 +127,12 @@ class GraphParser {
     std::string name = in_.operator_name();
     const OperatorSchema* op = find_schema(name);
     if (op == nullptr) at_name.fail(fmt::format("unknown operator '{}'", name));
-    Node node{op, arguments(*op), std::move(results), -1};
+    Node node{op, arguments(*op), std::move(results), kNoLocation};
     for (ValueId id : node.outputs)
-      if (id != kNoValue)
-        graph_.values[static_cast<size_t>(id)].node = static_cast<int32_t>(graph_.nodes.size());
+      if (id != kNoValue) graph_.values[id].node = graph_.nodes.next_id();
     if (in_.accept("#")) node.location = location();
     in_.expect_line_end();
-    graph_.nodes.push_back(std::move(node));
+    graph_.nodes.add(std::move(node));
   }
 
   std::vector<Argument> arguments(const OperatorSchema& op) {
@@ -190,7 +189,7 @@ class GraphParser {
     return location;
   }
 
-  int32_t location() {
+  LocationId location() {
     std::string escaped = in_.rest_of_line();
     std::string text;
     for (size_t i = escaped.starts_with(' ') ? 1 : 0; i < escaped.size(); ++i) {
@@ -201,8 +200,8 @@ class GraphParser {
         text += escaped[i];
       }
     }
-    auto [found, is_new] = locations_.emplace(text, static_cast<int32_t>(graph_.locations.size()));
-    if (is_new) graph_.locations.push_back(with_checkpoint(std::move(text)));
+    auto [found, is_new] = locations_.emplace(text, graph_.locations.next_id());
+    if (is_new) graph_.locations.add(with_checkpoint(std::move(text)));
     return found->second;
   }
 
@@ -234,23 +233,23 @@ class GraphParser {
   }
 
   ValueId define() {
-    auto id = static_cast<size_t>(parse_value_number(in_));
-    if (id < is_defined_.size() && is_defined_[id]) in_.fail(fmt::format("%{} is defined twice", id));
-    if (id >= graph_.values.size()) {
-      graph_.values.resize(id + 1);
-      is_defined_.resize(id + 1, false);
+    const ValueId id(parse_value_number(in_));
+    if (is_defined_.contains(id) && is_defined_[id]) in_.fail(fmt::format("%{} is defined twice", id));
+    if (!graph_.values.contains(id)) {
+      graph_.values.resize(id.index() + 1);
+      is_defined_.resize(id.index() + 1, false);
     }
     is_defined_[id] = true;
     in_.expect(":");
     graph_.values[id].meta = meta();
-    return static_cast<ValueId>(id);
+    return id;
   }
 
   ValueId used_value() {
-    auto id = static_cast<size_t>(parse_value_number(in_));
-    if (id >= is_defined_.size() || !is_defined_[id])
+    const ValueId id(parse_value_number(in_));
+    if (!is_defined_.contains(id) || !is_defined_[id])
       in_.fail(fmt::format("%{} is not defined before this", id));
-    return static_cast<ValueId>(id);
+    return id;
   }
 
   std::vector<Expr> sizes() {
@@ -291,8 +290,8 @@ class GraphParser {
   Lexer in_;
   Graph graph_;
   Symbols symbols_;
-  std::vector<bool> is_defined_;
-  std::unordered_map<std::string, int32_t> locations_;
+  IdVector<ValueId, bool> is_defined_;
+  std::unordered_map<std::string, LocationId> locations_;
 };
 
 }  // namespace

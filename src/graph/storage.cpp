@@ -4,17 +4,16 @@
 
 namespace oxy::graph {
 
-std::vector<ValueId> storage_roots(const Graph& graph) {
-  std::vector<ValueId> root(graph.values.size());
-  for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<ValueId>(v);
+IdVector<ValueId, ValueId> storage_roots(const Graph& graph) {
+  IdVector<ValueId, ValueId> root(graph.values.size());
+  for (const ValueId id : root.ids()) root[id] = id;
   for (const Node& node : graph.nodes) {
     for (size_t r = 0; r < node.outputs.size(); ++r) {
       const auto& returned = node.op->returns[std::min(r, node.op->returns.size() - 1)];
       if (returned.alias_set < 0 || node.outputs[r] == kNoValue) continue;
       for (size_t a = 0; a < node.args.size(); ++a)
         if (node.op->arguments[a].alias_set == returned.alias_set)
-          if (const auto* ref = std::get_if<ValueRef>(&node.args[a]))
-            root[static_cast<size_t>(node.outputs[r])] = root[static_cast<size_t>(ref->id)];
+          if (const auto* ref = std::get_if<ValueRef>(&node.args[a])) root[node.outputs[r]] = root[ref->id];
     }
   }
   return root;

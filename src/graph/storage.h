@@ -8,6 +8,6 @@
 namespace oxy::graph {
 
 // By value of a graph as recorded, the first value of its storage.
-std::vector<ValueId> storage_roots(const Graph& graph);
+IdVector<ValueId, ValueId> storage_roots(const Graph& graph);
 
 }  // namespace oxy::graph

@@ -129,8 +129,7 @@ std::string node_text(const Graph& graph, const Node& node) {
     out += std::visit(ArgumentPrinter{}, node.args[i]);
   }
   out += ")";
-  if (node.location >= 0)
-    out += "  # " + escaped_line(graph.locations.at(static_cast<size_t>(node.location)).text);
+  if (node.location != kNoLocation) out += "  # " + escaped_line(graph.locations.at(node.location).text);
   if (const int32_t checkpoint = graph.checkpoint(node)) out += fmt::format(" [checkpoint {}]", checkpoint);
   return out;
 }

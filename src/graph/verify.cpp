@@ -59,16 +59,16 @@ class Verifier {
 
   void run() {
     defined_.assign(graph_.values.size(), false);
-    for (ValueId id : graph_.inputs) define(id, -1);
+    for (ValueId id : graph_.inputs) define(id, kNoNode);
     for (const Constant& constant : graph_.constants) {
-      define(constant.value, -1);
+      define(constant.value, kNoNode);
       require(constant.handle >= 0, "a constant has no handle");
     }
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      where_ = static_cast<int32_t>(i);
-      check_node(graph_.nodes[i]);
+    for (const NodeId id : graph_.nodes.ids()) {
+      where_ = id;
+      check_node(graph_.nodes[id]);
     }
-    where_ = -1;
+    where_ = kNoNode;
     check_results();
   }
 
@@ -76,18 +76,17 @@ class Verifier {
   void require(bool condition, std::string_view rule) const {
     if (condition) [[likely]]
       return;
-    if (where_ < 0) throw InternalError(fmt::format("broken graph: {}", rule));
-    const Node& node = graph_.nodes[static_cast<size_t>(where_)];
+    if (where_ == kNoNode) throw InternalError(fmt::format("broken graph: {}", rule));
+    const Node& node = graph_.nodes[where_];
     throw InternalError(fmt::format("broken graph: node {} ({}): {}", where_,
                                     node.op == nullptr ? "no operator" : node.op->name, rule));
   }
 
-  void define(ValueId id, int32_t producer) {
-    require(id >= 0 && static_cast<size_t>(id) < graph_.values.size(), "a defined value does not exist");
-    auto index = static_cast<size_t>(id);
-    if (defined_[index]) require(false, fmt::format("%{} is defined twice", id));
-    defined_[index] = true;
-    const Value& value = graph_.values[index];
+  void define(ValueId id, NodeId producer) {
+    require(graph_.values.contains(id), "a defined value does not exist");
+    if (defined_[id]) require(false, fmt::format("%{} is defined twice", id));
+    defined_[id] = true;
+    const Value& value = graph_.values[id];
     if (value.node != producer)
       require(false, fmt::format("%{} names node {} as its producer, not {}", id, value.node, producer));
     if (value.meta.sizes.size() != value.meta.strides.size())
@@ -96,9 +95,8 @@ class Verifier {
   }
 
   void use(ValueId id) const {
-    require(id >= 0 && static_cast<size_t>(id) < graph_.values.size(), "a used value does not exist");
-    if (!defined_[static_cast<size_t>(id)])
-      require(false, fmt::format("%{} is used before it is defined", id));
+    require(graph_.values.contains(id), "a used value does not exist");
+    if (!defined_[id]) require(false, fmt::format("%{} is used before it is defined", id));
   }
 
   void check_node(const Node& node) {
@@ -123,7 +121,7 @@ class Verifier {
     check_output_count(node);
     for (ValueId id : node.outputs)
       if (id != kNoValue) define(id, where_);
-    require(node.location >= -1 && node.location < static_cast<int32_t>(graph_.locations.size()),
+    require(node.location == kNoLocation || graph_.locations.contains(node.location),
             "its location does not exist");
     require(!functional_ || !op.is_mutating(), "a functional graph mutates");
   }
@@ -161,8 +159,8 @@ class Verifier {
 
   const Graph& graph_;
   bool functional_;
-  int32_t where_ = -1;  // the node being checked, for messages
-  std::vector<bool> defined_;
+  NodeId where_;  // being checked, for messages
+  IdVector<ValueId, bool> defined_;
 };
 
 }  // namespace

@@ -73,18 +73,18 @@ LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOption
       values_(graph.values.size()),
       uses_(graph.values.size()),
       users_(graph.values.size()) {
-  for (const graph::Location& location : graph.locations) program_.locations.push_back(location.text);
+  for (const graph::Location& location : graph.locations) program_.locations.add(location.text);
   program_.buffers.reserve(graph.values.size());
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
+  for (const graph::NodeId n : graph.nodes.ids())
     graph::for_each_input(graph.nodes[n], [&](graph::ValueId id) {
-      auto& users = users_[static_cast<size_t>(id)];
-      if (!users.empty() && users.back() == static_cast<int32_t>(n)) return;
-      users.push_back(static_cast<int32_t>(n));
-      ++uses_[static_cast<size_t>(id)];
+      auto& users = users_[id];
+      if (!users.empty() && users.back() == n) return;
+      users.push_back(n);
+      ++uses_[id];
     });
   for (const graph::Output& output : graph.outputs)
-    if (output.value != graph::kNoValue) ++uses_[static_cast<size_t>(output.value)];
-  for (const graph::Mutation& mutation : graph.mutations) ++uses_[static_cast<size_t>(mutation.value)];
+    if (output.value != graph::kNoValue) ++uses_[output.value];
+  for (const graph::Mutation& mutation : graph.mutations) ++uses_[mutation.value];
 
   auto add_fixed = [&](graph::ValueId id, BufferKind kind, int32_t source, std::string name) {
     const TensorMeta& m = meta(id);
@@ -95,7 +95,7 @@ LoweringContext::LoweringContext(const graph::Graph& graph, const LoweringOption
                                   .source = source,
                                   .strides = m.strides,
                                   .device = m.device});
-    values_[static_cast<size_t>(id)] = buffer_tensor(buffer);
+    values_[id] = buffer_tensor(buffer);
     return buffer;
   };
   for (size_t k = 0; k < graph.inputs.size(); ++k)
@@ -122,7 +122,7 @@ Tensor LoweringContext::buffer_tensor(BufferId id) {
 }
 
 Tensor LoweringContext::value(graph::ValueId id) const {
-  const auto& tensor = values_.at(static_cast<size_t>(id));
+  const auto& tensor = values_.at(id);
   check(tensor.has_value(), fmt::format("value %{} is used before it is lowered", id));
   return *tensor;
 }
@@ -168,7 +168,7 @@ void LoweringContext::set(graph::ValueId id, Tensor tensor) {
     grown |= source.checks && uses(id) == 0;  // only its checks are wanted
     if (!options_.inline_pointwise || grown || (uses(id) > 1 && !is_cheap(source))) realise(source);
   }
-  values_.at(static_cast<size_t>(id)) = std::move(tensor);
+  values_.at(id) = std::move(tensor);
 }
 
 std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inputs, std::vector<Expr> sizes,

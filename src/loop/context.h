@@ -38,7 +38,7 @@ struct Source {
   bool checks = false;                   // an element may find an index out of range: none may be left out
   std::vector<Expr> strides;             // the layout wanted if memory must be given one; empty: contiguous
   std::vector<std::string_view> origin;  // operators folded in, for readers
-  int32_t location = -1;
+  graph::LocationId location;
 };
 
 struct Tensor {
@@ -66,13 +66,13 @@ class LoweringContext {
   Tensor operand(const graph::Node& node, size_t i) const { return operand(node.args.at(i)); }
   Tensor value(graph::ValueId id) const;
   // Nodes that use the value, outputs and mutations included.
-  int uses(graph::ValueId id) const { return uses_[static_cast<size_t>(id)]; }
-  std::span<const int32_t> users(graph::ValueId id) const { return users_[static_cast<size_t>(id)]; }
+  int uses(graph::ValueId id) const { return uses_[id]; }
+  std::span<const graph::NodeId> users(graph::ValueId id) const { return users_[id]; }
 
   // --- Results: every output that is used must be set.
   void begin_node(const graph::Node& node);
   void set(graph::ValueId id, Tensor tensor);
-  bool is_set(graph::ValueId id) const { return values_[static_cast<size_t>(id)].has_value(); }
+  bool is_set(graph::ValueId id) const { return values_[id].has_value(); }
 
   // --- Making tensors
   // Elementwise over inputs that are broadcast to `sizes`; fn gets the elements in their compute types and
@@ -142,9 +142,9 @@ class LoweringContext {
   const graph::Graph& graph_;
   LoweringOptions options_;
   Program program_;
-  std::vector<std::optional<Tensor>> values_;
-  std::vector<int> uses_;
-  std::vector<std::vector<int32_t>> users_;
+  IdVector<graph::ValueId, std::optional<Tensor>> values_;
+  IdVector<graph::ValueId, int> uses_;
+  IdVector<graph::ValueId, std::vector<graph::NodeId>> users_;
   std::vector<BufferId> input_buffers_;
   const graph::Node* node_ = nullptr;
   Device device_;  // of the results of node_

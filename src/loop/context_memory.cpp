@@ -94,7 +94,7 @@ BufferView LoweringContext::argument_view(graph::ValueId id) {
   if (!found || !same_strides(m.sizes, found->strides, m.strides)) {
     auto wanted = dense_strides(m);
     if (!found || same_strides(m.sizes, wanted, m.strides)) {
-      values_[static_cast<size_t>(id)] = copy(value(id), wanted);
+      values_[id] = copy(value(id), wanted);
       found = window(value(id));
     }
   }
@@ -137,7 +137,7 @@ void LoweringContext::extern_call(const graph::Node& node) {
     Tensor result = new_buffer(m.sizes, m.dtype, strides_apart(m, repeats));
     program_.buffers[result.source->buffer].device = m.device;
     call.outputs.push_back(result.source->buffer);
-    values_[static_cast<size_t>(id)] = first_of_each(std::move(result), repeats);
+    values_[id] = first_of_each(std::move(result), repeats);
   }
   call.writes_in_place =
       std::ranges::find(kOutVariants, std::string_view(node.op->name)) != kOutVariants.end();

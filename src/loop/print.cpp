@@ -98,9 +98,8 @@ std::string loops_text(const std::vector<LoopVariable>& loops) {
 void print_computation(std::string& out, const Program& program, const Computation& c) {
   out += fmt::format("for {}", c.loops.empty() ? "one" : loops_text(c.loops));
   if (!c.origin.empty()) out += fmt::format("  # {}", c.origin);
-  if (c.location >= 0 && static_cast<size_t>(c.location) < program.locations.size())
-    out += fmt::format("{} {}", c.origin.empty() ? "  #" : " at",
-                       program.locations[static_cast<size_t>(c.location)]);
+  if (program.locations.contains(c.location))
+    out += fmt::format("{} {}", c.origin.empty() ? "  #" : " at", program.locations[c.location]);
   out += "\n";
   std::string indent = "  ";
   if (c.kind != ReductionKind::None) {

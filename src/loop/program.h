@@ -203,8 +203,8 @@ struct Computation {
   InstId reduced;
   Body body;
   std::vector<Store> stores;
-  int32_t location = -1;  // of the graph node it came from
-  std::string origin;     // "gelu, add": graph operators folded into it, for readers
+  graph::LocationId location;  // of the graph node it came from
+  std::string origin;          // "gelu, add": graph operators folded into it, for readers
 };
 
 // A strided window on a buffer, as an extern call sees it.
@@ -224,7 +224,7 @@ struct ExternCall {
   std::vector<ExternArgument> args;  // one a schema argument
   std::vector<BufferId> outputs;     // buffers with fixed layouts, one a returned tensor; kNoBuffer: unused
   bool writes_in_place = false;      // the runtime may pass the outputs as out= arguments
-  int32_t location = -1;
+  graph::LocationId location;
 };
 
 using Step = std::variant<Computation, ExternCall>;
@@ -248,7 +248,7 @@ struct Program {
   IdVector<StepId, Step> steps;  // in dependency order; random and effectful calls in program order
   std::vector<ProgramOutput> outputs;
   std::vector<ProgramMutation> mutations;  // committed after the last step
-  std::vector<std::string> locations;
+  IdVector<graph::LocationId, std::string> locations;
 };
 
 std::string print(const Program& program);  // for OXYFUEL_LOGS=loops and golden tests

@@ -116,9 +116,9 @@ bool reaches_autograd(std::span<const c10::IValue> call) {
 // Whether the memory of the value belongs to an input or a constant.
 bool comes_from_outside(const graph::Graph& graph, graph::ValueId value) {
   for (;;) {
-    const int32_t producer = graph.values[static_cast<size_t>(value)].node;
-    if (producer < 0) return true;
-    const graph::Node& node = graph.nodes[static_cast<size_t>(producer)];
+    const graph::NodeId producer = graph.values[value].node;
+    if (producer == graph::kNoNode) return true;
+    const graph::Node& node = graph.nodes[producer];
     const int alias_set = node.op->returns.empty() ? -1 : node.op->returns[0].alias_set;
     const auto argument = std::ranges::find_if(
         node.op->arguments, [&](const ArgumentInfo& info) { return info.alias_set == alias_set; });
@@ -238,13 +238,12 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
     }
     metadata.tensors = std::move(kept);
   }
-  const int32_t node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
+  const graph::NodeId node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
   session.recording.histories.resize(session.recording.graph.nodes.size());
   if (std::ranges::find(history.requires_grad, true) == history.requires_grad.end())
     history.requires_grad.clear();
   session.recording.histories.back() = std::move(history);
-  const std::vector<graph::ValueId> outputs =
-      session.recording.graph.nodes[static_cast<size_t>(node)].outputs;
+  const std::vector<graph::ValueId> outputs = session.recording.graph.nodes[node].outputs;
 
   std::vector<c10::IValue> results;
   results.reserve(returns);

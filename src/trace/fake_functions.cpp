@@ -151,7 +151,7 @@ FakeCall asked_of(const Session& session, const OperatorSchema& op,
   const auto take = [&](graph::ValueId& id) {
     if (id == graph::kNoValue) return;
     call.metas.push_back(session.recording.graph.meta(id));
-    id = 0;
+    id = graph::ValueId(0);
   };
   for (graph::Argument& argument : call.args) {
     if (auto* ref = std::get_if<graph::ValueRef>(&argument)) take(ref->id);

@@ -29,10 +29,6 @@ using graph::ValueList;
 using graph::ValueRef;
 using ops::ViewInverse;
 
-size_t at(ValueId id) {
-  return static_cast<size_t>(id);
-}
-
 bool is_number(const Argument& argument) {
   return std::holds_alternative<bool>(argument) || std::holds_alternative<Expr>(argument) ||
          std::holds_alternative<double>(argument) || std::holds_alternative<std::complex<double>>(argument);
@@ -48,17 +44,17 @@ class Functionaliser {
     for (const ValueId id : in_.inputs) start_root(id, out_.add_input(in_.meta(id)));
     for (const graph::Constant& constant : in_.constants)
       start_root(constant.value, out_.add_constant(in_.meta(constant.value), constant.handle));
-    for (size_t n = 0; n < in_.nodes.size(); ++n) {
+    for (const graph::NodeId n : in_.nodes.ids()) {
       const Node& node = in_.nodes[n];
       location_ = node.location;
       if (node.op->is_mutating())
         mutate(node);
       else if (node.op->is_view())
-        add_views(static_cast<int32_t>(n));
+        add_views(n);
       else
         copy_node(node);
     }
-    location_ = -1;
+    location_ = graph::kNoLocation;
     add_mutations();
     add_outputs();
     return std::move(out_);
@@ -67,17 +63,17 @@ class Functionaliser {
  private:
   // What is known of a recorded value.
   struct Entry {
-    ValueId root = kNoValue;
-    ValueId parent = kNoValue;  // kNoValue: a root
-    int32_t view = -1;  // the node that made it from its parent; -1: it is its parent (a written argument)
+    ValueId root;
+    ValueId parent;      // none: a root
+    graph::NodeId view;  // that made it from its parent; none: it is its parent (a written argument)
     size_t output = 0;
-    ValueId value = kNoValue;  // its value in the new graph as of `version`
+    ValueId value;  // its value in the new graph as of `version`
     int64_t version = -1;
     int64_t root_version = 0;  // of a root: counts writes
     bool is_seen = false;      // likewise: one of them is for autograd
   };
 
-  Entry& entry(ValueId recorded) { return entries_.at(at(recorded)); }
+  Entry& entry(ValueId recorded) { return entries_.at(recorded); }
 
   void start_root(ValueId recorded, ValueId value) {
     entry(recorded) = {.root = recorded, .value = value, .version = 0};
@@ -89,8 +85,8 @@ class Functionaliser {
 
   std::vector<ValueId> emit_all(const OperatorSchema* op, std::vector<Argument> args,
                                 std::vector<TensorMeta> metas) {
-    const int32_t node = out_.add_node(op, std::move(args), std::move(metas), location_);
-    return out_.nodes[static_cast<size_t>(node)].outputs;
+    const graph::NodeId node = out_.add_node(op, std::move(args), std::move(metas), location_);
+    return out_.nodes[node].outputs;
   }
 
   // --- reading
@@ -134,14 +130,14 @@ class Functionaliser {
     Entry& e = entry(recorded);
     const Entry& parent = entry(e.parent);
     const int64_t version = entry(e.root).root_version;
-    const bool is_identity = e.view < 0 || ops::inverse_of(in_, in_.nodes[static_cast<size_t>(e.view)]) ==
-                                               ViewInverse::Kind::Identity;
+    const bool is_identity = e.view == graph::kNoNode ||
+                             ops::inverse_of(in_, in_.nodes[e.view]) == ViewInverse::Kind::Identity;
     if (is_identity) {
       e.value = parent.value;
       e.version = version;
       return;
     }
-    const Node& node = in_.nodes[static_cast<size_t>(e.view)];
+    const Node& node = in_.nodes[e.view];
     const Expr shift = in_elements_of(
         recorded, out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset, e.parent);
     std::vector<Argument> args;
@@ -154,7 +150,7 @@ class Functionaliser {
       metas.push_back(in_.meta(id));
       metas.back().storage_offset = metas.back().storage_offset + shift;
     }
-    const int32_t line = std::exchange(location_, node.location);
+    const graph::LocationId line = std::exchange(location_, node.location);
     const std::vector<ValueId> values = emit_all(node.op, std::move(args), std::move(metas));
     location_ = line;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -209,10 +205,10 @@ class Functionaliser {
     for (const ValueId id : node.outputs) {
       copy.outputs.push_back(id == kNoValue ? kNoValue : out_.add_value(in_.meta(id)));
       if (id == kNoValue) continue;
-      out_.values.back().node = static_cast<int32_t>(out_.nodes.size());
+      out_.values.back().node = out_.nodes.next_id();
       start_root(id, copy.outputs.back());
     }
-    out_.nodes.push_back(std::move(copy));
+    out_.nodes.add(std::move(copy));
   }
 
   ValueId aliased_argument(const Node& node, int alias_set) const {
@@ -223,7 +219,8 @@ class Functionaliser {
   }
 
   ValueId without_identities(ValueId recorded) {
-    while (entry(recorded).parent != kNoValue && entry(recorded).view < 0) recorded = entry(recorded).parent;
+    while (entry(recorded).parent != kNoValue && entry(recorded).view == graph::kNoNode)
+      recorded = entry(recorded).parent;
     return recorded;
   }
 
@@ -245,8 +242,8 @@ class Functionaliser {
       throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
   }
 
-  void add_views(int32_t n) {
-    const Node& node = in_.nodes[static_cast<size_t>(n)];
+  void add_views(graph::NodeId n) {
+    const Node& node = in_.nodes[n];
     const ValueId base = aliased_argument(node, node.op->returns.at(0).alias_set);
     if (base == kNoValue || node.op->returns.size() != 1)
       throw Unsupported(fmt::format("{} aliases its arguments in an unknown way", node.op->name));
@@ -309,7 +306,7 @@ class Functionaliser {
     ValueId id = recorded;
     for (; entry(id).parent != kNoValue; id = entry(id).parent) {
       const Entry& e = entry(id);
-      const Node* view = e.view < 0 ? nullptr : &in_.nodes[static_cast<size_t>(e.view)];
+      const Node* view = e.view == graph::kNoNode ? nullptr : &in_.nodes[e.view];
       const auto inverse = view == nullptr ? ViewInverse::Kind::Identity : ops::inverse_of(in_, *view);
       if (may_overlap(in_.meta(id))) throw Unsupported("a write through a view whose elements share memory");
       if (inverse == ViewInverse::Kind::None)
@@ -326,7 +323,7 @@ class Functionaliser {
       const Node& inverted = out_.nodes.back();
       if (inverse == ViewInverse::Kind::Reshape)
         if (const auto metas = rule_metadata(*inverted.op, inverted.args))
-          out_.values[at(value)].meta = metas->at(0);
+          out_.values[value].meta = metas->at(0);
     }
     value = coerce(value, in_.meta(id), id, true);
     Entry& root = entry(id);
@@ -375,8 +372,8 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
     // An argument may be a part of the storage.
     const Entry& view = entry(recorded);
-    if (view.view < 0) return;
-    if (!ops::traits_of(*in_.nodes[static_cast<size_t>(view.view)].op).addresses_storage()) return;
+    if (view.view == graph::kNoNode) return;
+    if (!ops::traits_of(*in_.nodes[view.view].op).addresses_storage()) return;
     const auto own = places(recorded), whole = places(view.parent);
     if (!own || !whole || own->first < whole->first || own->second > whole->second)
       throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
@@ -598,15 +595,15 @@ class Functionaliser {
   // The value of the new graph whose storage `value` shares.
   ValueId storage_of(ValueId value) const {
     for (;;) {
-      const int32_t producer = out_.values[at(value)].node;
-      if (producer < 0) return value;
-      const Node& node = out_.nodes[static_cast<size_t>(producer)];
+      const graph::NodeId producer = out_.values[value].node;
+      if (producer == graph::kNoNode) return value;
+      const Node& node = out_.nodes[producer];
       if (!node.op->is_view()) return value;
       value = aliased_argument(node, node.op->returns[0].alias_set);
     }
   }
 
-  bool is_given(ValueId value) const { return out_.values[at(value)].node < 0; }
+  bool is_given(ValueId value) const { return out_.values[value].node == graph::kNoNode; }
 
   ValueId clone(ValueId value) { return graph::append_copy(out_, value, location_); }
 
@@ -682,8 +679,8 @@ class Functionaliser {
   const Graph& in_;
   DType default_dtype_;
   Graph out_;
-  std::vector<Entry> entries_;
-  int32_t location_ = -1;
+  IdVector<ValueId, Entry> entries_;
+  graph::LocationId location_;
   bool is_seen_ = true;  // the write under way is one that autograd counts
 };
 

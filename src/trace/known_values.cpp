@@ -23,7 +23,7 @@ constexpr size_t kMostNodes = 256;
 
 // The nodes on which a value depends, in program order, and the inputs and constants that they read.
 struct Slice {
-  std::set<int32_t> nodes;
+  std::set<graph::NodeId> nodes;
   std::unordered_set<graph::ValueId> values;
   std::vector<graph::ValueId> inputs;
 };
@@ -40,17 +40,17 @@ class Collector {
  private:
   bool visit(graph::ValueId value) {
     if (!slice_.values.insert(value).second) return true;
-    const int32_t producer = graph_.values[static_cast<size_t>(value)].node;
+    const graph::NodeId producer = graph_.values[value].node;
     const auto count = element_count(graph_.meta(value)).as_constant();
     if (!count || *count > kMostElements) return false;
-    if (producer < 0) {
+    if (producer == graph::kNoNode) {
       if (session_.known.candidates.contains(value)) {
         slice_.inputs.push_back(value);
         return true;
       }
       return is_fresh_constant(value);
     }
-    const graph::Node& node = graph_.nodes[static_cast<size_t>(producer)];
+    const graph::Node& node = graph_.nodes[producer];
     if (node.op->is_mutating() || node.op->is_random || is_opaque(*node.op)) return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
@@ -70,9 +70,9 @@ class Collector {
   bool shares_memory(graph::ValueId value, std::unordered_set<graph::ValueId>& seen) const {
     if (slice_.values.contains(value)) return true;
     if (!seen.insert(value).second) return false;
-    const int32_t producer = graph_.values[static_cast<size_t>(value)].node;
-    if (producer < 0) return false;
-    const graph::Node& node = graph_.nodes[static_cast<size_t>(producer)];
+    const graph::NodeId producer = graph_.values[value].node;
+    if (producer == graph::kNoNode) return false;
+    const graph::Node& node = graph_.nodes[producer];
     if (std::ranges::none_of(node.op->returns, [](const auto& r) { return r.alias_set >= 0; })) return false;
     bool shares = false;
     graph::for_each_input(node, [&](graph::ValueId input) { shares = shares || shares_memory(input, seen); });
@@ -120,8 +120,8 @@ std::optional<at::Tensor> known_value(Session& session, graph::ValueId value) {
   try {
     const at::NoGradGuard no_grad;
     const c10::impl::ExcludeDispatchKeyGuard below(c10::autocast_dispatch_keyset);
-    for (const int32_t n : slice->nodes) {
-      const graph::Node& node = graph.nodes[static_cast<size_t>(n)];
+    for (const graph::NodeId n : slice->nodes) {
+      const graph::Node& node = graph.nodes[n];
       if (known.calculated.contains(node.outputs.at(0))) continue;
       const std::vector<at::Tensor> results = runtime::run_node(node, lookup);
       for (size_t i = 0; i < results.size(); ++i)

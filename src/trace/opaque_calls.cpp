@@ -39,12 +39,12 @@ std::vector<ValueId> values_in(const Argument& argument) {
 void check_written_memory(const Session& session, const OperatorSchema& op,
                           const std::vector<Argument>& args) {
   if (!op.is_mutating()) return;
-  const std::vector<ValueId> root = graph::storage_roots(session.recording.graph);
+  const auto root = graph::storage_roots(session.recording.graph);
   std::vector<ValueId> seen, written;
   for (size_t i = 0; i < args.size(); ++i)
     for (const ValueId id : values_in(args[i])) {
       if (id == graph::kNoValue) continue;
-      const ValueId own = root[static_cast<size_t>(id)];
+      const ValueId own = root[id];
       const bool is_written = op.arguments[i].is_written;
       if (std::ranges::find(is_written ? seen : written, own) != (is_written ? seen : written).end())
         throw_cannot_trace(
@@ -75,8 +75,8 @@ class OpaqueCall {
       if (op_.arguments[i].is_written) add_written(args_[i], metas);
     // Writes of a kernel are no part of autograd's graph.
     if (op_.is_mutating()) history_ = {};
-    const int32_t node = add_node(form, args_, metas, std::move(history_));
-    outputs_ = session_.recording.graph.nodes[static_cast<size_t>(node)].outputs;
+    const graph::NodeId node = add_node(form, args_, metas, std::move(history_));
+    outputs_ = session_.recording.graph.nodes[node].outputs;
     if (is_form) write_back(written);
     std::vector<c10::IValue> made = results(metadata);
     if (!op_.is_mutating())
@@ -87,9 +87,9 @@ class OpaqueCall {
   }
 
  private:
-  int32_t add_node(const OperatorSchema* op, std::vector<Argument> args,
-                   std::vector<std::optional<TensorMeta>> metas, NodeHistory history) {
-    const int32_t node = session_.add_node(op, std::move(args), std::move(metas));
+  graph::NodeId add_node(const OperatorSchema* op, std::vector<Argument> args,
+                         std::vector<std::optional<TensorMeta>> metas, NodeHistory history) {
+    const graph::NodeId node = session_.add_node(op, std::move(args), std::move(metas));
     session_.recording.histories.resize(session_.recording.graph.nodes.size());
     session_.recording.histories.back() = std::move(history);
     return node;
@@ -168,12 +168,11 @@ class OpaqueCall {
     const at::Tensor& base = aliased_argument(result);
     if (base.scalar_type() != runtime::dtype_to_torch(meta.dtype))
       throw_cannot_trace(fmt::format("{} returns a view as another type", op_.name));
-    const int32_t node =
+    const graph::NodeId node =
         add_node(op::as_strided(),
                  {graph::ValueRef{session_.value_of(base)}, meta.sizes, meta.strides, meta.storage_offset},
                  {meta}, {});
-    return session_.make_tensor(session_.recording.graph.nodes[static_cast<size_t>(node)].outputs[0],
-                                base.is_inference());
+    return session_.make_tensor(session_.recording.graph.nodes[node].outputs[0], base.is_inference());
   }
 
   std::vector<c10::IValue> results(const ResultMetadata& metadata) {

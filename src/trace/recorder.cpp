@@ -155,7 +155,7 @@ graph::ValueId Recorder::value_of(PyObject* tensor) const {
   return trace != nullptr && trace->recording() == session_->id ? trace->value() : graph::kNoValue;
 }
 
-void Recorder::set_location(std::function<int32_t(graph::Graph&)> location) {
+void Recorder::set_location(std::function<graph::LocationId(graph::Graph&)> location) {
   check(session_ != nullptr, "the recording has ended");
   session_->location = std::move(location);
 }
@@ -165,18 +165,23 @@ size_t Recorder::node_count() const {
   return session_->recording.graph.nodes.size();
 }
 
-bool Recorder::writes_to_older(size_t first_node) const {
+graph::NodeId Recorder::next_node() const {
+  check(session_ != nullptr, "the recording has ended");
+  return session_->recording.graph.nodes.next_id();
+}
+
+bool Recorder::writes_to_older(graph::NodeId first_node) const {
   check(session_ != nullptr, "the recording has ended");
   const graph::Graph& graph = session_->recording.graph;
   const auto is_older = [&](graph::ValueId value) {
     while (value != graph::kNoValue) {
-      const int32_t node = graph.values[static_cast<size_t>(value)].node;
-      if (node < static_cast<int32_t>(first_node)) return true;
-      value = aliased_argument(graph.nodes[static_cast<size_t>(node)], value);
+      const graph::NodeId node = graph.values[value].node;  // none lies before all
+      if (node < first_node) return true;
+      value = aliased_argument(graph.nodes[node], value);
     }
     return false;
   };
-  for (size_t i = first_node; i < graph.nodes.size(); ++i) {
+  for (const graph::NodeId i : graph.nodes.ids_from(first_node)) {
     const graph::Node& node = graph.nodes[i];
     for (size_t a = 0; a < node.op->arguments.size(); ++a) {
       if (!node.op->arguments[a].is_written) continue;
@@ -194,17 +199,17 @@ bool Recorder::follows_from(PyObject* result, PyObject* source) const {
   check(session_ != nullptr, "the recording has ended");
   const graph::Graph& graph = session_->recording.graph;
   const graph::ValueId wanted = value_of(source);
-  std::vector<bool> seen(graph.values.size(), false);
+  IdVector<graph::ValueId, bool> seen(graph.values.size(), false);
   std::vector<graph::ValueId> stack = {value_of(result)};
   while (!stack.empty()) {
     const graph::ValueId value = stack.back();
     stack.pop_back();
     if (value == wanted) return true;
-    if (value == graph::kNoValue || seen[static_cast<size_t>(value)]) continue;
-    seen[static_cast<size_t>(value)] = true;
-    const int32_t node = graph.values[static_cast<size_t>(value)].node;
-    if (node < 0) continue;
-    const graph::Node& maker = graph.nodes[static_cast<size_t>(node)];
+    if (value == graph::kNoValue || seen[value]) continue;
+    seen[value] = true;
+    const graph::NodeId node = graph.values[value].node;
+    if (node == graph::kNoNode) continue;
+    const graph::Node& maker = graph.nodes[node];
     if (ops::traits_of(*maker.op).reads_metadata_only) continue;
     graph::for_each_input(maker, [&](graph::ValueId input) { stack.push_back(input); });
   }
@@ -262,7 +267,7 @@ void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   return finish(outputs, [](Session& session, const std::vector<at::Tensor>& tensors) {
     for (const at::Tensor& tensor : tensors) session.add_output(tensor);
-    return session.recording.graph.nodes.size();
+    return session.recording.graph.nodes.next_id();
   });
 }
 
@@ -271,12 +276,12 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutpu
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
   const std::vector<at::Tensor> tensors = unpack(outputs);
-  const size_t nodes_of_program = add_outputs(*session_, tensors);
+  const graph::NodeId end_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);
   Recording result = std::move(session_->recording);
   const torch_api::SymbolsPointer symbols = session_->symbols;
   end();
-  check_unread_results(result.graph, nodes_of_program, symbols.get());
+  check_unread_results(result.graph, end_of_program, symbols.get());
   return result;
 }
 

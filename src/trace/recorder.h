@@ -44,7 +44,7 @@ struct Recording {
   std::vector<int32_t> foreign_constants;
   int64_t meta_fallbacks = 0;  // operators whose metadata came from PyTorch's meta kernels
   std::vector<std::string> meta_fallback_names;
-  std::vector<NodeHistory> histories;  // by node
+  IdVector<graph::NodeId, NodeHistory> histories;
   // By output that the caller asked for: whether it is no view to autograd although it shares memory, as
   // x.detach().
   std::vector<bool> is_detached;
@@ -89,13 +89,15 @@ class Recorder {
   int32_t input_index(PyObject* trace) const;
   // The value behind a trace tensor of this recording; kNoValue for anything else.
   graph::ValueId value_of(PyObject* tensor) const;
-  // Sets the function that gives the location of a node, which may add one to the graph; -1: unknown. It is
+  // Sets the function that gives the location of a node, which may add one to the graph; none: unknown. It is
   // called once a node, with the GIL.
-  void set_location(std::function<int32_t(graph::Graph&)> location);
+  void set_location(std::function<graph::LocationId(graph::Graph&)> location);
   size_t node_count() const;
-  // Whether a node from number `first_node` on writes to a tensor that an earlier node has made, or to an
-  // input or constant.
-  bool writes_to_older(size_t first_node) const;
+  // The node that will be recorded next.
+  graph::NodeId next_node() const;
+  // Whether a node from `first_node` on writes to a tensor that an earlier node has made, or to an input or
+  // constant.
+  bool writes_to_older(graph::NodeId first_node) const;
   // Whether elements of `result` were computed from elements of `source`. Both are trace tensors.
   bool follows_from(PyObject* result, PyObject* source) const;
   // The recording so far, for code that records more than calls (src/autograd). Valid until the recording
@@ -114,9 +116,9 @@ class Recorder {
   // as recorded: functionalise() makes the graph functional. Throws Unsupported if a result cannot be an
   // output.
   Recording finish(const std::vector<PyObject*>& outputs);
-  // The same, with further outputs that `add_outputs` adds to the graph. It returns how many of the nodes
-  // belong to the program itself.
-  using AddOutputs = std::function<size_t(Session&, const std::vector<at::Tensor>&)>;
+  // The same, with further outputs that `add_outputs` adds to the graph. It returns the first node that is
+  // not the program's own.
+  using AddOutputs = std::function<graph::NodeId(Session&, const std::vector<at::Tensor>&)>;
   Recording finish(const std::vector<PyObject*>& outputs, const AddOutputs& add_outputs);
 
  private:

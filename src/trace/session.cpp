@@ -112,8 +112,8 @@ void Session::add_output(const at::Tensor& tensor) {
   if (const auto [it, first] = tensor_of.emplace(value, tensor.unsafeGetTensorImpl());
       !first && it->second != tensor.unsafeGetTensorImpl()) {
     const TensorMeta meta = graph.meta(value);
-    const int32_t node = add_node(op::alias(), {graph::ValueRef{value}}, {meta});
-    value = graph.nodes[static_cast<size_t>(node)].outputs[0];
+    const graph::NodeId node = add_node(op::alias(), {graph::ValueRef{value}}, {meta});
+    value = graph.nodes[node].outputs[0];
   }
   graph.outputs.push_back({.value = value});
 }
@@ -124,16 +124,15 @@ at::Tensor Session::make_tensor(graph::ValueId value, bool inference) {
   return at::detail::make_tensor<TraceTensor>(keys, meta, id, value, symbols);
 }
 
-int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
-                          std::vector<std::optional<TensorMeta>> outputs) {
+graph::NodeId Session::add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                                std::vector<std::optional<TensorMeta>> outputs) {
   graph::Graph& graph = recording.graph;
-  int32_t line = -1;
+  graph::LocationId line;
   if (location) {
     // The callback reads Python objects, but PyTorch's bindings drop the GIL around operators.
     const cpy::WithGil gil;
     line = location(graph);
   }
-  const auto index = static_cast<int32_t>(graph.nodes.size());
   graph::Node node{.op = op, .args = std::move(args), .outputs = {}, .location = line};
   node.outputs.reserve(outputs.size());
   for (std::optional<TensorMeta>& meta : outputs) {
@@ -142,10 +141,9 @@ int32_t Session::add_node(const OperatorSchema* op, std::vector<graph::Argument>
       continue;
     }
     node.outputs.push_back(graph.add_value(std::move(*meta)));
-    graph.values.back().node = index;
+    graph.values.back().node = graph.nodes.next_id();
   }
-  graph.nodes.push_back(std::move(node));
-  return index;
+  return graph.nodes.add(std::move(node));
 }
 
 }  // namespace oxy::trace

@@ -38,7 +38,7 @@ struct Session {
   bool has_opaque_calls = false;
   // Nodes of opaque calls, and the tensors that they returned. These tensors alone tell which history
   // autograd gave to a call: a formula of the program's is applied outside of the call.
-  std::vector<std::pair<int32_t, at::Tensor>> opaque_results;
+  std::vector<std::pair<graph::NodeId, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
   // Real tensors that were computed during the recording from nothing that existed before. Their data cannot
@@ -47,7 +47,7 @@ struct Session {
   std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
   std::unordered_map<graph::ValueId, c10::TensorImpl*>
       tensor_of;  // of inputs and outputs: who stands for the value
-  std::function<int32_t(graph::Graph&)> location;
+  std::function<graph::LocationId(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;
   std::vector<FakeCall> fake_calls;
@@ -65,9 +65,9 @@ struct Session {
   void add_output(const at::Tensor& tensor);
   // A new trace tensor for `value`.
   at::Tensor make_tensor(graph::ValueId value, bool inference);
-  // Appends a node and gives its number. Outputs without metadata are undefined tensors (kNoValue).
-  int32_t add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
-                   std::vector<std::optional<TensorMeta>> outputs);
+  // Appends a node. Outputs without metadata are undefined tensors (kNoValue).
+  graph::NodeId add_node(const OperatorSchema* op, std::vector<graph::Argument> args,
+                         std::vector<std::optional<TensorMeta>> outputs);
 };
 
 // A number that no other recording of the process has. Thread-safe.

@@ -15,9 +15,9 @@
 namespace oxy::trace {
 namespace {
 
-std::vector<bool> read_values(const graph::Graph& graph) {
-  std::vector<bool> read(graph.values.size());
-  const auto mark = [&](graph::ValueId id) { read[static_cast<size_t>(id)] = true; };
+IdVector<graph::ValueId, bool> read_values(const graph::Graph& graph) {
+  IdVector<graph::ValueId, bool> read(graph.values.size());
+  const auto mark = [&](graph::ValueId id) { read[id] = true; };
   for (const graph::Node& node : graph.nodes) graph::for_each_input(node, mark);
   for (const graph::Output& output : graph.outputs) mark(output.value);
   for (const graph::Mutation& mutation : graph.mutations) mark(mutation.value);
@@ -39,13 +39,12 @@ bool is_plain(const OperatorSchema& op) {
 
 }  // namespace
 
-void check_unread_results(const graph::Graph& graph, size_t nodes, const torch_api::Symbols* symbols) {
-  const std::vector<bool> read = read_values(graph);
-  for (size_t i = 0; i < nodes; ++i) {
-    const graph::Node& node = graph.nodes[i];
-    const auto is_read = [&](graph::ValueId id) {
-      return id != graph::kNoValue && read[static_cast<size_t>(id)];
-    };
+void check_unread_results(const graph::Graph& graph, graph::NodeId end, const torch_api::Symbols* symbols) {
+  const auto read = read_values(graph);
+  for (const graph::NodeId number : graph.nodes.ids()) {
+    if (number >= end) break;
+    const graph::Node& node = graph.nodes[number];
+    const auto is_read = [&](graph::ValueId id) { return id != graph::kNoValue && read[id]; };
     if (!is_plain(*node.op) || std::ranges::any_of(node.outputs, is_read)) continue;
     try {
       const Unheard unheard;

@@ -42,18 +42,18 @@ class ConstantEvaluator {
 
   std::optional<std::vector<int32_t>> operator()(const graph::Graph& part) {
     at::NoGradGuard no_grad;
-    std::vector<at::Tensor> values(part.values.size());
+    IdVector<graph::ValueId, at::Tensor> values(part.values.size());
     std::map<graph::ValueId, size_t> handle_of;
     for (const graph::Constant& constant : part.constants) {
       const auto handle = static_cast<size_t>(constant.handle);
-      values[static_cast<size_t>(constant.value)] = constants_[handle];
+      values[constant.value] = constants_[handle];
       if (handle >= first_ && handle < first_ + count_) handle_of[constant.value] = handle;
     }
     for (const graph::Node& node : part.nodes)
       graph::for_each_input(node, [&](graph::ValueId id) {
         if (auto it = handle_of.find(id); it != handle_of.end()) used_.insert(it->second);
       });
-    auto value_of = [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; };
+    auto value_of = [&](graph::ValueId id) { return values[id]; };
     std::set<graph::ValueId> packed;
     for (const graph::Node& node : part.nodes) {
       if (node.op == op::pack_linear() || node.op == op::pack_convolution()) {
@@ -73,13 +73,13 @@ class ConstantEvaluator {
                                           padding, dilation, std::get<Expr>(node.args[5]).constant()};
           result = packing_->pack_convolution(weight, shape);
         }
-        values[static_cast<size_t>(node.outputs[0])] = result;
+        values[node.outputs[0]] = result;
         packed.insert(node.outputs[0]);
         continue;
       }
       std::vector<at::Tensor> results = runtime::run_node(node, value_of);
       for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
-        values[static_cast<size_t>(node.outputs[i])] = results[i];
+        values[node.outputs[i]] = results[i];
     }
     std::vector<int32_t> handles;
     for (const graph::Output& output : part.outputs) {
@@ -167,23 +167,22 @@ struct Copy {
 };
 
 std::vector<Copy> copies_of(const graph::Graph& part) {
-  std::vector<std::set<int32_t>> sources(part.values.size());
-  for (const graph::Constant& constant : part.constants)
-    sources[static_cast<size_t>(constant.value)].insert(constant.handle);
+  IdVector<graph::ValueId, std::set<int32_t>> sources(part.values.size());
+  for (const graph::Constant& constant : part.constants) sources[constant.value].insert(constant.handle);
   for (const graph::Node& node : part.nodes) {
     std::set<int32_t> all;
     graph::for_each_input(node, [&](graph::ValueId id) {
-      const auto& from = sources[static_cast<size_t>(id)];
+      const auto& from = sources[id];
       all.insert(from.begin(), from.end());
     });
     for (graph::ValueId id : node.outputs)
-      if (id != graph::kNoValue) sources[static_cast<size_t>(id)] = all;
+      if (id != graph::kNoValue) sources[id] = all;
   }
   std::vector<Copy> copies;
   for (const graph::Output& output : part.outputs) {
     const TensorMeta& meta = part.meta(output.value);
     copies.push_back({element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype)),
-                      sources[static_cast<size_t>(output.value)]});
+                      sources[output.value]});
   }
   return copies;
 }

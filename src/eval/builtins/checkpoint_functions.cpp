@@ -92,7 +92,7 @@ Ref checkpoint(Interpreter& interpreter, Arguments& a) {
   const Ref function = std::move(a.positional.front());
   a.positional.erase(a.positional.begin());
   if (is_reentrant) check_reentrant_arguments(interpreter, a);
-  const size_t first_node = interpreter.recorder.node_count();
+  const graph::NodeId first_node = interpreter.recorder.next_node();
   Ref result;
   {
     const RecordedAs scope(interpreter, interpreter.calls.new_checkpoint(), "a function under checkpoint()");

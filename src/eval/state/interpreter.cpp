@@ -10,18 +10,18 @@ namespace oxy::eval {
 
 namespace {
 
-// Where the program is, as a location of the graph; -1: nowhere.
-int32_t location(Interpreter& interpreter, graph::Graph& graph) {
+// Where the program is, as a location of the graph; none: nowhere.
+graph::LocationId location(Interpreter& interpreter, graph::Graph& graph) {
   const Frame* frame = interpreter.frame;
-  if (!frame) return -1;
+  if (!frame) return graph::kNoLocation;
   const char* file = PyUnicode_AsUTF8(frame->pycode()->co_filename);
   const char* name = PyUnicode_AsUTF8(frame->pycode()->co_name);
   std::string_view path = file ? file : "?";
   if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
   std::string text = fmt::format("{}:{} in {}", path, frame->instruction().line, name ? name : "?");
   const auto [place, inserted] = interpreter.locations.try_emplace(
-      {std::move(text), interpreter.calls.checkpoint}, static_cast<int32_t>(graph.locations.size()));
-  if (inserted) graph.locations.push_back({place->first.first, interpreter.calls.checkpoint});
+      {std::move(text), interpreter.calls.checkpoint}, graph.locations.next_id());
+  if (inserted) graph.locations.add({place->first.first, interpreter.calls.checkpoint});
   return place->second;
 }
 

@@ -74,8 +74,8 @@ struct Interpreter {
   std::vector<std::string> break_lines;  // the user's lines at the moment of a Break, innermost first
   Ref handled_before;                    // the exception that was being handled at the start
   Ref handled_after;                     // the one at the end of a segment, if it is another one
-  // (text, checkpoint) -> number of that graph::Location in the recording.
-  std::map<std::pair<std::string, int32_t>, int32_t> locations;
+  // (text, checkpoint) -> that graph::Location in the recording.
+  std::map<std::pair<std::string, int32_t>, graph::LocationId> locations;
 };
 
 // The line of the user's code that the frame is at, for messages: "file:line in function".

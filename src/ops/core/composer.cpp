@@ -47,9 +47,9 @@ std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vec
   };
   // The default dtype only types numbers without a tensor, which decompositions do not write.
   std::vector<TensorMeta> metas = shape(ShapeContext(*schema, args, meta_of, DType::Float32));
-  const int32_t index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
+  const graph::NodeId index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
   std::vector<ValueRef> outputs;
-  for (ValueId id : graph_.nodes[static_cast<size_t>(index)].outputs) outputs.push_back({id});
+  for (ValueId id : graph_.nodes[index].outputs) outputs.push_back({id});
   return outputs;
 }
 

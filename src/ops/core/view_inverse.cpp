@@ -8,8 +8,8 @@
 namespace oxy::ops {
 
 graph::ValueId ViewWrite::add(const OperatorSchema* op, std::vector<graph::Argument> args) {
-  const int32_t node = graph.add_node(op, std::move(args), {std::move(result)}, view.location);
-  return graph.nodes[static_cast<size_t>(node)].outputs[0];
+  const graph::NodeId node = graph.add_node(op, std::move(args), {std::move(result)}, view.location);
+  return graph.nodes[node].outputs[0];
 }
 
 int64_t ViewWrite::dimension(size_t i) const {

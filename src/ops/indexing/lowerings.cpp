@@ -369,7 +369,7 @@ namespace {
 // True if the value only goes into elements computed right there, so that memory for it would be a waste.
 bool feeds_elements_only(LoweringContext& context, graph::ValueId id) {
   if (context.uses(id) != 1 || context.users(id).size() != 1) return false;
-  const Node& user = context.graph().nodes[position(context.users(id)[0])];
+  const Node& user = context.graph().nodes[context.users(id)[0]];
   const OperatorEntry* entry = find(user.op->name);
   if (entry == nullptr || !entry->lower || user.op->is_view() || user.outputs.size() != 1) return false;
   return user.op->name.starts_with("aten::mul") || user.op->name.starts_with("aten::add") ||

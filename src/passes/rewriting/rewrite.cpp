@@ -9,7 +9,7 @@
 
 namespace oxy::passes {
 
-Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values.size(), graph::kNoValue) {
+Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values.size()) {
   out_.values.reserve(source.values.size());
   out_.nodes.reserve(source.nodes.size());
   out_.locations = source.locations;
@@ -30,15 +30,14 @@ Node Rewriter::renamed(const Node& source_node) const {
 
 void Rewriter::keep(const Node& renamed_node) {
   Node node = renamed_node;
-  auto index = static_cast<int32_t>(out_.nodes.size());
   for (ValueId& id : node.outputs) {
     if (id == graph::kNoValue) continue;
     ValueId fresh = out_.add_value(source_.meta(id));
-    out_.values[static_cast<size_t>(fresh)].node = index;
+    out_.values[fresh].node = out_.nodes.next_id();
     set(id, fresh);
     id = fresh;
   }
-  out_.nodes.push_back(std::move(node));
+  out_.nodes.add(std::move(node));
 }
 
 Graph Rewriter::finish() {
@@ -60,10 +59,9 @@ Graph Rewriter::finish() {
       const auto alias = static_cast<size_t>(output.alias);
       const ValueId whole =
           output.kind == graph::OutputKind::InputAlias ? out_.inputs.at(alias) : out_.outputs.at(alias).value;
-      const int32_t index =
-          out_.add_node(op::as_strided(),
-                        {ValueRef{whole}, window.sizes, window.strides, window.storage_offset}, {window}, -1);
-      fresh = out_.nodes[static_cast<size_t>(index)].outputs.front();
+      const NodeId index = out_.add_node(
+          op::as_strided(), {ValueRef{whole}, window.sizes, window.strides, window.storage_offset}, {window});
+      fresh = out_.nodes[index].outputs.front();
     }
     out_.outputs.push_back({fresh, output.kind, output.alias});
   }
@@ -72,42 +70,40 @@ Graph Rewriter::finish() {
   return std::move(out_);
 }
 
-void append_with_needs(const Graph& source, const Node& node, Graph& graph, std::vector<ValueId>& map) {
-  const auto mapped = [&](ValueId id) -> ValueId& { return map[static_cast<size_t>(id)]; };
+void append_with_needs(const Graph& source, const Node& node, Graph& graph, IdVector<ValueId, ValueId>& map) {
   std::vector<const Node*> stack = {&node};
   while (!stack.empty()) {
     const Node& top = *stack.back();
     const size_t before = stack.size();
     graph::for_each_input(top, [&](ValueId id) {
-      if (mapped(id) != graph::kNoValue) return;
+      if (map[id] != graph::kNoValue) return;
       const Node* needed = producer(source, id);
       check(needed != nullptr, "a graph is made of values that are not there");
       stack.push_back(needed);
     });
     if (stack.size() != before) continue;
     stack.pop_back();
-    const auto is_there = [&](ValueId id) { return id == graph::kNoValue || mapped(id) != graph::kNoValue; };
+    const auto is_there = [&](ValueId id) { return id == graph::kNoValue || map[id] != graph::kNoValue; };
     if (!top.outputs.empty() && std::ranges::all_of(top.outputs, is_there)) continue;
     Node copy = top;
-    graph::for_each_input(copy, [&](ValueId& id) { id = mapped(id); });
-    const auto index = static_cast<int32_t>(graph.nodes.size());
+    graph::for_each_input(copy, [&](ValueId& id) { id = map[id]; });
     for (ValueId& id : copy.outputs) {
       if (id == graph::kNoValue) continue;
       const ValueId fresh = graph.add_value(source.meta(id));
-      graph.values.back().node = index;
+      graph.values[fresh].node = graph.nodes.next_id();
       // What was there stays, beside a result that was not.
-      if (mapped(id) == graph::kNoValue) mapped(id) = fresh;
+      if (map[id] == graph::kNoValue) map[id] = fresh;
       id = fresh;
     }
-    graph.nodes.push_back(std::move(copy));
+    graph.nodes.add(std::move(copy));
   }
 }
 
 ValueId Site::emit(const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) const {
   std::vector<TensorMeta> outputs;
   outputs.push_back(std::move(meta));
-  int32_t index = graph.add_node(op, std::move(args), std::move(outputs), node.location);
-  return graph.nodes[static_cast<size_t>(index)].outputs.front();
+  NodeId index = graph.add_node(op, std::move(args), std::move(outputs), node.location);
+  return graph.nodes[index].outputs.front();
 }
 
 Graph rewrite(const Graph& source, const Rule& rule) {
@@ -129,8 +125,8 @@ Graph rewrite(const Graph& source, const Rule& rule) {
 
 const Node* producer(const Graph& graph, ValueId value) {
   if (value == graph::kNoValue) return nullptr;
-  int32_t index = graph.values.at(static_cast<size_t>(value)).node;
-  return index < 0 ? nullptr : &graph.nodes[static_cast<size_t>(index)];
+  const NodeId node = graph.values.at(value).node;
+  return node == graph::kNoNode ? nullptr : &graph.nodes[node];
 }
 
 ValueId tensor_argument(const Node& node, size_t index) {
@@ -152,23 +148,21 @@ std::optional<double> number_argument(const Node& node, size_t index) {
   return static_cast<double>(*integer);
 }
 
-std::vector<int32_t> use_counts(const Graph& graph) {
-  std::vector<int32_t> counts(graph.values.size(), 0);
-  for (const Node& node : graph.nodes)
-    graph::for_each_input(node, [&](ValueId id) { ++counts[static_cast<size_t>(id)]; });
-  for (const graph::Output& output : graph.outputs) ++counts[static_cast<size_t>(output.value)];
-  for (const graph::Mutation& mutation : graph.mutations) ++counts[static_cast<size_t>(mutation.value)];
+IdVector<ValueId, int32_t> use_counts(const Graph& graph) {
+  IdVector<ValueId, int32_t> counts(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) graph::for_each_input(node, [&](ValueId id) { ++counts[id]; });
+  for (const graph::Output& output : graph.outputs) ++counts[output.value];
+  for (const graph::Mutation& mutation : graph.mutations) ++counts[mutation.value];
   return counts;
 }
 
-std::vector<int32_t> only_readers(const Graph& graph) {
-  std::vector<int32_t> readers(graph.values.size(), -1);
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    graph::for_each_input(graph.nodes[i],
-                          [&](ValueId id) { readers[static_cast<size_t>(id)] = static_cast<int32_t>(i); });
-  std::vector<int32_t> counts = use_counts(graph);
-  for (size_t i = 0; i < readers.size(); ++i)
-    if (counts[i] != 1) readers[i] = -1;
+IdVector<ValueId, NodeId> only_readers(const Graph& graph) {
+  IdVector<ValueId, NodeId> readers(graph.values.size());
+  for (const NodeId i : graph.nodes.ids())
+    graph::for_each_input(graph.nodes[i], [&](ValueId id) { readers[id] = i; });
+  const IdVector<ValueId, int32_t> counts = use_counts(graph);
+  for (const ValueId id : readers.ids())
+    if (counts[id] != 1) readers[id] = graph::kNoNode;
   return readers;
 }
 

@@ -18,6 +18,7 @@ namespace oxy::passes {
 using graph::Argument;
 using graph::Graph;
 using graph::Node;
+using graph::NodeId;
 using graph::ValueId;
 using graph::ValueRef;
 
@@ -30,8 +31,8 @@ class Rewriter {
   const Graph& source() const { return source_; }
 
   // The new value for a value of the source; kNoValue while it has none.
-  ValueId map(ValueId source_value) const { return map_[static_cast<size_t>(source_value)]; }
-  void set(ValueId source_value, ValueId new_value) { map_[static_cast<size_t>(source_value)] = new_value; }
+  ValueId map(ValueId source_value) const { return map_[source_value]; }
+  void set(ValueId source_value, ValueId new_value) { map_[source_value] = new_value; }
   // The node with its arguments renamed; its outputs still name values of the source.
   Node renamed(const Node& source_node) const;
   // Appends a node that renamed() gave, unchanged.
@@ -42,7 +43,7 @@ class Rewriter {
  private:
   const Graph& source_;
   Graph out_;
-  std::vector<ValueId> map_;
+  IdVector<ValueId, ValueId> map_;
 };
 
 // One node on its way into the new graph.
@@ -63,9 +64,9 @@ using Rule = std::function<std::optional<std::vector<ValueId>>(const Site& site)
 Graph rewrite(const Graph& source, const Rule& rule);
 
 // Appends to `graph` a copy of a node of `source`, behind copies of whatever it needs that is not there yet.
-// `map`: by value of the source, the value of `graph` or kNoValue; what is appended enters it. Inputs and
-// constants must be in it.
-void append_with_needs(const Graph& source, const Node& node, Graph& graph, std::vector<ValueId>& map);
+// `map`: for each value of the source, the value of `graph` or kNoValue; what is appended enters it. Inputs
+// and constants must be in it.
+void append_with_needs(const Graph& source, const Node& node, Graph& graph, IdVector<ValueId, ValueId>& map);
 
 // The node that computes a value, or nullptr for inputs and constants.
 const Node* producer(const Graph& graph, ValueId value);
@@ -76,9 +77,9 @@ std::optional<int64_t> integer_argument(const Node& node, size_t index);
 // The constant real number that argument `index` holds (integers and booleans included).
 std::optional<double> number_argument(const Node& node, size_t index);
 // How often each value is read by nodes, outputs and mutations.
-std::vector<int32_t> use_counts(const Graph& graph);
-// For each value, the node that reads it, if nothing else does and it does so once; -1 otherwise.
-std::vector<int32_t> only_readers(const Graph& graph);
+IdVector<ValueId, int32_t> use_counts(const Graph& graph);
+// For each value, the node that reads it, if nothing else does and it does so once; none otherwise.
+IdVector<ValueId, NodeId> only_readers(const Graph& graph);
 // Equal type, device, sizes and strides: one may stand for the other anywhere but below as_strided.
 bool same_layout(const TensorMeta& a, const TensorMeta& b);
 // The same, but strides of dimensions of size 1, which say nothing, may differ.

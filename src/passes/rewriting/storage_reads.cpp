@@ -9,13 +9,13 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-std::vector<bool> values_read_as_storage(const Graph& graph) {
-  std::vector<bool> found(graph.values.size(), false);
+IdVector<ValueId, bool> values_read_as_storage(const Graph& graph) {
+  IdVector<ValueId, bool> found(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
     if (!ops::traits_of(*node.op).addresses_storage()) continue;
     ValueId id = tensor_argument(node, 0);
-    while (id != graph::kNoValue && !found[static_cast<size_t>(id)]) {
-      found[static_cast<size_t>(id)] = true;
+    while (id != graph::kNoValue && !found[id]) {
+      found[id] = true;
       const Node* node_of_id = producer(graph, id);
       id = node_of_id != nullptr && is_view_like(*node_of_id->op) ? tensor_argument(*node_of_id, 0)
                                                                   : graph::kNoValue;

@@ -7,7 +7,7 @@
 
 namespace oxy::passes {
 
-// By value: whether an as_strided reads the whole storage that it lies in, through views or not.
-std::vector<bool> values_read_as_storage(const graph::Graph& graph);
+// Whether an as_strided reads the whole storage that it lies in, through views or not.
+IdVector<graph::ValueId, bool> values_read_as_storage(const graph::Graph& graph);
 
 }  // namespace oxy::passes

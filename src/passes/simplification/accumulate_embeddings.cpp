@@ -24,31 +24,30 @@ bool kernels_add(DType type) {
 
 Graph accumulate_embeddings(const Graph& source) {
   if (std::ranges::none_of(source.nodes, is_plain_gradient)) return source;
-  const std::vector<int32_t> uses = use_counts(source);
+  const auto uses = use_counts(source);
   // By node: which of its arguments is such a gradient; and the gradients that are accumulated where they are
   // added.
-  std::vector<int> added(source.nodes.size(), -1);
-  std::vector<bool> is_absorbed(source.nodes.size(), false);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+  IdVector<NodeId, int> added(source.nodes.size(), -1);
+  IdVector<NodeId, bool> is_absorbed(source.nodes.size(), false);
+  for (const NodeId i : source.nodes.ids()) {
     const Node& node = source.nodes[i];
     if (node.op != op::add() || number_argument(node, 2) != 1.0) continue;
     for (const int place : {1, 0}) {
       const ValueId gradient = tensor_argument(node, static_cast<size_t>(place)),
                     sum = tensor_argument(node, static_cast<size_t>(1 - place));
-      if (gradient == graph::kNoValue || sum == graph::kNoValue || uses[static_cast<size_t>(gradient)] != 1)
-        continue;
-      const int32_t made = source.values[static_cast<size_t>(gradient)].node;
+      if (gradient == graph::kNoValue || sum == graph::kNoValue || uses[gradient] != 1) continue;
+      const NodeId made = source.values[gradient].node;
       const TensorMeta& result = source.meta(node.outputs.front());
-      if (made < 0 || !is_plain_gradient(source.nodes[static_cast<size_t>(made)]) ||
-          !kernels_add(result.dtype) || !same_layout(source.meta(sum), result))
+      if (made == graph::kNoNode || !is_plain_gradient(source.nodes[made]) || !kernels_add(result.dtype) ||
+          !same_layout(source.meta(sum), result))
         continue;
       added[i] = place;
-      is_absorbed[static_cast<size_t>(made)] = true;
+      is_absorbed[made] = true;
       break;
     }
   }
   Rewriter rewriter(source);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+  for (const NodeId i : source.nodes.ids()) {
     const Node& node = source.nodes[i];
     if (is_absorbed[i]) continue;
     if (added[i] < 0) {

@@ -14,10 +14,10 @@ void combine(size_t& seed, size_t value) {
 
 struct ArgumentHash {
   size_t operator()(const graph::None&) const { return 1; }
-  size_t operator()(const ValueRef& ref) const { return static_cast<size_t>(ref.id) * 31; }
+  size_t operator()(const ValueRef& ref) const { return std::hash<ValueId>()(ref.id) * 31; }
   size_t operator()(const graph::ValueList& list) const {
     size_t seed = list.ids.size();
-    for (ValueId id : list.ids) combine(seed, static_cast<size_t>(id));
+    for (ValueId id : list.ids) combine(seed, std::hash<ValueId>()(id));
     return seed;
   }
   size_t operator()(bool value) const { return value ? 3 : 2; }
@@ -93,7 +93,7 @@ void merge_constants(Rewriter& rewriter) {
 Graph merge_common_subexpressions(const Graph& source) {
   Rewriter rewriter(source);
   merge_constants(rewriter);
-  std::unordered_multimap<size_t, int32_t> seen;  // hash -> node of the new graph
+  std::unordered_multimap<size_t, NodeId> seen;  // nodes of the new graph by their hash
   seen.reserve(source.nodes.size());
   for (const Node& source_node : source.nodes) {
     Node node = rewriter.renamed(source_node);
@@ -106,11 +106,11 @@ Graph merge_common_subexpressions(const Graph& source) {
     auto [begin, end] = seen.equal_range(hash);
     const Node* same = nullptr;
     for (auto it = begin; it != end && same == nullptr; ++it) {
-      const Node& candidate = out.nodes[static_cast<size_t>(it->second)];
+      const Node& candidate = out.nodes[it->second];
       if (same_call(out, candidate, node, source)) same = &candidate;
     }
     if (same == nullptr) {
-      seen.emplace(hash, static_cast<int32_t>(out.nodes.size()));
+      seen.emplace(hash, out.nodes.next_id());
       rewriter.keep(node);
       continue;
     }

@@ -1,5 +1,7 @@
 #include "passes/simplification/dead_code.h"
 
+#include <ranges>
+
 #include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 
@@ -17,18 +19,17 @@ bool may_raise(const Graph& graph, const Node& node) {
 }  // namespace
 
 Graph remove_dead_code(const Graph& source) {
-  std::vector<bool> live(source.values.size(), false);
-  auto mark = [&](ValueId id) { live[static_cast<size_t>(id)] = true; };
+  IdVector<ValueId, bool> live(source.values.size(), false);
+  auto mark = [&](ValueId id) { live[id] = true; };
   for (ValueId id : source.inputs) mark(id);
   for (const graph::Output& output : source.outputs) mark(output.value);
   for (const graph::Mutation& mutation : source.mutations) mark(mutation.value);
 
-  std::vector<bool> needed(source.nodes.size(), false);
-  for (size_t i = source.nodes.size(); i-- > 0;) {
+  IdVector<NodeId, bool> needed(source.nodes.size(), false);
+  for (const NodeId i : source.nodes.ids() | std::views::reverse) {
     const Node& node = source.nodes[i];
     bool is_read = false;
-    for (ValueId id : node.outputs)
-      is_read = is_read || (id != graph::kNoValue && live[static_cast<size_t>(id)]);
+    for (ValueId id : node.outputs) is_read = is_read || (id != graph::kNoValue && live[id]);
     if (!is_read && !has_effect(node) && !may_raise(source, node)) continue;
     needed[i] = true;
     graph::for_each_input(node, mark);
@@ -40,11 +41,11 @@ Graph remove_dead_code(const Graph& source) {
   out.values.resize(source.inputs.size());
   out.constants.clear();
   for (const graph::Constant& constant : source.constants) {
-    bool is_live = live[static_cast<size_t>(constant.value)];
+    bool is_live = live[constant.value];
     rewriter.set(constant.value,
                  is_live ? out.add_constant(source.meta(constant.value), constant.handle) : graph::kNoValue);
   }
-  for (size_t i = 0; i < source.nodes.size(); ++i)
+  for (const NodeId i : source.nodes.ids())
     if (needed[i]) rewriter.keep(rewriter.renamed(source.nodes[i]));
   return rewriter.finish();
 }

@@ -18,7 +18,7 @@ Graph decompose(const Graph& source) {
     Graph next = rewrite(current, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
       const ops::Decomposition& decomposition = ops::entry_of(*site.node.op).decompose;
       if (!decomposition) return std::nullopt;
-      size_t before = site.graph.nodes.size();
+      const NodeId before = site.graph.nodes.next_id();
       // The rule may ask the new graph for the metadata of the node's outputs.
       Node node = site.node;
       size_t values = site.graph.values.size();
@@ -26,12 +26,13 @@ Graph decompose(const Graph& source) {
         if (id != graph::kNoValue) id = site.graph.add_value(site.source.meta(id));
       std::vector<ValueId> results = decomposition(site.graph, node);
       if (results.empty()) {
-        check(site.graph.nodes.size() == before, "a decomposition that does not apply has added nodes");
+        check(site.graph.nodes.next_id() == before, "a decomposition that does not apply has added nodes");
         site.graph.values.resize(values);
         return std::nullopt;
       }
-      for (size_t i = before; i < site.graph.nodes.size(); ++i)
-        if (site.graph.nodes[i].location < 0) site.graph.nodes[i].location = site.node.location;
+      for (const NodeId id : site.graph.nodes.ids_from(before))
+        if (Node& added = site.graph.nodes[id]; added.location == graph::kNoLocation)
+          added.location = site.node.location;
       changed = true;
       return results;
     });

@@ -10,15 +10,15 @@ namespace oxy::passes {
 namespace {
 
 // For each value, the value whose memory it shows.
-std::vector<ValueId> memory_owners(const Graph& graph) {
-  std::vector<ValueId> owner(graph.values.size());
-  for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<ValueId>(i);
+IdVector<ValueId, ValueId> memory_owners(const Graph& graph) {
+  IdVector<ValueId, ValueId> owner(graph.values.size());
+  for (const ValueId id : owner.ids()) owner[id] = id;
   for (const Node& node : graph.nodes) {
     if (!is_view_like(*node.op) || node.args.empty()) continue;
     ValueId base = tensor_argument(node, 0);
     if (base == graph::kNoValue) continue;
     for (ValueId id : node.outputs)
-      if (id != graph::kNoValue) owner[static_cast<size_t>(id)] = owner[static_cast<size_t>(base)];
+      if (id != graph::kNoValue) owner[id] = owner[base];
   }
   return owner;
 }
@@ -30,26 +30,25 @@ ValueId append_part_of_copy(Graph& graph, ValueId whole, ValueId value) {
   const ValueId copy = graph::append_copy(graph, whole);
   TensorMeta meta = part;
   meta.storage_offset = graph::offset_between(base, part);
-  const int32_t node = graph.add_node(
+  const NodeId node = graph.add_node(
       op::as_strided(), {ValueRef{copy}, meta.sizes, meta.strides, Argument{meta.storage_offset}}, {meta});
-  return graph.nodes[static_cast<size_t>(node)].outputs[0];
+  return graph.nodes[node].outputs[0];
 }
 
 }  // namespace
 
 std::vector<bool> outputs_with_own_memory(const Graph& graph) {
-  std::vector<ValueId> owner = memory_owners(graph);
+  const IdVector<ValueId, ValueId> owner = memory_owners(graph);
   std::vector<bool> own;
   for (const graph::Output& output : graph.outputs)
-    own.push_back(output.kind == graph::OutputKind::Value &&
-                  owner[static_cast<size_t>(output.value)] == output.value);
+    own.push_back(output.kind == graph::OutputKind::Value && owner[output.value] == output.value);
   return own;
 }
 
 Graph separate_results(const Graph& source, const std::vector<bool>& had_own_memory) {
   Graph out = source;
-  std::vector<ValueId> owner = memory_owners(source);
-  auto owner_of = [&](ValueId id) { return owner[static_cast<size_t>(id)]; };
+  const IdVector<ValueId, ValueId> owner = memory_owners(source);
+  auto owner_of = [&](ValueId id) { return owner[id]; };
 
   std::unordered_set<ValueId> taken(source.inputs.begin(), source.inputs.end());
   for (const graph::Constant& constant : source.constants) taken.insert(constant.value);

@@ -101,10 +101,10 @@ Replacement simplify(const Site& site) {
 }  // namespace
 
 Graph simplify_arithmetic(const Graph& source) {
-  const std::vector<bool> read_as_storage = values_read_as_storage(source);
+  const auto read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
     for (const ValueId id : site.node.outputs)
-      if (id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)]) return std::nullopt;
+      if (id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
     return simplify(site);
   });
 }

@@ -227,12 +227,11 @@ Replacement simplify(const Site& site) {
 }  // namespace
 
 Graph simplify_views(const Graph& source) {
-  const std::vector<bool> read_as_storage = values_read_as_storage(source);
+  const auto read_as_storage = values_read_as_storage(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
     const bool keeps_storage = site.node.op->is_view();
     for (ValueId id : site.node.outputs)
-      if (!keeps_storage && id != graph::kNoValue && read_as_storage[static_cast<size_t>(id)])
-        return std::nullopt;
+      if (!keeps_storage && id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
     return simplify(site);
   });
 }

@@ -12,30 +12,28 @@ namespace oxy::passes {
 namespace {
 
 struct Flow {
-  std::vector<bool> present;  // by value: depends on a gradient that comes in
-  std::vector<bool> absent;   // by value: depends on one that does not
+  IdVector<ValueId, bool> present;  // depends on a gradient that comes in
+  IdVector<ValueId, bool> absent;   // depends on one that does not
 
-  bool is_zero(ValueId id) const {
-    return absent[static_cast<size_t>(id)] && !present[static_cast<size_t>(id)];
-  }
+  bool is_zero(ValueId id) const { return absent[id] && !present[id]; }
 };
 
 Flow flow_of(const Graph& source, const std::vector<bool>& is_gradient, const std::vector<bool>& absent) {
-  Flow flow{std::vector<bool>(source.values.size(), false), std::vector<bool>(source.values.size(), false)};
+  Flow flow{IdVector<ValueId, bool>(source.values.size()), IdVector<ValueId, bool>(source.values.size())};
   for (size_t i = 0; i < source.inputs.size(); ++i) {
     if (!is_gradient[i]) continue;
-    (absent[i] ? flow.absent : flow.present)[static_cast<size_t>(source.inputs[i])] = true;
+    (absent[i] ? flow.absent : flow.present)[source.inputs[i]] = true;
   }
   for (const Node& node : source.nodes) {
     bool is_present = false, is_absent = false;
     graph::for_each_input(node, [&](ValueId id) {
-      is_present = is_present || flow.present[static_cast<size_t>(id)];
-      is_absent = is_absent || flow.absent[static_cast<size_t>(id)];
+      is_present = is_present || flow.present[id];
+      is_absent = is_absent || flow.absent[id];
     });
     for (const ValueId id : node.outputs) {
       if (id == graph::kNoValue) continue;
-      flow.present[static_cast<size_t>(id)] = is_present;
-      flow.absent[static_cast<size_t>(id)] = is_absent;
+      flow.present[id] = is_present;
+      flow.absent[id] = is_absent;
     }
   }
   return flow;
@@ -71,9 +69,9 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
                         const std::vector<bool>& absent) {
   const Flow flow = flow_of(source, is_gradient, absent);
   Rewriter rewriter(source);
-  std::vector<bool> is_made(source.values.size(), false);
+  IdVector<ValueId, bool> is_made(source.values.size(), false);
   const auto make_zeros = [&](ValueId id) {
-    if (!flow.is_zero(id) || is_made[static_cast<size_t>(id)]) return;
+    if (!flow.is_zero(id) || is_made[id]) return;
     const TensorMeta& meta = source.meta(id);
     ops::Composer composer(rewriter.graph(), Node{});
     const Argument zero = is_floating(meta.dtype) ? Argument{0.0} : Argument{Expr(0)};
@@ -85,7 +83,7 @@ Graph without_gradients(const Graph& source, const std::vector<bool>& is_gradien
                        : composer.call(op::as_strided(), {full({elements_of_storage(meta)}), meta.sizes,
                                                           meta.strides, meta.storage_offset});
     rewriter.set(id, zeros.id);
-    is_made[static_cast<size_t>(id)] = true;
+    is_made[id] = true;
   };
   for (const Node& node : source.nodes) {
     bool is_zero = !node.outputs.empty();

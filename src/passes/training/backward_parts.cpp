@@ -16,32 +16,28 @@ using graph::kNoValue;
 using graph::Output;
 using graph::OutputKind;
 
-size_t at(ValueId id) {
-  return static_cast<size_t>(id);
-}
-
 // The graph without the inputs that nothing reads, but for those for which `is_kept`. `inputs`: the numbers
 // of those that are left. An output that is an input is passed on as that.
 Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kept,
                             std::vector<size_t>& inputs) {
-  const std::vector<int32_t> uses = use_counts(source);
+  const auto uses = use_counts(source);
   Graph result;
   result.locations = source.locations;
-  std::vector<ValueId> map(source.values.size(), kNoValue);
+  IdVector<ValueId, ValueId> map(source.values.size(), kNoValue);
   std::map<size_t, int32_t> new_input;
   for (size_t i = 0; i < source.inputs.size(); ++i) {
     const ValueId id = source.inputs[i];
-    if (uses[at(id)] == 0 && !is_kept[i]) continue;
+    if (uses[id] == 0 && !is_kept[i]) continue;
     new_input.emplace(i, static_cast<int32_t>(inputs.size()));
     inputs.push_back(i);
-    map[at(id)] = result.add_input(source.meta(id));
+    map[id] = result.add_input(source.meta(id));
   }
   for (const graph::Constant& constant : source.constants)
-    map[at(constant.value)] = result.add_constant(source.meta(constant.value), constant.handle);
+    map[constant.value] = result.add_constant(source.meta(constant.value), constant.handle);
   for (const Node& node : source.nodes) append_with_needs(source, node, result, map);
   for (const Output& output : source.outputs) {
     const auto passed_on = std::ranges::find(source.inputs, output.value);
-    const ValueId value = map[at(output.value)];
+    const ValueId value = map[output.value];
     if (passed_on == source.inputs.end())
       result.outputs.push_back({value});
     else
@@ -51,11 +47,11 @@ Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kep
   return result;
 }
 
-bool is_of(const BackwardRoles& roles, size_t tangent, int32_t part) {
+bool is_of(const BackwardRoles& roles, size_t tangent, PartId part) {
   return roles.part_of_tangent[tangent] == part;
 }
 
-bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradient, int32_t part) {
+bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradient, PartId part) {
   for (size_t t = 0; t < roles.part_of_tangent.size(); ++t)
     if (is_of(roles, t, part) && gradient.tangents[t]) return true;
   return false;
@@ -63,7 +59,7 @@ bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradi
 
 // Where what has come to a result of another part in all goes on, puts a new input instead: a gradient that
 // does not come in.
-Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, int32_t number) {
+Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, PartId number) {
   Rewriter rewriter(whole);
   for (const Node& node : whole.nodes) {
     const Node renamed = rewriter.renamed(node);
@@ -79,7 +75,7 @@ Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, int32_t numb
   return rewriter.finish();
 }
 
-BackwardPart part(const Graph& whole, const BackwardRoles& roles, int32_t number) {
+BackwardPart part(const Graph& whole, const BackwardRoles& roles, PartId number) {
   Graph own = cut_at_totals(whole, roles, number);
   BackwardPart result;
   std::vector<Output> wanted;
@@ -129,10 +125,10 @@ Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
       if (found == tangent_of.end()) continue;
       const ValueId value = rewriter.map(id);
       itself.emplace(id, value);
-      const int32_t held =
+      const NodeId held =
           rewriter.graph().add_node(op::total(), {ValueRef{value}, Expr(static_cast<int64_t>(found->second))},
                                     {joint.meta(id)}, node.location);
-      rewriter.set(id, rewriter.graph().nodes[static_cast<size_t>(held)].outputs[0]);
+      rewriter.set(id, rewriter.graph().nodes[held].outputs[0]);
     }
   }
   Graph result = rewriter.finish();
@@ -144,12 +140,12 @@ Graph hold_totals_apart(const Graph& joint, const std::vector<Total>& totals) {
 
 std::vector<BackwardPart> backward_parts(const Graph& whole, const BackwardRoles& roles) {
   std::vector<BackwardPart> parts;
-  std::set<int32_t> left(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
+  std::set<PartId> left(roles.part_of_tangent.begin(), roles.part_of_tangent.end());
   while (!left.empty()) {
-    const auto is_next = [&](int32_t number) {
+    const auto is_next = [&](PartId number) {
       return std::ranges::none_of(roles.gradients, [&](const BackwardRoles::Gradient& gradient) {
         if (gradient.result < 0 || !flows_from(roles, gradient, number)) return false;
-        const int32_t other = roles.part_of_tangent[static_cast<size_t>(gradient.result)];
+        const PartId other = roles.part_of_tangent[static_cast<size_t>(gradient.result)];
         return other != number && left.contains(other);
       });
     };

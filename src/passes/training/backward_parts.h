@@ -18,6 +18,9 @@ struct Total {
 // calculates it from what a total was calculated from, or the other way round: backward_parts() cuts there.
 graph::Graph hold_totals_apart(const graph::Graph& joint, const std::vector<Total>& totals);
 
+struct BackwardPart;
+using PartId = Id<BackwardPart>;
+
 struct BackwardPart {
   graph::Graph graph;              // inputs: `saved`, then `tangents`; outputs: gradients
   std::vector<size_t> saved;       // numbers of the whole's saved inputs
@@ -33,8 +36,8 @@ struct BackwardRoles {
     int32_t result = -1;
     std::vector<bool> tangents;  // by tangent: it flows into this one, through no result of another part
   };
-  size_t saved = 0;                      // inputs after these are tangents
-  std::vector<int32_t> part_of_tangent;  // any numbers; tangents with the same one stay together
+  size_t saved = 0;                     // inputs after these are tangents
+  std::vector<PartId> part_of_tangent;  // any numbers; tangents with the same one stay together
   std::vector<Gradient> gradients;
 };
 

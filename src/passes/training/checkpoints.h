@@ -15,7 +15,8 @@ enum class CheckpointRole : uint8_t {
   Result,    // what is outside of its checkpoint reads it in the forward pass: never computed again
 };
 
-// By value. `is_forward`: by node, whether what it reads is read in the forward pass.
-std::vector<CheckpointRole> checkpoint_roles(const graph::Graph& graph, const std::vector<bool>& is_forward);
+// `is_forward`: whether what it reads is read in the forward pass.
+IdVector<graph::ValueId, CheckpointRole> checkpoint_roles(const graph::Graph& graph,
+                                                          const IdVector<graph::NodeId, bool>& is_forward);
 
 }  // namespace oxy::passes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "aten/operators.h"
 #include "base/error.h"
@@ -16,10 +17,6 @@ namespace {
 using graph::kNoValue;
 using graph::OutputKind;
 
-size_t at(ValueId id) {
-  return static_cast<size_t>(id);
-}
-
 class Partitioner {
  public:
   Partitioner(const Graph& joint, const JointRoles& roles)
@@ -27,12 +24,12 @@ class Partitioner {
         roles_(roles),
         depends_(joint.values.size(), false),
         is_constant_(joint.values.size(), false) {
-    for (const graph::Constant& constant : joint.constants) is_constant_[at(constant.value)] = true;
-    for (size_t i = roles.forward_inputs; i < joint.inputs.size(); ++i) depends_[at(joint.inputs[i])] = true;
+    for (const graph::Constant& constant : joint.constants) is_constant_[constant.value] = true;
+    for (size_t i = roles.forward_inputs; i < joint.inputs.size(); ++i) depends_[joint.inputs[i]] = true;
     for (const Node& node : joint.nodes) {
       const bool depends = depends_on_tangent(node);
       for (const ValueId id : node.outputs)
-        if (id != kNoValue) depends_[at(id)] = depends;
+        if (id != kNoValue) depends_[id] = depends;
     }
     for (size_t i = 0; i < roles.forward_outputs; ++i) check_forward(joint.outputs[i].value);
     for (const graph::Mutation& mutation : joint.mutations) check_forward(mutation.value);
@@ -48,26 +45,25 @@ class Partitioner {
  private:
   bool depends_on_tangent(const Node& node) const {
     bool depends = false;
-    graph::for_each_input(node, [&](ValueId id) { depends = depends || depends_[at(id)]; });
+    graph::for_each_input(node, [&](ValueId id) { depends = depends || depends_[id]; });
     return depends;
   }
 
-  // By node: whether a result of the forward pass needs it.
-  std::vector<bool> forward_nodes() const {
-    std::vector<bool> needed(joint_.nodes.size(), false);
+  // Whether a result of the forward pass needs it.
+  IdVector<NodeId, bool> forward_nodes() const {
+    IdVector<NodeId, bool> needed(joint_.nodes.size(), false);
     const auto need = [&](ValueId id) {
-      if (const int32_t node = joint_.values[at(id)].node; node >= 0)
-        needed[static_cast<size_t>(node)] = true;
+      if (const NodeId node = joint_.values[id].node; node != graph::kNoNode) needed[node] = true;
     };
     for (size_t i = 0; i < roles_.forward_outputs; ++i) need(joint_.outputs[i].value);
     for (const graph::Mutation& mutation : joint_.mutations) need(mutation.value);
-    for (size_t i = joint_.nodes.size(); i-- > 0;)
+    for (const NodeId i : joint_.nodes.ids() | std::views::reverse)
       if (needed[i]) graph::for_each_input(joint_.nodes[i], need);
     return needed;
   }
 
   void check_forward(ValueId value) const {
-    if (depends_[at(value)]) throw Unsupported("a result of the forward pass depends on a gradient");
+    if (depends_[value]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
   bool keeps_output(size_t i) const {
@@ -118,15 +114,15 @@ class Partitioner {
   void find_saved() {
     const std::map<ValueId, int32_t> kept = kept_values(), viewed = viewed_values();
     BackwardPass pass{.is_forward = forward_nodes(),
-                      .is_held = std::vector<bool>(joint_.values.size(), false)};
+                      .is_held = IdVector<ValueId, bool>(joint_.values.size())};
     pass.memory_budget = roles_.memory_budget;
     pass.made_once = roles_.made_once;
-    for (const Node& node : joint_.nodes) pass.is_late.push_back(depends_on_tangent(node));
+    for (const Node& node : joint_.nodes) pass.is_late.add(depends_on_tangent(node));
     for (size_t i = 0; i < roles_.forward_inputs; ++i) pass.inputs.push_back(joint_.inputs[i]);
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i)
       pass.wanted.push_back(joint_.outputs[i].value);
-    for (const auto& [id, place] : kept) pass.is_held[at(id)] = true;
-    for (const auto& [id, output] : viewed) pass.is_held[at(id)] = true;
+    for (const auto& [id, place] : kept) pass.is_held[id] = true;
+    for (const auto& [id, output] : viewed) pass.is_held[id] = true;
     for (const ValueId id : passes::choose_saved(joint_, pass)) {
       SavedValue saved;
       if (const auto it = kept.find(id); it != kept.end()) {
@@ -148,7 +144,7 @@ class Partitioner {
   void build_backward() {
     Graph& graph = result_.backward;
     graph.locations = joint_.locations;
-    std::vector<ValueId> map(joint_.values.size(), kNoValue);
+    IdVector<ValueId, ValueId> map(joint_.values.size(), kNoValue);
     for (size_t i = 0; i < saved_.size(); ++i) {
       const ValueId id = saved_[i];
       const SavedValue& saved = result_.saved[i];
@@ -157,29 +153,29 @@ class Partitioner {
       TensorMeta meta = joint_.meta(own);
       if (saved.kind == SavedValue::Kind::Input)
         meta.storage_offset = joint_.meta(joint_.inputs[static_cast<size_t>(saved.index)]).storage_offset;
-      else if (joint_.values[at(id)].node >= 0)
+      else if (joint_.values[id].node != graph::kNoNode)
         meta.storage_offset = 0;
-      map[at(own)] = graph.add_input(std::move(meta));
+      map[own] = graph.add_input(std::move(meta));
     }
     for (size_t i = 0; i < saved_.size(); ++i) {
       const ValueId id = saved_[i];
-      if (map[at(id)] != kNoValue) continue;
+      if (map[id] != kNoValue) continue;
       const ValueId own = joint_.outputs[static_cast<size_t>(result_.saved[i].index)].value;
       ops::Composer composer(graph, Node{});
-      map[at(id)] = composer.call(op::view(), {graph::ValueRef{map[at(own)]}, joint_.meta(id).sizes}).id;
+      map[id] = composer.call(op::view(), {graph::ValueRef{map[own]}, joint_.meta(id).sizes}).id;
     }
     for (size_t i = roles_.forward_inputs; i < joint_.inputs.size(); ++i)
-      map[at(joint_.inputs[i])] = graph.add_input(joint_.meta(joint_.inputs[i]));
+      map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
     for (const graph::Constant& constant : joint_.constants)
-      map[at(constant.value)] = graph.add_constant(joint_.meta(constant.value), constant.handle);
+      map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
     // Gradients in the order in which they were recorded; what is computed again, right before its first use.
     for (const Node& node : joint_.nodes)
       if (depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     std::map<ValueId, int32_t> output_of;
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i) {
       const ValueId id = joint_.outputs[i].value;
-      if (map[at(id)] == kNoValue) append_with_needs(joint_, *producer(joint_, id), graph, map);
-      const auto [it, is_new] = output_of.emplace(map[at(id)], static_cast<int32_t>(graph.outputs.size()));
+      if (map[id] == kNoValue) append_with_needs(joint_, *producer(joint_, id), graph, map);
+      const auto [it, is_new] = output_of.emplace(map[id], static_cast<int32_t>(graph.outputs.size()));
       if (is_new) {
         graph::Output output{.value = it->first};
         for (size_t t = saved_.size(); t < graph.inputs.size(); ++t)
@@ -195,28 +191,28 @@ class Partitioner {
   void build_forward() {
     Graph graph;
     graph.locations = joint_.locations;
-    std::vector<ValueId> map(joint_.values.size(), kNoValue);
+    IdVector<ValueId, ValueId> map(joint_.values.size(), kNoValue);
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
-      map[at(joint_.inputs[i])] = graph.add_input(joint_.meta(joint_.inputs[i]));
+      map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
     for (const graph::Constant& constant : joint_.constants)
-      map[at(constant.value)] = graph.add_constant(joint_.meta(constant.value), constant.handle);
+      map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
     for (const Node& node : joint_.nodes)
       if (!depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     for (size_t i = 0; i < roles_.forward_outputs; ++i) {
       graph::Output output = joint_.outputs[i];
-      output.value = map[at(output.value)];
+      output.value = map[output.value];
       graph.outputs.push_back(output);
     }
-    for (const ValueId id : extra_) graph.outputs.push_back({.value = map[at(id)]});
+    for (const ValueId id : extra_) graph.outputs.push_back({.value = map[id]});
     for (const graph::Mutation& mutation : joint_.mutations)
-      graph.mutations.push_back({mutation.input, map[at(mutation.value)], mutation.is_seen});
+      graph.mutations.push_back({mutation.input, map[mutation.value], mutation.is_seen});
     result_.forward = remove_dead_code(graph);
   }
 
   const Graph& joint_;
   const JointRoles& roles_;
-  std::vector<bool> depends_;
-  std::vector<bool> is_constant_;
+  IdVector<ValueId, bool> depends_;
+  IdVector<ValueId, bool> is_constant_;
   std::vector<ValueId> saved_;  // of the joint graph, in the order of Partition::saved
   std::vector<ValueId> extra_;
   Partition result_;

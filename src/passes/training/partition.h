@@ -16,7 +16,7 @@ struct JointRoles {
   std::vector<bool> keeps_input;   // the caller may keep this forward input as it is until the backward pass
   std::vector<bool> keeps_output;  // likewise for forward outputs
   double memory_budget = 1;        // BackwardPass::memory_budget
-  std::vector<bool> made_once;     // BackwardPass::made_once
+  IdVector<graph::NodeId, bool> made_once;  // BackwardPass::made_once
 };
 
 struct SavedValue {

@@ -9,17 +9,15 @@
 namespace oxy::passes {
 
 Graph recompute_for_backward(const Graph& source, double memory_budget) {
-  std::vector<bool> depends(source.values.size(), false);  // on a backward pass
-  const auto mark = [](std::vector<bool>& flags) {
-    return [&flags](ValueId id) { flags[static_cast<size_t>(id)] = true; };
-  };
-  BackwardPass pass{.inputs = source.inputs, .is_held = std::vector<bool>(source.values.size(), false)};
+  IdVector<ValueId, bool> depends(source.values.size(), false);  // on a backward pass
+  const auto mark = [](IdVector<ValueId, bool>& flags) { return [&flags](ValueId id) { flags[id] = true; }; };
+  BackwardPass pass{.inputs = source.inputs, .is_held = IdVector<ValueId, bool>(source.values.size())};
   pass.memory_budget = memory_budget;
   for (const Node& node : source.nodes) {
     bool is_late = source.checkpoint(node) == graph::kInBackwardPass;
-    graph::for_each_input(node, [&](ValueId id) { is_late = is_late || depends[static_cast<size_t>(id)]; });
-    pass.is_late.push_back(is_late);
-    pass.is_forward.push_back(!is_late);
+    graph::for_each_input(node, [&](ValueId id) { is_late = is_late || depends[id]; });
+    pass.is_late.add(is_late);
+    pass.is_forward.add(!is_late);
     if (is_late)
       for (const ValueId id : node.outputs)
         if (id != graph::kNoValue) mark(depends)(id);
@@ -28,14 +26,14 @@ Graph recompute_for_backward(const Graph& source, double memory_budget) {
   for (const graph::Output& output : source.outputs) mark(pass.is_held)(output.value);
   for (const graph::Mutation& mutation : source.mutations) mark(pass.is_held)(mutation.value);
 
-  std::vector<bool> is_kept(source.values.size(), false);
+  IdVector<ValueId, bool> is_kept(source.values.size(), false);
   std::ranges::for_each(choose_saved(source, pass), mark(is_kept));
   Rewriter rewriter(source);
-  std::vector<ValueId> late(source.values.size(), graph::kNoValue);  // what the backward pass finds
-  const auto keep_for_late = [&](ValueId id) { late[static_cast<size_t>(id)] = rewriter.map(id); };
+  IdVector<ValueId, ValueId> late(source.values.size(), graph::kNoValue);  // what the backward pass finds
+  const auto keep_for_late = [&](ValueId id) { late[id] = rewriter.map(id); };
   std::ranges::for_each(source.inputs, keep_for_late);
   for (const graph::Constant& constant : source.constants) keep_for_late(constant.value);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+  for (const NodeId i : source.nodes.ids()) {
     const Node& node = source.nodes[i];
     if (pass.is_late[i])
       append_with_needs(source, node, rewriter.graph(), late);
@@ -44,8 +42,8 @@ Graph recompute_for_backward(const Graph& source, double memory_budget) {
     for (const ValueId id : node.outputs) {
       if (id == graph::kNoValue) continue;
       if (pass.is_late[i])
-        rewriter.set(id, late[static_cast<size_t>(id)]);
-      else if (is_kept[static_cast<size_t>(id)])
+        rewriter.set(id, late[id]);
+      else if (is_kept[id])
         keep_for_late(id);
     }
   }

@@ -19,10 +19,6 @@ constexpr int64_t kBytesOfATensor = 64;
 
 using graph::kNoValue;
 
-size_t at(ValueId id) {
-  return static_cast<size_t>(id);
-}
-
 bool is_recomputable(const Node& node) {
   return node.op->is_view() || (ops::traits_of(*node.op).is_cheap && !has_effect(node));
 }
@@ -34,11 +30,11 @@ class Chooser {
         pass_(pass),
         is_early_(graph.values.size(), false),
         checkpoints_(checkpoint_roles(graph, pass.is_forward)) {
-    for (const ValueId id : pass.inputs) is_early_[at(id)] = true;
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const ValueId id : pass.inputs) is_early_[id] = true;
+    for (const NodeId i : graph.nodes.ids())
       if (!pass.is_late[i])
         for (const ValueId id : graph.nodes[i].outputs)
-          if (id != kNoValue) is_early_[at(id)] = true;
+          if (id != kNoValue) is_early_[id] = true;
   }
 
   // The price of work falls until the budget is met.
@@ -86,7 +82,7 @@ class Chooser {
   int64_t extra_bytes(const std::vector<ValueId>& saved) const {
     int64_t total = 0;
     for (const ValueId id : saved)
-      if (!pass_.is_held[at(id)]) total += bytes(id);
+      if (!pass_.is_held[id]) total += bytes(id);
     return total;
   }
 
@@ -95,23 +91,23 @@ class Chooser {
   std::vector<ValueId> cut(std::optional<double> price) const {
     const auto count = static_cast<int32_t>(graph_.values.size());
     const int32_t source = 2 * count, sink = source + 1;
-    const auto entrance = [](ValueId id) { return 2 * id; };
-    const auto exit = [](ValueId id) { return 2 * id + 1; };
+    const auto entrance = [](ValueId id) { return 2 * id.number(); };
+    const auto exit = [](ValueId id) { return 2 * id.number() + 1; };
     FlowNetwork network(sink + 1);
     const auto can_be_saved_at = [&](ValueId id, bool is_view) {
       const int64_t cost = bytes(id) + kBytesOfATensor;
-      const bool never = is_view || checkpoints_[at(id)] == CheckpointRole::Interior;
+      const bool never = is_view || checkpoints_[id] == CheckpointRole::Interior;
       network.add_edge(entrance(id), exit(id),
-                       never ? FlowNetwork::kUnbounded : (pass_.is_held[at(id)] ? (cost + 1) / 2 : cost));
+                       never ? FlowNetwork::kUnbounded : (pass_.is_held[id] ? (cost + 1) / 2 : cost));
     };
     const auto is_read_late = [&](ValueId id) {
-      if (is_early_[at(id)]) network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
+      if (is_early_[id]) network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);
     };
     for (const ValueId id : pass_.inputs) {
       network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
       can_be_saved_at(id, false);
     }
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    for (const NodeId i : graph_.nodes.ids()) {
       const Node& node = graph_.nodes[i];
       if (pass_.is_late[i]) {
         graph::for_each_input(node, is_read_late);
@@ -122,7 +118,7 @@ class Chooser {
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
-        const CheckpointRole role = checkpoints_[at(id)];
+        const CheckpointRole role = checkpoints_[id];
         const bool is_free = recomputable || role == CheckpointRole::Interior;
         if (role == CheckpointRole::Result || (!is_free && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
@@ -130,25 +126,23 @@ class Chooser {
         }
         if (!is_free) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
         graph::for_each_input(node, [&](ValueId argument) {
-          if (is_early_[at(argument)])
-            network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
+          if (is_early_[argument]) network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
         });
       }
     }
     std::ranges::for_each(pass_.wanted, is_read_late);
     const std::vector<bool> late = network.minimum_cut(source, sink);
     std::vector<ValueId> saved;
-    for (ValueId id = 0; id < count; ++id)
-      if (!late[static_cast<size_t>(entrance(id))] && late[static_cast<size_t>(exit(id))] &&
-          is_early_[at(id)])
+    for (const ValueId id : graph_.values.ids())
+      if (!late[static_cast<size_t>(entrance(id))] && late[static_cast<size_t>(exit(id))] && is_early_[id])
         saved.push_back(id);
     return saved;
   }
 
   const Graph& graph_;
   const BackwardPass& pass_;
-  std::vector<bool> is_early_;  // by value: made in the forward pass, and no constant
-  std::vector<CheckpointRole> checkpoints_;
+  IdVector<ValueId, bool> is_early_;  // made in the forward pass, and no constant
+  IdVector<ValueId, CheckpointRole> checkpoints_;
 };
 
 }  // namespace

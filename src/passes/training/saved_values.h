@@ -13,19 +13,19 @@
 namespace oxy::passes {
 
 struct BackwardPass {
-  // By node: it runs in the backward pass. What it reads and such a node has not made is saved, or follows
+  // It runs in the backward pass. What it reads and such a node has not made is saved, or follows
   // from what is.
-  std::vector<bool> is_late;
-  std::vector<bool> is_forward;        // by node: what it reads is read in the forward pass
-  std::vector<graph::ValueId> inputs;  // of the graph, that are there in the forward pass
-  std::vector<graph::ValueId> wanted;  // what else is needed in the backward pass
-  std::vector<bool> is_held;           // by value: somebody holds it until then anyway
+  IdVector<graph::NodeId, bool> is_late;
+  IdVector<graph::NodeId, bool> is_forward;  // what it reads is read in the forward pass
+  std::vector<graph::ValueId> inputs;        // of the graph, that are there in the forward pass
+  std::vector<graph::ValueId> wanted;        // what else is needed in the backward pass
+  IdVector<graph::ValueId, bool> is_held;    // somebody holds it until then anyway
   // The bytes that may be saved besides what is held anyway, as a share (0 to 1) of what is saved without a
   // budget. Below 1, products and reductions are computed again too, those first that give most bytes for
   // their work.
   double memory_budget = 1;
-  // By node: it is not computed again, unless a checkpoint asks for it. Empty: what may be, is.
-  std::vector<bool> made_once;
+  // It is not computed again, unless a checkpoint asks for it. Empty: what may be, is.
+  IdVector<graph::NodeId, bool> made_once;
 };
 
 // The values to save, ascending; constants are never among them.

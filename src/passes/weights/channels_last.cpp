@@ -19,10 +19,10 @@ class Relayout {
         choose_(choose),
         grants_wishes_(grants_wishes),
         rewriter_(source),
-        recorded_(source.values.size(), graph::kNoValue) {}
+        recorded_(source.values.size()) {}
 
   Graph run() {
-    std::vector<bool> is_constant = constant_values(source_);
+    const auto is_constant = constant_values(source_);
     for (const Node& node : source_.nodes) {
       auto site = convolution_site(source_, node, is_constant);
       const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
@@ -77,7 +77,7 @@ class Relayout {
   // The value in the layout that the program recorded.
   ValueId recorded(const Node& at, ValueId source_value) {
     if (!is_changed(source_value)) return rewriter_.map(source_value);
-    ValueId& cached = recorded_[static_cast<size_t>(source_value)];
+    ValueId& cached = recorded_[source_value];
     if (cached == graph::kNoValue) {
       const TensorMeta& meta = source_.meta(source_value);
       MemoryFormat format = is_contiguous(meta) ? MemoryFormat::Contiguous : channels_last(meta);
@@ -179,8 +179,7 @@ class Relayout {
     Graph& out = rewriter_.graph();
     const Node& kept = out.nodes.back();
     for (size_t i = 0; i < metas.size(); ++i)
-      if (kept.outputs[i] != graph::kNoValue)
-        out.values[static_cast<size_t>(kept.outputs[i])].meta = metas[i];
+      if (kept.outputs[i] != graph::kNoValue) out.values[kept.outputs[i]].meta = metas[i];
   }
 
   void restore_results() {
@@ -195,7 +194,7 @@ class Relayout {
   bool grants_wishes_;
   double moved_ = 0, copied_ = 0;  // elements
   Rewriter rewriter_;
-  std::vector<ValueId> recorded_;  // copies in the recorded layout, by source value
+  IdVector<ValueId, ValueId> recorded_;  // copies of the source's values in the recorded layout
 };
 
 }  // namespace

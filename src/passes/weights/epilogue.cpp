@@ -24,15 +24,15 @@ std::string activation_name(const Node& node) {
   return approximate != nullptr && *approximate == "tanh" ? name + "_tanh" : name;
 }
 
-Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
+Epilogue match_epilogue(const Graph& graph, ValueId value, const IdVector<ValueId, NodeId>& only_readers,
                         bool through_views, const FusesEpilogue& fuses) {
   Epilogue found;
   if (!fuses) return found;
-  std::vector<int32_t> pending;  // views that are absorbed only if something useful follows
+  std::vector<NodeId> pending;  // views that are absorbed only if something useful follows
   for (;;) {
-    int32_t reader = only_readers[static_cast<size_t>(value)];
-    if (reader < 0) return found;
-    const Node& node = graph.nodes[static_cast<size_t>(reader)];
+    const NodeId reader = only_readers[value];
+    if (reader == graph::kNoNode) return found;
+    const Node& node = graph.nodes[reader];
     if (node.outputs.size() != 1) return found;
     pending.push_back(reader);
     ValueId next = node.outputs.front();

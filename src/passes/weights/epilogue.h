@@ -13,8 +13,8 @@ namespace oxy::passes {
 // What follows a linear or convolution and can be absorbed: `activation(result + residual)`.
 struct Epilogue {
   std::string activation = "none";
-  ValueId residual = graph::kNoValue;
-  std::vector<int32_t> absorbed;  // the nodes, in order; the last one's output is the result
+  ValueId residual;
+  std::vector<NodeId> absorbed;  // the nodes, in order; the last one's output is the result
 };
 
 // Whether the kernel can apply this activation ("none", "relu", "gelu", "gelu_tanh", "silu", ...), after
@@ -27,15 +27,15 @@ std::string activation_name(const Node& node);
 // Follows the only reader of `value` as long as it can be absorbed. `through_views`: views of the whole
 // tensor in between are absorbed too. A residual is the other operand of an addition, of equal type and
 // sizes.
-Epilogue match_epilogue(const Graph& graph, ValueId value, const std::vector<int32_t>& only_readers,
+Epilogue match_epilogue(const Graph& graph, ValueId value, const IdVector<ValueId, NodeId>& only_readers,
                         bool through_views, const FusesEpilogue& fuses);
 
 // A linear or convolution and its epilogue.
 struct EpilogueMatch {
-  int32_t node = -1;
+  NodeId node;
   Epilogue epilogue;
 
-  int32_t last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
+  NodeId last() const { return epilogue.absorbed.empty() ? node : epilogue.absorbed.back(); }
 };
 
 // Replaces every match by the value that `emit(rewriter, match)` returns, in the place of its last node.
@@ -43,17 +43,17 @@ struct EpilogueMatch {
 // as in `linear(x) + linear(y)`, the first has it.
 template <class Match, class Emit>
 Graph replace_matches(const Graph& source, std::vector<Match> matches, Emit emit) {
-  std::vector<const Match*> match_at(source.nodes.size(), nullptr);  // by the match's last node
-  std::vector<bool> is_absorbed(source.nodes.size(), false);
+  IdVector<NodeId, const Match*> match_at(source.nodes.size(), nullptr);  // by the match's last node
+  IdVector<NodeId, bool> is_absorbed(source.nodes.size(), false);
   for (Match& m : matches) {
-    const auto taken = [&](int32_t node) { return is_absorbed[static_cast<size_t>(node)]; };
+    const auto taken = [&](NodeId node) { return is_absorbed[node]; };
     if (std::ranges::any_of(m.epilogue.absorbed, taken)) m.epilogue = {};
-    for (int32_t node : m.epilogue.absorbed) is_absorbed[static_cast<size_t>(node)] = true;
-    is_absorbed[static_cast<size_t>(m.node)] = true;
-    match_at[static_cast<size_t>(m.last())] = &m;
+    for (NodeId node : m.epilogue.absorbed) is_absorbed[node] = true;
+    is_absorbed[m.node] = true;
+    match_at[m.last()] = &m;
   }
   Rewriter rewriter(source);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+  for (const NodeId i : source.nodes.ids()) {
     const Node& node = source.nodes[i];
     if (match_at[i])
       rewriter.set(node.outputs.front(), emit(rewriter, *match_at[i]));

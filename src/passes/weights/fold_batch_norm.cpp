@@ -75,11 +75,9 @@ TensorMeta dense_meta(TensorMeta meta) {
 }  // namespace
 
 Graph fold_batch_norm(const Graph& source) {
-  std::vector<bool> is_constant = constant_values(source);
-  std::vector<int32_t> uses = use_counts(source);
-  auto constant_or_absent = [&](ValueId id) {
-    return id == graph::kNoValue || is_constant[static_cast<size_t>(id)];
-  };
+  const auto is_constant = constant_values(source);
+  const auto uses = use_counts(source);
+  auto constant_or_absent = [&](ValueId id) { return id == graph::kNoValue || is_constant[id]; };
 
   return rewrite(source, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
     auto norm = evaluation_batch_norm(site.node);
@@ -87,15 +85,14 @@ Graph fold_batch_norm(const Graph& source) {
     ValueId source_input = tensor_argument(site.original, 0);
     const Node* source_conv = producer(source, source_input);
     if (source_conv == nullptr || source_conv->op != op::convolution()) return std::nullopt;
-    bool foldable = uses[static_cast<size_t>(source_input)] == 1 &&
-                    std::get<bool>(source_conv->args[6]) == false &&
+    bool foldable = uses[source_input] == 1 && std::get<bool>(source_conv->args[6]) == false &&
                     constant_or_absent(tensor_argument(*source_conv, 1)) &&
                     constant_or_absent(tensor_argument(*source_conv, 2));
     for (size_t i = 1; i < 5; ++i)
       foldable = foldable && constant_or_absent(tensor_argument(site.original, i));
     for (size_t i = 1; i < site.node.outputs.size(); ++i) {
       ValueId id = site.node.outputs[i];
-      foldable = foldable && (id == graph::kNoValue || uses[static_cast<size_t>(id)] == 0);
+      foldable = foldable && (id == graph::kNoValue || uses[id] == 0);
     }
     if (!foldable || !same_layout(site.meta(), source.meta(source_input))) return std::nullopt;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "base/error.h"
 #include "ops/core/registry.h"
@@ -42,31 +43,30 @@ int64_t stored_bytes(const Graph& graph, const Node& node, const TensorMeta& met
 }
 
 struct Analysis {
-  std::vector<bool> is_constant;  // depends on constants alone
-  std::vector<int64_t> bytes;     // of the constants that a value is made of
+  IdVector<ValueId, bool> is_constant;  // depends on constants alone
+  IdVector<ValueId, int64_t> bytes;     // of the constants that a value is made of
 };
 
 Analysis analyse(const Graph& graph) {
-  Analysis a{std::vector<bool>(graph.values.size(), false), std::vector<int64_t>(graph.values.size(), 0)};
+  Analysis a{IdVector<ValueId, bool>(graph.values.size()), IdVector<ValueId, int64_t>(graph.values.size())};
   for (const graph::Constant& constant : graph.constants) {
     const TensorMeta& meta = graph.meta(constant.value);
     if (has_symbols(meta)) continue;
-    a.is_constant[static_cast<size_t>(constant.value)] = true;
-    a.bytes[static_cast<size_t>(constant.value)] =
-        element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype));
+    a.is_constant[constant.value] = true;
+    a.bytes[constant.value] = element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype));
   }
   for (const Node& node : graph.nodes) {
     if (!can_fold(graph, node)) continue;
     bool all = true;
     int64_t sources = 0;
     graph::for_each_input(node, [&](ValueId id) {
-      all = all && a.is_constant[static_cast<size_t>(id)];
-      sources = std::min(sources + a.bytes[static_cast<size_t>(id)], std::numeric_limits<int64_t>::max() / 4);
+      all = all && a.is_constant[id];
+      sources = std::min(sources + a.bytes[id], std::numeric_limits<int64_t>::max() / 4);
     });
     if (!all) continue;
     for (ValueId id : node.outputs) {
-      a.is_constant[static_cast<size_t>(id)] = true;
-      a.bytes[static_cast<size_t>(id)] = sources;
+      a.is_constant[id] = true;
+      a.bytes[id] = sources;
     }
   }
   return a;
@@ -74,25 +74,25 @@ Analysis analyse(const Graph& graph) {
 
 // What is computed before the first call.
 struct Choice {
-  std::vector<bool> is_folded;     // by node: a constant takes the place of its results
-  std::vector<bool> is_evaluated;  // by node: part of the graph that makes those constants
-  std::vector<bool> is_result;     // by value: such a constant
+  IdVector<NodeId, bool> is_folded;     // a constant takes the place of its results
+  IdVector<NodeId, bool> is_evaluated;  // part of the graph that makes those constants
+  IdVector<ValueId, bool> is_result;    // such a constant
 };
 
 Choice choose(const Graph& graph, const FoldOptions& options) {
   Analysis analysis = analyse(graph);
-  Choice choice{std::vector<bool>(graph.nodes.size(), false), std::vector<bool>(graph.nodes.size(), false),
-                std::vector<bool>(graph.values.size(), false)};
-  std::vector<bool> is_read(graph.values.size(), false);       // by what is computed at every call
-  std::vector<bool> is_evaluated(graph.values.size(), false);  // read by what is computed before
-  auto read = [&](ValueId id) { is_read[static_cast<size_t>(id)] = true; };
+  Choice choice{IdVector<NodeId, bool>(graph.nodes.size()), IdVector<NodeId, bool>(graph.nodes.size()),
+                IdVector<ValueId, bool>(graph.values.size())};
+  IdVector<ValueId, bool> is_read(graph.values.size(), false);       // by what is computed at every call
+  IdVector<ValueId, bool> is_evaluated(graph.values.size(), false);  // read by what is computed before
+  auto read = [&](ValueId id) { is_read[id] = true; };
   for (const graph::Output& output : graph.outputs) read(output.value);
   for (const graph::Mutation& mutation : graph.mutations) read(mutation.value);
 
-  for (size_t i = graph.nodes.size(); i-- > 0;) {
+  for (const NodeId i : graph.nodes.ids() | std::views::reverse) {
     const Node& node = graph.nodes[i];
     bool is_constant = !node.outputs.empty() && node.outputs.front() != graph::kNoValue &&
-                       analysis.is_constant[static_cast<size_t>(node.outputs.front())];
+                       analysis.is_constant[node.outputs.front()];
     if (!is_constant) {
       graph::for_each_input(node, read);
       continue;
@@ -101,22 +101,18 @@ Choice choose(const Graph& graph, const FoldOptions& options) {
     bool has_readers = false;
     bool has_evaluated_readers = false;
     for (ValueId id : node.outputs) {
-      auto index = static_cast<size_t>(id);
-      has_evaluated_readers = has_evaluated_readers || is_evaluated[index];
-      if (!is_read[index]) continue;
+      has_evaluated_readers = has_evaluated_readers || is_evaluated[id];
+      if (!is_read[id]) continue;
       has_readers = true;
       // A view costs nothing at a call, and a constant has to be watched.
-      fits =
-          fits && !is_view_like(*node.op) &&
-          stored_bytes(graph, node, graph.meta(id)) <= std::max(analysis.bytes[index], options.growth_bytes);
+      fits = fits && !is_view_like(*node.op) &&
+             stored_bytes(graph, node, graph.meta(id)) <= std::max(analysis.bytes[id], options.growth_bytes);
     }
     choice.is_folded[i] = fits;
     if (has_readers && !fits) graph::for_each_input(node, read);
-    for (ValueId id : node.outputs)
-      choice.is_result[static_cast<size_t>(id)] = fits && is_read[static_cast<size_t>(id)];
+    for (ValueId id : node.outputs) choice.is_result[id] = fits && is_read[id];
     choice.is_evaluated[i] = has_evaluated_readers || (has_readers && fits);
-    if (choice.is_evaluated[i])
-      graph::for_each_input(node, [&](ValueId id) { is_evaluated[static_cast<size_t>(id)] = true; });
+    if (choice.is_evaluated[i]) graph::for_each_input(node, [&](ValueId id) { is_evaluated[id] = true; });
   }
   return choice;
 }
@@ -124,23 +120,22 @@ Choice choose(const Graph& graph, const FoldOptions& options) {
 // The chosen nodes as a graph of their own; `results` gets the source's value for each of its outputs.
 Graph constant_part(const Graph& source, const Choice& choice, std::vector<ValueId>& results) {
   Graph part;
-  std::vector<ValueId> inside(source.values.size(), graph::kNoValue);
+  IdVector<ValueId, ValueId> inside(source.values.size(), graph::kNoValue);
   for (const graph::Constant& constant : source.constants)
-    inside[static_cast<size_t>(constant.value)] =
-        part.add_constant(source.meta(constant.value), constant.handle);
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+    inside[constant.value] = part.add_constant(source.meta(constant.value), constant.handle);
+  for (const NodeId i : source.nodes.ids()) {
     if (!choice.is_evaluated[i]) continue;
     const Node& node = source.nodes[i];
     Node copy = node;
-    graph::for_each_input(copy, [&](ValueId& id) { id = inside[static_cast<size_t>(id)]; });
+    graph::for_each_input(copy, [&](ValueId& id) { id = inside[id]; });
     std::vector<TensorMeta> metas;
     for (ValueId id : node.outputs) metas.push_back(source.meta(id));
-    int32_t index = part.add_node(node.op, std::move(copy.args), std::move(metas));
+    NodeId index = part.add_node(node.op, std::move(copy.args), std::move(metas));
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       ValueId id = node.outputs[k];
-      inside[static_cast<size_t>(id)] = part.nodes[static_cast<size_t>(index)].outputs[k];
-      if (!choice.is_result[static_cast<size_t>(id)]) continue;
-      part.outputs.push_back({inside[static_cast<size_t>(id)]});
+      inside[id] = part.nodes[index].outputs[k];
+      if (!choice.is_result[id]) continue;
+      part.outputs.push_back({inside[id]});
       results.push_back(id);
     }
   }
@@ -149,7 +144,7 @@ Graph constant_part(const Graph& source, const Choice& choice, std::vector<Value
 
 }  // namespace
 
-std::vector<bool> constant_values(const Graph& graph) {
+IdVector<ValueId, bool> constant_values(const Graph& graph) {
   return analyse(graph).is_constant;
 }
 
@@ -165,7 +160,7 @@ Graph fold_constants(const Graph& source, const EvaluateConstants& evaluate, con
   Rewriter rewriter(source);
   for (size_t i = 0; i < results.size(); ++i)
     rewriter.set(results[i], rewriter.graph().add_constant(source.meta(results[i]), (*handles)[i]));
-  for (size_t i = 0; i < source.nodes.size(); ++i)
+  for (const NodeId i : source.nodes.ids())
     if (!choice.is_folded[i]) rewriter.keep(rewriter.renamed(source.nodes[i]));
   return rewriter.finish();
 }

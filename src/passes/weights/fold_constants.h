@@ -26,6 +26,6 @@ graph::Graph fold_constants(const graph::Graph& source, const EvaluateConstants&
                             const FoldOptions& options = {});
 
 // For each value, whether it depends on constants alone.
-std::vector<bool> constant_values(const graph::Graph& graph);
+IdVector<graph::ValueId, bool> constant_values(const graph::Graph& graph);
 
 }  // namespace oxy::passes

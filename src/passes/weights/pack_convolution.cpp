@@ -19,7 +19,7 @@ std::optional<std::vector<int64_t>> integers(const Argument& arg) {
 
 ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   const Graph& source = rewriter.source();
-  const Node& conv = source.nodes[static_cast<size_t>(m.node)];
+  const Node& conv = source.nodes[m.node];
   Site site{rewriter.graph(), source, conv, conv};
   Node renamed = rewriter.renamed(conv);
   const std::vector<Argument>& args = renamed.args;
@@ -33,13 +33,13 @@ ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   return site.emit(op::packed_convolution(),
                    {args[0], ValueRef{packed}, args[2], args[3], args[4], args[5], args[8],
                     m.epilogue.activation, residual},
-                   source.meta(source.nodes[static_cast<size_t>(m.last())].outputs.front()));
+                   source.meta(source.nodes[m.last()].outputs.front()));
 }
 
 }  // namespace
 
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
-                                                const std::vector<bool>& is_constant) {
+                                                const IdVector<ValueId, bool>& is_constant) {
   const bool is_backward = node.op == op::convolution_backward();
   if (!is_backward && node.op != op::convolution()) return std::nullopt;
   const size_t shift = is_backward ? 1 : 0;  // the gradient of the output comes first
@@ -49,35 +49,28 @@ std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& 
   const bool* transposed = std::get_if<bool>(&node.args[6 + shift]);
   if (x == graph::kNoValue || weight == graph::kNoValue || transposed == nullptr || *transposed)
     return std::nullopt;
-  if (is_constant[static_cast<size_t>(x)]) return std::nullopt;
+  if (is_constant[x]) return std::nullopt;
   auto stride = integers(node.args[3 + shift]);
   auto padding = integers(node.args[4 + shift]);
   auto dilation = integers(node.args[5 + shift]);
   auto groups = integer_argument(node, 8 + shift);
   if (!stride || !padding || !dilation || !groups) return std::nullopt;
-  return ConvolutionSite{graph.meta(x),
-                         graph.meta(weight),
-                         graph.meta(output),
-                         *stride,
-                         *padding,
-                         *dilation,
-                         *groups,
-                         is_backward,
-                         is_constant[static_cast<size_t>(weight)],
-                         owned_by_graph(graph, weight)};
+  return ConvolutionSite{
+      graph.meta(x), graph.meta(weight),  graph.meta(output),           *stride, *padding, *dilation, *groups,
+      is_backward,   is_constant[weight], owned_by_graph(graph, weight)};
 }
 
 Graph pack_convolution(const Graph& source, const ConvolutionPacking& packing) {
   if (!packing.pays) return source;
-  std::vector<bool> is_constant = constant_values(source);
-  std::vector<int32_t> readers = only_readers(source);
+  const auto is_constant = constant_values(source);
+  const auto readers = only_readers(source);
   std::vector<EpilogueMatch> matches;
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
+  for (const NodeId i : source.nodes.ids()) {
     auto site = convolution_site(source, source.nodes[i], is_constant);
     if (!site || site->is_backward || !site->has_constant_weight) continue;
     if (!is_channels_last(site->input) || !is_channels_last(site->output) || !packing.pays(*site)) continue;
-    matches.push_back({static_cast<int32_t>(i), match_epilogue(source, source.nodes[i].outputs.front(),
-                                                               readers, false, packing.fuses)});
+    matches.push_back(
+        {i, match_epilogue(source, source.nodes[i].outputs.front(), readers, false, packing.fuses)});
   }
   return replace_matches(source, std::move(matches), emit_packed);
 }

@@ -26,7 +26,7 @@ struct ConvolutionPacking {
 
 // The site of a node; nothing unless it is one, of an input that is not constant, with known parameters.
 std::optional<ConvolutionSite> convolution_site(const Graph& graph, const Node& node,
-                                                const std::vector<bool>& is_constant);
+                                                const IdVector<graph::ValueId, bool>& is_constant);
 
 // Convolutions with constant weights, if they take and give channels-last tensors, become
 // oxyfuel::packed_convolution, with the addition and the activation that follow. The packed weight is an

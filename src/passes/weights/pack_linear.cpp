@@ -16,8 +16,8 @@ struct Match : EpilogueMatch {
   LinearSite site;
 };
 
-std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<bool>& is_constant) {
-  const Node& node = graph.nodes[static_cast<size_t>(index)];
+std::optional<Match> match(const Graph& graph, NodeId index, const IdVector<ValueId, bool>& is_constant) {
+  const Node& node = graph.nodes[index];
   bool has_bias = node.op == op::addmm();
   if (!has_bias && node.op != op::mm()) return std::nullopt;
   Match m;
@@ -25,8 +25,7 @@ std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<
   m.x = tensor_argument(node, has_bias ? 1 : 0);
   m.weight = tensor_argument(node, has_bias ? 2 : 1);
   if (m.x == graph::kNoValue || m.weight == graph::kNoValue) return std::nullopt;
-  if (!is_constant[static_cast<size_t>(m.weight)] || is_constant[static_cast<size_t>(m.x)])
-    return std::nullopt;
+  if (!is_constant[m.weight] || is_constant[m.x]) return std::nullopt;
   const TensorMeta& weight = graph.meta(m.weight);
   const TensorMeta& out = graph.meta(node.outputs.front());
   if (has_bias) {
@@ -52,7 +51,7 @@ std::optional<Match> match(const Graph& graph, int32_t index, const std::vector<
 // The residual must be read as the matrix that the linear makes, the result as the shape that the rest
 // expects.
 bool epilogue_is_viewable(const Graph& graph, const Match& m) {
-  const Node& last = graph.nodes[static_cast<size_t>(m.last())];
+  const Node& last = graph.nodes[m.last()];
   bool result = is_contiguous(graph.meta(last.outputs.front()));
   return result && (m.epilogue.residual == graph::kNoValue || is_contiguous(graph.meta(m.epilogue.residual)));
 }
@@ -64,7 +63,7 @@ ValueId as_shape(const Site& site, ValueId x, const TensorMeta& meta) {
 
 ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   const Graph& source = rewriter.source();
-  const Node& linear = source.nodes[static_cast<size_t>(m.node)];
+  const Node& linear = source.nodes[m.node];
   Site site{rewriter.graph(), source, linear, linear};
   const TensorMeta& matrix = source.meta(linear.outputs.front());
   TensorMeta weight = source.meta(m.weight);  // [in, out] -> [out, in]
@@ -84,7 +83,7 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   ValueId result = site.emit(
       op::packed_linear(),
       {ValueRef{rewriter.map(m.x)}, ValueRef{packed}, bias, m.epilogue.activation, residual}, matrix);
-  const Node& last = source.nodes[static_cast<size_t>(m.last())];
+  const Node& last = source.nodes[m.last()];
   return as_shape(site, result, source.meta(last.outputs.front()));
 }
 
@@ -92,11 +91,11 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
 
 Graph pack_linear(const Graph& source, const LinearPacking& packing) {
   if (!packing.pays) return source;
-  std::vector<bool> is_constant = constant_values(source);
-  std::vector<int32_t> readers = only_readers(source);
+  const auto is_constant = constant_values(source);
+  const auto readers = only_readers(source);
   std::vector<Match> matches;
-  for (size_t i = 0; i < source.nodes.size(); ++i) {
-    auto m = match(source, static_cast<int32_t>(i), is_constant);
+  for (const NodeId i : source.nodes.ids()) {
+    auto m = match(source, i, is_constant);
     if (!m || !packing.pays(m->site)) continue;
     m->epilogue = match_epilogue(source, source.nodes[i].outputs.front(), readers, true, packing.fuses);
     if (!epilogue_is_viewable(source, *m)) m->epilogue = {};

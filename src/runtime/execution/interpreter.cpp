@@ -14,20 +14,19 @@ namespace oxy::runtime {
 
 namespace {
 
-// For each value, the last node that reads it (nodes.size() for results): it is dropped after that one.
-std::vector<std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
-  std::vector<int32_t> last(graph.values.size(), -1);
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+// For each node, the values that no later one reads, and that are no results.
+IdVector<graph::NodeId, std::vector<graph::ValueId>> dead_after(const graph::Graph& graph) {
+  IdVector<graph::ValueId, graph::NodeId> last(graph.values.size());  // that reads it; none for results
+  for (const graph::NodeId n : graph.nodes.ids()) {
     for (const graph::ValueId id : graph.nodes[n].outputs)
-      if (id != graph::kNoValue) last[static_cast<size_t>(id)] = static_cast<int32_t>(n);
-    graph::for_each_input(
-        graph.nodes[n], [&](graph::ValueId id) { last[static_cast<size_t>(id)] = static_cast<int32_t>(n); });
+      if (id != graph::kNoValue) last[id] = n;
+    graph::for_each_input(graph.nodes[n], [&](graph::ValueId id) { last[id] = n; });
   }
-  for (const graph::Output& output : graph.outputs) last[static_cast<size_t>(output.value)] = -1;
-  for (const graph::Mutation& mutation : graph.mutations) last[static_cast<size_t>(mutation.value)] = -1;
-  std::vector<std::vector<graph::ValueId>> result(graph.nodes.size());
-  for (size_t v = 0; v < last.size(); ++v)
-    if (last[v] >= 0) result[static_cast<size_t>(last[v])].push_back(static_cast<graph::ValueId>(v));
+  for (const graph::Output& output : graph.outputs) last[output.value] = graph::kNoNode;
+  for (const graph::Mutation& mutation : graph.mutations) last[mutation.value] = graph::kNoNode;
+  IdVector<graph::NodeId, std::vector<graph::ValueId>> result(graph.nodes.size());
+  for (const graph::ValueId id : last.ids())
+    if (last[id] != graph::kNoNode) result[last[id]].push_back(id);
   return result;
 }
 
@@ -37,7 +36,8 @@ at::Tensor view_of_output(const at::Tensor& base, const TensorMeta& meta, const 
 }
 
 at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
-                         std::span<const at::Tensor> inputs, const std::vector<at::Tensor>& values,
+                         std::span<const at::Tensor> inputs,
+                         const IdVector<graph::ValueId, at::Tensor>& values,
                          const std::vector<at::Tensor>& outputs) {
   if (output.kind == graph::OutputKind::OutputAlias) {
     const at::Tensor& whole = outputs.at(static_cast<size_t>(output.alias));
@@ -45,7 +45,7 @@ at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
     const TensorMeta& whole_meta = graph.meta(graph.outputs[static_cast<size_t>(output.alias)].value);
     return view_of_output(whole, meta, whole_meta);
   }
-  if (output.kind != graph::OutputKind::InputAlias) return values.at(static_cast<size_t>(output.value));
+  if (output.kind != graph::OutputKind::InputAlias) return values.at(output.value);
   const auto index = static_cast<size_t>(output.alias);
   return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)));
 }
@@ -73,23 +73,22 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
   const at::NoGradGuard no_grad;
   // The casts of autocast are nodes of the graph.
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
-  std::vector<at::Tensor> values(graph.values.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    values.at(static_cast<size_t>(graph.inputs[i])) = inputs[i].detach();
+  IdVector<graph::ValueId, at::Tensor> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) values.at(graph.inputs[i]) = inputs[i].detach();
   for (const graph::Constant& constant : graph.constants) {
     // A copy: a node or whoever gets the outputs may write to it.
-    values.at(static_cast<size_t>(constant.value)) = constants[static_cast<size_t>(constant.handle)].clone();
+    values.at(constant.value) = constants[static_cast<size_t>(constant.handle)].clone();
   }
   const auto dead = dead_after(graph);
-  const auto value = [&](graph::ValueId id) { return values.at(static_cast<size_t>(id)); };
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+  const auto value = [&](graph::ValueId id) { return values.at(id); };
+  for (const graph::NodeId n : graph.nodes.ids()) {
     const graph::Node& node = graph.nodes[n];
     const std::vector<at::Tensor> results = run_node(node, value);
     check(results.size() == node.outputs.size(),
           fmt::format("{} returned {} tensors, not {}", node.op->name, results.size(), node.outputs.size()));
     for (size_t i = 0; i < results.size(); ++i)
-      if (node.outputs[i] != graph::kNoValue) values[static_cast<size_t>(node.outputs[i])] = results[i];
-    for (const graph::ValueId id : dead[n]) values[static_cast<size_t>(id)].reset();
+      if (node.outputs[i] != graph::kNoValue) values[node.outputs[i]] = results[i];
+    for (const graph::ValueId id : dead[n]) values[id].reset();
   }
   for (const graph::Mutation& mutation : graph.mutations) {
     const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];

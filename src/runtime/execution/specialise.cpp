@@ -102,7 +102,7 @@ plan::Plan specialise(const plan::Plan& plan, std::span<const SymbolSource> symb
     const auto it = std::lower_bound(symbols.begin(), symbols.end(), variable,
                                      [](const SymbolSource& s, int64_t id) { return s.variable < id; });
     if (it == symbols.end() || it->variable != variable) return std::nullopt;
-    return values[static_cast<size_t>(it - symbols.begin())];
+    return values[it - symbols.begin()];
   };
   for_each_expression(copy, [&](Expr& expr) {
     if (!expr.is_constant()) expr = Expr(sym::evaluate(expr, value_of));

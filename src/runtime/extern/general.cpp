@@ -15,14 +15,15 @@ namespace oxy::runtime {
 
 namespace {
 
+// Values stand for slots here.
 graph::Argument with_slots(const plan::CallArgument& argument, const std::vector<Slot>& slots) {
   return std::visit(
       [&](const auto& value) -> graph::Argument {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, plan::View>)
-          return graph::ValueRef{slots.at(0)};
+          return graph::ValueRef{graph::ValueId(slots.at(0))};
         else if constexpr (std::is_same_v<T, std::vector<std::optional<plan::View>>>)
-          return graph::ValueList{slots};
+          return graph::ValueList{{slots.begin(), slots.end()}};
         else
           return value;
       },
@@ -167,10 +168,11 @@ Invoke prepare_general(const CallSite& site) {
     const graph::Argument argument = with_slots(site.call.args[i], site.argument_slots[i]);
     call.arguments.push_back(
         ivalue_from_argument(argument, schema.arguments[i], [](graph::ValueId) { return at::Tensor(); }));
-    if (const auto* ref = std::get_if<graph::ValueRef>(&argument))
-      call.tensors.emplace_back(i, ref->id);
-    else if (const auto* list = std::get_if<graph::ValueList>(&argument))
-      call.lists.push_back({i, list->ids, schema.arguments[i].kind == ArgumentKind::OptionalTensorList});
+    const std::vector<Slot>& slots = site.argument_slots[i];
+    if (std::holds_alternative<graph::ValueRef>(argument))
+      call.tensors.emplace_back(i, slots.at(0));
+    else if (std::holds_alternative<graph::ValueList>(argument))
+      call.lists.push_back({i, slots, schema.arguments[i].kind == ArgumentKind::OptionalTensorList});
   }
   bool all_planned = !site.results.empty() && site.results.size() == schema.returns.size();
   for (size_t i = 0; i < site.results.size(); ++i) {

@@ -74,6 +74,9 @@ TEST_CASE("id vector: grows and gives ids, in order") {
   for (const CatId id : names.ids()) seen += names[id];
   for (const CatId id : names.ids() | std::views::reverse) seen += fmt::format("{}", id);
   CHECK(seen == "TomFelix10");
+  for (const CatId id : names.ids_from(felix)) CHECK(id == felix);
+  CHECK(std::ranges::distance(names.ids_from(felix)) == 1);
+  CHECK(std::ranges::distance(names.ids_from(names.next_id())) == 0);
 }
 
 TEST_CASE("id vector: bits can be set through it") {

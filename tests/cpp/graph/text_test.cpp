@@ -61,7 +61,7 @@ class Generator {
 
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
-  ValueId value(const Graph& g) { return pick(0, static_cast<int>(g.values.size()) - 1); }
+  ValueId value(const Graph& g) { return ValueId(pick(0, static_cast<int>(g.values.size()) - 1)); }
 
   Expr size() {
     switch (pick(0, 5)) {
@@ -135,7 +135,7 @@ class Generator {
   Argument maybe(Argument argument) { return pick(0, 2) == 0 ? Argument(None{}) : argument; }
 
   void add_node(Graph& g) {
-    int32_t location = pick(-1, 2);
+    const LocationId location(pick(-1, 2));
     switch (pick(0, 2)) {
       case 0:
         g.add_node(add_op(),
@@ -168,8 +168,8 @@ class Generator {
                                   maybe(Device{Device::Kind::Cuda, 1}),
                                   maybe(static_cast<MemoryFormat>(pick(0, 3))),
                                   None{}};
-    int32_t node = g.add_node(everything_op(), std::move(args), {meta(), meta()}, location);
-    g.nodes[static_cast<size_t>(node)].outputs.push_back(kNoValue);
+    NodeId node = g.add_node(everything_op(), std::move(args), {meta(), meta()}, location);
+    g.nodes[node].outputs.push_back(kNoValue);
   }
 
   void add_output(Graph& g) {
@@ -203,11 +203,13 @@ std::string broken_rule(const Graph& g, bool functional = true) {
   return "no error";
 }
 
+constexpr ValueId kInput(0), kSum(1);  // of small_graph()
+
 Graph small_graph() {
   Graph g;
   ValueId x = g.add_input(contiguous(DType::Float32, {4, 8}));
   g.add_node(add_op(), {ValueRef{x}, Expr(1), Expr(1)}, {contiguous(DType::Float32, {4, 8})});
-  g.outputs.push_back({1, OutputKind::Value, -1});
+  g.outputs.push_back({kSum, OutputKind::Value, -1});
   return g;
 }
 
@@ -238,7 +240,7 @@ TEST_CASE("graph: the text reads as documented") {
   CHECK(print(g) == text);
   CHECK(g.outputs.at(1).kind == OutputKind::InputAlias);
   CHECK(g.constants.at(0).handle == 0);
-  CHECK(g.locations.at(0) == Location{"model.py:12 in forward"});
+  CHECK(g.locations.front() == Location{"model.py:12 in forward"});
 }
 
 TEST_CASE("graph: arguments may be named, left out and commented") {
@@ -247,8 +249,8 @@ TEST_CASE("graph: arguments may be named, left out and commented") {
       "# a comment\n\ngraph(%0 : int64[]) {\n  # another\n  %1 : int64[] = aten::add.Tensor(other=%0, "
       "self=2)\n"
       "  return %1\n}");
-  CHECK(g.nodes.at(0).args.at(0) == Argument(Expr(2)));
-  CHECK(g.nodes.at(0).args.at(2) == Argument(Expr(1)));
+  CHECK(g.nodes.front().args.at(0) == Argument(Expr(2)));
+  CHECK(g.nodes.front().args.at(2) == Argument(Expr(1)));
 }
 
 TEST_CASE("graph: an empty graph") {
@@ -291,39 +293,39 @@ TEST_CASE("graph: the verifier names the broken rule") {
   CHECK(broken_rule(small_graph()) == "no error");
 
   Graph g = small_graph();
-  g.nodes[0].args[0] = ValueRef{1};
+  g.nodes.front().args[0] = ValueRef{kSum};
   CHECK(broken_rule(g).find("%1 is used before it is defined") != std::string::npos);
 
   g = small_graph();
-  g.nodes[0].args.pop_back();
+  g.nodes.front().args.pop_back();
   CHECK(broken_rule(g).find("2 arguments instead of 3") != std::string::npos);
 
   g = small_graph();
-  g.nodes[0].args[2] = std::string("one");
+  g.nodes.front().args[2] = std::string("one");
   CHECK(broken_rule(g).find("argument 'alpha' is of a kind") != std::string::npos);
 
   g = small_graph();
-  g.nodes[0].outputs = {0};
+  g.nodes.front().outputs = {kInput};
   CHECK(broken_rule(g).find("%0 is defined twice") != std::string::npos);
 
   g = small_graph();
-  g.values[1].node = 4;
+  g.values[kSum].node = NodeId(4);
   CHECK(broken_rule(g).find("names node 4 as its producer") != std::string::npos);
 
   g = small_graph();
-  g.outputs[0] = {1, OutputKind::OutputAlias, 0};
+  g.outputs[0] = {kSum, OutputKind::OutputAlias, 0};
   CHECK(broken_rule(g).find("not before it") != std::string::npos);
 
   g = small_graph();
-  g.mutations = {{0, 1}, {0, 1}};
+  g.mutations = {{0, kSum}, {0, kSum}};
   CHECK(broken_rule(g).find("mutated twice") != std::string::npos);
 
   g = small_graph();
-  g.nodes[0].outputs.clear();
+  g.nodes.front().outputs.clear();
   CHECK(broken_rule(g).find("0 outputs instead of 1") != std::string::npos);
 
   g = small_graph();
-  g.add_node(relu_in_place_op(), {ValueRef{1}}, {contiguous(DType::Float32, {4, 8})});
+  g.add_node(relu_in_place_op(), {ValueRef{kSum}}, {contiguous(DType::Float32, {4, 8})});
   CHECK(broken_rule(g, false) == "no error");
   CHECK(broken_rule(g, true).find("a functional graph mutates") != std::string::npos);
 }

@@ -61,7 +61,7 @@ Array read_array(const TensorMeta& meta, const std::string& text) {
 // The graph with its one node replaced by what it decomposes into, or nothing if it does not.
 std::optional<graph::Graph> decomposed(const graph::Graph& source) {
   graph::Graph out = source;
-  const graph::Node node = source.nodes.at(0);
+  const graph::Node node = source.nodes.front();
   out.nodes.clear();
   out.outputs.clear();
   const std::vector<graph::ValueId> results = ops::find(node.op->name)->decompose(out, node);
@@ -107,7 +107,7 @@ TEST_CASE("a decomposition that does not apply leaves the graph as it was") {
   return %3
 })");
   graph::Graph copy = source;
-  CHECK(ops::find("aten::baddbmm")->decompose(copy, source.nodes[0]).empty());
+  CHECK(ops::find("aten::baddbmm")->decompose(copy, source.nodes.front()).empty());
   CHECK(copy.nodes.size() == source.nodes.size());
   CHECK(copy.values.size() == source.values.size());
 }
@@ -122,6 +122,6 @@ TEST_CASE("baddbmm without its addend is a product") {
   const std::optional<graph::Graph> graph = decomposed(source);
   REQUIRE(graph.has_value());
   REQUIRE(graph->nodes.size() == 2);
-  CHECK(graph->nodes[0].op->name == "aten::bmm");
-  CHECK(graph->nodes[1].op->name == "aten::mul.Tensor");
+  CHECK(graph->nodes.front().op->name == "aten::bmm");
+  CHECK(graph->nodes.back().op->name == "aten::mul.Tensor");
 }

@@ -216,12 +216,12 @@ TEST_CASE("an in-place operator keeps its argument, or refuses what eager refuse
 })");
   const std::function<const TensorMeta&(graph::ValueId)> meta_of =
       [&](graph::ValueId id) -> const TensorMeta& { return g.meta(id); };
-  const auto apply = [&](size_t i) {
-    const graph::Node& node = g.nodes[i];
+  const auto apply = [&](int node_number) {
+    const graph::Node& node = g.nodes[graph::NodeId(node_number)];
     return ops::find(node.op->name)->shape(ops::ShapeContext(*node.op, node.args, meta_of, DType::Float32));
   };
-  CHECK(apply(0) == std::vector<TensorMeta>{g.meta(0)});
+  CHECK(apply(0) == std::vector<TensorMeta>{g.meta(g.inputs[0])});
   CHECK_THROWS_AS(apply(1), Unsupported);  // a float result does not fit into integers
   CHECK_THROWS_AS(apply(2), Unsupported);  // nor a larger one
-  CHECK(apply(3) == std::vector<TensorMeta>{g.meta(0)});
+  CHECK(apply(3) == std::vector<TensorMeta>{g.meta(g.inputs[0])});
 }

@@ -49,7 +49,7 @@ TEST_CASE("results that have nothing to do with each other read what they need, 
   %7 : float32[4] = aten::add.Tensor(%4, %6, alpha=1)
   return %4, %7
 })",
-                              {2, {0, 1}, {{0, -1, {true, false}}, {1, -1, {true, true}}}});
+                              {2, {PartId(0), PartId(1)}, {{0, -1, {true, false}}, {1, -1, {true, true}}}});
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].saved == Numbers{0});
   CHECK(parts[0].tangents == Numbers{0});
@@ -69,7 +69,7 @@ TEST_CASE("a gradient ends at a result of another part, whose own part goes on f
   %6 : float32[4] = aten::neg(%5)
   return %6, %5
 })",
-                              {1, {5, 9}, {{0, -1, {true, false}}, {1, 0, {false, true}}}});
+                              {1, {PartId(5), PartId(9)}, {{0, -1, {true, false}}, {1, 0, {false, true}}}});
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].tangents == Numbers{0});
   CHECK(operators(parts[0].graph) == "neg");
@@ -86,7 +86,7 @@ TEST_CASE("a part comes behind those that it sends gradients to, whatever its nu
   %3 : float32[4] = aten::add.Tensor(%0, %2, alpha=1)
   return %3, %3
 })",
-                              {0, {1, 0}, {{0, -1, {true, false}}, {1, 0, {false, true}}}});
+                              {0, {PartId(1), PartId(0)}, {{0, -1, {true, false}}, {1, 0, {false, true}}}});
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].tangents == Numbers{0});
   // The total is the gradient: it stays the tensor that comes in.
@@ -109,7 +109,8 @@ TEST_CASE("what goes on from a total is cut, however the graph was simplified") 
   %7 : float32[2, 3] = aten::add.Tensor(%2, %6, alpha=1)
   return %5, %7, %4
 })",
-        {1, {0, 1}, {{0, -1, {true, false}}, {1, -1, {true, true}}, {2, 0, {false, true}}}}, simplified);
+        {1, {PartId(0), PartId(1)}, {{0, -1, {true, false}}, {1, -1, {true, true}}, {2, 0, {false, true}}}},
+        simplified);
     REQUIRE(parts.size() == 2);
     CHECK(parts[0].tangents == Numbers{0});
     CHECK(operators(parts[0].graph) == (simplified ? "mul.Tensor" : "mul.Tensor mul.Tensor"));
@@ -125,7 +126,7 @@ TEST_CASE("results of one part stay together") {
   %4 : float32[4] = aten::mul.Tensor(%3, %0)
   return %4
 })",
-                              {1, {7, 7}, {{0, -1, {true, true}}}});
+                              {1, {PartId(7), PartId(7)}, {{0, -1, {true, true}}}});
   REQUIRE(parts.size() == 1);
   CHECK(parts[0].tangents == Numbers{0, 1});
   CHECK(operators(parts[0].graph) == "add.Tensor mul.Tensor");

@@ -43,9 +43,10 @@ TEST_CASE("passes: channels-last changes layout only at the borders") {
       "}\n");
   CHECK(count(out, "aten::clone") == 2);
   REQUIRE(out.nodes.size() == 6);
-  for (size_t i = 0; i + 1 < out.nodes.size(); ++i) {
-    CAPTURE(out.nodes[i].op->name);
-    CHECK(is_channels_last(out.meta(out.nodes[i].outputs.front())));
+  for (const Node& node : out.nodes) {
+    if (&node == &out.nodes.back()) break;
+    CAPTURE(node.op->name);
+    CHECK(is_channels_last(out.meta(node.outputs.front())));
   }
   CHECK(is_contiguous(out.meta(out.outputs.front().value)));
 }

@@ -200,8 +200,8 @@ TEST_CASE("checkpoints: a value that leaves by a view is not computed again, ran
   return %6
 })");
   using enum CheckpointRole;
-  CHECK(checkpoint_roles(graph, std::vector<bool>(graph.nodes.size(), true)) ==
-        std::vector{None, None, Interior, None, Result, None, None});
+  CHECK(checkpoint_roles(graph, IdVector<graph::NodeId, bool>(graph.nodes.size(), true)) ==
+        IdVector<graph::ValueId, CheckpointRole>{None, None, Interior, None, Result, None, None});
 }
 
 TEST_CASE("checkpoints: a backward pass of the program's own computes again what it reads") {

@@ -21,8 +21,8 @@ TensorMeta matrix(int64_t rows, int64_t columns) {
 }
 
 ValueId emit(Graph& g, const OperatorSchema* op, std::vector<Argument> args, TensorMeta meta) {
-  int32_t node = g.add_node(op, std::move(args), {std::move(meta)});
-  return g.nodes[static_cast<size_t>(node)].outputs.front();
+  NodeId node = g.add_node(op, std::move(args), {std::move(meta)});
+  return g.nodes[node].outputs.front();
 }
 
 const OperatorSchema* addmm() {
@@ -108,7 +108,7 @@ TEST_CASE("passes: an output that is the input becomes a copy") {
   g.outputs = {{y}};
   Graph out = run_passes(g, {});
   REQUIRE(out.nodes.size() == 1);
-  CHECK(out.nodes[0].op == op::clone());
+  CHECK(out.nodes.front().op == op::clone());
 }
 
 TEST_CASE("passes: constants that cannot be evaluated stay as they are") {
@@ -127,8 +127,8 @@ TEST_CASE("passes: strict mode names the pass whose result is broken") {
   Strict on;
   Graph g;
   ValueId x = g.add_input(matrix(4, 8));
-  emit(g, op::mul(), {ValueRef{x}}, matrix(4, 8));  // an argument is missing
-  g.outputs = {{1}};
+  const ValueId y = emit(g, op::mul(), {ValueRef{x}}, matrix(4, 8));  // an argument is missing
+  g.outputs = {{y}};
   try {
     run_passes(g, {});
     FAIL("no error");

@@ -95,19 +95,17 @@ std::vector<std::string> wrong_metadata(const trace::Recording& recording,
                                         const std::vector<at::Tensor>& inputs, bool for_all_sizes) {
   const graph::Graph& graph = recording.graph;
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> values(graph.values.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    values[static_cast<size_t>(graph.inputs[i])] = inputs[i].detach();
+  IdVector<graph::ValueId, at::Tensor> values(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i]] = inputs[i].detach();
   for (const graph::Constant& c : graph.constants)
-    values[static_cast<size_t>(c.value)] = recording.constants[static_cast<size_t>(c.handle)].clone();
+    values[c.value] = recording.constants[static_cast<size_t>(c.handle)].clone();
   std::vector<std::string> wrong;
   for (const graph::Node& node : graph.nodes) {
-    const auto results =
-        runtime::run_node(node, [&](graph::ValueId id) { return values[static_cast<size_t>(id)]; });
+    const auto results = runtime::run_node(node, [&](graph::ValueId id) { return values[id]; });
     for (size_t i = 0; i < results.size(); ++i) {
       const graph::ValueId id = node.outputs[i];
       if (id == graph::kNoValue) continue;
-      values[static_cast<size_t>(id)] = results[i];
+      values[id] = results[i];
       const TensorMeta real = runtime::metadata_of(results[i]);
       const TensorMeta& said = graph.meta(id);
       const bool is_right =
