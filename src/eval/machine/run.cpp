@@ -83,21 +83,9 @@ bool jump(Interpreter& interpreter, Frame& frame, int32_t target) {
   return true;
 }
 
-Flow run(Interpreter& interpreter, Frame& frame) {
-  struct Link {
-    Interpreter& interpreter;
-    Frame& frame;
-    Link(Interpreter& i, Frame& f) : interpreter(i), frame(f) {
-      frame.back = interpreter.frame;
-      interpreter.frame = &frame;
-      if (++interpreter.depth == 1) arm_gate(interpreter, true);
-    }
-    ~Link() {
-      if (std::uncaught_exceptions() > 0) interpreter.break_lines.push_back(line_text(frame));
-      interpreter.frame = frame.back;
-      if (--interpreter.depth == 0) arm_gate(interpreter, false);
-    }
-  } link(interpreter, frame);
+namespace {
+
+Flow run_instructions(Interpreter& interpreter, Frame& frame) {
   // Whether the recursion limit is reached is left to CPython.
   if (interpreter.depth > interpreter.options.max_depth) interpreter.stop("calls nest too deep");
   const bool outermost = &frame == interpreter.outermost;
@@ -159,6 +147,30 @@ Flow run(Interpreter& interpreter, Frame& frame) {
       case Flow::Yielded:
         return flow;
     }
+  }
+}
+
+}  // namespace
+
+Flow run(Interpreter& interpreter, Frame& frame) {
+  struct Link {
+    Interpreter& interpreter;
+    Frame& frame;
+    Link(Interpreter& i, Frame& f) : interpreter(i), frame(f) {
+      frame.back = interpreter.frame;
+      interpreter.frame = &frame;
+      if (++interpreter.depth == 1) arm_gate(interpreter, true);
+    }
+    ~Link() {
+      interpreter.frame = frame.back;
+      if (--interpreter.depth == 0) arm_gate(interpreter, false);
+    }
+  } link(interpreter, frame);
+  try {
+    return run_instructions(interpreter, frame);
+  } catch (...) {
+    interpreter.break_lines.push_back(line_text(frame));
+    throw;
   }
 }
 
