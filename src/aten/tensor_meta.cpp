@@ -24,6 +24,33 @@ bool has_no_elements(const TensorMeta& meta) {
   return std::any_of(meta.sizes.begin(), meta.sizes.end(), is_zero);
 }
 
+bool has_symbols(const TensorMeta& meta) {
+  const auto is_symbol = [](const Expr& e) { return !e.is_constant(); };
+  return std::ranges::any_of(meta.sizes, is_symbol) || std::ranges::any_of(meta.strides, is_symbol);
+}
+
+TensorMeta large(const TensorMeta& meta) {
+  const auto replaced = [](const Expr& e) {
+    if (e.is_constant()) return e;
+    const std::vector<Expr> variables = sym::variables(e);
+    return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+      const auto found = std::ranges::find(variables, id, &Expr::variable_id);
+      const sym::Range range = found->range();
+      if (range.high < 2) return std::nullopt;
+      return Expr::variable(found->variable_name(), id, {std::max<int64_t>(range.low, 2), range.high});
+    });
+  };
+  TensorMeta result = meta;
+  for (Expr& size : result.sizes) size = replaced(size);
+  for (Expr& stride : result.strides) stride = replaced(stride);
+  return result;
+}
+
+bool is_less(const Expr& a, const Expr& b) {
+  return sym::known_less(a, b) ||
+         (!is_zero(a) && sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a)));
+}
+
 // True if the dimensions `order`, innermost first, are laid out one after the other without gaps.
 bool is_packed(const TensorMeta& meta, const std::vector<size_t>& order) {
   Expr expected = 1;
@@ -56,6 +83,12 @@ std::string str(Device device) {
   return device.index < 0 ? std::string(kind) : fmt::format("{}:{}", kind, device.index);
 }
 
+const TensorMeta& with_large_sizes(const TensorMeta& meta, TensorMeta& copy) {
+  if (!has_symbols(meta)) return meta;
+  copy = large(meta);
+  return copy;
+}
+
 Expr element_count(const TensorMeta& meta) {
   return sym::product(meta.sizes);
 }
@@ -81,7 +114,9 @@ std::vector<Expr> channels_last_strides(const std::vector<Expr>& sizes) {
   return strides;
 }
 
-bool is_contiguous(const TensorMeta& meta) {
+bool is_contiguous(const TensorMeta& given) {
+  TensorMeta copy;
+  const TensorMeta& meta = with_large_sizes(given, copy);
   if (has_no_elements(meta)) return true;
   Expr expected = 1;
   for (size_t d = meta.sizes.size(); d-- > 0;) {
@@ -92,18 +127,22 @@ bool is_contiguous(const TensorMeta& meta) {
   return true;
 }
 
-bool is_channels_last(const TensorMeta& meta) {
-  if (meta.rank() != 4 && meta.rank() != 5) return false;
+bool is_channels_last(const TensorMeta& given) {
+  if (given.rank() != 4 && given.rank() != 5) return false;
+  TensorMeta copy;
+  const TensorMeta& meta = with_large_sizes(given, copy);
   return is_packed(meta, channels_last_order(meta.sizes.size()));
 }
 
-bool is_non_overlapping_and_dense(const TensorMeta& meta) {
-  if (is_contiguous(meta)) return true;
+bool is_non_overlapping_and_dense(const TensorMeta& given) {
+  if (is_contiguous(given)) return true;
+  TensorMeta copy;
+  const TensorMeta& meta = with_large_sizes(given, copy);
   std::vector<size_t> order;
   for (size_t d = 0; d < meta.sizes.size(); ++d)
     if (!is_trivial(meta.sizes[d])) order.push_back(d);
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return sym::known_less(meta.strides[a], meta.strides[b]); });
+                   [&](size_t a, size_t b) { return is_less(meta.strides[a], meta.strides[b]); });
   return is_packed(meta, order);
 }
 

@@ -323,7 +323,9 @@ TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DTyp
   return out;
 }
 
-MemoryFormat suggested_format(const TensorMeta& meta) {
+MemoryFormat suggested_format(const TensorMeta& given) {
+  TensorMeta copy;
+  const TensorMeta& meta = with_large_sizes(given, copy);
   if (meta.rank() != 4 && meta.rank() != 5) return MemoryFormat::Contiguous;
   if (is_zero(meta.strides[1])) return MemoryFormat::Contiguous;
   // Each dimension must lie outside of the one before it in the order channels, width, ..., batch.

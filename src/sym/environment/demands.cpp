@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sym/facts/facts.h"
+#include "sym/facts/node_count.h"
 #include "sym/facts/reduced.h"
 
 namespace oxy::sym {
@@ -13,12 +14,6 @@ namespace {
 
 constexpr int kMaxPasses = 4;
 constexpr size_t kMaxOthers = 24;  // that one demand is compared with
-
-size_t node_count(const Expr& e) {
-  size_t count = 1;
-  for (const Expr& operand : e.operands()) count += node_count(operand);
-  return count;
-}
 
 size_t node_count(const Condition& condition) {
   size_t count = condition.kind() == ConditionKind::Relation ? node_count(condition.relation().value()) : 1;

@@ -2,18 +2,13 @@
 #include <algorithm>
 
 #include "sym/facts/facts.h"
+#include "sym/facts/node_count.h"
 #include "sym/facts/reduced.h"
 #include "sym/node.h"
 
 namespace oxy::sym {
 
 namespace {
-
-size_t node_count(const Expr& e) {
-  size_t count = 1;
-  for (const Expr& operand : e.operands()) count += node_count(operand);
-  return count;
-}
 
 bool has_divisions(const Expr& e) {
   if (e.kind() == Kind::FloorDiv || e.kind() == Kind::Mod || e.kind() == Kind::Min || e.kind() == Kind::Max)
