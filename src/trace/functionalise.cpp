@@ -130,8 +130,8 @@ class Functionaliser {
     Entry& e = entry(recorded);
     const Entry& parent = entry(e.parent);
     const int64_t version = entry(e.root).root_version;
-    const bool is_identity = e.view == graph::kNoNode ||
-                             ops::inverse_of(in_, in_.nodes[e.view]) == ViewInverse::Kind::Identity;
+    const bool is_identity =
+        e.view == graph::kNoNode || ops::inverse_of(in_, in_.nodes[e.view]) == ViewInverse::Kind::Identity;
     if (is_identity) {
       e.value = parent.value;
       e.version = version;
