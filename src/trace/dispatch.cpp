@@ -107,7 +107,7 @@ std::vector<graph::Argument> graph_arguments(Session& session, const OperatorInf
 // Whether autograd would record a history for the call. (The recorder itself runs below autograd.)
 bool reaches_autograd(std::span<const c10::IValue> call) {
   if (!at::GradMode::is_enabled() ||
-      c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))
+      c10::impl::tls_is_dispatch_key_excluded(runtime::autograd_key(runtime::device_type_of(call))))
     return false;
   return std::ranges::any_of(
       call, [](const c10::IValue& value) { return value.isTensor() && value.toTensor().requires_grad(); });
@@ -381,10 +381,9 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
   }
   switch (info.treatment) {
     case Treatment::Decompose:
-      info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradFunctionality) |
-                                      c10::DispatchKeySet(runtime::backend_component(
-                                          runtime::device_type_of(arguments_of(info, *stack)))),
-                                  stack);
+      info.handle.redispatchBoxed(
+          c10::DispatchKeySet(runtime::autograd_key(runtime::device_type_of(arguments_of(info, *stack)))),
+          stack);
       return;
     case Treatment::Record: {
       if (info.replacement) {

@@ -14,6 +14,7 @@
 #include "runtime/extern/program_operators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "runtime/values/tensors.h"
 #include "trace/fake_functions.h"
 #include "trace/trace_error.h"
 
@@ -100,7 +101,7 @@ class OpaqueCall {
   void check_formula(const ResultMetadata& metadata) const {
     const bool wants_gradients =
         at::GradMode::is_enabled() &&
-        !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality) &&
+        !c10::impl::tls_is_dispatch_key_excluded(runtime::autograd_key(runtime::device_type_of(call_))) &&
         std::ranges::find(history_.requires_grad, true) != history_.requires_grad.end();
     if (!wants_gradients) return;
     bool is_asked = std::ranges::any_of(metadata.tensors, [](const std::optional<TensorMeta>& meta) {

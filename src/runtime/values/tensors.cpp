@@ -17,6 +17,11 @@ c10::BackendComponent backend_component(c10::DeviceType type) {
   return c10::toBackendComponent(c10::computeDispatchKey(std::nullopt, c10::kStrided, c10::Device(type)));
 }
 
+c10::DispatchKey autograd_key(c10::DeviceType type) {
+  return c10::toRuntimePerBackendFunctionalityKey(c10::DispatchKey::AutogradFunctionality,
+                                                  backend_component(type));
+}
+
 std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
   std::vector<int64_t> result;
   result.reserve(values.size());

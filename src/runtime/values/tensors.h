@@ -25,6 +25,9 @@ struct TensorSpec {
 // Of the dispatch keys of strided tensors on a kind of device.
 c10::BackendComponent backend_component(c10::DeviceType type);
 
+// The key under which autograd sees tensors on a kind of device.
+c10::DispatchKey autograd_key(c10::DeviceType type);
+
 // InternalError unless each is known.
 std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values);
 // A tensor on `storage`, and on its device, whose first element is `first + spec.offset` elements into it.
