@@ -27,7 +27,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/tensors.h"
 #include "torch_api/autograd_node.h"
-#include "trace/overlap.h"
+#include "trace/functional/overlap.h"
 
 namespace oxy::autograd {
 namespace {

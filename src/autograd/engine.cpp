@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "cpy/gil.h"
-#include "trace/session.h"
-#include "trace/set_aside.h"
-#include "trace/trace_error.h"
+#include "trace/recording/session.h"
+#include "trace/recording/set_aside.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::autograd {
 

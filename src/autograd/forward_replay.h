@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "autograd/joint.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
 

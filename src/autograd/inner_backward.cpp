@@ -8,7 +8,7 @@
 
 #include "autograd/engine.h"
 #include "base/error.h"
-#include "trace/session.h"
+#include "trace/recording/session.h"
 
 namespace oxy::autograd {
 

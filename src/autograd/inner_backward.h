@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
 

@@ -10,7 +10,7 @@
 #include "autograd/joint.h"
 #include "passes/training/backward_parts.h"
 #include "passes/training/partition.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
 

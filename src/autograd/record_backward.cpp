@@ -21,7 +21,7 @@
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
 #include "runtime/values/convert.h"
-#include "trace/session.h"
+#include "trace/recording/session.h"
 
 namespace oxy::autograd {
 

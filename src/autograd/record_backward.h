@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/joint.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
 

@@ -11,7 +11,7 @@
 #include "autograd/joint.h"
 #include "graph/graph.h"
 #include "runtime/execution/compiled_graph.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
 

@@ -17,7 +17,7 @@
 #include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
 #include "hook/hook.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::driver {
 

@@ -26,8 +26,8 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/extern/program_operators.h"
-#include "trace/functionalise.h"
-#include "trace/metadata.h"
+#include "trace/functional/functionalise.h"
+#include "trace/recording/metadata.h"
 
 namespace oxy::driver {
 namespace {

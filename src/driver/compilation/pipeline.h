@@ -15,7 +15,7 @@
 #include "driver/compilation/frozen_graph.h"
 #include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::driver {
 

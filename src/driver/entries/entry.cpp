@@ -19,7 +19,7 @@
 #include "hook/hook.h"
 #include "runtime/execution/executable.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/functionalise.h"
+#include "trace/functional/functionalise.h"
 
 namespace oxy::driver {
 

@@ -16,7 +16,7 @@
 #include "eval/state/evaluation.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 namespace {

@@ -7,7 +7,7 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 namespace {

@@ -30,7 +30,7 @@
 #include "guards/constants.h"
 #include "ops/core/registry.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/trace_tensor.h"
+#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::eval {
 

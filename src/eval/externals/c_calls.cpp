@@ -12,7 +12,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/state/torch_call_log.h"
 #include "guards/constants.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 

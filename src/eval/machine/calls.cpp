@@ -35,8 +35,8 @@
 #include "eval/torch/torch_definitions.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/dispatch_key.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 

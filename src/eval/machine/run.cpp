@@ -34,7 +34,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/state/stack.h"
 #include "eval/torch/torch_call.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 

@@ -11,7 +11,7 @@
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 

@@ -29,7 +29,7 @@
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/trace_tensor.h"
+#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::eval {
 

@@ -8,8 +8,8 @@
 
 #include "eval/python/library_code.h"
 #include "eval/python/objects.h"
-#include "trace/recorder.h"
-#include "trace/trace_error.h"
+#include "trace/recording/recorder.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 using cpy::Ref;

@@ -17,7 +17,7 @@
 #include "eval/python/operator_objects.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::eval {
 

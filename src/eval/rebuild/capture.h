@@ -15,7 +15,7 @@
 #include "eval/rebuild/torch_program.h"
 #include "eval/rebuild/torch_warnings.h"
 #include "guards/guard_set.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::eval {
 

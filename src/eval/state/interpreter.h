@@ -39,7 +39,7 @@
 #include "eval/state/options.h"
 #include "eval/state/shadows.h"
 #include "guards/guard_set.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace oxy::eval {
 

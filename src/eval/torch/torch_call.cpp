@@ -12,8 +12,8 @@
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/number_arguments.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/dispatch_key.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
 

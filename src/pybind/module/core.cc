@@ -15,7 +15,7 @@
 #include "eval/python/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

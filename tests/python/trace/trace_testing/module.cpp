@@ -10,8 +10,8 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "sym/environment/guard_program.h"
-#include "trace/functionalise.h"
-#include "trace/recorder.h"
+#include "trace/functional/functionalise.h"
+#include "trace/recording/recorder.h"
 
 namespace nb = nanobind;
 using namespace oxy;

@@ -1,4 +1,4 @@
-#include "trace/opaque_calls.h"
+#include "trace/recording/opaque_calls.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -15,8 +15,8 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
-#include "trace/fake_functions.h"
-#include "trace/trace_error.h"
+#include "trace/recording/fake_functions.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 

@@ -1,5 +1,5 @@
-#include "trace/trace_error.h"
-#include "trace/raising_function.h"
+#include "trace/tensors/trace_error.h"
+#include "trace/tensors/raising_function.h"
 
 #include <torch/csrc/Exceptions.h>
 

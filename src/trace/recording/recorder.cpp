@@ -1,4 +1,4 @@
-#include "trace/recorder.h"
+#include "trace/recording/recorder.h"
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -13,11 +13,11 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
-#include "trace/dispatch.h"
-#include "trace/dispatch_key.h"
-#include "trace/session.h"
-#include "trace/trace_tensor.h"
-#include "trace/unread_results.h"
+#include "trace/recording/dispatch.h"
+#include "trace/recording/session.h"
+#include "trace/recording/unread_results.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/unread_results.h"
+#include "trace/recording/unread_results.h"
 
 #include <ATen/ops/empty_strided.h>
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
-#include "trace/unheard.h"
-#include "trace/values_at_hand.h"
+#include "trace/recording/values_at_hand.h"
+#include "trace/tensors/unheard.h"
 
 namespace oxy::trace {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "trace/operator_info.h"
-#include "trace/session.h"
+#include "trace/recording/operator_info.h"
+#include "trace/recording/session.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/trace_tensor.h"
+#include "trace/tensors/trace_tensor.h"
 
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -6,8 +6,8 @@
 
 #include "runtime/values/convert.h"
 #include "sym/relations/layout.h"
-#include "trace/dispatch_key.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 

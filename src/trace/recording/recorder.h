@@ -17,7 +17,7 @@
 #include "base/config.h"
 #include "graph/graph.h"
 #include "torch_api/symbolic_node.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/trace_error.h"
 
 namespace torch::autograd {
 enum class CreationMeta : uint8_t;

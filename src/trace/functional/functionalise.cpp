@@ -1,7 +1,7 @@
 // Every recorded value belongs to an alias set: a root, which owns the storage, and chains of views that
 // begin at it. The rewritten graph has the current contents of each root. A write makes new contents. A view
 // is computed again from them when it is read for the first time after the write.
-#include "trace/functionalise.h"
+#include "trace/functional/functionalise.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
-#include "trace/functional_forms.h"
-#include "trace/overlap.h"
+#include "trace/functional/functional_forms.h"
+#include "trace/functional/overlap.h"
 
 namespace oxy::trace {
 

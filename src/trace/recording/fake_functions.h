@@ -4,7 +4,7 @@
 #include <span>
 
 #include "cpy/ref.h"
-#include "trace/metadata.h"
+#include "trace/recording/metadata.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/values_at_hand.h"
+#include "trace/recording/values_at_hand.h"
 
 #include <fmt/format.h>
 

@@ -11,10 +11,10 @@
 
 #include "graph/graph.h"
 #include "torch_api/symbolic_node.h"
-#include "trace/known_values.h"
-#include "trace/recorder.h"
-#include "trace/result_metadata.h"
-#include "trace/trace_tensor.h"
+#include "trace/recording/known_values.h"
+#include "trace/recording/recorder.h"
+#include "trace/recording/result_metadata.h"
+#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/known_values.h"
+#include "trace/recording/known_values.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -11,7 +11,7 @@
 #include "aten/opaque.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/host.h"
-#include "trace/session.h"
+#include "trace/recording/session.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/fake_functions.h"
+#include "trace/recording/fake_functions.h"
 
 #include <Python.h>
 
@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "runtime/values/convert.h"
-#include "trace/raising_function.h"
-#include "trace/trace_error.h"
+#include "trace/tensors/raising_function.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 

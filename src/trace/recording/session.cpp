@@ -1,4 +1,4 @@
-#include "trace/session.h"
+#include "trace/recording/session.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -11,9 +11,9 @@
 #include "cpy/gil.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
-#include "trace/dispatch_key.h"
-#include "trace/set_aside.h"
-#include "trace/trace_error.h"
+#include "trace/recording/set_aside.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 

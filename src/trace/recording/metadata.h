@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "trace/operator_info.h"
-#include "trace/result_metadata.h"
-#include "trace/session.h"
+#include "trace/recording/operator_info.h"
+#include "trace/recording/result_metadata.h"
+#include "trace/recording/session.h"
 
 namespace oxy::trace {
 

@@ -1,6 +1,6 @@
 // The recorder's boxed fallback. The dispatcher calls it for every operator on a trace tensor, and for every
 // other operator on a recording thread.
-#include "trace/dispatch.h"
+#include "trace/recording/dispatch.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -22,13 +22,13 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
-#include "trace/dispatch_key.h"
-#include "trace/functional_forms.h"
-#include "trace/metadata.h"
-#include "trace/opaque_calls.h"
-#include "trace/operator_info.h"
-#include "trace/session.h"
-#include "trace/trace_error.h"
+#include "trace/functional/functional_forms.h"
+#include "trace/recording/metadata.h"
+#include "trace/recording/opaque_calls.h"
+#include "trace/recording/operator_info.h"
+#include "trace/recording/session.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 

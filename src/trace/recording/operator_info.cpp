@@ -1,4 +1,4 @@
-#include "trace/operator_info.h"
+#include "trace/recording/operator_info.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "aten/opaque.h"
 #include "base/error.h"
 #include "runtime/values/convert.h"
-#include "trace/functional_forms.h"
+#include "trace/functional/functional_forms.h"
 
 namespace oxy::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/functional_forms.h"
+#include "trace/functional/functional_forms.h"
 
 #include <array>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "trace/metadata.h"
+#include "trace/recording/metadata.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -20,10 +20,10 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
-#include "trace/dispatch_key.h"
-#include "trace/trace_error.h"
-#include "trace/unheard.h"
-#include "trace/values_at_hand.h"
+#include "trace/recording/values_at_hand.h"
+#include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/trace_error.h"
+#include "trace/tensors/unheard.h"
 
 namespace oxy::trace {
 

@@ -2,7 +2,7 @@
 // finalizers, callbacks of the garbage collector, signal handlers.
 #pragma once
 
-#include "trace/session.h"
+#include "trace/recording/session.h"
 
 namespace oxy::trace {
 

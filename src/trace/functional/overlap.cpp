@@ -1,4 +1,4 @@
-#include "trace/overlap.h"
+#include "trace/functional/overlap.h"
 
 #include <algorithm>
 #include <functional>
