@@ -1,7 +1,7 @@
 # oxyfuel_layer(name PLAIN|PYTHON|TORCH [DEPENDS layers...] [EXCLUDE folder] [ROOMS folders...]): src/<name>/**.cpp,
 # less those in the excluded folder, as static library oxyfuel_<name>. tools/check_layers reads the order of the rooms.
 add_library(oxyfuel_flags INTERFACE)
-if(NOT SKBUILD)  # pip builds with whatever compiler the user has
+if(NOT SKBUILD AND NOT DEFINED OXYFUEL_WARNINGS_ARE_ERRORS)  # pip builds with whatever compiler the user has
   set(OXYFUEL_WARNINGS_ARE_ERRORS -Werror)
 endif()
 target_compile_options(oxyfuel_flags INTERFACE

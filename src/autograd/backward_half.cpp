@@ -115,7 +115,7 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
   if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
   try {
     return variant.compiled->run_and_release(std::move(inputs));
-  } catch (const runtime::IndexOutOfRange&) {
+  } catch (const runtime::LeftToEager&) {
     throw InternalError("an index that the forward pass took is out of range in the backward pass");
   }
 }

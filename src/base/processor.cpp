@@ -17,8 +17,12 @@ bool onednn_takes_float16() {
 
 #else
 
-bool onednn_takes_bfloat16() { return true; }
-bool onednn_takes_float16() { return true; }
+bool onednn_takes_bfloat16() {
+  return true;
+}
+bool onednn_takes_float16() {
+  return true;
+}
 
 #endif
 

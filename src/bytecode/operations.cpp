@@ -137,11 +137,13 @@ constexpr Operation kOperations[] = {
 // clang-format on
 
 static_assert(std::size(kOperations) == static_cast<size_t>(Op::Unknown) + 1);
-static_assert([] {
-  for (size_t i = 0; i < std::size(kOperations); ++i)
-    if (kOperations[i].op != static_cast<Op>(i)) return false;
-  return true;
-}(), "the rows are in the order of Op");
+static_assert(
+    [] {
+      for (size_t i = 0; i < std::size(kOperations); ++i)
+        if (kOperations[i].op != static_cast<Op>(i)) return false;
+      return true;
+    }(),
+    "the rows are in the order of Op");
 
 }  // namespace
 

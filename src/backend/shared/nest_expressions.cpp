@@ -20,8 +20,7 @@ Expr without(const Expr& e, size_t depth, bool outer) {
   return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
     if (!is_nest_variable(id)) return std::nullopt;
     bool is_bound = is_bound_variable(id);
-    bool is_outer =
-        !is_bound && variable_position(Expr::variable("", id, {})) < static_cast<int64_t>(depth);
+    bool is_outer = !is_bound && variable_position(Expr::variable("", id, {})) < static_cast<int64_t>(depth);
     return is_outer == outer ? std::optional<Expr>(Expr(0)) : std::nullopt;
   });
 }

@@ -242,7 +242,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       tensors = graph_->run(tensors_in.get());
     } catch (const eval::Interrupted&) {
       return std::vector<Ref>();
-    } catch (const runtime::IndexOutOfRange&) {
+    } catch (const runtime::LeftToEager&) {
       log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
       return std::nullopt;
     } catch (const std::exception& error) {

@@ -19,7 +19,7 @@ struct GlobalState {
   int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
   int32_t threads = 0;
   int32_t device = 0;  // the index of the current one
-  int32_t digits = 0;   // sys.get_int_max_str_digits()
+  int32_t digits = 0;  // sys.get_int_max_str_digits()
   int32_t torch_function_modes = 0;
   int32_t dispatch_modes = 0;
   int32_t functorch_level = 0;

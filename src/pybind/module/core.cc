@@ -23,8 +23,8 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
-                   bool freezing, bool fusion, int recompile_limit, bool fill_caches_in_eager, double weight_copy_budget,
-                   double activation_memory_budget, const std::string&) {
+                   bool freezing, bool fusion, int recompile_limit, bool fill_caches_in_eager,
+                   double weight_copy_budget, double activation_memory_budget, const std::string&) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -135,8 +135,8 @@ NB_MODULE(_core, m) {
     }
   });
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a,
-        "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a, "weight_copy_budget"_a, "activation_memory_budget"_a,
-        "rng"_a, "A CompiledFunction for any callable.");
+        "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a, "weight_copy_budget"_a,
+        "activation_memory_budget"_a, "rng"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));

@@ -43,7 +43,7 @@ class SliceQueue : public LaunchQueue {
       parallel_slices(slices.extent, slices.grain, &context, run_slice);
       status = context.status.load(std::memory_order_relaxed);
     }
-    if (status == backend::kIndexError) throw IndexOutOfRange();
+    if (status == backend::kIndexError) throw LeftToEager();
     check(status == 0, "a kernel returned an unknown status");
   }
 

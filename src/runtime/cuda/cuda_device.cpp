@@ -70,12 +70,15 @@ std::unique_ptr<DeviceRuntime> make_cuda_device(std::string& missing) {
     missing = "NVIDIA's driver sees no card";
     return nullptr;
   }
-  for (int device = 0; device < devices; ++device)
-    if (const int card = backend::cuda::compute_capability(*driver, device); card < kOldestCard) {
-      missing = fmt::format("card {} is of compute capability {}.{}, and 8.0 is needed", device, card / 10,
-                            card % 10);
-      return nullptr;
-    }
+  // Kernels are compiled for the first card and loaded on all of them.
+  const int first = backend::cuda::compute_capability(*driver, 0);
+  for (int device = 0; device < devices; ++device) {
+    const int card = backend::cuda::compute_capability(*driver, device);
+    if (card >= kOldestCard && card == first) continue;
+    missing = fmt::format("card {} is of compute capability {}.{}, and {} is needed", device, card / 10,
+                          card % 10, card < kOldestCard ? "8.0" : "that of card 0");
+    return nullptr;
+  }
   return std::make_unique<CudaDevice>(*driver);
 }
 

@@ -29,9 +29,10 @@ struct PreparedLaunch {
   std::variant<PreparedSlices, PreparedGrid> shape;
 };
 
-// A kernel met an index out of range. Nothing the caller can see was changed (mutations are committed last,
-// the generator's state is restored): run the segment in eager, which raises the right error.
-struct IndexOutOfRange {};
+// The call cannot go on as a plan: a kernel met an index out of range, which eager reports best, or it would
+// write to memory that is not aligned. Nothing that the caller can see was changed (mutations are committed
+// last, the generator's state is restored): the segment is to run in eager.
+struct LeftToEager {};
 
 // Performs the launches of one frame on one device, in order. Used by one call at a time.
 class LaunchQueue {
@@ -41,7 +42,7 @@ class LaunchQueue {
   virtual void begin_call() {}
   // `buffers[i]`: the address of launch.buffers[i]. A later step may rely on what the kernel wrote.
   virtual void launch(const PreparedLaunch& launch, void* const* buffers) = 0;
-  // After the last launch, before anything is changed that the caller can see. Throws IndexOutOfRange if a
+  // After the last launch, before anything is changed that the caller can see. Throws LeftToEager if a
   // kernel of this call met one.
   virtual void end_call() {}
   // Of memory that is kept between calls.

@@ -14,7 +14,7 @@ namespace oxy::runtime {
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
-  // Graph input i is inputs[i]. Throws runtime::IndexOutOfRange or what an operator throws; nothing that the
+  // Graph input i is inputs[i]. Throws runtime::LeftToEager or what an operator throws; nothing that the
   // caller can see has changed then.
   virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
   // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.

@@ -24,7 +24,7 @@ class Executable {
   ~Executable();
 
   // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;
-  // the GIL may be released. Throws IndexOutOfRange, or what an extern kernel throws.
+  // the GIL may be released. Throws LeftToEager, or what an extern kernel throws.
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs);
 
   // The same, for inputs that nobody else needs: each is dropped after the last step that reads it.

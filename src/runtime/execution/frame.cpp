@@ -76,7 +76,7 @@ bool Frame::is_aligned(const at::Tensor& input) const {
 }
 
 const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) {
-  if (is_written) throw IndexOutOfRange();
+  if (is_written) throw LeftToEager();
   return copies_.emplace_front(copy_as_it_lies(input));
 }
 

@@ -35,7 +35,7 @@ class Frame {
   at::Tensor* tensors() { return tensors_.data(); }
   // Runs a kernel on the buffers as they are now.
   void launch(const PreparedLaunch& launch);
-  // No launch follows. Throws IndexOutOfRange if a kernel of this call met one.
+  // No launch follows. Throws LeftToEager if a kernel of this call met one.
   void end_launches() { queue_->end_call(); }
   // Kept between calls, beside the arena.
   int64_t held_bytes() const { return queue_->held_bytes(); }
@@ -44,7 +44,7 @@ class Frame {
   void take_memory();
   bool is_aligned(const at::Tensor& input) const;
   // A copy that lives until end_call(). A kernel that writes to the input cannot use one: the call is left to
-  // eager, by IndexOutOfRange.
+  // eager, by LeftToEager.
   const at::Tensor& aligned_copy(const at::Tensor& input, bool is_written);
   void make_parts(const BufferSlots& slots, const at::Tensor& whole);
 

@@ -6,7 +6,8 @@
 namespace oxy::sym {
 
 // An equivalent condition:
-// - factors that all terms share are dropped where their ranges tell that they are not zero or are positive, and get
+// - factors that all terms share are dropped where their ranges tell that they are not zero or are positive,
+// and get
 //   relations of their own where they do not: `a*b == 0` is `a == 0 or b == 0`;
 // - `1 <= a*b` is `1 <= a and 1 <= b` if neither is negative;
 // - minima and maxima are taken apart: `max(a, b) == a` is `b <= a`, `max(a, b) <= c` is `a <= c and b <= c`.

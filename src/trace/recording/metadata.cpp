@@ -1,4 +1,5 @@
 #include "trace/recording/metadata.h"
+#include "aten/strides_that_count.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -258,15 +259,6 @@ std::string describe(const std::optional<TensorMeta>& meta) {
                          }(),
                          ","),
                      meta->storage_offset.str(), str(meta->device));
-}
-
-// Where there is one index at most, the stride is of no account: a rule for all sizes gives the general one.
-TensorMeta with_strides_that_count(TensorMeta meta) {
-  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
-  for (size_t d = 0; d < meta.sizes.size(); ++d)
-    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
-  if (is_empty) meta.storage_offset = 0;
-  return meta;
 }
 
 // Throws InternalError if the metadata of the shape rule differ from eager's.

@@ -25,8 +25,8 @@ constexpr int kMultiprocessors = 132;
 
 std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
-  const plan::Plan plan =
-      backend::schedule(loop::lower(passes::run_passes(graph::parse(text), {})), *backend, {.parallelism = kMultiprocessors});
+  const plan::Plan plan = backend::schedule(loop::lower(passes::run_passes(graph::parse(text), {})), *backend,
+                                            {.parallelism = kMultiprocessors});
   plan::verify(plan);
   return backend::cuda::plan_script(plan);
 }

@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
 #include "ops/core/registry.h"
+#include "ops/shape_cases.h"
 
 using namespace oxy;
 
 namespace {
-
-graph::Graph read(std::string_view family) {
-  ops::intern_schemas();
-  std::ifstream file(fmt::format("{}/tests/golden/shapes/{}.graph", OXYFUEL_SOURCE_DIR, family));
-  REQUIRE(file.good());
-  std::stringstream text;
-  text << file.rdbuf();
-  return graph::parse(text.str());
-}
 
 std::string describe(const std::vector<TensorMeta>& metas) {
   std::string text;
@@ -49,7 +39,7 @@ std::string node_text(const graph::Graph& g, const graph::Node& node) {
 }
 
 void check_family(std::string_view family) {
-  const graph::Graph g = read(family);
+  const graph::Graph g = testing::shape_cases(family);
   const std::function<const TensorMeta&(graph::ValueId)> meta_of =
       [&](graph::ValueId id) -> const TensorMeta& { return g.meta(id); };
   std::map<std::string, int> shown;
@@ -117,7 +107,7 @@ struct SymbolicCount {
 
 // Rules over a symbolic size, with the size put in afterwards, must say what they say of the size itself.
 SymbolicCount check_symbolic(std::string_view family) {
-  const graph::Graph g = read(family);
+  const graph::Graph g = testing::shape_cases(family);
   SymbolicCount count;
   for (const graph::Node& node : g.nodes) {
     std::map<graph::ValueId, TensorMeta> inputs;

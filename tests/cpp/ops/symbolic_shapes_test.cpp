@@ -5,27 +5,18 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <numeric>
-#include <sstream>
 
+#include "aten/strides_that_count.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
+#include "ops/shape_cases.h"
 #include "sym/environment/shape_environment.h"
 
 using namespace oxy;
 
 namespace {
-
-graph::Graph read(std::string_view family) {
-  ops::intern_schemas();
-  std::ifstream file(fmt::format("{}/tests/golden/shapes/{}.graph", OXYFUEL_SOURCE_DIR, family));
-  REQUIRE(file.good());
-  std::stringstream text;
-  text << file.rdbuf();
-  return graph::parse(text.str());
-}
 
 // Operators whose rules still take a symbol for neither 0 nor 1 where that makes a difference: in layouts of
 // batches of single rows, in results without elements, and in the number of elements that a deviation is made
@@ -101,15 +92,6 @@ TensorMeta with_values(TensorMeta meta, const Values& values) {
   for (Expr& size : meta.sizes) replace(size);
   for (Expr& stride : meta.strides) replace(stride);
   replace(meta.storage_offset);
-  return meta;
-}
-
-// Where there is one index at most, the stride is of no account.
-TensorMeta with_strides_that_count(TensorMeta meta) {
-  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
-  for (size_t d = 0; d < meta.sizes.size(); ++d)
-    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
-  if (is_empty) meta.storage_offset = 0;
   return meta;
 }
 
@@ -206,7 +188,7 @@ TEST_CASE("shape rules on symbols say what they say on numbers") {
   for (const char* family :
        {"attention", "comparison", "convolution", "creation", "indexing", "loss", "matmul", "normalization",
         "pointwise", "pooling", "random", "reductions", "views"}) {
-    const graph::Graph g = read(family);
+    const graph::Graph g = testing::shape_cases(family);
     for (const graph::Node& node : g.nodes) check_node(g, node, counts, refused);
   }
   std::string names;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backend/cpu/print/prelude.h"
+#include "backend/nests/element_text.h"
 #include "base/error.h"
 #include "loop/builder.h"
 #include "loop/number.h"
@@ -34,36 +35,7 @@ double as_double(const Scalar& scalar) {
 }
 
 std::string_view infix(Op op) {
-  switch (op) {
-    case Op::Add:
-      return "+";
-    case Op::Sub:
-      return "-";
-    case Op::Mul:
-      return "*";
-    case Op::Div:
-      return "/";
-    case Op::BitAnd:
-      return "&";
-    case Op::BitOr:
-      return "|";
-    case Op::BitXor:
-      return "^";
-    case Op::Eq:
-      return "==";
-    case Op::Ne:
-      return "!=";
-    case Op::Lt:
-      return "<";
-    case Op::Le:
-      return "<=";
-    case Op::Gt:
-      return ">";
-    case Op::Ge:
-      return ">=";
-    default:
-      return "";
-  }
+  return op == Op::Div ? "/" : backend::infix(op);
 }
 
 // Prelude functions by operator: NAME_<type>.
@@ -250,14 +222,7 @@ std::string literal(const Scalar& value, DType dtype) {
     if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
     return digits + std::string(mark);
   }
-  int64_t v = std::visit(
-      [](auto x) -> int64_t {
-        if constexpr (std::is_same_v<decltype(x), double>)
-          if (!(std::abs(x) < 9.2e18))
-            return x > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
-        return static_cast<int64_t>(x);
-      },
-      value.value);
+  const int64_t v = integer_of(value);
   if (v == std::numeric_limits<int64_t>::min())
     return fmt::format("{}(-9223372036854775807 - 1)", scalar_type(dtype));
   return fmt::format("{}({})", scalar_type(dtype), v);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backend/nests/element_text.h"
 #include "base/error.h"
 #include "loop/builder.h"
 #include "loop/number.h"
@@ -14,37 +15,6 @@ namespace oxy::backend::cuda {
 using loop::Op;
 
 namespace {
-
-std::string_view infix(Op op) {
-  switch (op) {
-    case Op::Add:
-      return "+";
-    case Op::Sub:
-      return "-";
-    case Op::Mul:
-      return "*";
-    case Op::BitAnd:
-      return "&";
-    case Op::BitOr:
-      return "|";
-    case Op::BitXor:
-      return "^";
-    case Op::Eq:
-      return "==";
-    case Op::Ne:
-      return "!=";
-    case Op::Lt:
-      return "<";
-    case Op::Le:
-      return "<=";
-    case Op::Gt:
-      return ">";
-    case Op::Ge:
-      return ">=";
-    default:
-      return "";
-  }
-}
 
 // Functions of one floating operand that Triton's language has for float32 and float64.
 std::string_view language_function(Op op) {

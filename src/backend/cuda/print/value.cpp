@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/nests/element_text.h"
 #include "base/error.h"
 
 namespace oxy::backend::cuda {
@@ -44,17 +45,6 @@ std::string floating_text(double v) {
   std::string digits = fmt::format("{}", v);
   if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
   return digits;
-}
-
-int64_t integer_of(const loop::Scalar& value) {
-  return std::visit(
-      [](auto x) -> int64_t {
-        if constexpr (std::is_same_v<decltype(x), double>)
-          if (!(std::abs(x) < 9.2e18))
-            return x > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
-        return static_cast<int64_t>(x);
-      },
-      value.value);
 }
 
 }  // namespace

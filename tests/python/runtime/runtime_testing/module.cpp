@@ -171,7 +171,7 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
              try {
                const nb::gil_scoped_release release;
                out = runner.executable->run(in);
-             } catch (const runtime::IndexOutOfRange&) {
+             } catch (const runtime::LeftToEager&) {
                throw nb::index_error("a kernel met an index out of range");
              }
              nb::list result;

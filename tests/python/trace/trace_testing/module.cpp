@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include "aten/strides_that_count.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
@@ -79,15 +80,6 @@ graph::Graph with_numbers(graph::Graph graph, const std::vector<int64_t>& values
 struct Pause {
   std::unique_ptr<trace::Recorder::Pause> pause;
 };
-
-// Where there is one index at most, the stride is of no account.
-TensorMeta with_strides_that_count(TensorMeta meta) {
-  const bool is_empty = std::ranges::find(meta.sizes, Expr(0)) != meta.sizes.end();
-  for (size_t d = 0; d < meta.sizes.size(); ++d)
-    if (is_empty || meta.sizes[d] == Expr(1)) meta.strides[d] = 1;
-  if (is_empty) meta.storage_offset = 0;
-  return meta;
-}
 
 // Every value whose real metadata, when the graph runs on `inputs`, are not those of the graph: "operator:
 // ...".

@@ -1,0 +1,83 @@
+"""Programs on a GPU: the first call, and a call after that, in eager and compiled. Prints the table of docs/gpu.md.
+
+    python benchmarks/gpu_programs.py [--models]
+
+Times of a call are host and device together, of 50 calls back to back. For the first call without compiled kernels on disk:
+OXYFUEL_CACHE=off.
+"""
+
+import argparse
+import time
+
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+CALLS = 50
+DEVICE = torch.device("cuda")
+
+
+def seconds(function, count):
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(count):
+        function()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / count
+
+
+def show(name, function, *arguments):
+    """A row: microseconds in eager and compiled, seconds of the first call. A program that is not compiled whole is named."""
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(function)
+    function(*arguments)
+    first = seconds(lambda: compiled(*arguments), 1)
+    for _ in range(3):
+        compiled(*arguments)
+    eager, ours = (seconds(lambda f=f: f(*arguments), CALLS) * 1e6 for f in (function, compiled))
+    metrics = oxyfuel.metrics()
+    reasons = "; ".join(record["reason"] for record in metrics["breaks"])
+    counts = f"{metrics['kernels']} kernels, {metrics['extern_calls']} calls"
+    print(f"| {name} | {eager:.1f} | {ours:.1f} | {first:.2f} | {reasons or counts} |", flush=True)
+
+
+def show_small():
+    x, y = torch.randn(64, 1024, device=DEVICE), torch.randn(64, 1024, device=DEVICE)
+    show("add, 64 x 1024", lambda a, b: a + b, x, y)
+    show("seven pointwise operators, 64 x 1024", lambda a, b: torch.sigmoid(a) * b.tanh() + a.exp().clamp(max=3), x, y)
+    show("softmax, 64 x 1024", lambda a: a.softmax(-1), x)
+    show("layer norm, 64 x 1024", lambda a: F.layer_norm(a, (1024,)), x)
+    show("sum of columns, 64 x 1024", lambda a: a.sum(0), x)
+    show("transpose and add, 64 x 1024", lambda a: a.t().contiguous() + 1, x)
+
+
+def show_models():
+    import torchvision
+    from transformers import BertConfig, BertModel
+
+    bert = BertModel(BertConfig()).to(DEVICE).eval().bfloat16()
+    for batch in (1, 16):
+        ids = torch.randint(0, 1000, (batch, 128), device=DEVICE)
+        show(f"BERT-base, bfloat16, {batch} x 128", lambda i: bert(input_ids=i)[0], ids)
+    resnet = torchvision.models.resnet50().to(DEVICE).eval()
+    images = torch.randn(8, 3, 224, 224, device=DEVICE)
+    show("ResNet-50, float32, batch 8", resnet, images)
+    show("ResNet-50, bfloat16, batch 8", resnet.bfloat16(), images.bfloat16())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", action="store_true", help="BERT and ResNet-50 as well")
+    arguments = parser.parse_args()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
+    print("| program | eager, us | ours, us | first call, s | compiled |\n|---|---|---|---|---|")
+    torch.manual_seed(0)
+    with torch.no_grad():
+        show_small()
+        if arguments.models:
+            show_models()
+
+
+if __name__ == "__main__":
+    main()
