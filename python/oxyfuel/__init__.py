@@ -7,7 +7,6 @@ import torch  # the extension links against its libraries
 from oxyfuel import _core
 from oxyfuel._api import Unsupported, compile, dynamo_backend, explain, metrics, reset
 from oxyfuel._backends import list_backends, register_backend
-from oxyfuel._triton import use_triton
 from oxyfuel._controls import (
     allow_in_graph,
     assume_constant_result,
@@ -16,6 +15,8 @@ from oxyfuel._controls import (
     is_compiling,
     set_stance,
 )
+from oxyfuel._marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from oxyfuel._triton import use_triton
 
 __all__ = [
     "Unsupported",
@@ -28,6 +29,9 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "metrics",
     "register_backend",
     "reset",

@@ -39,7 +39,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         model: a callable or a ``torch.nn.Module``. A compiled module is a new object that shares the original's
             attributes; the original stays eager.
         fullgraph: raise ``Unsupported`` at the first construct that cannot be captured.
-        dynamic: ``None`` or ``False``: sizes are constants of a compilation. ``True`` is not supported yet.
+        dynamic: ``None``: a size or int that was another one at a later call becomes a symbol, so that one compilation
+            serves all its values. ``True``: sizes and ints of the arguments are symbols from the first call on.
+            ``False``: each new size is compiled anew.
         backend: ``"native"`` (fused kernels), ``"eager"`` (the captured graph, operator by operator), the name of a
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
@@ -63,7 +65,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
     settings = _settings(options)
-    settings.update(backend=backend, fullgraph=fullgraph)
+    settings.update(backend=backend, fullgraph=fullgraph, dynamic=dynamic)
     if model is None:
         return lambda target: compile(
             _checked("compile", target),

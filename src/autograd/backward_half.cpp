@@ -34,11 +34,11 @@ BackwardHalf::BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants
 }
 
 std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                                          std::vector<bool> absent) {
+                                          std::vector<bool> absent, runtime::SymbolValues symbols) {
   const Variant& variant = compiled_for(std::move(absent));
   for (size_t t = 0; t < tangents.size(); ++t)
     if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
-      tangents[t] = zero_tangent(this->tangents[t]);
+      tangents[t] = zero_tangent(this->tangents[t], symbols);
   // A tangent passed on must stay the same tensor: autograd then knows that others hold it too.
   std::vector<at::Tensor> gradients(gradients_.size());
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -46,7 +46,7 @@ std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::ve
       gradients[i] = tangents[static_cast<size_t>(output.alias) - saved.size()];
   for (at::Tensor& tangent : tangents) saved.push_back(std::move(tangent));
   tangents.clear();
-  const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved));
+  const std::vector<at::Tensor> results = run_compiled(variant, std::move(saved), symbols);
   for (size_t i = 0; i < gradients.size(); ++i)
     if (output_of(i).kind != OutputKind::InputAlias) gradients[i] = results[gradients_[i]];
   return gradients;
@@ -55,14 +55,15 @@ std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::ve
 std::vector<at::Tensor> BackwardHalf::run_again(std::span<const at::Tensor> saved,
                                                 std::span<const at::Tensor> kept,
                                                 std::span<const at::Tensor> tangents,
-                                                const std::vector<bool>& wanted, bool create_graph) {
+                                                const std::vector<bool>& wanted, bool create_graph,
+                                                runtime::SymbolValues symbols) {
   std::vector<at::Tensor> tensors;
   for (const std::optional<size_t>& place : replay_.saved) {
     tensors.push_back(place ? saved[*place] : kept.front());
     if (!place) kept = kept.subspan(1);
   }
   tensors.insert(tensors.end(), kept.begin(), kept.end());
-  return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted, create_graph);
+  return replay_.forward->gradients(replay_.slice, tensors, tangents, wanted, create_graph, symbols);
 }
 
 bool BackwardHalf::is_passed_on(size_t input) const {
@@ -109,12 +110,12 @@ graph::Graph BackwardHalf::without(const std::vector<bool>& absent) const {
   return result;
 }
 
-std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant,
-                                                   std::vector<at::Tensor> inputs) const {
+std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::vector<at::Tensor> inputs,
+                                                   runtime::SymbolValues symbols) const {
   const hook::HookPause pause;  // kernels of the program's operators are not captured
-  if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_);
+  if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_, symbols);
   try {
-    return variant.compiled->run_and_release(std::move(inputs));
+    return variant.compiled->run_and_release(std::move(inputs), symbols);
   } catch (const runtime::LeftToEager&) {
     throw InternalError("an index that the forward pass took is out of range in the backward pass");
   }

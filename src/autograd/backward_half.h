@@ -40,10 +40,10 @@ class BackwardHalf final : public BackwardProgram {
   const Replay& replay() const { return replay_; }
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                              std::vector<bool> absent) override;
+                              std::vector<bool> absent, runtime::SymbolValues symbols) override;
   std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved, std::span<const at::Tensor> kept,
                                     std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
-                                    bool create_graph) override;
+                                    bool create_graph, runtime::SymbolValues symbols) override;
 
  private:
   struct Variant {
@@ -58,7 +58,8 @@ class BackwardHalf final : public BackwardProgram {
   const Variant& compiled_for(std::vector<bool> absent);
   const Variant* find(const std::vector<bool>& absent) const;
   graph::Graph without(const std::vector<bool>& absent) const;
-  std::vector<at::Tensor> run_compiled(const Variant& variant, std::vector<at::Tensor> inputs) const;
+  std::vector<at::Tensor> run_compiled(const Variant& variant, std::vector<at::Tensor> inputs,
+                                       runtime::SymbolValues symbols) const;
 
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;

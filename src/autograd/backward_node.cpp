@@ -17,28 +17,30 @@
 
 namespace oxy::autograd {
 
-using runtime::constants_of;
 using runtime::device_to_torch;
 using runtime::dtype_to_torch;
+using runtime::numbers_of;
+using runtime::SymbolValues;
 
 namespace {
 
-at::Tensor empty_tangent(const TensorMeta& wanted) {
+at::Tensor empty_tangent(const TensorMeta& wanted, SymbolValues symbols) {
   return at::empty_strided(
-      constants_of(wanted.sizes), constants_of(wanted.strides),
+      numbers_of(wanted.sizes, symbols), numbers_of(wanted.strides, symbols),
       at::TensorOptions(dtype_to_torch(wanted.dtype)).device(device_to_torch(wanted.device)));
 }
 
 // A gradient as the compiled graph wants it: eager may hand over an expanded or transposed one.
-at::Tensor fitting(at::Tensor gradient, const TensorMeta& wanted) {
+at::Tensor fitting(at::Tensor gradient, const TensorMeta& wanted, SymbolValues symbols) {
   if (gradient.layout() != c10::kStrided) gradient = gradient.to_dense();
-  const std::vector<int64_t> sizes = constants_of(wanted.sizes), strides = constants_of(wanted.strides);
+  const std::vector<int64_t> sizes = numbers_of(wanted.sizes, symbols),
+                             strides = numbers_of(wanted.strides, symbols);
   const c10::ScalarType type = dtype_to_torch(wanted.dtype);
   if (gradient.scalar_type() == type && gradient.sizes() == c10::IntArrayRef(sizes) &&
       gradient.strides() == c10::IntArrayRef(strides) && !gradient.is_neg() && !gradient.is_conj() &&
       !gradient._is_zerotensor())
     return gradient;
-  return empty_tangent(wanted).copy_(gradient);
+  return empty_tangent(wanted, symbols).copy_(gradient);
 }
 
 // A batched tensor, or one of a class that says itself what operators do with it.
@@ -103,14 +105,14 @@ void check_alike(const std::vector<at::Tensor>& again, const std::vector<at::Ten
 
 }  // namespace
 
-at::Tensor zero_tangent(const TensorMeta& wanted) {
-  return empty_tangent(wanted).zero_();
+at::Tensor zero_tangent(const TensorMeta& wanted, SymbolValues symbols) {
+  return empty_tangent(wanted, symbols).zero_();
 }
 
 void BackwardNode::add_input_of(size_t tangent) {
   const TensorMeta& meta = program_->tangents[tangent];
   const c10::ScalarType type = dtype_to_torch(meta.dtype);
-  const std::vector<int64_t> sizes = constants_of(meta.sizes);
+  const std::vector<int64_t> sizes = numbers_of(meta.sizes, symbols_);
   add_input_metadata(at::TensorOptions(type).device(device_to_torch(meta.device)),
                      c10::fromIntArrayRefSlow(sizes), false, false, type);
 }
@@ -161,7 +163,7 @@ std::vector<at::Tensor> BackwardNode::kept_tensors() {
                 "(create_graph=True): a tensor that was given to the region has been modified by an inplace "
                 "operation since");
     at::Tensor& tensor = tensors.emplace_back(
-        kept.value.defined() ? kept.value.detach() : zero_tangent(program_->stand_ins[i].value()));
+        kept.value.defined() ? kept.value.detach() : zero_tangent(program_->stand_ins[i].value(), symbols_));
     if (kept.edge && next_edge(*kept.edge).is_valid())
       torch::autograd::impl::set_gradient_edge(tensor, next_edge(*kept.edge));
   }
@@ -224,7 +226,7 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   const std::vector<at::Tensor> flowing = runs_again ? gradients : std::vector<at::Tensor>();
   if (runs_again) {
     const at::AutoGradMode grad_mode(true);
-    again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted, creates_graph);
+    again = program_->run_again(inputs.saved, inputs.kept, gradients, wanted, creates_graph, symbols_);
     if (!are_plain) return again;
   }
 
@@ -238,11 +240,12 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
       absent.resize(gradients.size());
       absent[i] = true;
     }
-    tangents.push_back(gradients[i].defined() ? fitting(gradients[i], program_->tangents[i]) : at::Tensor());
+    tangents.push_back(gradients[i].defined() ? fitting(gradients[i], program_->tangents[i], symbols_)
+                                              : at::Tensor());
     gradients[i].reset();
   }
   std::vector<at::Tensor> computed =
-      program_->run(std::move(inputs.saved), std::move(tangents), std::move(absent));
+      program_->run(std::move(inputs.saved), std::move(tangents), std::move(absent), symbols_);
   for (size_t i = 0; i < results; ++i)
     if (!wanted[i]) computed[i].reset();
   if (!runs_again) return computed;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aten/tensor_meta.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::autograd {
 
@@ -23,7 +24,7 @@ struct BackwardProgram {
   // without the GIL, below autograd, by one thread or several at once. `absent`: the tangents that did not
   // come in and are undefined; empty: none.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                                      std::vector<bool> absent) = 0;
+                                      std::vector<bool> absent, runtime::SymbolValues symbols) = 0;
   // The same by PyTorch's operators, for tangents of any kind (sparse, batched): `saved` and `kept` are the
   // tensors that the node was given to save and to keep, tangents that do not flow are undefined, and so may
   // be gradients that are not wanted. With `create_graph` they have a history of their own, so that they can
@@ -31,9 +32,10 @@ struct BackwardProgram {
   virtual std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved,
                                             std::span<const at::Tensor> kept,
                                             std::span<const at::Tensor> tangents,
-                                            const std::vector<bool>& wanted, bool create_graph) = 0;
+                                            const std::vector<bool>& wanted, bool create_graph,
+                                            runtime::SymbolValues symbols) = 0;
   std::string why_not_again;
-  // What `run` expects of tangents: constant sizes and strides.
+  // What `run` expects of tangents, over the symbols.
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
@@ -45,7 +47,7 @@ struct BackwardProgram {
 };
 
 // Zeros as `run` expects a tangent.
-at::Tensor zero_tangent(const TensorMeta& wanted);
+at::Tensor zero_tangent(const TensorMeta& wanted, runtime::SymbolValues symbols);
 
 // An output's own place in autograd's graph, where several outputs share a BackwardNode: it is only passed,
 // and the output's hooks only run, if that output's gradient is asked for.
@@ -60,8 +62,13 @@ class OutputNode final : public torch::autograd::Node {
 
 class BackwardNode final : public torch::autograd::Node {
  public:
-  BackwardNode(std::shared_ptr<BackwardProgram> program, torch::autograd::edge_list&& next)
-      : Node(std::move(next)), program_(std::move(program)), spent_(program_->freed_with.size()) {}
+  // `symbols`: of the forward pass.
+  BackwardNode(std::shared_ptr<BackwardProgram> program, runtime::SymbolValues symbols,
+               torch::autograd::edge_list&& next)
+      : Node(std::move(next)),
+        program_(std::move(program)),
+        symbols_(symbols.begin(), symbols.end()),
+        spent_(program_->freed_with.size()) {}
 
   // Adds an input of the node for a gradient that no tensor stands for: the tangent of that number.
   void add_input_of(size_t tangent);
@@ -99,6 +106,7 @@ class BackwardNode final : public torch::autograd::Node {
   std::vector<at::Tensor> kept_tensors();
 
   std::shared_ptr<BackwardProgram> program_;
+  std::vector<int64_t> symbols_;
   std::vector<torch::autograd::SavedVariable> saved_;
   std::vector<torch::autograd::SavedVariable> watched_;  // without their memory
   std::vector<Kept> kept_;

@@ -91,14 +91,14 @@ class DifferentiableGraph final : public CompiledGraph {
     }
   }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
     std::vector<at::Tensor> results;
     Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()),
                   draws_again_on_ ? runtime::generator_state(*draws_again_on_) : at::Tensor()};
     for (const size_t input : copied_) before.copies[input] = inputs[input].detach().clone();
     {
       const at::NoGradGuard no_grad;
-      results = forward_->run(inputs);
+      results = forward_->run(inputs, symbols);
     }
     // An interpreted forward pass gives views that were made without grad, which may not be written to.
     for (size_t i = 0; i < joint_.carriers(); ++i)
@@ -107,7 +107,7 @@ class DifferentiableGraph final : public CompiledGraph {
     RemadeViews views(joint_.view_calls);
     for (const Part& part : parts_) {
       if (part.program)
-        keep(*add_history(part, results, inputs, joins), part, results, inputs, before);
+        keep(*add_history(part, results, inputs, symbols, joins), part, results, inputs, before);
       else
         results[part.tangents[0]] = with_history(part.tangents[0], part.parent, results, inputs, views);
     }
@@ -143,12 +143,13 @@ class DifferentiableGraph final : public CompiledGraph {
   // Fills in those of `joins` that belong to the part.
   torch_api::NodePointer<BackwardNode> add_history(const Part& part, const std::vector<at::Tensor>& results,
                                                    std::span<const at::Tensor> inputs,
+                                                   runtime::SymbolValues symbols,
                                                    torch::autograd::edge_list& joins) const {
     torch::autograd::edge_list edges;
     edges.reserve(part.gradients.size());
     for (const size_t g : part.gradients)
       edges.push_back(end_of(joint_.gradients[g], results, inputs, joins));
-    auto node = torch_api::make_node<BackwardNode>(part.program, std::move(edges));
+    auto node = torch_api::make_node<BackwardNode>(part.program, symbols, std::move(edges));
     if (part.tangents.size() == 1 && part.tangents[0] < joint_.carriers()) {
       torch::autograd::set_history(results[part.tangents[0]], node);
     } else {

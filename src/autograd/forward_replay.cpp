@@ -13,6 +13,7 @@
 #include <ranges>
 
 #include "base/error.h"
+#include "graph/sizes.h"
 #include "graph/storage.h"
 #include "ops/core/registry.h"
 #include "runtime/device/generators.h"
@@ -37,14 +38,15 @@ bool trains_statistics(const Node& node) {
   return value != nullptr && *value;
 }
 
-at::Tensor statistics_like(const TensorMeta& meta) {
-  return at::zeros(runtime::constants_of(meta.sizes), runtime::dtype_to_torch(meta.dtype));
+at::Tensor statistics_like(const TensorMeta& meta, runtime::SymbolValues symbols) {
+  return at::zeros(runtime::numbers_of(meta.sizes, symbols), runtime::dtype_to_torch(meta.dtype));
 }
 
 // An argument that is written to is copied at each call, in case a gradient is to be differentiated:
 // statistics and other buffers, no activations.
 bool is_worth_a_copy(const TensorMeta& meta) {
   constexpr int64_t kMostBytes = 1 << 16;
+  if (graph::has_symbols(meta)) return false;
   const c10::ScalarType type = runtime::dtype_to_torch(meta.dtype);
   const runtime::TensorSpec spec{type, runtime::constants_of(meta.sizes),
                                  runtime::constants_of(meta.strides)};
@@ -196,7 +198,8 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   return slice;
 }
 
-ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept) const {
+ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept,
+                                         runtime::SymbolValues symbols) const {
   std::optional<runtime::WithGeneratorState> state;
   if (slice.random_device) {
     state.emplace(*slice.random_device, kept.back());
@@ -228,12 +231,15 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
     const trace::NodeHistory& history = histories_[n];
     const at::AutoGradMode mode(history.grad_mode);
     size_t read = 0;
-    const std::vector<at::Tensor> results = runtime::run_node(node, [&](ValueId id) {
-      const at::Tensor& value = values[id];
-      const bool requires_grad = !history.requires_grad.empty() && history.requires_grad.at(read++);
-      if (!value.defined() && trains_statistics(node)) return statistics_like(graph_.meta(id));
-      return value.requires_grad() && !requires_grad ? value.detach() : value;
-    });
+    const std::vector<at::Tensor> results = runtime::run_node(
+        node,
+        [&](ValueId id) {
+          const at::Tensor& value = values[id];
+          const bool requires_grad = !history.requires_grad.empty() && history.requires_grad.at(read++);
+          if (!value.defined() && trains_statistics(node)) return statistics_like(graph_.meta(id), symbols);
+          return value.requires_grad() && !requires_grad ? value.detach() : value;
+        },
+        symbols);
     check(results.size() == node.outputs.size(), "an operator has another number of results than recorded");
     for (size_t i = 0; i < results.size(); ++i)
       if (const ValueId id = node.outputs[i]; id != kNoValue && !values[id].defined())
@@ -244,8 +250,9 @@ ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at:
 
 std::vector<at::Tensor> ForwardReplay::gradients(const Slice& slice, std::span<const at::Tensor> kept,
                                                  std::span<const at::Tensor> tangents,
-                                                 const std::vector<bool>& wanted, bool create_graph) const {
-  const Values values = run(slice, kept);
+                                                 const std::vector<bool>& wanted, bool create_graph,
+                                                 runtime::SymbolValues symbols) const {
+  const Values values = run(slice, kept, symbols);
   std::vector<at::Tensor> roots, flowing, targets;
   for (size_t t = 0; t < tangents.size(); ++t) {
     if (!tangents[t].defined()) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autograd/joint.h"
+#include "runtime/values/tensors.h"
 #include "trace/recording/recorder.h"
 
 namespace oxy::autograd {
@@ -46,7 +47,7 @@ class ForwardReplay {
   // Throws what the operators throw.
   std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,
                                     std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
-                                    bool create_graph) const;
+                                    bool create_graph, runtime::SymbolValues symbols) const;
 
  private:
   struct Values {
@@ -60,7 +61,7 @@ class ForwardReplay {
   // slice's inputs which are to be copied.
   std::string settle_writes(Slice& slice, const IdVector<graph::ValueId, bool>& is_read,
                             const std::vector<size_t>& others, const std::vector<graph::ValueId>& ends) const;
-  Values run(const Slice& slice, std::span<const at::Tensor> kept) const;
+  Values run(const Slice& slice, std::span<const at::Tensor> kept, runtime::SymbolValues symbols) const;
 
   graph::Graph graph_;  // the forward pass alone
   IdVector<graph::NodeId, trace::NodeHistory> histories_;

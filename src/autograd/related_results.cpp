@@ -19,23 +19,21 @@ CreationMeta creation_of(const at::Tensor& tensor) {
                           : CreationMeta::DEFAULT;
 }
 
-runtime::TensorSpec spec_of(const TensorMeta& meta) {
-  return {runtime::dtype_to_torch(meta.dtype), runtime::constants_of(meta.sizes),
-          runtime::constants_of(meta.strides), runtime::constants_of({meta.storage_offset})[0]};
+runtime::TensorSpec spec_of(const TensorMeta& meta, runtime::SymbolValues symbols) {
+  return {runtime::dtype_to_torch(meta.dtype), runtime::numbers_of(meta.sizes, symbols),
+          runtime::numbers_of(meta.strides, symbols), runtime::number_of(meta.storage_offset, symbols)};
 }
 
 class RelatedResults final : public CompiledGraph {
  public:
   RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
-      : graph_(std::move(graph)), relations_(std::move(relations)) {
-    for (const TensorMeta& meta : relations_.hidden_bases) hidden_bases_.push_back(spec_of(meta));
-  }
+      : graph_(std::move(graph)), relations_(std::move(relations)) {}
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
-    std::vector<at::Tensor> results = graph_->run(inputs);
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+    std::vector<at::Tensor> results = graph_->run(inputs, symbols);
     for (const size_t i : relations_.detached)
       if (results[i].is_view()) results[i] = results[i].detach();
-    std::vector<at::Tensor> hidden(hidden_bases_.size());
+    std::vector<at::Tensor> hidden(relations_.hidden_bases.size());
     for (const Relations::View& view : relations_.views) {
       at::Tensor& result = results[view.result];
       if (view.base_result >= 0) {
@@ -43,7 +41,8 @@ class RelatedResults final : public CompiledGraph {
       } else if (view.hidden_base >= 0) {
         const auto number = static_cast<size_t>(view.hidden_base);
         if (!hidden[number].defined())
-          hidden[number] = runtime::tensor_over(result.storage(), hidden_bases_[number]);
+          hidden[number] =
+              runtime::tensor_over(result.storage(), spec_of(relations_.hidden_bases[number], symbols));
         result = view_like(hidden[number], result);
       }
       if (!result.is_view()) continue;
@@ -63,7 +62,6 @@ class RelatedResults final : public CompiledGraph {
  private:
   std::unique_ptr<CompiledGraph> graph_;
   Relations relations_;
-  std::vector<runtime::TensorSpec> hidden_bases_;
 };
 
 // The tensor of which autograd takes the value to be a view: the first on the way back that no view made, or

@@ -76,7 +76,7 @@ SourceId GuardSet::find_or_add(Source source) {
   node.stable =
       source.kind == SourceKind::Pinned ||
       (source.base != kNoSource && nodes_[source.base].stable && source.kind != SourceKind::ContextVariable &&
-       source.kind != SourceKind::WeakReferent && source.kind != SourceKind::Calculated);
+       source.kind != SourceKind::WeakReferent && !is_made(source.kind));
   node.source = std::move(source);
   nodes_.add(std::move(node));
   return it->second;
@@ -142,10 +142,15 @@ void GuardSet::require_tensor(SourceId source, const at::Tensor& tensor, PyTypeO
   require(source, CheckKind::Tensor, nullptr, id.number());
 }
 
-void GuardSet::require_storage_offset(SourceId source, const at::Tensor& tensor) {
+TensorGuard& GuardSet::tensor_guard(SourceId source) {
   for (CheckId i : nodes_[source].checks)
     if (const Check& check = checks_[i]; check.kind == CheckKind::Tensor)
-      tensors_[TensorGuardId(check.number)].storage_offset = tensor.storage_offset();
+      return tensors_[TensorGuardId(check.number)];
+  throw InternalError("a source without a tensor guard");
+}
+
+void GuardSet::require_storage_offset(SourceId source, const at::Tensor& tensor) {
+  tensor_guard(source).storage_offset = tensor.storage_offset();
 }
 
 GuardSet::TypeLookup& GuardSet::lookup_of(PyTypeObject* type) {
@@ -277,9 +282,9 @@ bool GuardSet::check_node(SourceId id, std::span<PyObject* const> roots) {
   } else {
     PyObject* base = source.base == kNoSource ? nullptr : nodes_[source.base].value;
     if (source.base != kNoSource && !base) return false;
-    if (source.kind == SourceKind::Calculated) {
+    if (is_made(source.kind)) {
       PyObject* other = source.other == kNoSource ? nullptr : nodes_[source.other].value;
-      node.held = calculate(source, base, other);
+      node.held = make_number(source, base, other);
       node.value = node.held.get();
     } else {
       node.value = read(source, base);
@@ -306,7 +311,12 @@ bool GuardSet::check_all(std::span<PyObject* const> roots) {
   for (const SourceId id : nodes_.ids())
     if (!check_node(id, roots)) return false;
   return std::all_of(distinct_.begin(), distinct_.end(),
-                     [&](const DistinctGroup& group) { return all_distinct(group); });
+                     [&](const DistinctGroup& group) { return all_distinct(group); }) &&
+         check_symbols();
+}
+
+bool GuardSet::check_symbols() {
+  return symbols_.empty() || symbols_.check([&](SourceId source) { return nodes_[source].value; });
 }
 
 void GuardSet::build_fast() {
@@ -458,7 +468,8 @@ bool GuardSet::check(std::span<PyObject* const> roots) {
         for (SourceId id : varying_)
           if (!check_node(id, roots)) return false;
         const bool holds = std::all_of(distinct_.begin(), distinct_.end(),
-                                       [&](const DistinctGroup& group) { return varying_distinct(group); });
+                                       [&](const DistinctGroup& group) { return varying_distinct(group); }) &&
+                           check_symbols();
         if (holds && strict() && !GuardSet(*this).check_all(roots))
           throw InternalError("guards that fail are taken to hold, since nothing changed: " +
                               explain_failure(roots));
@@ -499,6 +510,22 @@ int GuardSet::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
+// False: it differs in more than sizes and strides.
+bool GuardSet::note_sizes(SourceId source, const TensorGuard& guard, const at::Tensor& tensor,
+                          std::vector<ChangedSize>& changed) const {
+  if (!guard.differs_in_layout_alone(tensor)) return false;
+  const std::string place = describe(source);
+  for (const IntegerPart part : {IntegerPart::Size, IntegerPart::Stride}) {
+    const bool is_size = part == IntegerPart::Size;
+    const std::vector<int64_t>& was = is_size ? guard.sizes : guard.strides;
+    const c10::IntArrayRef is = is_size ? tensor.sizes() : tensor.strides();
+    for (size_t d = 0; d < was.size(); ++d)
+      if (was[d] != is[d] && (was[d] != kAnyInteger || !is_size))
+        changed.push_back({place, part, static_cast<int32_t>(d)});
+  }
+  return true;
+}
+
 Changes GuardSet::changes(std::span<PyObject* const> roots) {
   fast_valid_ = false;
   const auto is_number = [](PyObject* object) {
@@ -511,12 +538,17 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
   for (const SourceId id : nodes_.ids()) {
     if (check_node(id, roots)) continue;
     PyObject *before = nullptr, *now = nodes_[id].value;
+    bool has_other_sizes = false;
     for (CheckId c : nodes_[id].checks)
       if (const Check& check = checks_[c]; !holds(check, now)) {
         changed.elements = check.kind == CheckKind::Elements;
-        if (check.kind != CheckKind::Equal) return changed;
+        has_other_sizes =
+            check.kind == CheckKind::Tensor && now && runtime::is_tensor(now) &&
+            note_sizes(id, tensors_[TensorGuardId(check.number)], runtime::tensor_of(now), changed.sizes);
+        if (check.kind != CheckKind::Equal && !has_other_sizes) return changed;
         before = check.object.get();
       }
+    if (has_other_sizes) continue;
     if (!is_number_or_text(before) || !is_number_or_text(now)) return changed;
     changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
   }

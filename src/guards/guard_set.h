@@ -20,6 +20,7 @@
 
 #include "cpy/ref.h"
 #include "guards/source.h"
+#include "guards/symbol_guards.h"
 #include "guards/tensor_guard.h"
 
 namespace oxy::guards {
@@ -64,10 +65,20 @@ struct ChangedConstant {
   bool is_number = false;  // it was an int and is one, or it was a float and is one
 };
 
+// A size or stride of a tensor that was another one at a later call.
+struct ChangedSize {
+  std::string place;  // of the tensor, as GuardSet::describe() names it
+  IntegerPart part = IntegerPart::Size;
+  int32_t dimension = -1;
+  friend auto operator<=>(const ChangedSize&, const ChangedSize&) = default;
+};
+
 // Why guards fail that held at the capture.
 struct Changes {
-  std::vector<ChangedConstant> constants;  // in order, up to the first guard that fails for another reason
-  bool elements = false;                   // that other guard is an Elements check
+  // In order, up to the first guard that fails for another reason.
+  std::vector<ChangedConstant> constants;
+  std::vector<ChangedSize> sizes;
+  bool elements = false;  // that other guard is an Elements check
 };
 
 // Whether the program may notice the end of the object: it has a finalizer, weak references (those to
@@ -97,12 +108,21 @@ class GuardSet {
   void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
   // The Python class `type` and all properties of a TensorGuard.
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
+  // The tensor guard of a source, to say which sizes are symbols. Precondition: require_tensor() of this
+  // source. Valid until the next one is added.
+  TensorGuard& tensor_guard(SourceId source);
   // The storage offset of the tensor, too. Precondition: require_tensor() of this source and tensor.
   void require_storage_offset(SourceId source, const at::Tensor& tensor);
   // The type's method resolution order stays what it is.
   void require_resolution_order(PyTypeObject* type);
   // Looking `name` up in the type's method resolution order gives `found` (null: nothing).
   void require_type_lookup(PyTypeObject* type, PyObject* name, PyObject* found);
+
+  // Relations between symbols, and where their values are read: from sources that other checks have made sure
+  // of. Called at most once.
+  void require_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
+  // The values of the symbols, by id, as check() has read them. Empty: there are none.
+  std::span<const int64_t> symbol_values() const { return symbols_.values(); }
 
   // The objects at these sources are pairwise different. They have to be different now.
   void require_distinct(std::vector<SourceId> sources);
@@ -134,7 +154,7 @@ class GuardSet {
   std::string describe(SourceId source) const;
   // A line for each guard, for logs and explain().
   std::vector<std::string> describe_all() const;
-  size_t size() const { return checks_.size() + type_lookups_.size(); }
+  size_t size() const { return checks_.size() + type_lookups_.size() + symbols_.size(); }
   // For tp_traverse: visits all references that the guards own.
   int traverse(visitproc visit, void* arg) const;
 
@@ -174,6 +194,9 @@ class GuardSet {
   bool holds(const Check& check, PyObject* value) const;
   bool check_node(SourceId id, std::span<PyObject* const> roots);
   bool check_all(std::span<PyObject* const> roots);
+  bool check_symbols();
+  bool note_sizes(SourceId source, const TensorGuard& guard, const at::Tensor& tensor,
+                  std::vector<ChangedSize>& changed) const;
   // The first source that fails, in order, and its check; null: the source can no longer be read.
   struct Failure {
     SourceId source;
@@ -193,6 +216,7 @@ class GuardSet {
   IdVector<TensorGuardId, TensorGuard> tensors_;
   std::vector<TypeLookup> type_lookups_;
   std::vector<DistinctGroup> distinct_;
+  SymbolGuards symbols_;
   std::vector<FastCheck> fast_;
   std::vector<SourceId> varying_;
   IdVector<SourceId, std::vector<SourceId>> dict_children_;

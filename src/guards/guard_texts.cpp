@@ -150,6 +150,12 @@ std::string GuardSet::describe(SourceId id) const {
       return source.other == kNoSource
                  ? fmt::format("{}({})", name_of(source.key.get()), base)
                  : fmt::format("{}({}, {})", name_of(source.key.get()), base, describe(source.other));
+    case SourceKind::TensorSize:
+      return fmt::format("{}.size({})", base, source.index);
+    case SourceKind::TensorStride:
+      return fmt::format("{}.stride({})", base, source.index);
+    case SourceKind::TensorOffset:
+      return base + ".storage_offset()";
     case SourceKind::SetMember:
       return fmt::format("{} in {}", show_briefly(source.key.get()), base);
   }
@@ -208,7 +214,9 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
       for (size_t j = 0; j < i; ++j)
         if (value(group.sources[i]) == value(group.sources[j]))
           return fmt::format("{} is now {}", describe(group.sources[i]), describe(group.sources[j]));
-  return "";
+  if (symbols_.empty() || check_symbols()) return "";
+  const std::string relation = symbols_.explain();
+  return relation.empty() ? "a size or number that varies does not fit 64 bits" : relation;
 }
 
 std::vector<std::string> GuardSet::describe_all() const {
@@ -219,7 +227,8 @@ std::vector<std::string> GuardSet::describe_all() const {
       case CheckKind::Tensor: {
         const TensorGuard& t = tensors_[TensorGuardId(check.number)];
         std::string sizes;
-        for (int64_t size : t.sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+        for (int64_t size : t.sizes)
+          sizes += (sizes.empty() ? "" : ", ") + (size == kAnyInteger ? "any" : std::to_string(size));
         lines.push_back(fmt::format("{} tensor {}[{}]{}", where, c10::toString(t.dtype), sizes,
                                     t.requires_grad ? " requires grad" : ""));
         break;
@@ -240,6 +249,7 @@ std::vector<std::string> GuardSet::describe_all() const {
     lines.push_back(fmt::format("{} objects are different ones", group.sources.size()));
   for (const TypeLookup& lookup : type_lookups_)
     lines.push_back(fmt::format("{}: {} attributes unchanged", show(lookup.type.get()), lookup.names.size()));
+  lines.insert(lines.end(), symbols_.texts().begin(), symbols_.texts().end());
   return lines;
 }
 

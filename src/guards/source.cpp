@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "cpy/object_dict.h"
+#include "guards/integer_part.h"
 
 namespace oxy::guards {
 
@@ -19,6 +21,13 @@ Py_ssize_t length_of(PyObject* value) {
   return is_deque(value) ? PyObject_Size(value) : -1;
 }
 
+bool is_made(SourceKind kind) {
+  return kind == SourceKind::Calculated || kind == SourceKind::TensorSize ||
+         kind == SourceKind::TensorStride || kind == SourceKind::TensorOffset;
+}
+
+namespace {
+
 cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
   const auto is_number = [](PyObject* object) {
     return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object));
@@ -31,10 +40,27 @@ cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
   return result;
 }
 
+IntegerPart part_of(SourceKind kind) {
+  return kind == SourceKind::TensorSize     ? IntegerPart::Size
+         : kind == SourceKind::TensorStride ? IntegerPart::Stride
+                                            : IntegerPart::Offset;
+}
+
+}  // namespace
+
+cpy::Ref make_number(const Source& source, PyObject* base, PyObject* other) {
+  if (source.kind == SourceKind::Calculated) return calculate(source, base, other);
+  const std::optional<int64_t> value = read_integer(part_of(source.kind), source.index, base);
+  return value ? cpy::Ref::steal(PyLong_FromLongLong(*value)) : cpy::Ref();
+}
+
 PyObject* read(const Source& source, PyObject* base) {
   switch (source.kind) {
     case SourceKind::Root:
     case SourceKind::Calculated:
+    case SourceKind::TensorSize:
+    case SourceKind::TensorStride:
+    case SourceKind::TensorOffset:
       return nullptr;
     case SourceKind::Pinned:
       return source.key.get();

@@ -38,6 +38,9 @@ enum class SourceKind : uint8_t {
   WeakReferent,     // the referent of the weak reference; None if it has died
   DequeItem,        // base[index], base a deque
   SetMember,        // the `key` itself if the set has it
+  TensorSize,       // the size of dimension `index` of the tensor, as an int
+  TensorStride,     // likewise, in elements
+  TensorOffset,     // of the tensor in its storage, in elements
   Calculated,  // the result of the pure C function `key` for the numbers `base` and `other`, as far as there
                // are such
 };
@@ -57,9 +60,12 @@ bool is_deque(PyObject* object);
 // object. Runs no code of the class.
 Py_ssize_t length_of(PyObject* value);
 
-// The present value of a calculated source. `base` and `other`: its operands or null. Null if an operand is
-// not a number, or the function raises. Leaves no exception set.
-cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other);
+// Whether the value is a number that each read makes anew.
+bool is_made(SourceKind kind);
+
+// The present value of such a source. `base` and `other`: its operands or null. Null if an operand is not
+// what it must be, or the function raises. Leaves no exception set.
+cpy::Ref make_number(const Source& source, PyObject* base, PyObject* other);
 
 // The present value of a source of any other kind, read from the value of its base. Borrowed: the base keeps
 // it alive. Null if there is none. Runs no Python code and leaves no exception set.

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 namespace oxy::guards {
 
 TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
@@ -21,13 +23,55 @@ TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
   return guard;
 }
 
-bool TensorGuard::matches(const at::Tensor& tensor) const {
+void TensorGuard::open_size(int64_t dimension) {
+  sizes[static_cast<size_t>(dimension)] = kAnyInteger;
+  has_symbols = true;
+}
+
+void TensorGuard::open_stride(int64_t dimension) {
+  strides[static_cast<size_t>(dimension)] = kAnyInteger;
+  has_symbols = true;
+}
+
+void TensorGuard::make_dense(std::vector<int32_t> order) {
+  std::ranges::fill(strides, kAnyInteger);
+  dense_order = std::move(order);
+  has_symbols = true;
+}
+
+bool is_dense_in(const std::vector<int32_t>& order, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  int64_t expected = 1;
+  for (const int32_t dimension : order) {
+    const auto d = static_cast<size_t>(dimension);
+    if (strides[d] != expected) return false;
+    expected *= std::max<int64_t>(sizes[d], 1);
+  }
+  return true;
+}
+
+bool TensorGuard::has_layout(c10::IntArrayRef is_sizes, c10::IntArrayRef is_strides) const {
+  if (!has_symbols) return is_sizes == c10::IntArrayRef(sizes) && is_strides == c10::IntArrayRef(strides);
+  if (is_sizes.size() != sizes.size()) return false;
+  const auto fits = [](int64_t is, int64_t wanted) { return wanted == kAnyInteger || is == wanted; };
+  return std::ranges::equal(is_sizes, sizes, fits) && std::ranges::equal(is_strides, strides, fits) &&
+         is_dense_in(dense_order, is_sizes, is_strides);
+}
+
+bool TensorGuard::has_kind(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
-         impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides) &&
          (!requires_grad || history_of(tensor) == history) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
+}
+
+bool TensorGuard::matches(const at::Tensor& tensor) const {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return has_kind(tensor) && has_layout(impl->sizes(), impl->strides());  // others may have no strides
+}
+
+bool TensorGuard::differs_in_layout_alone(const at::Tensor& tensor) const {
+  return has_kind(tensor) && tensor.dim() == static_cast<int64_t>(sizes.size());
 }
 
 std::string TensorGuard::difference(const at::Tensor& tensor) const {
@@ -38,10 +82,12 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (tensor.dim() != static_cast<int64_t>(sizes.size()))
     return fmt::format("rank: was {}, is {}", sizes.size(), tensor.dim());
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (tensor.sizes()[i] != sizes[i])
+    if (sizes[i] != kAnyInteger && tensor.sizes()[i] != sizes[i])
       return fmt::format("size of dimension {}: was {}, is {}", i, sizes[i], tensor.sizes()[i]);
-  if (tensor.strides() != c10::IntArrayRef(strides))
-    return fmt::format("strides: were {}, are {}", strides, tensor.strides().vec());
+  if (!has_layout(tensor.sizes(), tensor.strides()))
+    return dense_order.empty()
+               ? fmt::format("strides: were {}, are {}", strides, tensor.strides().vec())
+               : fmt::format("strides: were those of a dense tensor, are {}", tensor.strides().vec());
   if (tensor.requires_grad() != requires_grad)
     return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
   if (const History now = history_of(tensor); now != history)

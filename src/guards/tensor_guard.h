@@ -17,6 +17,9 @@ namespace oxy::guards {
 enum class History : uint8_t { None, Known, Unclear };
 History history_of(const at::Tensor& tensor);
 
+// A size or stride that may be any number.
+inline constexpr int64_t kAnyInteger = -1;
+
 struct TensorGuard {
   PyTypeObject* type = nullptr;  // kept alive by a Type check beside it
   c10::DispatchKeySet keys;
@@ -24,15 +27,34 @@ struct TensorGuard {
   c10::Device device{runtime::kHost};
   bool requires_grad = false;
   History history = History::None;
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> strides;
+  std::vector<int64_t> sizes;    // kAnyInteger: symbols
+  std::vector<int64_t> strides;  // kAnyInteger: symbols, or those of `dense_order`
+  // Dimensions from the innermost one on, if the elements fill a block of memory in that order. The strides
+  // follow from the sizes then. Empty: they do not.
+  std::vector<int32_t> dense_order;
+  bool has_symbols = false;               // some size or stride is not a number
   std::optional<int64_t> storage_offset;  // in elements; nothing: it does not matter
 
   static TensorGuard of(const at::Tensor& tensor, PyTypeObject* type);
+  // Size or stride of the dimension is a symbol.
+  void open_size(int64_t dimension);
+  void open_stride(int64_t dimension);
+  // All strides follow from the sizes, in this order.
+  void make_dense(std::vector<int32_t> order);
   bool matches(const at::Tensor& tensor) const;
   // The first difference: "size of dimension 1: was 128, is 64".
   std::string difference(const at::Tensor& tensor) const;
+  // Whether sizes and strides are all that differs.
+  bool differs_in_layout_alone(const at::Tensor& tensor) const;
+
+ private:
+  bool has_layout(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
+  bool has_kind(const at::Tensor& tensor) const;  // all but sizes and strides
 };
+
+// Whether the strides are those of elements that fill a block of memory in that order, the innermost
+// dimension first: each is the product of the sizes before it, where 0 counts as 1.
+bool is_dense_in(const std::vector<int32_t>& order, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
 // Whether the tensor has hooks that see, change or keep its gradient.
 bool has_gradient_hooks(const at::Tensor& tensor);

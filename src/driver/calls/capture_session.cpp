@@ -40,7 +40,7 @@ class Session {
     if (!is_first()) learn();
     try {
       const hook::HookPause pause;  // capture may run Python code
-      return compiled(captured());
+      return captured_and_compiled();
     } catch (const eval::Interrupted&) {
       return {SessionEnd::Raised};
     } catch (const Unsupported& unsupported) {
@@ -51,6 +51,18 @@ class Session {
   }
 
  private:
+  // What cannot be compiled with symbols is captured once more with numbers.
+  SessionResult captured_and_compiled() {
+    try {
+      return compiled(captured());
+    } catch (const Unsupported& unsupported) {
+      if (!has_symbols_) throw;
+      log(Channel::Recompiles, "{}: sizes stay numbers: {}", request_.name, unsupported.reason());
+      site_.varying.give_up();
+    }
+    return compiled(captured());
+  }
+
   bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
 
   std::string why_again() const {
@@ -86,7 +98,7 @@ class Session {
     log(Channel::Recompiles, "{}", metrics().recompile_reasons.back());
     if (!request_.recent) return;
     const guards::Changes changes = request_.recent->changes(request_.roots, request_.state);
-    site_.varying_numbers.learn(changes.constants);
+    site_.varying.learn(changes);
     if (changes.elements) *options_.elements_vary = true;
     for (const guards::ChangedConstant& changed : changes.constants)
       if (++site_.changes[changed.place] >= kChangesOfUnguarded) site_.unguarded.insert(changed.place);
@@ -115,12 +127,13 @@ class Session {
     eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
     try {
       auto capture = request_.capture(interpreter, stop_at);
+      has_symbols_ = !interpreter.numbers.symbol_sources.empty();
       only_asks_ = only_asks(interpreter, *capture);
       return capture;
     } catch (eval::Break& stop) {
       PyErr_Clear();
       stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
-                 !interpreter.numbers.varying.empty()};
+                 !interpreter.numbers.varying.empty() || !interpreter.numbers.symbol_sources.empty()};
       return nullptr;
     }
   }
@@ -129,17 +142,18 @@ class Session {
   // instruction. If an operator has warned, the try is repeated. If varying numbers may have caused the
   // break, it is repeated without them, and counts if it comes further.
   Captured captured() {
-    const VaryingPlaces no_numbers;
+    VaryingPlaces no_numbers;
+    no_numbers.give_up();
     Captured result;
     eval::PendingWarnings warnings;
     int64_t stop_at = -1;
     std::optional<Stopped> with_numbers;
     for (;;) {
       Stopped stopped;
-      result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying_numbers, stop_at, stopped);
+      result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) site_.varying_numbers.give_up();
+        if (with_numbers) site_.varying.give_up();
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
@@ -149,7 +163,7 @@ class Session {
       if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
         stopped = std::move(*with_numbers);
       else if (with_numbers)
-        site_.varying_numbers.give_up();
+        site_.varying.give_up();
       else if (stopped.had_varying_numbers) {
         with_numbers = std::move(stopped);
         continue;
@@ -242,7 +256,8 @@ class Session {
   CaptureSite& site_;
   const CaptureRequest& request_;
   const CallableOptions& options_;
-  bool only_asks_ = false;  // only_asks() of the last capture
+  bool only_asks_ = false;    // only_asks() of the last capture
+  bool has_symbols_ = false;  // the last capture has some
 };
 
 PyObject*& unsupported_class() {

@@ -47,7 +47,7 @@ struct CaptureSite {
   int compiles = 0;                   // how often it was compiled
   // How often a capture ended because a cached function had no answer yet (eval::MissingAnswer).
   int waits = 0;
-  VaryingPlaces varying_numbers;
+  VaryingPlaces varying;
   // By place: how often it recompiled the site because it held another constant.
   std::map<std::string, int> changes;
   // Places that did so too often: reading them is a break from now on.

@@ -37,9 +37,16 @@ std::string callable_name(PyObject* target) {
 
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
                                      eval::PendingWarnings& warnings, CaptureGate& gate) {
-  return {.torch_program = static_cast<bool>(options.custom_backend),
-          .knows_elements = !options.custom_backend && !*options.elements_vary,
-          .varying_numbers = options.custom_backend ? nullptr : varying.get(),
+  const bool is_custom = static_cast<bool>(options.custom_backend);
+  const bool all_vary = options.dynamic == Dynamic::Always && !is_custom && !varying.given_up();
+  const auto* const sizes = is_custom || options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
+  const auto* const numbers = is_custom ? nullptr : varying.numbers();
+  return {.torch_program = is_custom,
+          .knows_elements = !is_custom && !*options.elements_vary,
+          .varying_numbers = numbers,
+          .symbols = options.dynamic != Dynamic::Never && !is_custom && !varying.given_up(),
+          .varying_sizes = sizes,
+          .all_sizes_vary = all_vary,
           .warnings = &warnings,
           .gate = gate.for_interpreter()};
 }

@@ -20,11 +20,19 @@
 
 namespace oxy::driver {
 
+// Which sizes and ints are symbols, one graph for all their values.
+enum class Dynamic : uint8_t {
+  Changed,  // those that were others at a later call
+  Always,   // all of the arguments, from the first call on
+  Never,    // none: each new size is compiled anew
+};
+
 // The options of oxyfuel.compile().
 struct CallableOptions {
   CompileOptions compile;
   CustomBackend custom_backend;
   bool fullgraph = false;
+  Dynamic dynamic = Dynamic::Changed;
   int recompile_limit = 8;
   // A call that cannot be captured only because the cache of a functools.lru_cache lacks an answer runs in
   // eager.

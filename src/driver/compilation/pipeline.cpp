@@ -38,9 +38,9 @@ class InterpretedGraph : public CompiledGraph {
       : graph_(std::move(graph)), constants_(std::move(constants)) {
     random_device_ = runtime::random_device(graph_);
   }
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
     runtime::KeepsGenerator generator(random_device_);
-    std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_);
+    std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_, symbols);
     generator.advance();
     return results;
   }
@@ -77,15 +77,16 @@ class NativeGraph : public CompiledGraph {
 
   bool reads(size_t input) const override { return read_.contains(static_cast<int32_t>(input)); }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) override {
-    if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs);
-    return executable_->run(taken(inputs));
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+    if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs, symbols);
+    return executable_->run(taken(inputs), symbols);
   }
 
-  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) override {
+  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
+                                          runtime::SymbolValues symbols) override {
     std::vector<at::Tensor> mine = taken(inputs);
     inputs.clear();
-    return executable_->run_and_release(std::move(mine));
+    return executable_->run_and_release(std::move(mine), symbols);
   }
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }

@@ -225,6 +225,8 @@ std::optional<std::vector<Ref>> Entry::run() {
   ++runs;
   const bool is_long = graph_ && graph_->is_long();
   const CallInputs tensors_in(*capture_, owned_);
+  const std::span<const int64_t> values = capture_->guards.symbol_values();
+  const std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals)
@@ -239,7 +241,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
       std::optional<cpy::WithoutGil> without_gil;
       if (is_long) without_gil.emplace();
-      tensors = graph_->run(tensors_in.get());
+      tensors = graph_->run(tensors_in.get(), symbols);
     } catch (const eval::Interrupted&) {
       return std::vector<Ref>();
     } catch (const runtime::LeftToEager&) {

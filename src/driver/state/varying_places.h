@@ -1,10 +1,9 @@
-// The places whose numbers have changed between calls of a site. The next capture takes them for varying
-// numbers (eval/numbers/varying_number.h).
+// What has changed between calls of a site: the places of numbers, and sizes and strides of tensors. The next
+// capture takes them for varying numbers and symbols (eval/numbers).
 #pragma once
 
 #include <set>
 #include <string>
-#include <vector>
 
 #include "guards/guard_set.h"
 
@@ -12,23 +11,29 @@ namespace oxy::driver {
 
 class VaryingPlaces {
  public:
-  // Adds the places whose constant is a number, unless give_up() was called.
-  void learn(const std::vector<guards::ChangedConstant>& constants) {
-    for (const guards::ChangedConstant& changed : constants)
-      if (changed.is_number && !given_up_) places_.insert(changed.place);
+  // Adds what is a number, unless give_up() was called.
+  void learn(const guards::Changes& changes) {
+    if (given_up_) return;
+    for (const guards::ChangedConstant& changed : changes.constants)
+      if (changed.is_number) numbers_.insert(changed.place);
+    sizes_.insert(changes.sizes.begin(), changes.sizes.end());
   }
-  // Forgets all places for good: a capture without varying numbers came further. True if there were any.
-  bool give_up() {
-    const bool had_some = !places_.empty();
-    places_.clear();
+  // Forgets all for good: a capture without them came further, or what was captured with them cannot be
+  // compiled.
+  void give_up() {
+    numbers_.clear();
+    sizes_.clear();
     given_up_ = true;
-    return had_some;
   }
-  // The places, as GuardSet::describe() names them; null if there are none.
-  const std::set<std::string>* get() const { return places_.empty() ? nullptr : &places_; }
+  bool given_up() const { return given_up_; }
+  // The places of numbers, as GuardSet::describe() names them; null if there are none.
+  const std::set<std::string>* numbers() const { return numbers_.empty() ? nullptr : &numbers_; }
+  // Null if there are none.
+  const std::set<guards::ChangedSize>* sizes() const { return sizes_.empty() ? nullptr : &sizes_; }
 
  private:
-  std::set<std::string> places_;
+  std::set<std::string> numbers_;
+  std::set<guards::ChangedSize> sizes_;
   bool given_up_ = false;
 };
 

@@ -27,6 +27,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/state/stack.h"
 #include "eval/state/torch_call_log.h"
+#include "graph/sizes.h"
 #include "guards/constants.h"
 #include "ops/core/registry.h"
 #include "runtime/values/tensor_object.h"
@@ -207,6 +208,31 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
 
 namespace {
 
+// Raises RuntimeError in the program if it contradicts what the user has marked.
+void raise_violations(const sym::ShapeEnvironment& environment) {
+  if (environment.violations().empty()) return;
+  std::string text;
+  for (const sym::MarkViolation& violation : environment.violations()) {
+    if (!text.empty()) text += '\n';
+    text += violation.text;
+    if (!violation.asked_at.empty()) text += fmt::format("\n  at {}", violation.asked_at);
+  }
+  text += "\n  oxyfuel.maybe_mark_dynamic, or a mark with another range, allows it";
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  throw Interrupted{};
+}
+
+// Guards the relations between symbols that the capture relies on. The graph's sizes get the form in which
+// equal symbols are one, and ranges are as narrow as they are known to be.
+void settle_symbols(Interpreter& interpreter) {
+  if (interpreter.numbers.symbol_sources.empty()) return;
+  const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
+  raise_violations(environment);
+  graph::for_each_integer(interpreter.capture->recording.graph,
+                          [&](Expr& integer) { integer = environment.simplify(integer); });
+  interpreter.guards().require_symbols({interpreter.numbers.symbol_sources, environment});
+}
+
 void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKind end, int32_t offset) {
   close_abandoned(interpreter);
   guard_identities(interpreter);
@@ -271,6 +297,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     for (const auto& [trace, real] : interpreter.externals.external_of)
       interpreter.guards().require_storage_offset(interpreter.externals.sources.at(trace),
                                                   runtime::tensor_of(real));
+  settle_symbols(interpreter);
   if (!interpreter.capture->recording.foreign_constants.empty())
     interpreter.stop("uses a tensor that is reached past the captured code",
                      "pass it as an argument or keep it in an attribute");

@@ -8,6 +8,7 @@
 
 #include "eval/externals/identity.h"
 #include "eval/externals/plain.h"
+#include "eval/externals/tensor_layout.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/interpreter.h"
@@ -41,6 +42,16 @@ bool may_be_made_anew(PyObject* object, SourceKind where) {
   return is_bound_c_method(object);
 }
 
+// Whether a number is another one at each call.
+bool varies(const Interpreter& interpreter, PyObject* object, SourceId source) {
+  if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
+  if (interpreter.options.all_sizes_vary && PyLong_CheckExact(object) &&
+      interpreter.guards().kind_of(source) == SourceKind::Root)
+    return true;
+  return interpreter.options.varying_numbers &&
+         interpreter.options.varying_numbers->contains(interpreter.guards().describe(source));
+}
+
 }  // namespace
 
 Ref pin(Interpreter& interpreter, PyObject* raw) {
@@ -61,8 +72,7 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
   if (guards::is_constant(raw) && interpreter.externals.unguarded &&
       interpreter.externals.unguarded->contains(interpreter.guards().describe(source)))
     interpreter.stop("uses a number or text that was another one at each call");
-  if (interpreter.options.varying_numbers && (PyFloat_CheckExact(raw) || PyLong_CheckExact(raw)) &&
-      interpreter.options.varying_numbers->contains(interpreter.guards().describe(source))) {
+  if (varies(interpreter, raw, source)) {
     Ref number = admit_varying(interpreter, raw, source);
     interpreter.externals.admitted.emplace(source, number);
     return number;
@@ -90,7 +100,9 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     if (guards::history_of(tensor) == guards::History::Unclear)
       interpreter.stop("a view made without grad of a tensor that requires grad");
     interpreter.guards().require_tensor(source, tensor, Py_TYPE(raw));
-    Ref trace = Ref::steal(interpreter.recorder.add_input(raw, interpreter.options.knows_elements));
+    const std::optional<TensorMeta> layout = admit_layout(interpreter, raw, source);
+    Ref trace = Ref::steal(
+        interpreter.recorder.add_input(raw, interpreter.options.knows_elements, layout ? &*layout : nullptr));
     if (!trace) interpreter.stop("a tensor that cannot be traced");
     interpreter.capture->inputs.push_back(source);
     interpreter.externals.trace_of.emplace(raw, trace);

@@ -42,13 +42,13 @@ Ref call_real(Interpreter& interpreter, PyObject* callable, const Arguments& arg
                                         names.get()));
 }
 
-Ref call_real_plain(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+Ref call_real_plain(Interpreter& interpreter, PyObject* callable, const Arguments& arguments, ShownAs ints) {
   Arguments shown;
   const std::string what = describe_callable(callable);
   for (const Ref& value : arguments.positional)
-    shown.positional.push_back(plain(interpreter, value.get(), what.c_str()));
+    shown.positional.push_back(plain(interpreter, value.get(), what.c_str(), ints));
   for (const auto& [name, value] : arguments.keywords)
-    shown.keywords.emplace_back(name, plain(interpreter, value.get(), what.c_str()));
+    shown.keywords.emplace_back(name, plain(interpreter, value.get(), what.c_str(), ints));
   const auto called = [&] {
     Ref result = call_real(interpreter, callable, shown);
     if (result || PyErr_ExceptionMatches(trace::trace_error())) return result;

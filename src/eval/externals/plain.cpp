@@ -6,6 +6,8 @@
 #include "eval/externals/identity.h"
 #include "eval/externals/own_code.h"
 #include "eval/numbers/numpy_scalars.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/generator.h"
@@ -15,9 +17,26 @@
 
 namespace oxy::eval {
 
-Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
+namespace {
+
+// A slice of the parts as C code may see them.
+Ref plain_slice(Interpreter& interpreter, PyObject* object, const char* what, ShownAs ints) {
+  const auto* const slice = reinterpret_cast<PySliceObject*>(object);
+  const Ref start = plain(interpreter, slice->start, what, ints),
+            stop = plain(interpreter, slice->stop, what, ints),
+            step = plain(interpreter, slice->step, what, ints);
+  return Ref::steal(PySlice_New(start.get(), stop.get(), step.get()));
+}
+
+}  // namespace
+
+Ref plain(Interpreter& interpreter, PyObject* object, const char* what, ShownAs ints) {
   constexpr size_t kDeepest = 500;  // each level is two frames of the stack
+  if (ints == ShownAs::Symbols && is_symbolic_integer(interpreter, object))
+    if (const std::optional<sym::Expr> expression = expression_of(interpreter, object))
+      return to_torch(interpreter, *expression);
   if (is_varying_number(object)) return constant_of(interpreter, object);
+  if (PySlice_Check(object) && has_varying_part(object)) return plain_slice(interpreter, object, what, ints);
   if (guards::is_numpy_scalar(object)) return known_scalar(interpreter, object);
   // A real tensor was made by torch from constants.
   if (runtime::is_tensor(object) || is_value_object(object)) return Ref::borrow(object);
@@ -43,7 +62,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
       PyObject *key = nullptr, *value = nullptr;
       Py_ssize_t position = 0;
       while (PyDict_Next(shallow.get(), &position, &key, &value)) {
-        Ref inner = plain(interpreter, value, what);
+        Ref inner = plain(interpreter, value, what, ints);
         if (inner == value) continue;
         if (!result) result = Ref::steal(PyDict_Copy(shallow.get()));
         PyDict_SetItem(result.get(), key, inner.get());
@@ -55,7 +74,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
     Ref result;
     for (Py_ssize_t i = 0; i < size; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(shallow.get(), i);
-      Ref inner = plain(interpreter, item, what);
+      Ref inner = plain(interpreter, item, what, ints);
       if (inner == item) continue;
       if (!result) result = Ref::steal(PySequence_List(shallow.get()));
       PyList_SetItem(result.get(), i, inner.release());
@@ -88,7 +107,8 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what) {
 }
 
 Ref known(Interpreter& interpreter, PyObject* object, const char* what) {
-  if (!interpreter.externals.is_external(object) && !is_varying_number(object)) return Ref::borrow(object);
+  if (!interpreter.externals.is_external(object) && !is_varying_number(object) && !has_varying_part(object))
+    return Ref::borrow(object);
   Ref shown = plain(interpreter, object, what);
   // C code may name the type in an error, and the copy is of another one.
   if (interpreter.externals.is_external(object) && Py_TYPE(shown.get()) != Py_TYPE(object))

@@ -6,20 +6,15 @@
 #include <array>
 #include <vector>
 
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
-
-namespace {
-
-Ref make_varying(Interpreter& interpreter, PyObject* number, SourceId source);
-
-}  // namespace
 
 using bytecode::BinaryKind;
 using guards::CheckKind;
@@ -30,71 +25,6 @@ namespace {
 // Each calculation costs some 50 ns at every call. It costs more for integers of many bits.
 constexpr int kMostCalculations = 256;
 constexpr size_t kMostBits = 256;
-
-// Sets an error that handlers of the program do not catch.
-PyObject* refuse(PyObject*) {
-  PyErr_SetString(trace::trace_error(), "the value of an oxyfuel.VaryingNumber is looked at");
-  return nullptr;
-}
-
-PyObject* refuse_binary(PyObject* self, PyObject*) {
-  return refuse(self);
-}
-
-// Refuses all attributes but `__class__`, which isinstance() reads.
-PyObject* refuse_attribute(PyObject* self, PyObject* name) {
-  const bool is_class = PyUnicode_CompareWithASCIIString(name, "__class__") == 0;
-  return is_class ? PyObject_GenericGetAttr(self, name) : refuse(self);
-}
-
-PyObject* refuse_ternary(PyObject* self, PyObject*, PyObject*) {
-  return refuse(self);
-}
-
-PyObject* refuse_comparison(PyObject* self, PyObject*, int) {
-  return refuse(self);
-}
-
-int refuse_truth(PyObject* self) {
-  refuse(self);
-  return -1;
-}
-
-Py_ssize_t refuse_size(PyObject* self) {
-  refuse(self);
-  return -1;
-}
-
-int refuse_item(PyObject* self, PyObject*, PyObject*) {
-  refuse(self);
-  return -1;
-}
-
-PyTypeObject* varying_type() {
-  static PyObject* type = nullptr;
-  cpy::made_once(type, [] {
-    static std::vector<PyType_Slot> slots;
-    for (const int slot : {Py_nb_add, Py_nb_subtract, Py_nb_multiply, Py_nb_remainder, Py_nb_divmod,
-                           Py_nb_lshift, Py_nb_rshift, Py_nb_and, Py_nb_xor, Py_nb_or, Py_nb_floor_divide,
-                           Py_nb_true_divide, Py_nb_matrix_multiply, Py_mp_subscript})
-      slots.push_back({slot, reinterpret_cast<void*>(&refuse_binary)});
-    for (const int slot : {Py_nb_negative, Py_nb_positive, Py_nb_absolute, Py_nb_invert, Py_nb_int,
-                           Py_nb_float, Py_nb_index, Py_tp_iter, Py_tp_repr, Py_tp_str})
-      slots.push_back({slot, reinterpret_cast<void*>(&refuse)});
-    slots.push_back({Py_tp_getattro, reinterpret_cast<void*>(&refuse_attribute)});
-    slots.push_back({Py_nb_power, reinterpret_cast<void*>(&refuse_ternary)});
-    slots.push_back({Py_nb_bool, reinterpret_cast<void*>(&refuse_truth)});
-    slots.push_back({Py_tp_richcompare, reinterpret_cast<void*>(&refuse_comparison)});
-    slots.push_back({Py_tp_hash, reinterpret_cast<void*>(&refuse_size)});
-    slots.push_back({Py_mp_length, reinterpret_cast<void*>(&refuse_size)});
-    slots.push_back({Py_mp_ass_subscript, reinterpret_cast<void*>(&refuse_item)});
-    slots.push_back({0, nullptr});
-    static PyType_Spec spec = {"oxyfuel.VaryingNumber", sizeof(PyObject), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
-    return PyType_FromSpec(&spec);
-  });
-  return reinterpret_cast<PyTypeObject*>(type);
-}
 
 bool is_number(PyObject* object) {
   return PyLong_Check(object) ? PyLong_CheckExact(object) || PyBool_Check(object)
@@ -135,29 +65,23 @@ constexpr std::array<std::string_view, 20> kTakesTensors = {
 
 }  // namespace
 
-bool is_varying_number(PyObject* object) {
-  return object != nullptr && Py_TYPE(object) == varying_type();
-}
-
 Ref admit_varying(Interpreter& interpreter, PyObject* number, SourceId source) {
   interpreter.guards().mark_varying(source);
-  return make_varying(interpreter, number, source);
+  interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(number)));
+  return make_varying(interpreter, {Ref::borrow(number), source, std::nullopt});
 }
 
-namespace {
-
-Ref make_varying(Interpreter& interpreter, PyObject* number, SourceId source) {
-  interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(number)));
-  Ref object = Ref::steal(PyObject_New(PyObject, varying_type()));
+Ref make_varying(Interpreter& interpreter, Numbers::Varying number) {
+  Ref object = Ref::steal(new_varying_object());
   interpreter.externals.keep_alive.push_back(object);
-  interpreter.numbers.varying.emplace(object.get(), Numbers::Varying{Ref::borrow(number), source});
+  interpreter.numbers.varying.emplace(object.get(), std::move(number));
   return object;
 }
 
-}  // namespace
-
 SourceId varying_source(Interpreter& interpreter, PyObject* object) {
-  return interpreter.numbers.varying.at(object).source;
+  Numbers::Varying& number = interpreter.numbers.varying.at(object);
+  if (number.source == kNoSource) number.source = source_of(interpreter, *number.expression);
+  return number.source;
 }
 
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
@@ -167,13 +91,18 @@ PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
 Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (!is_varying_number(object)) return Ref::borrow(object);
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
-  if (interpreter.externals.unguarded &&
+  if (number.source != kNoSource && interpreter.externals.unguarded &&
       interpreter.externals.unguarded->contains(interpreter.guards().describe(number.source)))
     interpreter.stop("uses a number or text that was another one at each call");
+  if (number.expression) return specialised(interpreter, *number.expression);
   interpreter.guards().require(number.source, CheckKind::Equal, number.value.get());
   return number.value;
 }
 
+namespace {
+
+// The result of a pure function of one or two numbers, of which at least one varies, as a varying number.
+// Nothing: it cannot be calculated again, so the caller has to use constants.
 std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
                               std::span<PyObject* const> operands) {
   if (!function || operands.empty() || operands.size() > 2 ||
@@ -183,9 +112,8 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   std::array<SourceId, 2> sources = {kNoSource, kNoSource};
   for (size_t i = 0; i < operands.size(); ++i) {
     if (is_varying_number(operands[i])) {
-      const Numbers::Varying& number = interpreter.numbers.varying.at(operands[i]);
-      values[i] = number.value.get();
-      sources[i] = number.source;
+      values[i] = interpreter.numbers.varying.at(operands[i]).value.get();
+      sources[i] = varying_source(interpreter, operands[i]);
     } else if (is_number(operands[i])) {
       values[i] = operands[i];
       sources[i] = interpreter.guards().pinned(operands[i]);
@@ -198,12 +126,13 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   if (!result || !is_number(result.get()) || !is_small(result.get())) return std::nullopt;
   ++interpreter.numbers.calculations;
   const SourceId source = interpreter.guards().calculated(function, sources[0], sources[1]);
-  if (!PyBool_Check(result.get())) return make_varying(interpreter, result.get(), source);
+  if (!PyBool_Check(result.get())) {
+    interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(result.get())));
+    return make_varying(interpreter, {result, source, std::nullopt});
+  }
   interpreter.guards().require(source, CheckKind::Equal, result.get());
   return result;
 }
-
-namespace {
 
 bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject* varying) {
   PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
@@ -220,11 +149,11 @@ bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject*
 }
 
 Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) {
-  const Numbers::Varying& number = interpreter.numbers.varying.at(varying);
-  Ref& input = interpreter.numbers.inputs[number.source];
-  PyObject* const value = number.value.get();
+  const SourceId source = varying_source(interpreter, varying);
+  Ref& input = interpreter.numbers.inputs[source];
+  PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
   if (type == at::kFloat && PyFloat_CheckExact(value))
-    interpreter.guards().require(number.source, CheckKind::FitsFloat, nullptr);
+    interpreter.guards().require(source, CheckKind::FitsFloat, nullptr);
   if (!input) {
     Ref real;
     {
@@ -233,11 +162,11 @@ Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) 
                                                  ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
                                                  : at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)));
     }
-    if (PyLong_CheckExact(value)) interpreter.guards().require(number.source, CheckKind::FitsInt64, nullptr);
+    if (PyLong_CheckExact(value)) interpreter.guards().require(source, CheckKind::FitsInt64, nullptr);
     input = Ref::steal(interpreter.recorder.add_input(real.get()));
     if (!input) interpreter.stop("a number that cannot be traced");
     interpreter.externals.keep_alive.push_back(real);
-    interpreter.capture->inputs.push_back(number.source);
+    interpreter.capture->inputs.push_back(source);
   }
   return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(input.get()).to(type)));
 }
@@ -267,9 +196,18 @@ std::optional<Ref> varying_arithmetic(Interpreter& interpreter, BinaryKind kind,
     return binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
                   tensors->second.get());
   }
+  if (auto result = integer_arithmetic(interpreter, kind, left, right)) return result;
   const char* name = kBinary[static_cast<size_t>(kind)];
   const std::array<PyObject*, 2> operands = {left, right};
   return name ? calculated(interpreter, well_known("operator", name), operands) : std::nullopt;
+}
+
+std::optional<Ref> varying_unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {
+  using bytecode::Op;
+  if (auto result = integer_unary(interpreter, op, operand)) return result;
+  const char* function = op == Op::UnaryNegative ? "neg" : op == Op::UnaryInvert ? "invert" : "pos";
+  const std::array<PyObject*, 1> operands = {operand};
+  return calculated(interpreter, well_known("operator", function), operands);
 }
 
 std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, PyObject* right,
@@ -279,15 +217,31 @@ std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, 
     if (!tensors) return std::nullopt;
     return compare(interpreter, tensors->first.get(), tensors->second.get(), operation);
   }
+  if (auto result = integer_comparison(interpreter, left, right, operation)) return result;
   const std::array<PyObject*, 2> operands = {left, right};
   return calculated(interpreter, well_known("operator", kCompare[static_cast<size_t>(operation)]), operands);
 }
 
+namespace {
+
+// size.numel() of a torch.Size with varying items. Nothing: it is another call.
+std::optional<Ref> count_of_size(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  if (!PyCFunction_Check(callable) || !arguments.positional.empty()) return std::nullopt;
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  if (!self || PySlice_Check(self) || !has_varying_part(self) || name != "numel") return std::nullopt;
+  return element_count(interpreter, self);
+}
+
+}  // namespace
+
 std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   if (!std::ranges::any_of(arguments.positional,
                            [](const Ref& value) { return is_varying_number(value.get()); }) ||
-      !arguments.keywords.empty() || !is_function_of_numbers(callable))
-    return std::nullopt;
+      !arguments.keywords.empty())
+    return count_of_size(interpreter, callable, arguments);
+  if (auto result = integer_call(interpreter, callable, arguments.positional)) return result;
+  if (!is_function_of_numbers(callable)) return std::nullopt;
   std::vector<PyObject*> operands;
   for (const Ref& value : arguments.positional) operands.push_back(value.get());
   return calculated(interpreter, callable, operands);

@@ -15,6 +15,8 @@
 #include "eval/externals/plain.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/numbers/numpy_scalars.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/attributes.h"
 #include "eval/objects/comparisons.h"
@@ -38,8 +40,11 @@ using guards::kNoSource;
 
 Ref make_slice(Interpreter& interpreter, PyObject* start, PyObject* stop, PyObject* step) {
   std::array<Ref, 3> parts;
-  std::ranges::transform(std::array{start, stop, step}, parts.begin(),
-                         [&](PyObject* part) { return part ? known(interpreter, part, "a slice") : Ref(); });
+  std::ranges::transform(std::array{start, stop, step}, parts.begin(), [&](PyObject* part) {
+    if (!part) return Ref();
+    // What is sliced decides whether it takes symbols.
+    return is_symbolic_integer(interpreter, part) ? Ref::borrow(part) : known(interpreter, part, "a slice");
+  });
   return Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
 }
 
@@ -47,8 +52,8 @@ bool truth(Interpreter& interpreter, PyObject* object, bool* error) {
   if (object == Py_True) return true;
   if (object == Py_False || object == Py_None) return false;
   if (is_varying_number(object)) {
-    const std::array<PyObject*, 1> operands = {object};
-    if (const auto known = calculated(interpreter, reinterpret_cast<PyObject*>(&PyBool_Type), operands))
+    const Arguments arguments{{Ref::borrow(object)}, {}};
+    if (const auto known = call_on_varying(interpreter, reinterpret_cast<PyObject*>(&PyBool_Type), arguments))
       return *known == Py_True;
     return PyObject_IsTrue(constant_of(interpreter, object).get()) == 1;
   }
@@ -105,7 +110,7 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
     guard_tensor_special(interpreter, object, "__getitem__");
     refuse_own_code(interpreter, key, "indexing");
-    Ref index = plain(interpreter, key, "indexing");
+    Ref index = plain(interpreter, key, "indexing", ShownAs::Symbols);
     return torch_result(interpreter, "operator", "getitem", {object, index.get()},
                         [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });
   }
@@ -115,6 +120,10 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
     return method ? call_positional(interpreter, method.get(), {Ref::borrow(key)}) : Ref();
   }
   if (is_varying_number(key)) return get_item(interpreter, object, constant_of(interpreter, key).get());
+  if (!PySlice_Check(object) && has_varying_part(object)) {
+    const Ref index = known(interpreter, key, "indexing");
+    return run_on_sizes(interpreter, object, index.get(), &PyObject_GetItem);
+  }
   Ref index;
   if (!PyDict_Check(object) && !PyType_Check(object))
     key = (index = known_index(interpreter, object, key)).get();

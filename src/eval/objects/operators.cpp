@@ -10,6 +10,8 @@
 #include "eval/externals/plain.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/numbers/numpy_scalars.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/attributes.h"
 #include "eval/objects/container_methods.h"
@@ -79,6 +81,17 @@ void guard_tensor_special(Interpreter& interpreter, PyObject* object, const char
   if (trace::is_trace_tensor(object)) type_lookup(interpreter, Py_TYPE(object), interned(method).get());
 }
 
+namespace {
+
+// An operand of an operator with a torch.Size. The items of a tuple may vary.
+Ref size_operand(Interpreter& interpreter, PyObject* operand) {
+  if (has_varying_part(operand)) return Ref::borrow(operand);
+  return PyTuple_Check(operand) ? materialize(interpreter, operand)
+                                : known(interpreter, operand, "an operator");
+}
+
+}  // namespace
+
 Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
   const BinaryEntry& entry = kBinary[static_cast<size_t>(kind)];
   auto run = in_place ? entry.run_in_place : entry.run;
@@ -101,6 +114,9 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     return torch_result(interpreter, "operator", changes_left ? entry.in_place : entry.method,
                         {a.get(), b.get()}, [&] { return Ref::steal(run(a.get(), b.get())); });
   }
+  if (has_varying_part(left) || has_varying_part(right))
+    return run_on_sizes(interpreter, size_operand(interpreter, left).get(),
+                        size_operand(interpreter, right).get(), run);
   if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));
   const std::array<PyObject*, 2> operands = {left, right};
   if (auto result = with_scalars(interpreter, operands, [&] { return Ref::steal(run(left, right)); }))
@@ -212,10 +228,7 @@ Ref unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {
              : op == Op::UnaryInvert ? &PyNumber_Invert
                                      : &PyNumber_Positive;
   if (is_varying_number(operand)) {
-    const char* function = op == Op::UnaryNegative ? "neg" : op == Op::UnaryInvert ? "invert" : "pos";
-    const std::array<PyObject*, 1> operands = {operand};
-    if (std::optional<Ref> result = calculated(interpreter, well_known("operator", function), operands))
-      return *result;
+    if (std::optional<Ref> result = varying_unary(interpreter, op, operand)) return *result;
     return unary(interpreter, op, constant_of(interpreter, operand).get());
   }
   if (trace::is_trace_tensor(operand)) {

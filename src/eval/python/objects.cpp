@@ -15,6 +15,7 @@
 
 #include "cpy/ref.h"
 #include "eval/python/operator_objects.h"
+#include "eval/python/varying_object.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/recording/recorder.h"
@@ -62,6 +63,7 @@ bool is_enum_member(PyObject* object) {
 
 bool is_value_object(PyObject* object) {
   if (guards::is_constant(object)) return true;
+  if (has_varying_part(object)) return false;
   if (PySlice_Check(object) || PyRange_Check(object)) return true;
   if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
       THPMemoryFormat_Check(object))
@@ -79,6 +81,7 @@ bool is_logger(PyObject* object) {
 }
 
 bool is_identity_object(PyObject* object) {
+  if (has_varying_part(object)) return false;
   if (PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) ||
       PyModule_Check(object) || PyCode_Check(object) || PySlice_Check(object) || PyRange_Check(object))
     return true;

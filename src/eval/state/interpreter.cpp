@@ -10,24 +10,41 @@ namespace oxy::eval {
 
 namespace {
 
+// The line of the user's code that the frame is at, without the folder of the file.
+std::string short_line_text(const Frame& frame) {
+  const char* file = PyUnicode_AsUTF8(frame.pycode()->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame.pycode()->co_name);
+  std::string_view path = file ? file : "?";
+  if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  return fmt::format("{}:{} in {}", path, frame.instruction().line, name ? name : "?");
+}
+
 // Where the program is, as a location of the graph; none: nowhere.
 graph::LocationId location(Interpreter& interpreter, graph::Graph& graph) {
   const Frame* frame = interpreter.frame;
   if (!frame) return graph::kNoLocation;
-  const char* file = PyUnicode_AsUTF8(frame->pycode()->co_filename);
-  const char* name = PyUnicode_AsUTF8(frame->pycode()->co_name);
-  std::string_view path = file ? file : "?";
-  if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
-  std::string text = fmt::format("{}:{} in {}", path, frame->instruction().line, name ? name : "?");
+  std::string text = short_line_text(*frame);
   const auto [place, inserted] = interpreter.locations.try_emplace(
       {std::move(text), interpreter.calls.checkpoint}, graph.locations.next_id());
   if (inserted) graph.locations.add({place->first.first, interpreter.calls.checkpoint});
   return place->second;
 }
 
+Numbers numbers_of(const CaptureOptions& options) {
+  Numbers numbers;
+  if (options.symbols) numbers.symbols = std::make_shared<torch_api::Symbols>();
+  return numbers;
+}
+
 }  // namespace
 
-Interpreter::Interpreter(const CaptureOptions& asked) : options(asked), capture(std::make_unique<Capture>()) {
+Interpreter::Interpreter(const CaptureOptions& asked)
+    : options(asked),
+      capture(std::make_unique<Capture>()),
+      numbers(numbers_of(asked)),
+      recorder({.symbols = numbers.symbols}) {
+  if (numbers.symbols)
+    numbers.symbols->where = [this] { return frame ? short_line_text(*frame) : std::string(); };
   calls.abandoned = std::make_shared<AbandonedGenerators>();
   if (options.torch_program) torch_calls = std::make_unique<TorchCallLog>(recorder);
   recorder.set_location([this](graph::Graph& graph) {
@@ -38,6 +55,7 @@ Interpreter::Interpreter(const CaptureOptions& asked) : options(asked), capture(
 
 // Breaks cycles: a context of an autograd.Function may save a tensor whose node holds the context.
 Interpreter::~Interpreter() {
+  if (numbers.symbols) numbers.symbols->where = nullptr;  // trace tensors may outlive this
   for (const Ref& context : calls.function_contexts)
     if (PyObject* attributes = cpy::materialized_dict(context.get())) PyDict_Clear(attributes);
 }

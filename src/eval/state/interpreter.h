@@ -57,12 +57,12 @@ struct Interpreter {
 
   CaptureOptions options;
   std::unique_ptr<Capture> capture;
+  Numbers numbers;
   AutocastCache autocast_cache;  // before the recorder, which turns the cache off
   trace::Recorder recorder;
   std::unique_ptr<TorchCallLog> torch_calls;  // null unless CaptureOptions::torch_program
   Externals externals;
   Shadows shadows;
-  Numbers numbers;
   Calls calls;
 
   Frame* frame = nullptr;                // the innermost one

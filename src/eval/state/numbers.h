@@ -1,26 +1,35 @@
-// Varying numbers: ints and floats that change from call to call, so that they are no constants of the
-// capture (numbers/varying_number.h).
+// Numbers that may be others at the next call, so that they are no constants of the capture
+// (numbers/varying_number.h), and the symbols among them.
 #pragma once
 
 #include <Python.h>
 
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "cpy/ref.h"
 #include "guards/source.h"
+#include "guards/symbol_guards.h"
+#include "sym/expr.h"
+#include "torch_api/symbolic_node.h"
 
 namespace oxy::eval {
 
 struct Numbers {
   struct Varying {
-    cpy::Ref value;  // at this call
-    guards::SourceId source;
+    cpy::Ref value;           // at this call: an int or float
+    guards::SourceId source;  // none: an int whose expression tells it, until somebody asks for a source
+    std::optional<sym::Expr> expression;  // of an int, over the symbols
   };
   // By the object that stands for the number in the program. Externals::keep_alive keeps the keys alive.
   std::unordered_map<PyObject*, Varying> varying;
   // Trace tensors of those numbers that are graph inputs: float64 or int64, without dimensions.
   std::unordered_map<guards::SourceId, cpy::Ref> inputs;
   int calculations = 0;  // how many sources of kind Calculated were made
+
+  torch_api::SymbolsPointer symbols;                 // null: the capture makes no symbols
+  std::vector<guards::SymbolSource> symbol_sources;  // by the id of the symbol
 };
 
 }  // namespace oxy::eval

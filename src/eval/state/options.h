@@ -9,6 +9,7 @@
 
 #include "eval/python/code_gate.h"
 #include "eval/rebuild/torch_warnings.h"
+#include "guards/guard_set.h"
 
 namespace oxy::eval {
 
@@ -21,8 +22,12 @@ struct CaptureOptions {
   // guarded then.
   bool knows_elements = false;
   const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none
-  PendingWarnings* warnings = nullptr;                     // null: an operation that warns ends the region
-  CodeGate* gate = nullptr;                                // null: C code may run any code of the program's
+  // Sizes and strides of tensors, and ints, are symbols instead of numbers where they vary.
+  bool symbols = false;
+  const std::set<guards::ChangedSize>* varying_sizes = nullptr;  // those that do; null: none
+  bool all_sizes_vary = false;          // all sizes of tensors that are reached from arguments
+  PendingWarnings* warnings = nullptr;  // null: an operation that warns ends the region
+  CodeGate* gate = nullptr;             // null: C code may run any code of the program's
 };
 
 }  // namespace oxy::eval

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "eval/numbers/symbolic_size.h"
 #include "eval/python/objects.h"
 #include "eval/rebuild/torch_warnings.h"
 #include "eval/state/interpreter.h"
@@ -35,7 +36,7 @@ Ref torch_result(Interpreter& interpreter, Call&& call) {
   Ref result = call();
   if (!result) stop_on_torch_error(interpreter);
   if (!warnings.messages().empty()) note_warnings(interpreter, warnings.messages());
-  return result;
+  return from_torch(interpreter, std::move(result));
 }
 
 // The same where `call` does what `module.name(*arguments)` does. The log of torch calls notes it so.

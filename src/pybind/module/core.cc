@@ -1,6 +1,7 @@
 // oxyfuel._core: everything that Python may call.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -23,8 +24,9 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
-                   bool freezing, bool fusion, int recompile_limit, bool fill_caches_in_eager,
-                   double weight_copy_budget, double activation_memory_budget, const std::string&) {
+                   std::optional<bool> dynamic, bool freezing, bool fusion, int recompile_limit,
+                   bool fill_caches_in_eager, double weight_copy_budget, double activation_memory_budget,
+                   const std::string&) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -35,6 +37,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
   options.fullgraph = fullgraph;
+  if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
   options.recompile_limit = recompile_limit;
   options.fill_caches_in_eager = fill_caches_in_eager;
   PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
@@ -134,9 +137,10 @@ NB_MODULE(_core, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
-  m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a, "freezing"_a,
-        "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a, "weight_copy_budget"_a,
-        "activation_memory_budget"_a, "rng"_a, "A CompiledFunction for any callable.");
+  m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a,
+        "dynamic"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a,
+        "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a,
+        "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));

@@ -16,9 +16,11 @@ class CompiledGraph {
   virtual ~CompiledGraph() = default;
   // Graph input i is inputs[i]. Throws runtime::LeftToEager or what an operator throws; nothing that the
   // caller can see has changed then.
-  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs) = 0;
+  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, SymbolValues symbols) = 0;
   // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
-  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs) { return run(inputs); }
+  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs, SymbolValues symbols) {
+    return run(inputs, symbols);
+  }
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
   virtual bool is_long() const = 0;
   // False if the elements of input i make no difference.

@@ -164,7 +164,7 @@ struct Executable::Impl {
   std::shared_ptr<backend::KernelLibrary> kernels;
   std::vector<at::Tensor> constants;
   size_t visible_outputs;
-  std::vector<SymbolSource> symbols;
+  std::vector<int64_t> symbols;    // ids
   std::shared_ptr<Variant> fixed;  // of a plan without symbols
   std::mutex mutex;
   std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<Variant>>> variants;  // most recent last
@@ -175,12 +175,12 @@ struct Executable::Impl {
                                      constants);
   }
 
-  std::shared_ptr<Variant> variant_for(std::span<const at::Tensor> inputs) {
+  std::shared_ptr<Variant> variant_for(SymbolValues given) {
     std::vector<int64_t> values;
     values.reserve(symbols.size());
-    for (const SymbolSource& source : symbols) {
-      const at::Tensor& input = inputs[static_cast<size_t>(source.input)];
-      values.push_back(source.is_stride ? input.stride(source.dimension) : input.size(source.dimension));
+    for (const int64_t id : symbols) {
+      check(id >= 0 && static_cast<size_t>(id) < given.size(), "a symbol of a plan has no value");
+      values.push_back(given[static_cast<size_t>(id)]);
     }
     const std::scoped_lock lock(mutex);
     const auto it =
@@ -195,11 +195,12 @@ struct Executable::Impl {
     return variants.back().second;
   }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned,
+                              SymbolValues given) {
     check(inputs.size() == static_cast<size_t>(plan.input_count),
           "a plan runs on as many tensors as it has inputs");
     if (fixed) return fixed->run(inputs, owned);
-    return variant_for(inputs)->run(inputs, owned);
+    return variant_for(given)->run(inputs, owned);
   }
 };
 
@@ -217,12 +218,12 @@ Executable::Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> 
 
 Executable::~Executable() = default;
 
-std::vector<at::Tensor> Executable::run(std::span<const at::Tensor> inputs) {
-  return impl_->run(inputs, nullptr);
+std::vector<at::Tensor> Executable::run(std::span<const at::Tensor> inputs, SymbolValues symbols) {
+  return impl_->run(inputs, nullptr, symbols);
 }
 
-std::vector<at::Tensor> Executable::run_and_release(std::vector<at::Tensor> inputs) {
-  return impl_->run(inputs, &inputs);
+std::vector<at::Tensor> Executable::run_and_release(std::vector<at::Tensor> inputs, SymbolValues symbols) {
+  return impl_->run(inputs, &inputs, symbols);
 }
 
 const plan::Plan& Executable::plan() const {

@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 #include "runtime/device/launch.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::runtime {
 
@@ -25,10 +26,10 @@ class Executable {
 
   // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;
   // the GIL may be released. Throws LeftToEager, or what an extern kernel throws.
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs);
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, SymbolValues symbols);
 
   // The same, for inputs that nobody else needs: each is dropped after the last step that reads it.
-  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs);
+  std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs, SymbolValues symbols);
 
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;

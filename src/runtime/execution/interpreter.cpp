@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/sizes.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 
@@ -30,36 +31,50 @@ IdVector<graph::NodeId, std::vector<graph::ValueId>> dead_after(const graph::Gra
   return result;
 }
 
-at::Tensor view_of_output(const at::Tensor& base, const TensorMeta& meta, const TensorMeta& base_meta) {
-  return alias_of(base, {dtype_to_torch(meta.dtype), constants_of(meta.sizes), constants_of(meta.strides),
-                         graph::offset_between(base_meta, meta).constant()});
+at::Tensor view_of_output(const at::Tensor& base, const TensorMeta& meta, const TensorMeta& base_meta,
+                          SymbolValues symbols) {
+  return alias_of(
+      base, {dtype_to_torch(meta.dtype), numbers_of(meta.sizes, symbols), numbers_of(meta.strides, symbols),
+             number_of(graph::offset_between(base_meta, meta), symbols)});
 }
 
 at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
                          std::span<const at::Tensor> inputs,
                          const IdVector<graph::ValueId, at::Tensor>& values,
-                         const std::vector<at::Tensor>& outputs) {
+                         const std::vector<at::Tensor>& outputs, SymbolValues symbols) {
   if (output.kind == graph::OutputKind::OutputAlias) {
     const at::Tensor& whole = outputs.at(static_cast<size_t>(output.alias));
     const TensorMeta& meta = graph.meta(output.value);
     const TensorMeta& whole_meta = graph.meta(graph.outputs[static_cast<size_t>(output.alias)].value);
-    return view_of_output(whole, meta, whole_meta);
+    return view_of_output(whole, meta, whole_meta, symbols);
   }
   if (output.kind != graph::OutputKind::InputAlias) return values.at(output.value);
   const auto index = static_cast<size_t>(output.alias);
-  return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)));
+  return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)), symbols);
+}
+
+graph::SymbolValue value_in(SymbolValues symbols) {
+  return [symbols](int64_t id) -> std::optional<int64_t> {
+    const auto place = static_cast<size_t>(id);
+    return id >= 0 && place < symbols.size() ? std::optional(symbols[place]) : std::nullopt;
+  };
 }
 
 }  // namespace
 
 std::vector<at::Tensor> run_node(const graph::Node& node,
-                                 const std::function<at::Tensor(graph::ValueId)>& tensor) {
+                                 const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                 SymbolValues symbols) {
   const c10::OperatorHandle op = handle_of(*node.op);
   check(node.args.size() == node.op->arguments.size(), "a node has the wrong number of arguments");
   torch::jit::Stack stack;
   stack.reserve(node.args.size());
-  for (size_t i = 0; i < node.args.size(); ++i)
-    stack.push_back(ivalue_from_argument(node.args[i], node.op->arguments[i], tensor));
+  const bool is_symbolic = !symbols.empty() && graph::has_symbols(node.args);
+  const std::vector<graph::Argument> numbers =
+      is_symbolic ? graph::with_numbers(node.args, value_in(symbols)) : std::vector<graph::Argument>();
+  const std::vector<graph::Argument>& arguments = is_symbolic ? numbers : node.args;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    stack.push_back(ivalue_from_argument(arguments[i], node.op->arguments[i], tensor));
   op.callBoxed(stack);
   std::vector<at::Tensor> results;
   results.reserve(node.outputs.size());
@@ -68,7 +83,7 @@ std::vector<at::Tensor> run_node(const graph::Node& node,
 }
 
 std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at::Tensor> inputs,
-                                  std::span<const at::Tensor> constants) {
+                                  std::span<const at::Tensor> constants, SymbolValues symbols) {
   check(inputs.size() == graph.inputs.size(), "a graph runs on as many tensors as it has inputs");
   const at::NoGradGuard no_grad;
   // The casts of autocast are nodes of the graph.
@@ -83,7 +98,7 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
   const auto value = [&](graph::ValueId id) { return values.at(id); };
   for (const graph::NodeId n : graph.nodes.ids()) {
     const graph::Node& node = graph.nodes[n];
-    const std::vector<at::Tensor> results = run_node(node, value);
+    const std::vector<at::Tensor> results = run_node(node, value, symbols);
     check(results.size() == node.outputs.size(),
           fmt::format("{} returned {} tensors, not {}", node.op->name, results.size(), node.outputs.size()));
     for (size_t i = 0; i < results.size(); ++i)
@@ -98,7 +113,7 @@ std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at:
   std::vector<at::Tensor> outputs;
   outputs.reserve(graph.outputs.size());
   for (const graph::Output& output : graph.outputs)
-    outputs.push_back(output_tensor(graph, output, inputs, values, outputs));
+    outputs.push_back(output_tensor(graph, output, inputs, values, outputs, symbols));
   return outputs;
 }
 

@@ -7,18 +7,20 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::runtime {
 
 // The graph's outputs on these inputs (graph input i is inputs[i]) and constants (by handle). Runs recorded
 // graphs, whose in-place operators write to the inputs as they go, and functional ones, whose mutations are
 // copied into the inputs last. Outputs that alias an input or one another share its storage. Constants are
-// never written. Autograd is off; every size must be a constant. Throws what the operators throw.
+// never written. Autograd is off; every symbol in a size needs a value. Throws what the operators throw.
 std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at::Tensor> inputs,
-                                  std::span<const at::Tensor> constants);
+                                  std::span<const at::Tensor> constants, SymbolValues symbols = {});
 
 // The returned tensors of one node, lists flattened; undefined where the operator returns none.
 std::vector<at::Tensor> run_node(const graph::Node& node,
-                                 const std::function<at::Tensor(graph::ValueId)>& tensor);
+                                 const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                 SymbolValues symbols = {});
 
 }  // namespace oxy::runtime

@@ -1,11 +1,7 @@
 #include "runtime/execution/specialise.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
-
-#include "base/error.h"
+#include <set>
 
 namespace oxy::runtime {
 
@@ -64,45 +60,24 @@ plan::Plan without_sources(const plan::Plan& plan) {
 
 }  // namespace
 
-std::vector<SymbolSource> symbols_of(const plan::Plan& plan) {
-  std::map<int64_t, SymbolSource> sources;
-  std::map<int64_t, std::string> names;
+std::vector<int64_t> symbols_of(const plan::Plan& plan) {
+  std::set<int64_t> ids;
   plan::Plan copy = without_sources(plan);
   for_each_expression(copy, [&](Expr& expr) {
     if (expr.is_constant()) return;
-    for (const Expr& variable : sym::variables(expr))
-      names.emplace(variable.variable_id(), variable.variable_name());
+    for (const Expr& variable : sym::variables(expr)) ids.insert(variable.variable_id());
   });
-  for (const plan::Buffer& buffer : plan.buffers) {
-    if (buffer.storage != plan::Storage::Input) continue;
-    const auto offer = [&](const std::vector<Expr>& list, bool is_stride) {
-      for (size_t d = 0; d < list.size(); ++d)
-        if (list[d].kind() == sym::Kind::Variable) {
-          const int64_t id = list[d].variable_id();
-          sources.emplace(id, SymbolSource{id, buffer.slot, static_cast<int32_t>(d), is_stride});
-        }
-    };
-    offer(buffer.sizes, false);
-    offer(buffer.strides, true);
-  }
-  std::vector<SymbolSource> result;
-  for (const auto& [id, name] : names) {
-    const auto it = sources.find(id);
-    if (it == sources.end()) throw Unsupported(fmt::format("the size {} is not one of an input", name));
-    result.push_back(it->second);
-  }
-  return result;
+  return {ids.begin(), ids.end()};
 }
 
-plan::Plan specialise(const plan::Plan& plan, std::span<const SymbolSource> symbols,
+plan::Plan specialise(const plan::Plan& plan, std::span<const int64_t> symbols,
                       std::span<const int64_t> values) {
   plan::Plan copy = without_sources(plan);
   if (symbols.empty()) return copy;
   const auto value_of = [&](int64_t variable) -> std::optional<int64_t> {
-    const auto it = std::lower_bound(symbols.begin(), symbols.end(), variable,
-                                     [](const SymbolSource& s, int64_t id) { return s.variable < id; });
-    if (it == symbols.end() || it->variable != variable) return std::nullopt;
-    return values[it - symbols.begin()];
+    const auto it = std::ranges::lower_bound(symbols, variable);
+    if (it == symbols.end() || *it != variable) return std::nullopt;
+    return values[static_cast<size_t>(it - symbols.begin())];
   };
   for_each_expression(copy, [&](Expr& expr) {
     if (!expr.is_constant()) expr = Expr(sym::evaluate(expr, value_of));

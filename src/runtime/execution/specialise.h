@@ -9,20 +9,12 @@
 
 namespace oxy::runtime {
 
-// Where a symbol's value is read: a size or stride of an input.
-struct SymbolSource {
-  int64_t variable = -1;
-  int32_t input = -1;
-  int32_t dimension = -1;
-  bool is_stride = false;
-};
+// The ids of the variables in a plan's sizes, in ascending order.
+std::vector<int64_t> symbols_of(const plan::Plan& plan);
 
-// The symbols of a plan with their sources, ordered by variable. Unsupported if a symbol is not itself the
-// size or the stride of some input.
-std::vector<SymbolSource> symbols_of(const plan::Plan& plan);
-
-// The plan with every symbol replaced: values[i] is that of symbols[i]. Kernel sources are left out.
-plan::Plan specialise(const plan::Plan& plan, std::span<const SymbolSource> symbols,
+// The plan with every variable replaced: the one with the id symbols[i] by values[i]. Kernel sources are left
+// out. sym::ArithmeticError where a size does not fit.
+plan::Plan specialise(const plan::Plan& plan, std::span<const int64_t> symbols,
                       std::span<const int64_t> values);
 
 }  // namespace oxy::runtime

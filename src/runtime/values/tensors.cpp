@@ -22,6 +22,21 @@ c10::DispatchKey autograd_key(c10::DeviceType type) {
                                                   backend_component(type));
 }
 
+int64_t number_of(const sym::Expr& value, SymbolValues symbols) {
+  if (value.is_constant()) return value.constant();
+  return sym::evaluate(value, [&](int64_t id) -> std::optional<int64_t> {
+    const auto place = static_cast<size_t>(id);
+    return id >= 0 && place < symbols.size() ? std::optional(symbols[place]) : std::nullopt;
+  });
+}
+
+std::vector<int64_t> numbers_of(const std::vector<sym::Expr>& values, SymbolValues symbols) {
+  std::vector<int64_t> result;
+  result.reserve(values.size());
+  for (const sym::Expr& value : values) result.push_back(number_of(value, symbols));
+  return result;
+}
+
 std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
   std::vector<int64_t> result;
   result.reserve(values.size());

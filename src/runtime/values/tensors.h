@@ -28,6 +28,13 @@ c10::BackendComponent backend_component(c10::DeviceType type);
 // The key under which autograd sees tensors on a kind of device.
 c10::DispatchKey autograd_key(c10::DeviceType type);
 
+// Values of the symbols in a graph's sizes: element i is that of the variable with the id i. Empty: the graph
+// has no symbols.
+using SymbolValues = std::span<const int64_t>;
+
+// InternalError if a symbol has no value.
+int64_t number_of(const sym::Expr& value, SymbolValues symbols);
+std::vector<int64_t> numbers_of(const std::vector<sym::Expr>& values, SymbolValues symbols);
 // InternalError unless each is known.
 std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values);
 // A tensor on `storage`, and on its device, whose first element is `first + spec.offset` elements into it.

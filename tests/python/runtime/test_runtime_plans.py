@@ -326,7 +326,7 @@ def test_symbolic_sizes():
     run = plan.executable([])
     for rows in (3, 5, 3, *range(2, 20)):
         x, y = torch.randn(rows, 8), torch.randn(rows, 8)
-        assert torch.equal(run.run([x, y])[0], x + y)
+        assert torch.equal(run.run([x, y], [rows])[0], x + y)
 
 
 def test_threads():

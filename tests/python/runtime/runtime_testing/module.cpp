@@ -164,20 +164,22 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
         return Runner{std::make_shared<runtime::Executable>(p, library, tensors(constants))};
       });
   nb::class_<Runner>(m, "Runner")
-      .def("run",
-           [](const Runner& runner, nb::list inputs) {
-             const std::vector<at::Tensor> in = tensors(inputs);
-             std::vector<at::Tensor> out;
-             try {
-               const nb::gil_scoped_release release;
-               out = runner.executable->run(in);
-             } catch (const runtime::LeftToEager&) {
-               throw nb::index_error("a kernel met an index out of range");
-             }
-             nb::list result;
-             for (const at::Tensor& value : out) result.append(wrap(value));
-             return result;
-           })
+      .def(
+          "run",
+          [](const Runner& runner, nb::list inputs, const std::vector<int64_t>& symbols) {
+            const std::vector<at::Tensor> in = tensors(inputs);
+            std::vector<at::Tensor> out;
+            try {
+              const nb::gil_scoped_release release;
+              out = runner.executable->run(in, symbols);
+            } catch (const runtime::LeftToEager&) {
+              throw nb::index_error("a kernel met an index out of range");
+            }
+            nb::list result;
+            for (const at::Tensor& value : out) result.append(wrap(value));
+            return result;
+          },
+          nb::arg("inputs"), nb::arg("symbols") = std::vector<int64_t>())
       .def("arena_bytes", [](const Runner& runner) { return runner.executable->arena_bytes(); });
 
   nb::class_<runtime::FrozenTensor>(m, "FrozenTensor")

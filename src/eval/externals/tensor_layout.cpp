@@ -1,0 +1,93 @@
+#include "eval/externals/tensor_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "eval/externals/size_marks.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/state/interpreter.h"
+#include "guards/tensor_guard.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensor_object.h"
+
+namespace oxy::eval {
+
+using guards::IntegerPart;
+using guards::SymbolSource;
+
+namespace {
+
+// Whether a size or stride of the tensor at `place` is to be a symbol.
+bool varies(const Interpreter& interpreter, const std::string& place, IntegerPart part, size_t dimension) {
+  const auto* const known = interpreter.options.varying_sizes;
+  return known != nullptr && known->contains({place, part, static_cast<int32_t>(dimension)});
+}
+
+// The dimensions, innermost first, if the elements fill a block of memory in that order. Empty: they do not.
+std::vector<int32_t> dense_order(const at::Tensor& tensor) {
+  const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  std::vector<int32_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (guards::is_dense_in(order, sizes, strides)) return order;
+  // Among equal strides a dimension with one index is the inner one.
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+    const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
+    return strides[i] != strides[j] ? strides[i] < strides[j] : sizes[i] < sizes[j];
+  });
+  if (guards::is_dense_in(order, sizes, strides)) return order;
+  if (order.size() < 3) return {};
+  // Channels last: where several sizes are 1, the order above is only one of many.
+  order = {1};
+  for (int32_t d = static_cast<int32_t>(sizes.size()) - 1; d >= 2; --d) order.push_back(d);
+  order.push_back(0);
+  return guards::is_dense_in(order, sizes, strides) ? order : std::vector<int32_t>();
+}
+
+}  // namespace
+
+std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real, SourceId source) {
+  if (!interpreter.numbers.symbols) return std::nullopt;
+  const bool is_marked = has_marks(real);
+  if (interpreter.guards().is_stable(source) && !is_marked) return std::nullopt;
+  const at::Tensor& tensor = runtime::tensor_of(real);
+  const std::string place = interpreter.guards().describe(source);
+  TensorMeta meta = runtime::metadata_of(tensor);
+  guards::TensorGuard& guard = interpreter.guards().tensor_guard(source);
+  bool has_symbols = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    const auto dimension = static_cast<int32_t>(d);
+    const sym::Mark mark = is_marked ? mark_of(real, dimension, tensor.dim()) : sym::Mark();
+    const bool is_symbol = mark.kind == sym::MarkKind::None
+                               ? interpreter.options.all_sizes_vary ||
+                                     varies(interpreter, place, IntegerPart::Size, d)
+                               : mark.kind != sym::MarkKind::Static;
+    if (!is_symbol) continue;
+    meta.sizes[d] = new_symbol(interpreter, {source, IntegerPart::Size, dimension}, sym::SymbolKind::Size,
+                               tensor.size(dimension), mark);
+    guard.open_size(dimension);
+    has_symbols = true;
+  }
+  if (std::vector<int32_t> order = has_symbols ? dense_order(tensor) : std::vector<int32_t>();
+      !order.empty()) {
+    Expr stride = 1;
+    for (const int32_t dimension : order) {
+      const auto d = static_cast<size_t>(dimension);
+      meta.strides[d] = stride;
+      stride = stride * sym::max(meta.sizes[d], 1);
+    }
+    guard.make_dense(std::move(order));
+    return meta;
+  }
+  for (size_t d = 0; d < meta.strides.size(); ++d) {
+    if (!varies(interpreter, place, IntegerPart::Stride, d)) continue;
+    const auto dimension = static_cast<int32_t>(d);
+    meta.strides[d] = new_symbol(interpreter, {source, IntegerPart::Stride, dimension},
+                                 sym::SymbolKind::Stride, tensor.stride(dimension));
+    guard.open_stride(dimension);
+    has_symbols = true;
+  }
+  return has_symbols ? std::optional(std::move(meta)) : std::nullopt;
+}
+
+}  // namespace oxy::eval

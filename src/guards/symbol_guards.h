@@ -1,0 +1,65 @@
+// The symbols of a capture at a call: where their values are read, and the relations that have to hold.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "guards/integer_part.h"
+#include "guards/source.h"
+#include "sym/environment/guard_program.h"
+
+namespace oxy::guards {
+
+// Where the value of a symbol is read.
+struct SymbolSource {
+  SourceId source;
+  IntegerPart part = IntegerPart::Value;
+  int32_t dimension = -1;  // of a size or stride
+};
+
+// Not thread-safe; the GIL guards it.
+class SymbolGuards {
+ public:
+  SymbolGuards() = default;
+  // `sources[i]`: of the symbol with the id i of the environment.
+  SymbolGuards(std::vector<SymbolSource> sources, const sym::ShapeEnvironment& environment);
+
+  bool empty() const { return sources_.empty(); }
+  // How many relations there are.
+  size_t size() const { return program_.texts().size(); }
+  // Reads all symbols, and says whether the relations hold. `value_at` gives the object at a source, borrowed
+  // or null.
+  template <class ValueAt>
+  bool check(const ValueAt& value_at) {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const std::optional<int64_t> value =
+          read_integer(sources_[i].part, sources_[i].dimension, value_at(sources_[i].source));
+      if (!value) return false;
+      values_[i] = *value;
+    }
+    return holds();
+  }
+  // By the ids of the symbols; those of the last check().
+  std::span<const int64_t> values() const { return values_; }
+  // Why the last check() failed: a relation with what was and what is.
+  std::string explain() const;
+  // A line for each relation.
+  std::span<const std::string> texts() const { return program_.texts(); }
+
+ private:
+  bool holds();
+
+  std::vector<SymbolSource> sources_;
+  std::vector<int64_t> values_;
+  sym::GuardProgram program_;
+  std::vector<int64_t> inputs_;  // of the program
+  std::vector<int64_t> work_;    // memory of its runs
+  sym::RunOutcome outcome_;
+};
+
+}  // namespace oxy::guards

@@ -1,0 +1,20 @@
+// Symbolic integers as PyTorch's Python bindings take and give them: torch.SymInt objects around our nodes
+// (symbolic_node.h). Needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <c10/core/SymInt.h>
+
+namespace oxy::torch_api {
+
+bool is_symbolic_integer(PyObject* object);  // a torch.SymInt
+bool is_symbolic_truth(PyObject* object);    // a torch.SymBool
+// A new reference: a torch.SymInt, or an int for a number.
+PyObject* to_python(const c10::SymInt& value);
+// Precondition: is_symbolic_integer().
+c10::SymInt symbolic_integer_of(PyObject* object);
+// Precondition: is_symbolic_truth(). The answer for all calls, as guard_bool gives it.
+bool truth_of(PyObject* object);
+
+}  // namespace oxy::torch_api

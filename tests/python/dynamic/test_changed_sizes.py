@@ -1,0 +1,142 @@
+"""Sizes that change between calls become symbols: one compilation serves all their values, with eager's answers."""
+
+import pytest
+import torch
+
+import oxyfuel
+
+
+def compiles(function):
+    """How often `function()` compiles a graph."""
+    before = oxyfuel.metrics()["graphs"]
+    function()
+    return oxyfuel.metrics()["graphs"] - before
+
+
+def strides(x):
+    """Those that count."""
+    return [stride for stride, size in zip(x.stride(), x.shape) if size > 1] if x.numel() else []
+
+
+def same(a, b):
+    """Equal in values, dtypes, sizes, strides and Python types, through containers."""
+    if isinstance(a, torch.Tensor):
+        assert a.shape == b.shape and a.dtype == b.dtype and strides(a) == strides(b), (a.stride(), b.stride())
+        torch.testing.assert_close(a, b, equal_nan=True)
+        return
+    assert type(a) is type(b)
+    if isinstance(a, (tuple, list)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            same(x, y)
+        return
+    assert a == b
+
+
+def check(function, calls, most, **options):
+    """All calls give eager's results, in at most `most` compilations."""
+    compiled = oxyfuel.compile(function, **options)
+
+    def run():
+        for arguments in calls:
+            same(compiled(*arguments), function(*arguments))
+
+    count = compiles(run)
+    assert count <= most, f"{count} compilations"
+
+
+def rows(*sizes, columns=6):
+    return [(torch.randn(n, columns),) for n in sizes]
+
+
+POINTWISE = {
+    "one operator": lambda x: x + 1,
+    "several operators": lambda x: torch.relu(x * 2 - 1).sum(-1, keepdim=True) / x,
+    "softmax over rows": lambda x: torch.softmax(x, -1),
+    "a sum over what varies": lambda x: x.sum(0),
+    "a mean over what varies": lambda x: x.mean(0),
+    "a transpose": lambda x: x.t().contiguous() + 1,
+    "a view": lambda x: x.view(x.size(0), 2, 3).sum(1),
+    "a view with -1": lambda x: x.view(-1, 2) * 2,
+    "a flattened tensor": lambda x: x.flatten(),
+    "sizes as ints": lambda x: (x.shape[0] * 2 + 1, x.numel(), x.size(), len(x)),
+    "a slice by a size": lambda x: x[: x.size(0) // 2] + 1,
+    "new tensors": lambda x: torch.zeros(x.size(0), 2) + torch.ones_like(x[:, :2]),
+    "cat with itself": lambda x: torch.cat([x, x * 2]),
+    "a division by a size": lambda x: x.sum() / x.size(0),
+    "a float of sizes": lambda x: x * x.size(0) ** -0.5,
+    "a branch on a size": lambda x: x + 1 if x.size(0) > 2 else x - 1,
+    "an output that is a view": lambda x: x.t(),
+    "the argument itself": lambda x: (x, x + 1),
+    "expanded": lambda x: x.unsqueeze(0).expand(3, -1, -1) * 2,
+    "chunks": lambda x: x.chunk(2, 1),
+    "a matrix product": lambda x: x @ x.t(),
+}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_rows_that_change(name):
+    check(POINTWISE[name], rows(4, 5, 6, 7, 12, 33), 3)
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_one_row_and_none(name):
+    function = POINTWISE[name]
+    none = () if name == "a float of sizes" else (0,)  # it divides by the size
+    check(function, rows(4, 5, 1, *none, 2), 6)
+
+
+def test_a_layer():
+    layer = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 3)).eval()
+    with torch.no_grad():
+        check(layer, rows(4, 5, 1, 8, 64), 2)
+
+
+def test_two_sizes_are_two_symbols():
+    check(lambda x, y: x @ y, [(torch.randn(n, 4), torch.randn(4, m)) for n, m in [(3, 3), (4, 5), (7, 2), (6, 6)]], 2)
+
+
+def test_sizes_that_have_to_be_equal():
+    def function(x, y):
+        return x + y
+
+    compiled = oxyfuel.compile(function)
+    for n in (3, 4, 7):
+        x, y = torch.randn(n, 2), torch.randn(n, 2)
+        same(compiled(x, y), function(x, y))
+    with pytest.raises(RuntimeError, match="must match the size"):
+        compiled(torch.randn(5, 2), torch.randn(6, 2))
+    same(compiled(torch.ones(5, 2), torch.ones(1, 2)), torch.full((5, 2), 2.0))
+
+
+def test_an_int_that_changes():
+    check(lambda x, n: x[:n] * n, [(torch.randn(9), n) for n in (2, 3, 5, 9, 1, 0)], 3)
+
+
+def test_dynamic_from_the_first_call():
+    check(lambda x: x * 2 + x.size(0), rows(4, 5, 9, 2), 1, dynamic=True)
+
+
+def test_never():
+    check(lambda x: x * 2, rows(4, 5), 2, dynamic=False)
+    assert compiles(lambda: [oxyfuel.compile(lambda x: x * 3, dynamic=False)(*a) for a in rows(4, 5)]) == 2
+
+
+def test_gradients():
+    def step(x, w):
+        w = w.detach().requires_grad_()
+        x = x.detach().requires_grad_()
+        loss = compiled(x, w) if use_compiled else function(x, w)
+        loss.backward()
+        return loss.detach(), x.grad, w.grad
+
+    def function(x, w):
+        return torch.nn.functional.gelu(x @ w).pow(2).mean()
+
+    compiled = oxyfuel.compile(function)
+    w = torch.randn(6, 3)
+    for (x,) in rows(4, 5, 9, 1):
+        use_compiled = True
+        mine = step(x, w)
+        use_compiled = False
+        same(mine, step(x, w))
