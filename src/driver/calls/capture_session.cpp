@@ -57,10 +57,15 @@ class Session {
       return compiled(captured());
     } catch (const Unsupported& unsupported) {
       if (!has_symbols_) throw;
-      log(Channel::Recompiles, "{}: sizes stay numbers: {}", request_.name, unsupported.reason());
-      site_.varying.give_up();
+      give_up_symbols(unsupported.reason());
     }
     return compiled(captured());
+  }
+
+  // The site is captured with numbers alone from now on.
+  void give_up_symbols(const std::string& reason) {
+    log(Channel::Recompiles, "{}: sizes and numbers are constants: {}", request_.name, reason);
+    site_.varying.give_up();
   }
 
   bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
@@ -153,7 +158,7 @@ class Session {
       result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) site_.varying.give_up();
+        if (with_numbers) give_up_symbols(with_numbers->stop.reason);
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
@@ -163,7 +168,7 @@ class Session {
       if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
         stopped = std::move(*with_numbers);
       else if (with_numbers)
-        site_.varying.give_up();
+        give_up_symbols(with_numbers->stop.reason);
       else if (stopped.had_varying_numbers) {
         with_numbers = std::move(stopped);
         continue;
