@@ -323,32 +323,6 @@ TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DTyp
   return out;
 }
 
-MemoryFormat suggested_format(const TensorMeta& given) {
-  TensorMeta copy;
-  const TensorMeta& meta = with_large_sizes(given, copy);
-  if (meta.rank() != 4 && meta.rank() != 5) return MemoryFormat::Contiguous;
-  if (is_zero(meta.strides[1])) return MemoryFormat::Contiguous;
-  // Each dimension must lie outside of the one before it in the order channels, width, ..., batch.
-  Expr least = 0;
-  const auto rank = static_cast<size_t>(meta.rank());
-  const auto lies_outside = [&](size_t d) {
-    if (is_zero(meta.sizes[d])) return false;
-    const Expr& stride = meta.strides[d];
-    const bool in_order = least.is_constant() && stride.is_constant() ? least.constant() <= stride.constant()
-                                                                      : sym::known_less_equal(least, stride);
-    if (!in_order) return false;
-    // A batch of single values: every order of strides fits, and plain wins.
-    if (d == 0 && least == meta.strides[1]) return false;
-    least = is_one(meta.sizes[d]) ? meta.strides[d] : meta.strides[d] * meta.sizes[d];
-    return true;
-  };
-  if (!lies_outside(1)) return MemoryFormat::Contiguous;
-  for (size_t d = rank - 1; d >= 2; --d)
-    if (!lies_outside(d)) return MemoryFormat::Contiguous;
-  if (!lies_outside(0)) return MemoryFormat::Contiguous;
-  return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-}
-
 Device common_device(std::span<const TensorMeta* const> operands) {
   check(!operands.empty(), "no operands to take the device of");
   for (const TensorMeta* m : operands)

@@ -1,6 +1,7 @@
 // How shape rules ask about sizes that are no numbers.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "sym/relations/condition.h"
@@ -22,6 +23,8 @@ class SizeQuestions {
   // The answer of the values at hand: for choosing what to ask, and for nothing else. Nothing if there are
   // none.
   virtual std::optional<bool> at_hand(const sym::Condition& question) const = 0;
+  // The number itself, guarded: for what is another program with each number.
+  virtual int64_t specialise(const sym::Expr& e) const = 0;
 };
 
 }  // namespace oxy::ops

@@ -1,6 +1,7 @@
 #include "ops/normalization/shapes.h"
 
 #include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
 
 namespace oxy::ops::shapes {
 namespace {
@@ -38,10 +39,10 @@ void need_vectors(const ShapeContext& context, const Expr& channels, size_t firs
 TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
   // The kernels work in one of the plain formats; other layouts are made contiguous first.
   if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
-  if (is_channels_last(input))
+  if (is_channels_last(context, input))
     return with_format(context, input, input.dtype,
                        input.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
-  return with_format(context, input, input.dtype, suggested_format(input));
+  return in_suggested_format(context, input);
 }
 
 DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
@@ -60,7 +61,8 @@ Metas layer_norm(const ShapeContext& context) {
       not_covered(context, "a normalized shape that is not the input's");
   for (size_t i : {2, 3})
     if (const TensorMeta* parameter = optional_tensor(context, i))
-      if (parameter->sizes != list(context, 1)) not_covered(context, "parameters of another shape");
+      if (!are_equal(context, parameter->sizes, list(context, 1)))
+        not_covered(context, "parameters of another shape");
   std::vector<Expr> statistics = input.sizes;
   for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
   const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
@@ -148,9 +150,8 @@ Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
                            (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
-  return {same_format ? normalized_batch(context, input)
-                      : with_format(context, input, input.dtype, suggested_format(input)),
-          parameter, parameter};
+  return {same_format ? normalized_batch(context, input) : in_suggested_format(context, input), parameter,
+          parameter};
 }
 
 Metas group_norm(const ShapeContext& context) {
@@ -170,7 +171,7 @@ Metas group_norm(const ShapeContext& context) {
   const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
   TensorMeta statistics =
       contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});
-  return {with_format(context, input, input.dtype, suggested_format(input)), statistics, statistics};
+  return {in_suggested_format(context, input), statistics, statistics};
 }
 
 Metas group_norm_backward(const ShapeContext& context) {
@@ -180,7 +181,7 @@ Metas group_norm_backward(const ShapeContext& context) {
   if (weight == nullptr && (mask[1] || mask[2]))
     not_covered(context, "gradients of parameters without a weight");
   TensorMeta parameter = vector_of(weight == nullptr ? input : *weight, expression(context, 6));
-  return {with_format(context, input, input.dtype, suggested_format(input)), parameter, parameter};
+  return {in_suggested_format(context, input), parameter, parameter};
 }
 
 Metas softmax(const ShapeContext& context) {

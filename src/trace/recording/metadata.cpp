@@ -154,6 +154,9 @@ class Questions final : public ops::SizeQuestions {
   std::optional<bool> at_hand(const sym::Condition& question) const override {
     return symbols_.environment.hint(question);
   }
+  int64_t specialise(const Expr& e) const override {
+    return symbols_.environment.specialise(e, symbols_.where);
+  }
 
  private:
   torch_api::Symbols& symbols_;
