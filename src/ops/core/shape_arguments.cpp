@@ -102,10 +102,15 @@ bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& othe
   return questions->at_hand(is_one) == true && questions->decide(is_one);
 }
 
+bool agree(const ShapeContext& context, const Expr& a, const Expr& b) {
+  if (context.questions() != nullptr || (a.is_constant() && b.is_constant())) return context.equal(a, b);
+  return !sym::known_less(a, b) && !sym::known_less(b, a);
+}
+
 bool are_equal(const ShapeContext& context, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   if (a.size() != b.size()) return false;
   for (size_t d = 0; d < a.size(); ++d)
-    if (!context.equal(a[d], b[d])) return false;
+    if (!agree(context, a[d], b[d])) return false;
   return true;
 }
 
@@ -113,7 +118,8 @@ bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, c
   if (from.size() > to.size()) return false;
   const size_t added = to.size() - from.size();
   for (size_t d = 0; d < from.size(); ++d)
-    if (!is_repeated(context, from[d], to[added + d]) && !context.equal(from[d], to[added + d])) return false;
+    if (!is_repeated(context, from[d], to[added + d]) && !agree(context, from[d], to[added + d]))
+      return false;
   return true;
 }
 

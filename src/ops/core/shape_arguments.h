@@ -39,7 +39,10 @@ bool is_number(const graph::Argument& argument);
 // Whether a dimension of this size is repeated to be one of the other size: it is 1, and the other one is
 // not. Of sizes that are equal at hand nothing is asked.
 bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& other);
-// Whether the sizes are as many and equal for all calls.
+// Whether two numbers that have to be equal are. Where nobody may be asked, a call has been found to be legal
+// before: then only numbers that cannot be equal are refused.
+bool agree(const ShapeContext& context, const Expr& a, const Expr& b);
+// Whether the sizes are as many, and agree.
 bool are_equal(const ShapeContext& context, const std::vector<Expr>& a, const std::vector<Expr>& b);
 // Whether what has the sizes `from` can be expanded to the sizes `to`.
 bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, const std::vector<Expr>& to);

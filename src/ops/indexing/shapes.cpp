@@ -420,6 +420,9 @@ Metas embedding(const ShapeContext& context) {
 
 Metas embedding_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
+  std::vector<Expr> indices = grad.sizes;
+  indices.pop_back();
+  if (!are_equal(context, indices, context.tensor(1).sizes)) not_covered(context, "indices of another shape");
   return {contiguous_meta(grad.dtype, grad.device, {expression(context, 2), grad.sizes.back()})};
 }
 

@@ -50,6 +50,15 @@ Metas nll_loss_2d(const ShapeContext& context) {
 
 Metas nll_loss_backward(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(1);
+  const TensorMeta& target = context.tensor(2);
+  if (self.rank() == 2 && (target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0])))
+    not_covered(context, "a target of another shape");
+  if (self.rank() == 2 && integer(context, 4) == kNoReduction &&
+      !are_equal(context, context.tensor(0).sizes, target.sizes))
+    not_covered(context, "a gradient of another shape");
+  const TensorMeta* weight = optional_tensor(context, 3);
+  if (weight != nullptr && self.rank() == 2 && !are_equal(context, weight->sizes, {self.sizes[1]}))
+    not_covered(context, "a weight that is not one for each class");
   return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 

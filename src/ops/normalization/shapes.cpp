@@ -1,5 +1,7 @@
 #include "ops/normalization/shapes.h"
 
+#include <algorithm>
+
 #include "ops/core/element_wise.h"
 #include "ops/core/memory_format.h"
 
@@ -70,8 +72,29 @@ Metas layer_norm(const ShapeContext& context) {
   return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
 }
 
+namespace {
+
+// The gradient has the input's shape, and the statistics and parameters their part of it.
+void need_like_input(const ShapeContext& context, const TensorMeta& input, const std::vector<Expr>& inner) {
+  std::vector<Expr> statistics = input.sizes;
+  std::vector<Expr> end = input.sizes;
+  if (inner.size() > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
+  const auto outer = static_cast<std::ptrdiff_t>(input.sizes.size() - inner.size());
+  std::fill(statistics.begin() + outer, statistics.end(), Expr(1));
+  end.erase(end.begin(), end.begin() + outer);
+  bool fits = are_equal(context, end, inner) && are_equal(context, context.tensor(0).sizes, input.sizes);
+  for (const size_t i : {3, 4}) fits = fits && are_equal(context, context.tensor(i).sizes, statistics);
+  for (const size_t i : {5, 6})
+    if (const TensorMeta* parameter = optional_tensor(context, i))
+      fits = fits && are_equal(context, parameter->sizes, inner);
+  if (!fits) not_covered(context, "operands of other shapes");
+}
+
+}  // namespace
+
 Metas layer_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
+  need_like_input(context, input, list(context, 2));
   const auto* mask = std::get_if<std::vector<bool>>(&context.arg(7));
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0])
     not_covered(context, "gradients that are left out");
@@ -141,6 +164,10 @@ Metas batch_norm_with_update_functional(const ShapeContext& context) {
 Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   need_channels(context, input);
+  if (!are_equal(context, context.tensor(0).sizes, input.sizes))
+    not_covered(context, "a gradient of another shape");
+  need_vectors(context, input.sizes[1], 2, 4);
+  if (flag(context, 7)) need_vectors(context, input.sizes[1], 5, 6);
   const TensorMeta* weight = optional_tensor(context, 2);
   const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
@@ -158,6 +185,12 @@ Metas group_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
   need_vectors(context, input.sizes[1], 1, 2);
+  const Expr pixels = sym::product(std::span(input.sizes).subspan(2));
+  if (!context.equal(expression(context, 3), input.sizes[0]) ||
+      !context.equal(expression(context, 4), input.sizes[1]) ||
+      !context.equal(expression(context, 5), pixels) ||
+      !context.divisible(input.sizes[1], expression(context, 6)))
+    not_covered(context, "numbers that are not the input's");
   for (size_t i : {1, 2})
     if (const TensorMeta* parameter = optional_tensor(context, i);
         parameter != nullptr && !is_contiguous(*parameter))
@@ -201,6 +234,8 @@ Metas safe_softmax(const ShapeContext& context) {
 
 Metas softmax_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
+  if (!are_equal(context, grad.sizes, context.tensor(1).sizes))
+    not_covered(context, "an output of another shape");
   const DType dtype = optional_dtype(context, 3).value_or(grad.dtype);
   if (dtype != grad.dtype) not_covered(context, "a conversion");
   return {contiguous_meta(dtype, grad.device, grad.sizes)};

@@ -35,7 +35,7 @@ std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<
     if (context.equal(rest, 0) || !context.divisible(elements, rest))
       not_covered(context, "a size that cannot be inferred");
     sizes[*hole] = sym::floordiv(elements, rest);
-  } else if (!context.equal(rest, elements)) {
+  } else if (!agree(context, rest, elements)) {
     not_covered(context, "sizes of another number of elements");
   }
   return sizes;
@@ -51,8 +51,8 @@ Expr clamp_index(const ShapeContext& context, const Expr& index, const Expr& low
   Expr position = index;
   if (context.less(index, 0)) {
     position = index + size;
-  } else if (!context.less_equal(0, index)) {
-    not_covered(context, "an index whose sign is not known");
+  } else if (!context.less_equal(0, index)) {  // where nobody may be asked
+    position = index - size * sym::max(sym::min(index, 0), -1);
   }
   return sym::min(sym::max(position, low), size);
 }
@@ -175,8 +175,7 @@ Metas select(const ShapeContext& context) {
 }
 
 // The slice of self that the arguments from `first` on name: dim, start, end, step.
-TensorMeta named_slice(const ShapeContext& context, size_t first) {
-  const TensorMeta& self = context.tensor(0);
+TensorMeta named_slice(const ShapeContext& context, const TensorMeta& self, size_t first) {
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
   const size_t dim = at(dim_argument(context, first, self.rank()));
   const Expr& size = self.sizes[dim];
@@ -193,11 +192,11 @@ TensorMeta named_slice(const ShapeContext& context, size_t first) {
 }
 
 Metas slice(const ShapeContext& context) {
-  return {named_slice(context, 1)};
+  return {named_slice(context, context.tensor(0), 1)};
 }
 
 Metas slice_scatter(const ShapeContext& context) {
-  if (!are_equal(context, named_slice(context, 2).sizes, context.tensor(1).sizes))
+  if (!are_equal(context, named_slice(context, context.tensor(0), 2).sizes, context.tensor(1).sizes))
     refused_by_eager(context, "a source of another shape than the slice");
   return {strided_like(context, context.tensor(0))};
 }
@@ -234,6 +233,14 @@ Metas split(const ShapeContext& context) {
   for (int64_t i = 0; i + 1 < count; ++i) out.push_back(sliced(self, dim, part * i, part));
   out.push_back(sliced(self, dim, part * (count - 1), size - part * (count - 1)));
   return out;
+}
+
+Metas slice_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  const TensorMeta out = contiguous_meta(grad.dtype, grad.device, list(context, 1));
+  if (!are_equal(context, named_slice(context, out, 2).sizes, grad.sizes))
+    not_covered(context, "a gradient of another shape");
+  return {out};
 }
 
 Metas split_with_sizes(const ShapeContext& context) {

@@ -13,6 +13,7 @@ Metas permute(const ShapeContext& context);
 Metas reshape_alias(const ShapeContext& context);
 Metas select(const ShapeContext& context);
 Metas slice(const ShapeContext& context);
+Metas slice_backward(const ShapeContext& context);
 Metas slice_scatter(const ShapeContext& context);
 Metas split(const ShapeContext& context);
 Metas split_with_sizes(const ShapeContext& context);
