@@ -113,6 +113,7 @@ void moments(LoweringContext& context, const Node& node, int variance_output, in
   std::vector<int64_t> reduced = dims(node, 1, x.rank());
   // A correction that is a symbol counts with the elements.
   const auto* symbolic = is_none(node, 2) ? nullptr : std::get_if<Expr>(&node.args[2]);
+  if (symbolic != nullptr && symbolic->is_constant()) symbolic = nullptr;
   const double correction = is_none(node, 2) ? 1 : symbolic != nullptr ? 0 : real(node, 2);
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
   // In float64, as eager: squares of float32 numbers overflow and underflow float32.
