@@ -136,6 +136,9 @@ class LoweringContext {
   BufferView argument_view(graph::ValueId id);
   // x as a window on its buffer, whose layout is fixed if it was free; nothing if no strides express it.
   std::optional<BufferView> window(const Tensor& x);
+  // Eager makes some results in a copy of an operand's whole storage, and they begin where the operand does.
+  bool begins_behind_room(graph::ValueId id) const;
+  BufferView behind_room(const Tensor& x, const TensorMeta& m);
   BufferView output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed);
   ProgramOutput finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed);
 

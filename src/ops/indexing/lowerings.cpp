@@ -299,9 +299,7 @@ void select_scatter(LoweringContext& context, const Node& node) {
   Tensor part = context.operand(node, 1);
   const std::vector<Expr>& sizes = context.output_meta(node).sizes;
   int64_t d = dim(node, 2, static_cast<int64_t>(sizes.size()));
-  Expr chosen = expression(node, 3);
-  if (chosen.range().high < 0) chosen = chosen + sizes[position(d)];
-  if (chosen.range().low < 0) not_lowered(node, "an index of unknown sign");
+  const Expr chosen = from_front(expression(node, 3), sizes[position(d)]);
   overlay(
       context, node, part,
       [=](BodyBuilder& b, const Index& index) {

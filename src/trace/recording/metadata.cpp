@@ -148,11 +148,14 @@ class Questions final : public ops::SizeQuestions {
   bool decide(const sym::Condition& question) const override {
     return symbols_.environment.decide(question, symbols_.where);
   }
-  bool decide_general(const sym::Condition& question) const override {
-    return symbols_.environment.decide_general(question, symbols_.where);
+  std::optional<bool> generally(const sym::Condition& question) const override {
+    return sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
   }
   std::optional<bool> at_hand(const sym::Condition& question) const override {
     return symbols_.environment.hint(question);
+  }
+  int64_t specialise(const Expr& e) const override {
+    return symbols_.environment.specialise(e, symbols_.where);
   }
 
  private:
