@@ -103,6 +103,11 @@ class LoweringContext {
   std::vector<Tensor> reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims, bool keepdim,
                              DType accumulate, const std::function<Value(Value)>& fn = nullptr);
 
+  // --- Conditions of a call
+  // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is
+  // nothing to read, and eager runs the call. Unsupported for a size that is always 0.
+  void need_elements(const graph::Node& node, const Expr& size);
+
   // --- Memory
   void realise(const Tensor& x);  // after it, x.is_realised()
   // Realised unless its element is as cheap to compute as to load: for rules that read x in several passes.

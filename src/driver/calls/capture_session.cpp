@@ -1,5 +1,6 @@
 #include "driver/calls/capture_session.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -58,6 +59,9 @@ class Session {
     } catch (const Unsupported& unsupported) {
       if (!has_symbols_) throw;
       give_up_symbols(unsupported.reason());
+    } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
+      if (!has_symbols_) throw;
+      give_up_symbols(error.what_without_backtrace());
     }
     return compiled(captured());
   }
@@ -130,9 +134,10 @@ class Session {
     Span span("capture");
     CaptureGate gate;
     eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
+    const auto note = [&](void*) { has_symbols_ = !interpreter.numbers.symbol_sources.empty(); };
+    const std::unique_ptr<void, decltype(note)> at_end(this, note);  // also if an exception ends the try
     try {
       auto capture = request_.capture(interpreter, stop_at);
-      has_symbols_ = !interpreter.numbers.symbol_sources.empty();
       only_asks_ = only_asks(interpreter, *capture);
       return capture;
     } catch (eval::Break& stop) {

@@ -171,6 +171,8 @@ struct Executable::Impl {
 
   std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
     const plan::Plan specialised = specialise(plan, symbols, values);
+    for (const Expr& size : specialised.positive)
+      if (size.constant() < 1) throw LeftToEager();
     return std::make_shared<Variant>(prepare(specialised, kernels.get(), constants.size(), visible_outputs),
                                      constants);
   }
