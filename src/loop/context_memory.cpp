@@ -144,6 +144,30 @@ void LoweringContext::extern_call(const graph::Node& node) {
   program_.steps.add(std::move(call));
 }
 
+bool LoweringContext::begins_behind_room(graph::ValueId id) const {
+  const TensorMeta& m = meta(id);
+  const graph::NodeId producer = graph_.values[id].node;
+  if (m.storage_offset == Expr(0) || producer == graph::kNoNode || graph_.nodes[producer].op->is_view())
+    return false;
+  return is_non_overlapping_and_dense(m) || is_known_apart(m);
+}
+
+BufferView LoweringContext::behind_room(const Tensor& x, const TensorMeta& m) {
+  Expr last = m.storage_offset;
+  for (size_t d = 0; d < m.sizes.size(); ++d) last = last + (m.sizes[d] - 1) * m.strides[d];
+  const Tensor room = new_buffer({sym::max(last + 1, 0)}, m.dtype, std::vector<Expr>{1});
+  program_.buffers[room.source->buffer].device = m.device;
+  store(
+      room, m.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
+      [&](BodyBuilder&, const Index& index) {
+        Expr position = m.storage_offset;
+        for (size_t d = 0; d < index.size(); ++d) position = position + index[d] * m.strides[d];
+        return Index{position};
+      },
+      StoreMode::Set, std::span(&x, 1));
+  return {room.source->buffer, m.sizes, m.strides, m.storage_offset};
+}
+
 BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(id);
   auto usable = [&](const std::optional<BufferView>& view) {
@@ -162,6 +186,8 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
       view = window(copy(value(id), dense_strides(m)));
     } else {
       Tensor whole = value(id);
+      for (size_t d = 0; d < repeats.size(); ++d)
+        if (repeats[d]) distinct.sizes[d] = sym::min(m.sizes[d], 1);  // there may be none
       Tensor part = this->view(whole, distinct.sizes, [&](const Index& index) {
         Index first = index;
         for (size_t d = 0; d < repeats.size(); ++d)
@@ -174,6 +200,7 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
     }
   }
   if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
+  if (begins_behind_room(id) && !(view->offset == m.storage_offset)) view = behind_room(value(id), m);
   exposed.resize(program_.buffers.size());
   exposed[view->buffer] = true;
   return std::move(*view);

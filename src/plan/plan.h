@@ -131,6 +131,7 @@ struct Plan {
   std::vector<Mutation> mutations;
   Expr arena_bytes = 0;
   int32_t input_count = 0;
+  std::vector<Expr> positive;  // sizes that have to be so at a call; else eager runs it
 };
 
 std::string print(const Plan& plan);

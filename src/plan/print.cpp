@@ -61,6 +61,7 @@ class Printer {
 
   std::string print() {
     line("plan of {} inputs, arena of {} bytes", plan_.input_count, plan_.arena_bytes.str());
+    for (const Expr& size : plan_.positive) line("needs {} > 0", size.str());
     for (const Definition& definition : plan_.definitions)
       line("  {} = {}", definition.variable.str(), definition.value.str());
     for (const Buffer& buffer : plan_.buffers) print(buffer);

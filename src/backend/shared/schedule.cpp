@@ -105,6 +105,7 @@ class Scheduler {
       add_frees(g);
     }
     add_ends();
+    plan_.positive = std::move(program_.positive);
     return std::move(plan_);
   }
 

@@ -107,7 +107,9 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     guard_tensor_special(interpreter, left, entry.method);
     guard_tensor_special(interpreter, left, entry.in_place);
     guard_tensor_special(interpreter, right, entry.reflected);
-    Ref a = plain(interpreter, left, "an operator"), b = plain(interpreter, right, "an operator");
+    // The left operand's class performs the operator, and torch.SymInt has none.
+    Ref a = plain(interpreter, left, "an operator"),
+        b = plain(interpreter, right, "an operator", ShownAs::Symbols);
     if (in_place && a != left) interpreter.stop("changes a container in place by an operator with a tensor");
     // If the left operand is a number, `+=` is a plain addition.
     const bool changes_left = in_place && !guards::is_constant(a.get());

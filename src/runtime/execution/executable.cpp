@@ -170,8 +170,11 @@ struct Executable::Impl {
   std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<Variant>>> variants;  // most recent last
 
   std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
+    const plan::Plan with_numbers = symbolic->at(values);
+    for (const Expr& size : with_numbers.positive)
+      if (size.constant() < 1) throw LeftToEager();
     return std::make_shared<Variant>(
-        prepare(symbolic->at(values), kernels.get(), constants.size(), visible_outputs), constants);
+        prepare(with_numbers, kernels.get(), constants.size(), visible_outputs), constants);
   }
 
   std::shared_ptr<Variant> variant_for(SymbolValues given) {

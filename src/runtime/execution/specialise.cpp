@@ -52,11 +52,12 @@ void for_each_expression(plan::Plan& plan, const Fn& fn) {
   for (plan::Output& output : plan.outputs) for_each(output.view, fn);
   for (plan::Mutation& mutation : plan.mutations) for_each(mutation.value, fn);
   fn(plan.arena_bytes);
+  for_each(plan.positive, fn);
 }
 
 plan::Plan without_sources(const plan::Plan& plan) {
-  plan::Plan copy{plan.definitions, plan.buffers,    {}, plan.steps, plan.outputs, plan.mutations, plan.arena_bytes,
-                  plan.input_count};
+  plan::Plan copy = plan;
+  copy.kernels.clear();
   copy.kernels.reserve(plan.kernels.size());
   for (const plan::Kernel& kernel : plan.kernels)
     copy.kernels.add({kernel.name, {}, kernel.language, kernel.device});
