@@ -24,10 +24,10 @@ size_t position(int64_t d) {
   return static_cast<size_t>(d);
 }
 
-// A kernel reads something for every index, also for one that is out of range. Where there is nothing to
+// A kernel reads something for every index, also for one that is out of range. Where there may be nothing to
 // read, eager finds the index out of range.
 void need_elements(const Node& node, const Expr& size) {
-  if (size == Expr(0)) not_lowered(node, "nothing to index");
+  if (!sym::known_less(0, size)) not_lowered(node, "what may be nothing to index");
 }
 
 // Where x[:, i, j] and x[i, :, j] put the dimensions of the indices: those that are adjacent stay in place,
