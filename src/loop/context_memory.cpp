@@ -50,20 +50,25 @@ std::vector<Expr> strides_apart(const TensorMeta& m, const std::vector<bool>& re
   return strides;
 }
 
-// Whether no two elements share memory, from constant sizes alone.
-bool is_known_apart(const TensorMeta& m) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+// Whether it is certain that no two elements share memory: each dimension's stride is beyond what all inner
+// ones reach. Sizes that are symbols are taken to be large; where they are not, there are fewer elements.
+bool is_known_apart(const TensorMeta& given) {
+  TensorMeta copy;
+  const TensorMeta& m = with_large_sizes(given, copy);
+  std::vector<size_t> left;
   for (size_t d = 0; d < m.sizes.size(); ++d) {
-    auto size = m.sizes[d].as_constant();
-    auto stride = m.strides[d].as_constant();
-    if (!size || !stride || *size == 0) return false;
-    if (*size > 1) dims.emplace_back(*stride, *size);
+    if (m.sizes[d] == Expr(0)) return false;
+    if (!(m.sizes[d] == Expr(1))) left.push_back(d);
   }
-  std::ranges::sort(dims);
-  int64_t reach = 0;
-  for (auto [stride, size] : dims) {
-    if (stride <= reach) return false;
-    reach += stride * (size - 1);
+  Expr reach = 0;
+  while (!left.empty()) {
+    const auto innermost = std::ranges::find_if(left, [&](size_t d) {
+      return std::ranges::all_of(
+          left, [&](size_t other) { return sym::known_less_equal(m.strides[d], m.strides[other]); });
+    });
+    if (innermost == left.end() || !sym::known_less(reach, m.strides[*innermost])) return false;
+    reach = reach + m.strides[*innermost] * (m.sizes[*innermost] - 1);
+    left.erase(innermost);
   }
   return true;
 }

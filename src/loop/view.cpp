@@ -146,8 +146,14 @@ std::optional<StridedView> strided(const Index& map, const std::vector<Expr>& si
 
 bool same_strides(const std::vector<Expr>& sizes, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   if (std::ranges::any_of(sizes, [](const Expr& e) { return e == Expr(0); })) return true;
+  TensorMeta copy_of_a;
+  TensorMeta copy_of_b;
+  const TensorMeta first{.sizes = sizes, .strides = a};
+  const TensorMeta second{.sizes = sizes, .strides = b};
+  const std::vector<Expr>& large_a = with_large_sizes(first, copy_of_a).strides;
+  const std::vector<Expr>& large_b = with_large_sizes(second, copy_of_b).strides;
   for (size_t k = 0; k < sizes.size(); ++k)
-    if (!is_one(sizes[k]) && !(a[k] == b[k])) return false;
+    if (!is_one(sizes[k]) && !(large_a[k] == large_b[k])) return false;
   return true;
 }
 

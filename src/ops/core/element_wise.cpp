@@ -348,10 +348,20 @@ TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType
 }
 
 TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta) {
-  bool overlaps = false;
+  if (is_non_overlapping_and_dense(meta)) return meta;
+  TensorMeta distinct = meta;  // the first of what repeats
+  std::vector<size_t> repeated;
   for (size_t d = 0; d < meta.sizes.size(); ++d)
-    overlaps |= is_zero(meta.strides[d]) && !is_one(meta.sizes[d]);
-  return overlaps && !is_non_overlapping_and_dense(meta) ? dense_like(context, meta, meta.dtype) : meta;
+    if (is_zero(meta.strides[d]) && !is_one(meta.sizes[d])) {
+      repeated.push_back(d);
+      distinct.sizes[d] = 1;
+    }
+  // Where nothing repeats after all, since sizes are 1, a tensor that is dense is laid out alike in both
+  // ways.
+  const bool matters = !is_zero(meta.storage_offset) || !is_non_overlapping_and_dense(distinct);
+  const bool overlaps =
+      std::ranges::any_of(repeated, [&](size_t d) { return !matters || !context.equal(meta.sizes[d], 1); });
+  return overlaps ? dense_like(context, meta, meta.dtype) : meta;
 }
 
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype,

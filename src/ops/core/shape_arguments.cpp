@@ -123,6 +123,12 @@ bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, c
   return true;
 }
 
+void expect_elements(const ShapeContext& context, const Expr& size) {
+  if (context.questions() == nullptr || size.is_constant()) return;
+  const sym::Condition has_elements = sym::less(0, size);
+  if (context.questions()->at_hand(has_elements)) context.questions()->decide(has_elements);
+}
+
 int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank) {
   const int64_t limit = std::max<int64_t>(rank, 1);
   if (dim < -limit || dim >= limit) not_covered(context, fmt::format("dimension {} of {}", dim, rank));

@@ -47,6 +47,10 @@ bool are_equal(const ShapeContext& context, const std::vector<Expr>& a, const st
 // Whether what has the sizes `from` can be expanded to the sizes `to`.
 bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, const std::vector<Expr>& to);
 
+// Of a dimension that is indexed. A kernel reads something for each index, also for one that is out of range:
+// that there are elements becomes a guard, if the size is a symbol with a value at hand.
+void expect_elements(const ShapeContext& context, const Expr& size);
+
 // `dim` counted from the front, 0 <= result < max(rank, 1).
 int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank);
 int64_t dim_argument(const ShapeContext& context, size_t i, int64_t rank);

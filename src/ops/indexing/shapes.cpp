@@ -152,6 +152,7 @@ void need_element_indices(const ShapeContext& context, const TensorMeta& self, c
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
+  if (dim < self.sizes.size()) expect_elements(context, self.sizes[dim]);
   for (size_t d = 0; d < self.sizes.size(); ++d)
     if (d != dim && !context.less_equal(index.sizes[d], self.sizes[d]))
       not_covered(context, "more indices than elements");
@@ -235,6 +236,8 @@ Picked picked_by(const ShapeContext& context, const TensorMeta& self) {
   Picked picked{.ids = tensors(context, 1)};
   if (picked.ids.size() > self.sizes.size()) not_covered(context, "more indices than dimensions");
   picked.ids.resize(self.sizes.size(), graph::kNoValue);
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (picked.ids[d] != graph::kNoValue) expect_elements(context, self.sizes[d]);
   for (graph::ValueId id : picked.ids) {
     if (id == graph::kNoValue) continue;
     picked.indices.push_back(&context.meta_of(id));
@@ -399,7 +402,10 @@ Metas index_select(const ShapeContext& context) {
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = self.sizes;
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
-  if (!sizes.empty()) sizes[dim] = element_count(index);
+  if (!sizes.empty()) {
+    expect_elements(context, sizes[dim]);
+    sizes[dim] = element_count(index);
+  }
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
 }
 
@@ -411,6 +417,7 @@ Metas embedding(const ShapeContext& context) {
   const TensorMeta& weight = context.tensor(0);
   const TensorMeta& indices = context.tensor(1);
   if (weight.rank() != 2) not_covered(context, "a weight that is no matrix");
+  expect_elements(context, weight.sizes[0]);
   if (indices.dtype != DType::Int64 && indices.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = indices.sizes;
@@ -420,6 +427,7 @@ Metas embedding(const ShapeContext& context) {
 
 Metas embedding_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
+  expect_elements(context, expression(context, 2));
   std::vector<Expr> indices = grad.sizes;
   indices.pop_back();
   if (!are_equal(context, indices, context.tensor(1).sizes)) not_covered(context, "indices of another shape");
@@ -540,9 +548,9 @@ Expr window_count(const ShapeContext& context, const std::vector<Expr>& spatial,
   Expr count = 1;
   for (size_t d = 0; d < 2; ++d) {
     const Expr reach = list(context, dilation_at)[d] * (list(context, kernel_at)[d] - 1) + 1;
-    count = count * (sym::floordiv(spatial[d] + list(context, padding_at)[d] * 2 - reach,
-                                   list(context, stride_at)[d]) +
-                     1);
+    const Expr room = spatial[d] + list(context, padding_at)[d] * 2 - reach;
+    if (context.less(room, 0)) not_covered(context, "a window larger than the input");
+    count = count * (sym::floordiv(room, list(context, stride_at)[d]) + 1);
   }
   return count;
 }

@@ -31,6 +31,7 @@ Metas nll_loss(const ShapeContext& context) {
   if (batched ? target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
     not_covered(context, "a target of another shape");
   need_weight_per_class(context, self.sizes.back());
+  expect_elements(context, self.sizes.back());
   TensorMeta loss = scalar_of(self);
   if (integer(context, 3) == kNoReduction && batched)
     loss = contiguous_meta(self.dtype, self.device, {self.sizes[0]});
@@ -56,6 +57,7 @@ Metas nll_loss_backward(const ShapeContext& context) {
   if (self.rank() == 2 && integer(context, 4) == kNoReduction &&
       !are_equal(context, context.tensor(0).sizes, target.sizes))
     not_covered(context, "a gradient of another shape");
+  if (self.rank() > 0) expect_elements(context, self.sizes.back());
   const TensorMeta* weight = optional_tensor(context, 3);
   if (weight != nullptr && self.rank() == 2 && !are_equal(context, weight->sizes, {self.sizes[1]}))
     not_covered(context, "a weight that is not one for each class");

@@ -69,10 +69,15 @@ std::optional<DType> asked_dtype(const ShapeContext& context) {
   return i ? optional_dtype(context, *i) : std::nullopt;
 }
 
-// A reduction without a neutral element needs elements along the reduced dimensions.
+// A reduction without a neutral element needs elements along the reduced dimensions. Of others there may be
+// none.
 void need_elements(const ShapeContext& context) {
-  for (const Expr& size : context.tensor(0).sizes)
-    if (context.equal(size, 0)) not_covered(context, "a dimension without elements");
+  const TensorMeta& self = context.tensor(0);
+  const auto dim = find_argument(context, "dim");
+  const std::vector<bool> mask =
+      dim ? dim_mask(context, *dim, self.rank()) : std::vector<bool>(self.sizes.size(), true);
+  for (size_t d = 0; d < mask.size(); ++d)
+    if (mask[d] && context.equal(self.sizes[d], 0)) not_covered(context, "a dimension without elements");
 }
 
 }  // namespace

@@ -372,7 +372,7 @@ Metas view_dtype(const ShapeContext& context) {
   const auto to = static_cast<int64_t>(item_size(dtype));
   out.dtype = dtype;
   if (from == to) return {out};
-  if (out.rank() == 0 || !(out.strides.back() == Expr(1)))
+  if (out.rank() == 0 || !context.equal(out.strides.back(), 1))
     not_covered(context, "an inner stride other than 1");
   if (from > to) {
     const int64_t factor = from / to;

@@ -7,11 +7,14 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "aten/strides_that_count.h"
+#include "base/error.h"
 #include "loop/interpreter.h"
 #include "loop/lowering.h"
 #include "ops/shape_cases.h"
@@ -128,7 +131,6 @@ void infer(graph::Graph& g, const ops::SizeQuestions* questions, const sym::Shap
     for (size_t k = 0; k < metas.size(); ++k)
       if (node.outputs[k] != graph::kNoValue) g.values[node.outputs[k]].meta = metas[k];
   }
-  for (graph::Value& value : g.values) value.meta = simplified(value.meta);
 }
 
 // Nothing if a rule refuses the call or the graph has no number that may be a symbol.
@@ -149,26 +151,19 @@ std::optional<Symbolic> with_symbols(const graph::Graph& source) {
   } catch (const Unsupported&) {
     return std::nullopt;
   }
-  for (graph::Node& node : result.graph.nodes)
-    for (graph::Argument& argument : node.args) {
-      if (auto* e = std::get_if<Expr>(&argument)) *e = result.environment.simplify(*e);
-      if (auto* list = std::get_if<std::vector<Expr>>(&argument))
-        for (Expr& e : *list) e = result.environment.simplify(e);
-    }
+  graph::map_expressions(result.graph, [&](const Expr& e) { return result.environment.simplify(e); });
   result.guards = result.environment.guards();
   return result;
 }
 
 graph::Graph with_numbers(const graph::Graph& symbolic, const Values& values) {
   graph::Graph g = symbolic;
-  for (const graph::ValueId id : g.inputs) g.values[id].meta = with_values(g.meta(id), values);
-  for (graph::Node& node : g.nodes)
-    for (graph::Argument& argument : node.args) {
-      if (auto* e = std::get_if<Expr>(&argument)) *e = with_values(*e, values);
-      if (auto* list = std::get_if<std::vector<Expr>>(&argument))
-        for (Expr& e : *list) e = with_values(e, values);
-    }
+  graph::map_expressions(g, [&](const Expr& e) { return with_values(e, values); });
+  const graph::Graph said = g;
   infer(g, nullptr, nullptr);
+  for (const graph::ValueId id : g.values.ids())
+    check(with_strides_that_count(said.meta(id)) == with_strides_that_count(g.meta(id)),
+          "the rules say something else of the numbers");
   return g;
 }
 
@@ -209,6 +204,13 @@ Outcome run(const graph::Graph& numbers, const loop::Program& program, const Val
   };
   for (const graph::ValueId id : numbers.inputs)
     inputs.push_back(array_of(numbers.meta(id).dtype, sizes_of(numbers.meta(id).sizes), inputs.size() + 1));
+  std::vector<Array> constants;
+  for (const graph::Constant& constant : numbers.constants) {
+    const auto handle = static_cast<size_t>(constant.handle);
+    constants.resize(std::max(constants.size(), handle + 1));
+    const TensorMeta& meta = numbers.meta(constant.value);
+    constants[handle] = array_of(meta.dtype, sizes_of(meta.sizes), handle + 100);
+  }
   loop::InterpreterOptions options;
   options.symbol = [&](int64_t id) { return std::optional(values.at(static_cast<size_t>(id))); };
   // Something that depends on the operator and its operands.
@@ -229,7 +231,7 @@ Outcome run(const graph::Graph& numbers, const loop::Program& program, const Val
     return results;
   };
   try {
-    return {loop::interpret(program, inputs, {}, options).outputs, ""};
+    return {loop::interpret(program, inputs, constants, options).outputs, ""};
   } catch (const UserError& error) {
     return {{}, error.what()};
   }
@@ -267,12 +269,22 @@ std::vector<Values> other_values(const Values& at_hand) {
   different.erase(std::ranges::unique(different).begin(), different.end());
   std::vector<Values> tried{at_hand};
   for (const int64_t size : different)
-    for (const int64_t other : {int64_t{1}, size + 1, 2 * size}) {
+    for (const int64_t other : {int64_t{0}, int64_t{1}, size + 1, 2 * size}) {
       tried.push_back(at_hand);
       std::ranges::replace(tried.back(), size, other);
     }
   tried.push_back(at_hand);
   for (int64_t& value : tried.back()) value += 1;
+  // Large ones as small ones in about the same ratio.
+  for (const int64_t scale : {64, 32, 16, 8}) {
+    tried.push_back(at_hand);
+    for (int64_t& value : tried.back())
+      value = value >= scale ? value / scale + 1 - value / scale % 2 : std::min<int64_t>(value, 3);
+    tried.push_back(at_hand);
+    for (int64_t& value : tried.back()) value = std::max<int64_t>(value / scale, std::min<int64_t>(value, 2));
+  }
+  std::ranges::sort(tried.begin() + 1, tried.end());
+  tried.erase(std::unique(tried.begin() + 1, tried.end()), tried.end());
   return tried;
 }
 
@@ -398,6 +410,48 @@ TEST_CASE("decompositions on symbols compute what they compute on numbers") {
     }
   }
   expect_nothing_wrong(report);
+  CHECK(report.runs > 100);
+}
+
+namespace {
+
+// The graphs that the texts of a folder have.
+std::vector<graph::Graph> golden_graphs(const std::string& folder) {
+  std::vector<graph::Graph> graphs;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream file(path);
+    std::string text;
+    bool is_graph = false;
+    bool is_expected = false;  // what a pass makes of the graph before it
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("operator ")) intern_schema(line.substr(9, line.find(" #") - 9));
+      if (line.starts_with("symbol ")) break;  // it has symbols already
+      if (line.starts_with("---")) is_expected = line == "--- expected";
+      is_graph = is_graph || (line.starts_with("graph(") && !is_expected);
+      if (is_graph) text += line + "\n";
+      if (!is_graph || line != "}") continue;
+      graphs.push_back(graph::parse(text));
+      text.clear();
+      is_graph = false;
+    }
+  }
+  return graphs;
+}
+
+}  // namespace
+
+TEST_CASE("golden graphs on symbols compute what they compute on numbers") {
+  ops::intern_schemas();
+  Report report;
+  for (const char* folder : {"kernels", "triton", "passes"})
+    for (const graph::Graph& g : golden_graphs(fmt::format("{}/tests/golden/{}", OXYFUEL_SOURCE_DIR, folder)))
+      check_graph(g, report);
+  expect_nothing_wrong(report);
+  CHECK(report.graphs > 50);
   CHECK(report.runs > 100);
 }
 
