@@ -78,20 +78,6 @@ const Location* location_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-void map_expressions(Graph& graph, const std::function<Expr(const Expr&)>& fn) {
-  for (Value& value : graph.values) {
-    for (Expr& size : value.meta.sizes) size = fn(size);
-    for (Expr& stride : value.meta.strides) stride = fn(stride);
-    value.meta.storage_offset = fn(value.meta.storage_offset);
-  }
-  for (Node& node : graph.nodes)
-    for (Argument& argument : node.args) {
-      if (auto* e = std::get_if<Expr>(&argument)) *e = fn(*e);
-      if (auto* list = std::get_if<std::vector<Expr>>(&argument))
-        for (Expr& e : *list) e = fn(e);
-    }
-}
-
 Expr offset_between(const TensorMeta& base, const TensorMeta& view) {
   const auto own = static_cast<int64_t>(item_size(base.dtype));
   const auto item = static_cast<int64_t>(item_size(view.dtype));

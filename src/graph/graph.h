@@ -126,9 +126,6 @@ ValueId append_copy(Graph& graph, ValueId value, LocationId location = kNoLocati
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);
 void for_each_input(const Node& node, const std::function<void(ValueId)>& fn);
 
-// Replaces every expression of metadata and arguments: as by what has become known of its symbols.
-void map_expressions(Graph& graph, const std::function<Expr(const Expr&)>& fn);
-
 // Equal in everything but the numbering of locations; NaN equals NaN.
 bool same(const Node& a, const Node& b);  // locations not compared
 bool same(const Graph& a, const Graph& b);

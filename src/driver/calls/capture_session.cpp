@@ -68,7 +68,8 @@ class Session {
 
   // The site is captured with numbers alone from now on.
   void give_up_symbols(const std::string& reason) {
-    log(Channel::Recompiles, "{}: sizes and numbers are constants: {}", request_.name, reason);
+    for (const Channel channel : {Channel::Recompiles, Channel::Dynamic})
+      log(channel, "{}: sizes and numbers are constants: {}", request_.name, reason);
     site_.varying.give_up();
   }
 

@@ -167,6 +167,7 @@ Region Entry::describe() const {
           .kernels = kernels_,
           .extern_calls = extern_calls_,
           .guards = capture_->guards.describe_all(),
+          .symbols = {capture_->guards.symbols().begin(), capture_->guards.symbols().end()},
           .end = end};
 }
 

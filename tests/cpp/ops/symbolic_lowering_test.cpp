@@ -15,6 +15,7 @@
 
 #include "aten/strides_that_count.h"
 #include "base/error.h"
+#include "graph/sizes.h"
 #include "loop/interpreter.h"
 #include "loop/lowering.h"
 #include "ops/shape_cases.h"
