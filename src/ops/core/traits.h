@@ -73,6 +73,8 @@ struct Traits {
   int storage_offset = -1;
   // The result shares the first argument's memory although the schema does not say so.
   bool shares_memory = false;
+  // PyTorch's kernel writes its result into a given tensor at no cost: plans say where it goes.
+  bool fills_given_results = false;
   bool is_uninitialised = false;     // the elements are whatever the memory holds
   bool reads_metadata_only = false;  // of its tensors
   // An element of the result depends on elements at other places of the arguments, or kernels read arguments

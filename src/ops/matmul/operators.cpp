@@ -10,16 +10,16 @@ Family matmul_operators() {
       {.name = "aten::mm",
        .schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
        .shape = shapes::mm,
-       .traits = {.mixes_elements = true}},
+       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::bmm",
        .schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
        .shape = shapes::bmm,
-       .traits = {.mixes_elements = true}},
+       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::addmm",
        .schema =
            "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
        .shape = shapes::addmm,
-       .traits = {.mixes_elements = true}},
+       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::_addmm_activation",
        .schema = "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
                  "alpha=1, bool use_gelu=False) -> Tensor",
@@ -30,7 +30,7 @@ Family matmul_operators() {
                  "-> Tensor",
        .shape = shapes::baddbmm,
        .decompose = composed(decompositions::baddbmm),
-       .traits = {.mixes_elements = true}},
+       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::addbmm",
        .schema = "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
                  "-> Tensor",
