@@ -116,6 +116,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known, const TensorMet
   }
   session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
   session_->inputs.push_back(trace);
+  session_->memory.push_back(memory_of(tensor));
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
   if (may_be_known && !layout && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
   PyObject* object = runtime::wrap_tensor(trace);
@@ -275,6 +276,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutpu
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
+  check_histories_survive(session_->recording.graph, session_->recording.histories, session_->memory);
   const std::vector<at::Tensor> tensors = unpack(outputs);
   const graph::NodeId end_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);
