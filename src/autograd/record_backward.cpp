@@ -446,6 +446,7 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
   const auto add = [&](const at::Tensor& value, Gradient gradient) {
     if (value.defined()) {
       gradient.output = static_cast<int32_t>(session.recording.graph.outputs.size());
+      gradient.is_zero_tensor = value._is_zerotensor();
       session.add_output(value);
     }
     joint.gradients.push_back(std::move(gradient));

@@ -46,6 +46,7 @@ enum class Recording : uint8_t {
   Node,           // it is a node
   Literal,        // it makes a tensor of a literal: a constant
   OtherOperator,  // `recorded_as` is a node in its place
+  ZeroTensor,     // likewise; the result is zeros without memory, for which PyTorch has kernels of their own
   LazyBit,       // refused: its result is conjugated or negated lazily. In backward passes `recorded_as` is a
                  // node in its place, since nobody sees the difference there
   SwapsStorage,  // refused: it changes the storage of a tensor

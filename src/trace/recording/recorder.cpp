@@ -26,6 +26,7 @@ namespace {
 void check_plain(const at::Tensor& tensor) {
   const c10::DispatchKeySet keys = tensor.key_set();
   if (keys.has(c10::DispatchKey::Python)) throw Unsupported("a tensor subclass with __torch_dispatch__");
+  if (tensor._is_zerotensor()) throw Unsupported("a ZeroTensor, which has no memory, is an argument");
   if (trace_tensor(tensor) != nullptr) throw Unsupported("a trace tensor as an input of another recording");
   if (keys.has_any(
           c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
@@ -237,6 +238,7 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   for (PyObject* object : objects) {
     if (!runtime::is_tensor(object)) throw UserError("a graph output must be a tensor");
     tensors.push_back(runtime::tensor_of(object));
+    if (tensors.back()._is_zerotensor()) throw Unsupported("a ZeroTensor, which has no memory, is a result");
   }
   return tensors;
 }
