@@ -10,16 +10,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch_release import as_text, series
+from torch_release import RELEASES, as_text, newest, oldest, series
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 APT_LOCK_SECONDS = 300
 
-# Each release of PyTorch, and the torchvision that was made for it.
-RELEASES = {"2.11.0": "0.26.0", "2.12.1": "0.27.1", "2.13.0": "0.28.0", "2.14.1": "0.29.1", "2.15.0": "0.29.2"}
 DEFAULT_RELEASE = "2.13.0"
-OLDEST_RELEASE, NEWEST_RELEASE = min(RELEASES, key=series), max(RELEASES, key=series)
+OLDEST_RELEASE, NEWEST_RELEASE = oldest(), newest()
 
 SYSTEM_PACKAGES = (
     "g++ cmake ninja-build ccache lld-19 llvm-19-dev libclang-19-dev libfmt-dev doctest-dev nlohmann-json3-dev "

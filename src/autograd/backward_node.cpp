@@ -3,6 +3,7 @@
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -247,7 +248,10 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
   std::vector<at::Tensor> computed =
       program_->run(std::move(inputs.saved), std::move(tangents), std::move(absent), symbols_);
   for (size_t i = 0; i < results; ++i)
-    if (!wanted[i]) computed[i].reset();
+    if (!wanted[i])
+      computed[i].reset();
+    else if (program_->is_zero_tensor[i] && computed[i].defined())
+      computed[i] = at::_efficientzerotensor(computed[i].sizes(), computed[i].options());
   if (!runs_again) return computed;
   check_alike(again, computed, flowing);
   return again;

@@ -39,6 +39,7 @@ struct BackwardProgram {
   std::vector<TensorMeta> tangents;
   // For each gradient, the tangents that flow into it: without one of those it is undefined.
   std::vector<std::vector<bool>> flows;
+  std::vector<bool> is_zero_tensor;  // by gradient: eager's is zeros without memory, and so is the node's
   // By tangent, a number below that of the tangents: a backward pass through those of one number frees what
   // another one needs, so that it is an error. -1: it frees nothing.
   std::vector<int32_t> freed_with;

@@ -488,6 +488,7 @@ void add_flows(BackwardProgram& program, const Part& part, bool is_whole, const 
                                                                 : -1);
   for (const size_t g : part.gradients) {
     const Gradient& gradient = joint.gradients[g];
+    program.is_zero_tensor.push_back(gradient.is_zero_tensor);
     std::vector<bool>& flows = program.flows.emplace_back();
     for (const size_t t : part.tangents)
       flows.push_back(is_whole ? gradient.tangents[t] : gradient.tangents_of_part[t]);

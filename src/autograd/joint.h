@@ -74,7 +74,8 @@ struct Gradient {
   int32_t input = -1;   // a graph input that requires grad, or
   int32_t result = -1;  // the number of a tangent: what comes to its place from other parts adds up to it
   int32_t output = -1;  // the graph output that is its gradient; -1: it has none
-  std::vector<bool> tangents;  // those that flow into it: where they are undefined, so is the gradient
+  bool is_zero_tensor = false;  // in eager, where all tangents flow: zeros without memory
+  std::vector<bool> tangents;   // those that flow into it: where they are undefined, so is the gradient
   std::vector<bool> tangents_of_part;  // those that do if parts have backward passes of their own
 };
 

@@ -21,6 +21,7 @@
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
 #include "runtime/values/convert.h"
+#include "trace/functional/overlap.h"
 #include "trace/recording/session.h"
 
 namespace oxy::autograd {
@@ -210,9 +211,15 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   }
 }
 
-// True for a view of all elements of `base`, where no hook lies between the two.
-bool is_plain_and_whole(const at::Tensor& view, const at::Tensor& base) {
-  if (!view.is_view() || is_no_grad_view(view) || view.numel() != base.numel()) return false;
+// Autograd cannot express a write to a part of a tensor whose elements share memory, unless that is a view
+// of another tensor.
+bool shares_elements(Session& session, const at::Tensor& tensor) {
+  return trace::may_overlap(session.recording.graph.meta(session.value_of(tensor)));
+}
+
+// True where no hook lies between the two.
+bool is_plain_view(const at::Tensor& view, const at::Tensor& base) {
+  if (!view.is_view() || is_no_grad_view(view)) return false;
   const Edge end = torch::autograd::impl::gradient_edge(base);
   for (Edge edge = torch::autograd::impl::gradient_edge(view); edge != end;
        edge = edge.function->next_edge(0))
@@ -253,7 +260,9 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     // A write to a view detaches the hooks of the view. So a result that is a view in eager has to be one
     // here. A view of only some elements is returned as a tensor of its own: its base would keep the others
     // alive.
-    if (!is_shared && spent.empty() && is_plain_and_whole(output, base) && spent_history_of(base).empty())
+    const bool sees_all = output.numel() == base.numel() || shares_elements(session, output);
+    if (!is_shared && sees_all && spent.empty() && is_plain_view(output, base) &&
+        spent_history_of(base).empty())
       is_shared = true;
     const at::Tensor& carrier = is_shared ? base : output;
     if (!known.insert(carrier.unsafeGetTensorImpl()).second) continue;
@@ -437,6 +446,7 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
   const auto add = [&](const at::Tensor& value, Gradient gradient) {
     if (value.defined()) {
       gradient.output = static_cast<int32_t>(session.recording.graph.outputs.size());
+      gradient.is_zero_tensor = value._is_zerotensor();
       session.add_output(value);
     }
     joint.gradients.push_back(std::move(gradient));

@@ -57,6 +57,8 @@ struct Operation {
   ControlFlow flow = ControlFlow::Next;
   bool is_native = false;  // src/hook performs it at a break
   SymbolicForm symbolic = SymbolicForm::None;
+  // It makes one number, text or truth value of its operands, without effects where these are such values.
+  bool computes_scalar = false;
 };
 
 const Operation& operation(Op op);

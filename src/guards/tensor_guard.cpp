@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "runtime/values/tensors.h"
+
 namespace oxy::guards {
 
 TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
@@ -18,6 +20,7 @@ TensorGuard TensorGuard::of(const at::Tensor& tensor, PyTypeObject* type) {
   guard.device = tensor.device();
   guard.requires_grad = tensor.requires_grad();
   guard.history = history_of(tensor);
+  guard.loses_history_when_written = runtime::loses_history_when_written(tensor);
   guard.sizes = tensor.sizes().vec();
   guard.strides = tensor.strides().vec();
   return guard;
@@ -61,7 +64,8 @@ bool TensorGuard::has_kind(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
-         (!requires_grad || history_of(tensor) == history) &&
+         (!requires_grad || (history_of(tensor) == history &&
+                             runtime::loses_history_when_written(tensor) == loses_history_when_written)) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
 }
 
@@ -93,6 +97,9 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (const History now = history_of(tensor); now != history)
     return fmt::format("leaf of autograd's graph: was {}, is {}", history == History::None,
                        now == History::None);
+  if (runtime::loses_history_when_written(tensor) != loses_history_when_written)
+    return fmt::format("view of a tensor that does not require grad: was {}, is {}",
+                       loses_history_when_written, !loses_history_when_written);
   if (storage_offset && tensor.storage_offset() != *storage_offset)
     return fmt::format("storage offset: was {}, is {}", *storage_offset, tensor.storage_offset());
   if (tensor.key_set() != keys)

@@ -27,6 +27,7 @@ struct TensorGuard {
   c10::Device device{runtime::kHost};
   bool requires_grad = false;
   History history = History::None;
+  bool loses_history_when_written = false;  // runtime's
   std::vector<int64_t> sizes;    // kAnyInteger: symbols
   std::vector<int64_t> strides;  // kAnyInteger: symbols, or those of `dense_order`
   // Dimensions from the innermost one on, if the elements fill a block of memory in that order. The strides

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "bytecode/operations.h"
+
 namespace oxy::hook {
 namespace {
 
@@ -40,7 +42,7 @@ class Preview {
     pushed_.pop_back();
     return scalar;
   }
-  bool pop_scalars(int count) {
+  bool pop_scalars(size_t count) {
     bool all = true;
     for (; count > 0; --count) all = pop() && all;
     return all;
@@ -54,29 +56,6 @@ class Preview {
   std::vector<bool> pushed_;
   std::vector<std::pair<int32_t, bool>> stored_;
 };
-
-// How many scalars an operator takes to give a scalar; 0 for any other instruction.
-int operands(const Instruction& in) {
-  switch (in.op) {
-    case Op::UnaryNegative:
-    case Op::UnaryNot:
-    case Op::UnaryInvert:
-    case Op::UnaryPositive:
-    case Op::ToBool:
-    case Op::ConvertValue:
-      return 1;
-    case Op::FormatValue:
-      return in.arg2 ? 2 : 1;
-    case Op::BinaryOp:
-    case Op::CompareOp:
-    case Op::IsOp:
-      return 2;
-    case Op::BuildString:
-      return in.arg;
-    default:
-      return 0;
-  }
-}
 
 }  // namespace
 
@@ -115,8 +94,8 @@ size_t count_plain_steps(const Machine& machine, const Code& code, size_t index)
       case Op::PopJumpIfNotNone:
         return preview.pop() && preview.is_settled() ? count : settled;
       default: {
-        const int taken = operands(in);
-        if (taken == 0 || !preview.pop_scalars(taken)) return settled;
+        if (!bytecode::operation(in.op).computes_scalar || !preview.pop_scalars(*operand_count(in)))
+          return settled;
         preview.push(true);
         continue;  // what it gives still lies there
       }

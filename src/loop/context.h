@@ -124,7 +124,8 @@ class LoweringContext {
   Tensor copy(const Tensor& x, std::vector<Expr> strides);
 
   // --- Extern calls, and the program's end
-  void extern_call(const graph::Node& node);
+  // `writes_in_place`: ExternCall's.
+  void extern_call(const graph::Node& node, bool writes_in_place);
   Program finish();
 
  private:

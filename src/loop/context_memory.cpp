@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "loop/context.h"
@@ -11,14 +10,6 @@
 namespace oxy::loop {
 
 namespace {
-
-// Operators whose library routine fills a given tensor at no cost.
-constexpr auto kOutVariants = std::to_array<std::string_view>({
-    "aten::mm",
-    "aten::addmm",
-    "aten::bmm",
-    "aten::baddbmm",
-});
 
 std::vector<Expr> dense_strides(const TensorMeta& m) {
   return is_non_overlapping_and_dense(m) ? m.strides : contiguous_strides(m.sizes);
@@ -107,10 +98,11 @@ BufferView LoweringContext::argument_view(graph::ValueId id) {
   return std::move(*found);
 }
 
-void LoweringContext::extern_call(const graph::Node& node) {
+void LoweringContext::extern_call(const graph::Node& node, bool writes_in_place) {
   ExternCall call;
   call.op = node.op;
   call.location = node.location;
+  call.writes_in_place = writes_in_place;
   for (const graph::Argument& argument : node.args)
     call.args.push_back(std::visit(
         Overloaded{[&](const graph::ValueRef& ref) -> ExternArgument { return argument_view(ref.id); },
@@ -144,8 +136,6 @@ void LoweringContext::extern_call(const graph::Node& node) {
     call.outputs.push_back(result.source->buffer);
     values_[id] = first_of_each(std::move(result), repeats);
   }
-  call.writes_in_place =
-      std::ranges::find(kOutVariants, std::string_view(node.op->name)) != kOutVariants.end();
   program_.steps.add(std::move(call));
 }
 

@@ -87,7 +87,8 @@ def _observe(program, namespace, function, weights, arguments):
 
 
 def _in_float64(program, call, noise=0.0):
-    """The same call with every floating point type replaced by float64, the inputs off by a relative error of `noise`."""
+    """The same call with every floating point type replaced by float64, the default one too, the inputs off by a relative
+    error of `noise`."""
     namespace = load(program)
     values = namespace["values"]
 
@@ -98,11 +99,15 @@ def _in_float64(program, call, noise=0.0):
         return made
 
     namespace.update(f32=torch.float64, bf16=torch.float64, f16=torch.float64, values=noisy)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
     try:
         module, weights, arguments = _prepare(program, namespace, call)
         return _observe(program, namespace, module, weights, arguments)[0]
     except Exception:
         return None
+    finally:
+        torch.set_default_dtype(default)
 
 
 def _ill_conditioned(program, call, expected, actual):

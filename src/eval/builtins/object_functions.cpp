@@ -203,6 +203,16 @@ Ref make_repr(Interpreter& interpreter, Arguments& a) {
   return to_text(interpreter, arg(a, 0), true);
 }
 
+Ref make_formatted(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, "format", 1, 2);
+  const Ref spec = a.positional.size() == 2 ? constant_of(interpreter, arg(a, 1)) : Ref();
+  if (spec && !PyUnicode_Check(spec.get())) {
+    PyErr_Format(PyExc_TypeError, "format() argument 2 must be str, not %.50s", Py_TYPE(spec.get())->tp_name);
+    return {};
+  }
+  return format(interpreter, arg(a, 0), 0, spec.get());
+}
+
 [[noreturn]] void stop_at_address(Interpreter& interpreter, const char* asks) {
   interpreter.stop(fmt::format("{} of an object that may be another one at each call", asks),
                    "modules, their parameters, functions and classes can be asked for it");
@@ -349,6 +359,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "float", &make_float},
     {"builtins", "str", &make_str},
     {"builtins", "repr", &make_repr},
+    {"builtins", "format", &make_formatted},
     {"builtins", "hash", &hash_of},
     {"builtins", "vars", &vars_of},
     {"builtins", "globals", &globals_of},

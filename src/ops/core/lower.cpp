@@ -44,7 +44,7 @@ Program lower(const graph::Graph& graph, const LoweringOptions& options) {
         // The rule does not cover these arguments: the eager kernel does.
       }
     }
-    if (!lowered) context.extern_call(node);
+    if (!lowered) context.extern_call(node, ops::traits_of(*node.op).fills_given_results);
     for (graph::ValueId id : node.outputs)
       check(id == graph::kNoValue || context.uses(id) == 0 || context.is_set(id),
             fmt::format("the lowering of {} left a used output unset", node.op->name));

@@ -46,6 +46,7 @@ enum class Recording : uint8_t {
   Node,           // it is a node
   Literal,        // it makes a tensor of a literal: a constant
   OtherOperator,  // `recorded_as` is a node in its place
+  ZeroTensor,     // likewise; the result is zeros without memory, for which PyTorch has kernels of their own
   LazyBit,       // refused: its result is conjugated or negated lazily. In backward passes `recorded_as` is a
                  // node in its place, since nobody sees the difference there
   SwapsStorage,  // refused: it changes the storage of a tensor
@@ -73,6 +74,8 @@ struct Traits {
   int storage_offset = -1;
   // The result shares the first argument's memory although the schema does not say so.
   bool shares_memory = false;
+  // PyTorch's kernel writes its result into a given tensor at no cost: plans say where it goes.
+  bool fills_given_results = false;
   bool is_uninitialised = false;     // the elements are whatever the memory holds
   bool reads_metadata_only = false;  // of its tensors
   // An element of the result depends on elements at other places of the arguments, or kernels read arguments

@@ -25,6 +25,20 @@ std::vector<ValueRef> addr(Composer& c) {
   return {c.call("aten::add.Tensor", {addend, product})};
 }
 
+std::vector<ValueRef> linalg_cross(Composer& c) {
+  // (self, other, *, dim): element i is self[i + 1] * other[i + 2] - self[i + 2] * other[i + 1]
+  if (is_complex(c.result().dtype)) throw Unsupported("many calls of PyTorch's kernels in place of one");
+  const auto rolled = [&](size_t factor, int64_t by) {
+    return c.call("aten::roll",
+                  {c.arg(factor), std::vector<Expr>{Expr(by)}, std::vector<Expr>{std::get<Expr>(c.arg(2))}});
+  };
+  const ValueRef product = c.call("aten::mul.Tensor", {rolled(0, -1), rolled(1, -2)});
+  const ValueRef other = c.call("aten::mul.Tensor", {rolled(0, -2), rolled(1, -1)});
+  const ValueRef result = c.call("aten::sub.Tensor", {product, other});
+  if (is_contiguous(c.meta(result))) return {result};
+  return {c.call("aten::clone", {result, MemoryFormat::Contiguous})};
+}
+
 std::vector<ValueRef> addmm_activation(Composer& c) {
   // (self, mat1, mat2, *, beta, alpha, use_gelu)
   const ValueRef product = c.call("aten::addmm", {c.arg(0), c.arg(1), c.arg(2), c.arg(3), c.arg(4)});

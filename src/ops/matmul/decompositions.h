@@ -7,6 +7,7 @@ namespace oxy::ops::decompositions {
 
 std::vector<graph::ValueRef> baddbmm(Composer& c);  // with beta = 0
 std::vector<graph::ValueRef> addr(Composer& c);
+std::vector<graph::ValueRef> linalg_cross(Composer& c);
 std::vector<graph::ValueRef> addmm_activation(Composer& c);  // _addmm_activation
 
 }  // namespace oxy::ops::decompositions

@@ -105,6 +105,17 @@ Metas dot(const ShapeContext& context) {
   return {contiguous_meta(a.dtype, a.device, {})};
 }
 
+Metas linalg_cross(const ShapeContext& context) {
+  const TensorMeta& a = context.tensor(0);
+  const TensorMeta& b = context.tensor(1);
+  need_types(context, a, b);
+  need(context, a.rank() == b.rank() && a.rank() > 0, "factors of other ranks");
+  const auto dim = static_cast<size_t>(dim_argument(context, 2, a.rank()));
+  need(context, context.equal(a.sizes[dim], 3) && context.equal(b.sizes[dim], 3), "vectors of another size");
+  const TensorMeta* const operands[] = {&a, &b};
+  return {contiguous_meta(a.dtype, a.device, broadcast(context, operands))};
+}
+
 Metas mm_to_type(const ShapeContext& context) {
   TensorMeta out = mm(context)[0];
   out.dtype = optional_dtype(context, 2).value_or(out.dtype);

@@ -14,6 +14,7 @@ Metas mv(const ShapeContext& context);
 Metas addmv(const ShapeContext& context);
 Metas addr(const ShapeContext& context);
 Metas dot(const ShapeContext& context);
+Metas linalg_cross(const ShapeContext& context);  // (self, other, *, dim)
 
 // The overloads of mm, bmm, addmm and baddbmm that name the type of the result.
 Metas mm_to_type(const ShapeContext& context);

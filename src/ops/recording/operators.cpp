@@ -12,7 +12,7 @@ Family recording_operators() {
       {.name = "aten::_efficientzerotensor",  // zeros without memory, which autograd's formulas make
        .schema = "aten::_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
                  "Device? device=None, bool? pin_memory=None) -> Tensor",
-       .traits = {.recording = Recording::OtherOperator, .recorded_as = "aten::zeros"}},
+       .traits = {.recording = Recording::ZeroTensor, .recorded_as = "aten::zeros"}},
       {.name = "aten::_conj",
        .schema = "aten::_conj(Tensor(a) self) -> Tensor(a)",
        .traits = {.recording = Recording::LazyBit, .recorded_as = "aten::_conj_physical"}},

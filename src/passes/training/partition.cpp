@@ -111,6 +111,18 @@ class Partitioner {
     return kept;
   }
 
+  // Whether a node that only the backward pass needs reads it, or a view of it.
+  IdVector<ValueId, bool> read_by_backward(const IdVector<NodeId, bool>& is_forward) const {
+    IdVector<ValueId, bool> read(joint_.values.size());
+    const auto is_read = [&](ValueId id) { return id != kNoValue && read[id]; };
+    for (const NodeId i : joint_.nodes.ids() | std::views::reverse) {
+      const Node& node = joint_.nodes[i];
+      if (!is_forward[i] || (node.op->is_view() && std::ranges::any_of(node.outputs, is_read)))
+        graph::for_each_input(node, [&](ValueId id) { read[id] = true; });
+    }
+    return read;
+  }
+
   void find_saved() {
     const std::map<ValueId, int32_t> kept = kept_values(), viewed = viewed_values();
     BackwardPass pass{.is_forward = forward_nodes(),
@@ -123,6 +135,9 @@ class Partitioner {
       pass.wanted.push_back(joint_.outputs[i].value);
     for (const auto& [id, place] : kept) pass.is_held[id] = true;
     for (const auto& [id, output] : viewed) pass.is_held[id] = true;
+    pass.is_read_itself = read_by_backward(pass.is_forward);
+    for (const ValueId id : joint_.values.ids())
+      pass.is_read_itself[id] = pass.is_read_itself[id] && pass.is_held[id];
     for (const ValueId id : passes::choose_saved(joint_, pass)) {
       SavedValue saved;
       if (const auto it = kept.find(id); it != kept.end()) {

@@ -36,6 +36,7 @@ class Chooser {
       if (!pass.is_late[i])
         for (const ValueId id : graph.nodes[i].outputs)
           if (id != kNoValue) is_early_[id] = true;
+    if (!pass.is_read_itself.empty()) find_stand_ins();
   }
 
   // The price of work falls until the budget is met.
@@ -59,6 +60,30 @@ class Chooser {
   }
 
  private:
+  // What the backward pass alone computes of values that it is to read themselves.
+  void find_stand_ins() {
+    stands_in_ = IdVector<ValueId, bool>(graph_.values.size());
+    for (const NodeId i : graph_.nodes.ids()) {
+      const Node& node = graph_.nodes[i];
+      const bool is_of_backward = !pass_.is_forward[i] && !pass_.is_late[i];
+      if (!node.op->is_view() && !(is_of_backward && !is_made_once(i) && is_recomputable(node))) continue;
+      bool does = false;
+      graph::for_each_input(node,
+                            [&](ValueId id) { does = does || pass_.is_read_itself[id] || stands_in_[id]; });
+      for (const ValueId id : node.outputs)
+        if (id != kNoValue) stands_in_[id] = does;
+    }
+  }
+
+  bool is_made_once(NodeId node) const { return !pass_.made_once.empty() && pass_.made_once[node]; }
+
+  bool is_read_itself(ValueId id) const {
+    return !pass_.is_read_itself.empty() && pass_.is_read_itself[id] &&
+           checkpoints_[id] != CheckpointRole::Interior;
+  }
+
+  bool stands_in(ValueId id) const { return !stands_in_.empty() && stands_in_[id]; }
+
   int64_t bytes(ValueId id) const {
     const TensorMeta& meta = graph_.meta(id);
     return sym::estimate(element_count(meta)) * static_cast<int64_t>(item_size(meta.dtype));
@@ -95,7 +120,7 @@ class Chooser {
     FlowNetwork network(sink + 1);
     const auto can_be_saved_at = [&](ValueId id, bool is_view) {
       const int64_t cost = bytes(id) + kBytesOfATensor;
-      const bool never = is_view || checkpoints_[id] == CheckpointRole::Interior;
+      const bool never = is_view || stands_in(id) || checkpoints_[id] == CheckpointRole::Interior;
       network.add_edge(entrance(id), exit(id),
                        never ? FlowNetwork::kUnbounded : (pass_.is_held[id] ? (cost + 1) / 2 : cost));
     };
@@ -112,14 +137,15 @@ class Chooser {
         graph::for_each_input(node, is_read_late);
         continue;
       }
-      const bool once = !pass_.made_once.empty() && pass_.made_once[i];
+      const bool once = is_made_once(i);
       const bool recomputable = !once && is_recomputable(node);
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
         const CheckpointRole role = checkpoints_[id];
         const bool is_free = recomputable || role == CheckpointRole::Interior;
-        if (role == CheckpointRole::Result || (!is_free && (!price || once || has_effect(node)))) {
+        if (role == CheckpointRole::Result || (is_read_itself(id) && !node.op->is_view()) ||
+            (!is_free && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }
@@ -140,7 +166,8 @@ class Chooser {
 
   const Graph& graph_;
   const BackwardPass& pass_;
-  IdVector<ValueId, bool> is_early_;  // made in the forward pass, and no constant
+  IdVector<ValueId, bool> is_early_;   // made in the forward pass, and no constant
+  IdVector<ValueId, bool> stands_in_;  // not saved, as a value that is read itself is behind it
   IdVector<ValueId, CheckpointRole> checkpoints_;
 };
 

@@ -20,6 +20,10 @@ struct BackwardPass {
   std::vector<graph::ValueId> inputs;        // of the graph, that are there in the forward pass
   std::vector<graph::ValueId> wanted;        // what else is needed in the backward pass
   IdVector<graph::ValueId, bool> is_held;    // somebody holds it until then anyway
+  // Held values that eager's backward pass reads themselves. They are not computed again, and what the
+  // backward pass alone computes of them is not saved in their place: a write that autograd does not see
+  // (`x.data`) shows in the gradients. Empty: none.
+  IdVector<graph::ValueId, bool> is_read_itself;
   // The bytes that may be saved besides what is held anyway, as a share (0 to 1) of what is saved without a
   // budget. Below 1, products and reductions are computed again too, those first that give most bytes for
   // their work.

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/impl/COW.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
@@ -42,6 +43,12 @@ std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values) {
   result.reserve(values.size());
   for (const sym::Expr& value : values) result.push_back(value.constant());
   return result;
+}
+
+bool loses_history_when_written(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta != nullptr && meta->is_view_ && tensor.requires_grad() && tensor.is_view() &&
+         !tensor._base().requires_grad();
 }
 
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first) {

@@ -41,6 +41,10 @@ std::vector<int64_t> constants_of(const std::vector<sym::Expr>& values);
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first = 0);
 // A tensor that shares the storage of `base`; spec.offset counts from the first element of base.
 at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
+// Whether the tensor requires grad, and is a view, as autograd knows views, of a tensor that does not. After
+// a write to their memory autograd takes the histories of its views from that tensor: gradients of them go
+// nowhere then.
+bool loses_history_when_written(const at::Tensor& tensor);
 // What eager would have returned for a view of `base`, as autograd knows views: made by public operators in
 // the caller's grad mode, and never `base` itself. Strides and offset count elements of spec.dtype, the
 // offset from the first element of base.

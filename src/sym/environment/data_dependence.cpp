@@ -15,7 +15,7 @@ std::string description(const Symbol& symbol, const std::string& question, const
 
 }  // namespace
 
-DataDependence::DataDependence(const Symbol& symbol, std::string question, std::string asked_at,
+DataDependence::DataDependence(const Symbol& symbol, const std::string& question, std::string asked_at,
                                std::string check)
     : Unsupported(description(symbol, question, asked_at), std::move(check)),
       symbol_(symbol.id),

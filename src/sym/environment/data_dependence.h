@@ -11,7 +11,7 @@ namespace oxy::sym {
 // user's line, the hint a `torch._check` that decides the question.
 class DataDependence : public Unsupported {
  public:
-  DataDependence(const Symbol& symbol, std::string question, std::string asked_at, std::string check);
+  DataDependence(const Symbol& symbol, const std::string& question, std::string asked_at, std::string check);
   SymbolId symbol() const { return symbol_; }
   const std::string& asked_at() const { return asked_at_; }
 

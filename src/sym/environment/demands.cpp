@@ -88,7 +88,7 @@ Condition with_others(const Condition& condition, const Facts& others) {
 class Minimizer {
  public:
   explicit Minimizer(std::vector<Demand> demands) {
-    for (const Demand& demand : demands) add(reduced(demand.condition), demand.asked_at);
+    for (Demand& demand : demands) add(reduced(demand.condition), std::move(demand.asked_at));
   }
 
   std::vector<Demand> run() {
@@ -112,13 +112,13 @@ class Minimizer {
 
  private:
   // The conditions have the variables of their first mention, whose ranges are the natural ones.
-  void add(const Condition& condition, const std::vector<std::string>& asked_at) {
+  void add(const Condition& condition, std::vector<std::string> asked_at) {
     if (condition.kind() == ConditionKind::All) {
       for (const Condition& part : condition.parts()) add(part, asked_at);
       return;
     }
     for (const Expr& v : variables(condition)) natural_.try_emplace(v.variable_id(), v);
-    demands_.push_back({condition, asked_at});
+    demands_.push_back({condition, std::move(asked_at)});
     ids_.push_back(ids(condition));
   }
 

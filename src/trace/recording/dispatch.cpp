@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/empty_strided.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
@@ -141,6 +142,8 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
       if (tensor.defined() && trace_tensor(tensor) == nullptr)
         throw_cannot_trace(
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
+      if (tensor.defined() && tensor._is_zerotensor())
+        throw_cannot_trace(fmt::format("{} writes to a ZeroTensor", info.schema->name));
       // Autograd must not notice writes to `x.data`.
       if (const TraceTensor* trace = trace_tensor(tensor);
           trace && trace->is_data() && !tensor.is_inference() &&
@@ -179,13 +182,14 @@ bool makes_inference_tensor(const OperatorInfo& info, std::span<const c10::IValu
   return true;
 }
 
-// Whether a result shares the memory of the `.data` of a tensor.
-bool views_data(const OperatorInfo& info, std::span<const c10::IValue> call, size_t result) {
+// The trace tensor whose memory a result shares; null if there is none.
+const TraceTensor* base_of_result(const OperatorInfo& info, std::span<const c10::IValue> call,
+                                  size_t result) {
   const int alias_set = info.schema->returns[result].alias_set;
   for (size_t i = 0; i < call.size() && alias_set >= 0; ++i)
     if (info.schema->arguments[i].alias_set == alias_set && call[i].isTensor())
-      if (const TraceTensor* base = trace_tensor(call[i].toTensor())) return base->is_data();
-  return false;
+      if (const TraceTensor* base = trace_tensor(call[i].toTensor())) return base;
+  return nullptr;
 }
 
 // Makes the dtype of a factory explicit, so that its result does not depend on the default dtype when the
@@ -250,12 +254,14 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
   size_t next = 0;
   size_t next_list = 0;
   for (size_t r = 0; r < returns; ++r) {
-    const bool inference = makes_inference_tensor(info, call, r), is_data = views_data(info, call, r);
+    const bool inference = makes_inference_tensor(info, call, r);
+    const TraceTensor* base = base_of_result(info, call, r);
     const auto make = [&] {
       const graph::ValueId id = outputs.at(next++);
       if (id == graph::kNoValue) return at::Tensor();
       at::Tensor made = session.make_tensor(id, inference);
-      if (is_data) trace_tensor(made)->become_data();
+      if (base != nullptr && base->is_data()) trace_tensor(made)->become_data();
+      if (base != nullptr && base->_is_zerotensor()) trace_tensor(made)->become_zero_tensor();
       return made;
     };
     if (info.returned_argument[r] >= 0) {
@@ -367,6 +373,26 @@ void fill_if_deterministic(const at::Tensor& tensor) {
         static_cast<int64_t>((uint64_t{1} << (8 * tensor.itemsize() - (type == at::kByte ? 0 : 1))) - 1));
 }
 
+// The kernels for ZeroTensors, which gradients may be, ask the meta device for shapes: by x.to(device), which
+// becomes _to_copy.
+bool is_asked_for_shape(const OperatorInfo& info, const c10::Device& device) {
+  return device.is_meta() && torch::autograd::get_current_graph_task_id() != -1 &&
+         (info.schema == op::to_copy() || info.treatment == Treatment::Decompose);
+}
+
+void answer_shape(const OperatorInfo& info, Stack* stack) {
+  const std::span<const c10::IValue> call = arguments_of(info, *stack);
+  const at::Tensor& tensor = call[0].toTensor();
+  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+    throw_cannot_trace("a gradient is a ZeroTensor of a size that changes");
+  const c10::ScalarType dtype = call[1].isNone() ? tensor.scalar_type() : call[1].toScalarType();
+  const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
+  at::Tensor meta = at::empty_strided(tensor.sizes(), tensor.strides(),
+                                      at::TensorOptions(dtype).device(c10::DeviceType::Meta));
+  torch::jit::drop(*stack, call.size());
+  stack->emplace_back(std::move(meta));
+}
+
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
   for (c10::IValue& value : std::span(*stack).last(info.handle.schema().arguments().size())) {
@@ -374,6 +400,10 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
     if (runtime::find_device(value.toDevice().type()) != nullptr) {
       value = runtime::with_index(value.toDevice());
       continue;
+    }
+    if (is_asked_for_shape(info, value.toDevice())) {
+      if (info.treatment == Treatment::Decompose) continue;
+      return answer_shape(info, stack);
     }
     // A fake function may make tensors without data itself.
     if (session.is_fake && value.toDevice().is_meta()) return run_in_eager(&session, info, keys, stack);
@@ -396,7 +426,10 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       return;
     }
     case Treatment::Rename:
-      return record(session, operator_info(*info.replacement), stack);
+      record(session, operator_info(*info.replacement), stack);
+      if (ops::traits_of(*info.schema).recording == ops::Recording::ZeroTensor)
+        trace_tensor(stack->back().toTensor())->become_zero_tensor();
+      return;
     case Treatment::Lift:
       return lift(session, info, stack);
     case Treatment::ViewInPlace:

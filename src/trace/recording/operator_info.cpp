@@ -100,6 +100,7 @@ void classify(OperatorInfo& info) {
       info.treatment = Treatment::Lift;
       return;
     case ops::Recording::OtherOperator:
+    case ops::Recording::ZeroTensor:
       info.treatment = Treatment::Rename;
       info.replacement = find_operator(traits.recorded_as);
       return;

@@ -26,6 +26,7 @@ namespace {
 void check_plain(const at::Tensor& tensor) {
   const c10::DispatchKeySet keys = tensor.key_set();
   if (keys.has(c10::DispatchKey::Python)) throw Unsupported("a tensor subclass with __torch_dispatch__");
+  if (tensor._is_zerotensor()) throw Unsupported("a ZeroTensor, which has no memory, is an argument");
   if (trace_tensor(tensor) != nullptr) throw Unsupported("a trace tensor as an input of another recording");
   if (keys.has_any(
           c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
@@ -116,6 +117,7 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known, const TensorMet
   }
   session_->input_of.emplace(trace.unsafeGetTensorImpl(), static_cast<int32_t>(session_->inputs.size()));
   session_->inputs.push_back(trace);
+  session_->memory.push_back(memory_of(tensor));
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
   if (may_be_known && !layout && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
   PyObject* object = runtime::wrap_tensor(trace);
@@ -236,6 +238,7 @@ std::vector<at::Tensor> unpack(const std::vector<PyObject*>& objects) {
   for (PyObject* object : objects) {
     if (!runtime::is_tensor(object)) throw UserError("a graph output must be a tensor");
     tensors.push_back(runtime::tensor_of(object));
+    if (tensors.back()._is_zerotensor()) throw Unsupported("a ZeroTensor, which has no memory, is a result");
   }
   return tensors;
 }
@@ -275,6 +278,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutpu
   check(session_ != nullptr, "the recording has ended");
   session_->location = nullptr;
   check_inputs_keep_history(*session_);
+  check_histories_survive(session_->recording.graph, session_->recording.histories, session_->memory);
   const std::vector<at::Tensor> tensors = unpack(outputs);
   const graph::NodeId end_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);

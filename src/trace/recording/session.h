@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "torch_api/symbolic_node.h"
 #include "trace/recording/known_values.h"
+#include "trace/recording/lost_histories.h"
 #include "trace/recording/recorder.h"
 #include "trace/recording/result_metadata.h"
 #include "trace/tensors/trace_tensor.h"
@@ -44,7 +45,8 @@ struct Session {
   // Real tensors that were computed during the recording from nothing that existed before. Their data cannot
   // change between runs.
   std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;
-  std::vector<at::Tensor> inputs;  // keeps the input trace tensors alive
+  std::vector<at::Tensor> inputs;   // keeps the input trace tensors alive
+  std::vector<InputMemory> memory;  // by input
   std::unordered_map<graph::ValueId, c10::TensorImpl*>
       tensor_of;  // of inputs and outputs: who stands for the value
   std::function<graph::LocationId(graph::Graph&)> location;

@@ -23,6 +23,8 @@ class TraceTensor final : public c10::TensorImpl {
   // its own.
   bool is_data() const { return is_data_; }
   void become_data() { is_data_ = true; }
+  // PyTorch takes it for a ZeroTensor from now on: zeros without memory, which may not be written to.
+  void become_zero_tensor() { key_set_ = key_set_.add(c10::DispatchKey::ZeroTensor); }
   // Stands for another value from now on. Called after an operator that changes metadata in place
   // (transpose_).
   void become(const TensorMeta& meta, graph::ValueId value);

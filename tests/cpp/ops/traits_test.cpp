@@ -82,8 +82,9 @@ TEST_CASE("traits fit their operators") {
     // Nobody asks for it otherwise.
     if (traits.layouts != ops::Layouts::Recorded)
       CHECK((entry->shape && !entry->lower && !entry->decompose && !schema.is_view()));
-    const bool is_replaced =
-        traits.recording == ops::Recording::OtherOperator || traits.recording == ops::Recording::LazyBit;
+    const bool is_replaced = traits.recording == ops::Recording::OtherOperator ||
+                             traits.recording == ops::Recording::ZeroTensor ||
+                             traits.recording == ops::Recording::LazyBit;
     CHECK(is_replaced == !traits.recorded_as.empty());
     for (const std::string_view other : {traits.recorded_as, traits.declared_as}) {
       if (other.empty() || ops::find(other) == nullptr) continue;

@@ -100,6 +100,48 @@ constexpr std::string_view kChain = R"(graph(%0: float32[64], %1: float32[64]) {
   return %4, %7
 })";
 
+// y = rsqrt(|x|), whose gradient eager computes from y and x. `%6` is smaller than x, and y follows from %2.
+constexpr std::string_view kReadsItself = R"(graph(%0: float32[64], %1: float32[64]) {
+  %2: float32[64] = aten::abs(%0)
+  %3: float32[64] = aten::rsqrt(%2)
+  %4: float32[64] = aten::mul.Tensor(%3, %3)
+  %5: float32[64] = aten::mul.Tensor(%4, %3)
+  %6: bool[64] = aten::gt.Scalar(%0, 0)
+  %7: float32[64] = aten::mul.Tensor(%1, %5)
+  %8: float32[64] = aten::mul.Tensor(%7, %6)
+  return %3, %8
+})";
+
+TEST_CASE("partition: what eager keeps is read itself, for writes of which autograd does not hear") {
+  using Kind = SavedValue::Kind;
+  const auto saved = [](bool keeps_input, bool keeps_output) {
+    const Partition result = cut(kReadsItself, {.forward_inputs = 1,
+                                                .forward_outputs = 1,
+                                                .keeps_input = {keeps_input},
+                                                .keeps_output = {keeps_output}});
+    std::vector<Kind> kinds;
+    for (const SavedValue& value : result.saved) kinds.push_back(value.kind);
+    return std::pair(kinds, operators(result.backward));
+  };
+  CHECK(saved(true, true) == std::pair(std::vector{Kind::Input, Kind::Output},
+                                       std::string("mul.Tensor mul.Tensor mul.Tensor gt.Scalar mul.Tensor")));
+  CHECK(saved(false, true).first == std::vector{Kind::Output, Kind::Extra});
+  // A view is never saved, whoever holds it.
+  const Partition viewed =
+      cut(R"(graph(%0: float32[8, 8], %1: float32[64]) {
+  %2: float32[8, 8] = aten::exp(%0)
+  %3: float32[64] = aten::view(%2, [64])
+  %4: float32[8, 8] = aten::view(%3, [8, 8])
+  %5: float32[64] = aten::mul.Tensor(%1, %3)
+  return %4, %5
+})",
+          {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {false}, .keeps_output = {true}});
+  CHECK(viewed.saved.size() == 1);
+  CHECK(saved(true, false) ==
+        std::pair(std::vector{Kind::Input},
+                  std::string("abs rsqrt mul.Tensor mul.Tensor mul.Tensor gt.Scalar mul.Tensor")));
+}
+
 TEST_CASE("partition: one value is saved where others follow from it") {
   const Partition result = cut(
       kChain, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {false}, .keeps_output = {false}});

@@ -602,6 +602,11 @@ def matmul(w):
         w.call("addr", tensor([n, m], kind), tensor([n], kind), tensor([m], kind))
         w.call("dot", tensor([k], kind), tensor([k], kind))
         w.call("vdot", tensor([k], kind), tensor([k], kind))
+        size = shape(rng.randint(1, 4))
+        dim = rng.randrange(len(size))
+        size[dim] = 3
+        other = [n if d == dim or rng.random() < 0.8 else 1 for d, n in enumerate(size)]
+        w.call("linalg_cross", tensor(size, kind), tensor(other, kind), dim=rng.choice([dim, dim - len(size)]))
 
 
 def convolution(w):

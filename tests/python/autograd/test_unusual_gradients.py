@@ -6,7 +6,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import oxyfuel
-from eager_comparison import outcome
+from eager_comparison import outcome, program
 
 BACKENDS = pytest.mark.parametrize("backend", ["native", "eager"])
 X = torch.tensor([0.1, 0.2, 0.3])
@@ -279,3 +279,47 @@ def test_conjugates_in_backward_passes(backend, f):
         return leaf.grad
 
     torch.testing.assert_close(run(oxyfuel.compile(f, backend=backend)), run(f))
+
+
+def scaled_sign(x):
+    return (x * 3).sgn() * 2
+
+
+ZERO_TENSORS = {
+    "of the argument": lambda x: x.sgn(),
+    "behind a product": scaled_sign,
+    "behind a view": lambda x: x.view(-1)[1:].sgn(),
+    "added to another": lambda x: x.sgn() + x * 2,
+    "of one result of two": lambda x: (x.sgn(), x * 2)[0],
+    "of a sum": lambda x: (x + 1).sgn() * x.detach(),
+}
+
+
+@pytest.mark.parametrize("f", ZERO_TENSORS.values(), ids=ZERO_TENSORS)
+@program(grad=True)
+def test_gradients_that_are_zeros_without_memory(compile, f):
+    """Eager's gradient of sgn() is a ZeroTensor, which may not be written to."""
+    x = torch.tensor([0.5, -2.0, 0.0]).requires_grad_()
+    compile(f)(x).sum().backward()
+    written = outcome(lambda: x.grad.add_(1))[:3]
+    return x.grad._is_zerotensor(), x.grad.clone(), written[1] if written[0] == "raised" else None
+
+
+@program(grad=True)
+def test_zeros_without_memory_are_given(compile):
+    double = compile(lambda x: x * 2 + 1)
+    return [double(x).detach().clone() for x in (torch.ones(3), torch._efficientzerotensor(3), torch.ones(3))]
+
+
+@program(grad=True)
+def test_zeros_without_memory_inside(compile):
+    def gradient_of_sign(x):
+        x.sgn().sum().backward()
+        return x.grad + 1
+
+    def written(x):
+        x.sgn().sum().backward()
+        x.grad.add_(1)
+
+    x = torch.ones(3, requires_grad=True)
+    return compile(gradient_of_sign)(x), x.grad._is_zerotensor(), outcome(compile(written), torch.ones(3, requires_grad=True))[1]

@@ -16,10 +16,6 @@ OWN_PLACES = ("ops/", "aten/operators.", "runtime/extern/", "runtime/cpu/")
 
 # (layer, name) -> why it is named there.
 NAMES = {
-    ("loop", "aten::mm"): "has an out= variant that costs nothing; loop is below the table of operators",
-    ("loop", "aten::addmm"): "likewise",
-    ("loop", "aten::bmm"): "likewise",
-    ("loop", "aten::baddbmm"): "likewise",
     ("runtime", "aten::_scaled_dot_product_flash_attention_for_cpu"): "tagged as random by torch, which it is not; asked before its schema is made",
     ("runtime", "oxyfuel::packed_linear"): "registered with the dispatcher, which wants the declaration",
     ("runtime", "oxyfuel::packed_convolution"): "likewise",

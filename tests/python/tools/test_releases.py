@@ -12,7 +12,9 @@ from oxyfuel._build import TORCH_RELEASE
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 sys.path.insert(0, str(TOOLS))
 import environments  # noqa: E402
+import torch_release  # noqa: E402
 
+ROOT = TOOLS.parent
 PACKAGE = Path(oxyfuel.__file__).parents[1]
 
 
@@ -54,11 +56,24 @@ def test_a_torch_that_cannot_be_imported_is_found(tmp_path):
     assert done.stdout.splitlines() == [str(folder / "torch"), "2.11.0"], done.stderr
 
 
-@pytest.mark.parametrize("version", ["2.10.0", "2.16.0", "3.0.0"])
+FIRST, LAST = (torch_release.series(text) for text in (torch_release.oldest(), torch_release.newest()))
+BEFORE, BEHIND = f"{FIRST[0]}.{FIRST[1] - 1}", f"{LAST[0]}.{LAST[1] + 1}"
+
+
+@pytest.mark.parametrize("version", [f"{BEFORE}.0", f"{BEHIND}.0", f"{LAST[0] + 1}.0.0"])
 def test_a_release_that_is_not_supported(tmp_path, version):
     done = run(TOOLS / "torch_release.py", paths=[torch_of(tmp_path, version, "")])
     assert done.returncode == 1 and done.stdout == ""
-    assert "builds against torch 2.11 to 2.15" in done.stderr and version in done.stderr
+    assert f"builds against torch {torch_release.supported()}" in done.stderr and version in done.stderr
+
+
+def test_texts_name_the_releases():
+    """Where the oldest and the newest release are told, it is these."""
+    for text in ("README.md", "docs/building.md", "docs/releases.md"):
+        assert f"PyTorch {torch_release.supported()}" in (ROOT / text).read_text(), text
+    assert f'"torch>={torch_release.as_text(FIRST)},<{BEHIND}"' in (ROOT / "pyproject.toml").read_text()
+    rows = (ROOT / "docs" / "releases.md").read_text()
+    assert all(f"\n| {release}" in rows for release in torch_release.RELEASES)
 
 
 def test_the_package_asks_for_its_release():
@@ -67,11 +82,13 @@ def test_the_package_asks_for_its_release():
 
 
 def test_releases_by_name(monkeypatch, capsys):
-    assert environments.known_release("2.15") == "2.15.0"
-    assert environments.known_release("2.14.0") == "2.14.0"
+    newest = torch_release.newest()
+    series = torch_release.as_text(torch_release.series(newest))
+    assert environments.known_release(series) == newest
+    assert environments.known_release(f"{series}.99") == f"{series}.99"
     monkeypatch.delenv("OXYFUEL_TORCH", raising=False)
     assert environments.chosen_release() == environments.DEFAULT_RELEASE
-    for unknown in ("2.10", "new"):
+    for unknown in (BEFORE, "new"):
         monkeypatch.setenv("OXYFUEL_TORCH", unknown)
         with pytest.raises(SystemExit):
             environments.chosen_release()
@@ -83,5 +100,6 @@ def test_each_environment_has_folders_of_its_own():
     other = next(name for name in environments.PYTHONS if name != python)
     default = environments.Environment(python, environments.DEFAULT_RELEASE)
     assert (default.venv.name, default.build.name) == (".venv", "build")
-    assert environments.Environment(python, "2.15.0").build.name == "build-torch-2.15.0"
-    assert environments.Environment(other, "2.15.0").venv.name == f".venv-{other}-torch-2.15.0"
+    another = next(release for release in torch_release.RELEASES if release != environments.DEFAULT_RELEASE)
+    assert environments.Environment(python, another).build.name == f"build-torch-{another}"
+    assert environments.Environment(other, another).venv.name == f".venv-{other}-torch-{another}"

@@ -1,0 +1,123 @@
+"""Writes to the memory of arguments and results, of which autograd hears or not, and what gradients make of them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from eager_comparison import outcome, program
+
+X = torch.tensor([[0.5, -1.5, 2.0], [3.0, -0.25, 1.0]])
+OPERATORS = {
+    "result of pointwise operators": lambda x: (x.mean(0).abs() + 0.5).rsqrt(),
+    "result of one": lambda x: x.tanh(),
+    "result behind a sum": lambda x: torch.sigmoid(x.sum(1) * 2 + x[:, 0].abs()),
+    "argument of one": lambda x: x.abs(),
+    "argument seen through a view": lambda x: x.t().abs() * 2,
+    "mask of an argument": lambda x: F.leaky_relu(x, 0.5),
+    "result seen through a view": lambda x: (x.abs() + 1).sqrt().view(-1),
+    "softmax": lambda x: F.log_softmax(x * 2, 1),
+    "softmax of a product": lambda x: F.softmax(x, 1) * 3,
+}
+WRITES = {
+    "neither": lambda x, y: None,
+    "the result's data": lambda x, y: y.data.mul_(2),
+    "the argument's data": lambda x, y: x.data.mul_(-1),
+    "both": lambda x, y: (y.data.add_(1), x.data.add_(1)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+@program(grad=True)
+def test_gradients_read_what_eager_reads(compile, operator, write):
+    """Eager's formulas read arguments and results as they are when the backward pass comes."""
+    x = X.clone().requires_grad_()
+    y = compile(operator)(x)
+    write(x, y)
+    y.backward(torch.ones_like(y))
+    return x.grad
+
+
+def leaf_of_part():
+    """A leaf that is a view of a tensor without grad: after a write, autograd takes the histories of its views from that."""
+    return torch.arange(12.0).view(3, 4)[:, 1:3].requires_grad_()
+
+
+def view_is_a_result(x):
+    y = x[..., None]
+    x.detach().mul_(2)
+    return y
+
+
+def view_is_used(x):
+    y = x.view(3, 2, 1)
+    x.detach().mul_(2)
+    return y * x[..., None]
+
+
+def view_is_used_before(x):
+    y = x.t() * 3
+    x.detach().mul_(2)
+    return y
+
+
+def view_is_made_after(x):
+    x.detach().mul_(2)
+    return x.t() * x.t()
+
+
+def argument_is_a_view(x, view):
+    y = view * 3
+    x.detach().mul_(2)
+    return y + view
+
+
+@pytest.mark.parametrize("make", [leaf_of_part, lambda: torch.arange(6.0).view(3, 2).requires_grad_()], ids=["part", "whole"])
+@pytest.mark.parametrize("f", [view_is_a_result, view_is_used, view_is_used_before, view_is_made_after, argument_is_a_view])
+@program(grad=True)
+def test_views_of_a_leaf_that_is_written(compile, f, make):
+    x = make()
+    y = compile(f)(x, x[:, :1]) if f is argument_is_a_view else compile(f)(x)
+    y.sum().backward()
+    return x.grad, x.detach().clone()
+
+
+@program(grad=True)
+def test_a_leaf_that_becomes_a_part_is_noticed(compile):
+    f = compile(view_is_a_result)
+    gradients = []
+    for x in (torch.arange(6.0).view(3, 2).clone().requires_grad_(), torch.arange(6.0).view(3, 2)[:].requires_grad_()):
+        f(x).sum().backward()
+        gradients.append(x.grad)
+    return gradients
+
+
+ROWS = {
+    "first row": lambda y: y[0].mul_(3),
+    "an element": lambda y: y[0, 1].add_(1),
+    "assignment": lambda y: y.__setitem__(1, 2.0),
+    "first row without grad": lambda y: torch.no_grad()(y[0].mul_)(3),
+}
+REPEATED = {
+    "expanded": lambda x: (x * 2)[0].expand(2, 3),
+    "expanded part": lambda x: (x * 2)[:1, :1].expand(2, 3),
+    "windows": lambda x: (x * 2).view(-1).unfold(0, 3, 1),
+    "broadcast": lambda x: torch.broadcast_to((x * 2).sum(0), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("write", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("make", REPEATED.values(), ids=REPEATED)
+@program(grad=True)
+def test_a_part_of_a_result_with_repeated_elements_is_written(compile, make, write):
+    """Such a result is a view of a tensor that autograd can write to."""
+
+    def run():
+        x = X.clone().requires_grad_()
+        y = f(x)
+        write(y)
+        y.sum().backward()
+        return x.grad, y.detach().clone()
+
+    f = compile(make)
+    return outcome(run)[:2]
