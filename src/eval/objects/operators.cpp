@@ -98,8 +98,11 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
   if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_arithmetic(interpreter, kind, in_place, left, right))
       return *result;
-    const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);
-    return binary(interpreter, kind, in_place, a.get(), b.get());
+    // The tensor's operator takes a symbol.
+    if (!trace::is_trace_tensor(left) || !is_symbolic_integer(interpreter, right)) {
+      const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);
+      return binary(interpreter, kind, in_place, a.get(), b.get());
+    }
   }
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     if (!trace::is_trace_tensor(left) && has_python_special(interpreter, left, entry.method))
