@@ -29,7 +29,12 @@ Replacement itself(const Site& site) {
 }
 
 Replacement drop_copy(const Site& site) {
-  if (!same_layout(site.meta(), input_meta(site))) return std::nullopt;
+  const TensorMeta& from = input_meta(site);
+  if (!same_layout(site.meta(), from)) return std::nullopt;
+  // What lies in a copy of a whole storage begins where its operand does, the copy of it at the beginning.
+  const Node* before = producer(site.graph, tensor_argument(site.node, 0));
+  const bool begins_elsewhere = !(from.storage_offset == site.meta().storage_offset);
+  if (begins_elsewhere && before != nullptr && !before->op->is_view()) return std::nullopt;
   return itself(site);
 }
 

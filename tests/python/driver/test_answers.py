@@ -175,6 +175,18 @@ def test_strides_of_parts_of_what_is_an_argument_unchanged(compile):
 
 
 @program(whole=True)
+def test_copies_of_storages_begin_where_their_argument_does(compile):
+    x, row, rows = torch.arange(24.0).view(8, 3)[2:], torch.ones(3), torch.ones(2, 3)
+    functions = (
+        lambda x: torch.slice_scatter(x, rows, 0, 1, 3), lambda x: torch.select_scatter(x, row, 0, 1),
+        lambda x: torch.as_strided_scatter(x, rows, (2, 3), (3, 1), 9), lambda x: torch.diagonal_scatter(x, row),
+        lambda x: torch.slice_scatter(x[1:] * 2, rows, 0, 1, 3), lambda x: torch.select_scatter(x.t(), torch.ones(6), 0, 1),
+    )
+    results = [compile(f)(x) for f in functions]
+    return [(y, y.stride(), y.storage_offset(), y[1:].storage_offset()) for y in results]
+
+
+@program(whole=True)
 def test_empty_tensors(compile):
     empty = torch.zeros(0, 3)
     return [compile(f)(empty) for f in (lambda x: x.repeat(2, 2), lambda x: x.tile(2), lambda x: x.roll(1, 0), lambda x: x.sum(0), lambda x: x.t() @ x, lambda x: torch.cat([x, x]))]

@@ -61,7 +61,6 @@ PROGRAMS = {
 }
 
 
-# Eager makes a view where the size at hand allows one, and a copy for other sizes: the rule of views knows neither.
 @pytest.mark.parametrize("size", [8, 3, 1])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_right_for_all_sizes_that_satisfy_the_guards(name, size):
