@@ -25,12 +25,18 @@ def _count(number, noun):
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def _symbol(symbol):
+    bounds = f", {symbol['range']}" if symbol["range"] else ""
+    return f"{symbol['name']} = {symbol['source']}: {symbol['hint']} at the capture{bounds}"
+
+
 class Explanation:
     """The regions that a call went through, in the order of their first visits: where each begins, what it computes, its
     guards, and why it ends where it does. ``str()`` and notebooks show it.
 
     ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
-    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``visits``, ``guards``, and ``end``, a break or ``None``.
+    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``visits``, ``guards``, ``symbols``, and ``end``, a break or
+    ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture) and ``range``.
     A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
     :func:`oxyfuel.metrics` gave after the call.
     """
@@ -87,6 +93,7 @@ class Explanation:
         lines = [self._summary()]
         for number, segment in enumerate(self.segments, 1):
             lines.append(f"{number}. {self._title(segment)}")
+            lines += [f"    symbol {_symbol(symbol)}" for symbol in segment["symbols"]]
             lines += [f"    guard {guard}" for guard in segment["guards"]]
             if segment["end"]:
                 lines.append(f"    {'ends' if segment['is_captured'] else 'not captured'}: {segment['end']['reason']}")
@@ -105,6 +112,9 @@ class Explanation:
             if segment["end"]:
                 verb = "ends" if segment["is_captured"] else "not captured"
                 parts.append(f"<div>{verb}: {html.escape(segment['end']['reason'])}{listed(self._end_lines(segment['end']))}</div>")
+            if segment["symbols"]:
+                title = _count(len(segment["symbols"]), "symbol")
+                parts.append(f"<details><summary>{title}</summary>{listed(map(_symbol, segment['symbols']))}</details>")
             if segment["guards"]:
                 title = _count(len(segment["guards"]), "guard")
                 parts.append(f"<details><summary>{title}</summary>{listed(segment['guards'])}</details>")

@@ -32,6 +32,8 @@ constexpr std::array kChannels = {
     ChannelEntry{Channel::Guards, "guards", "what a compiled function checks before it runs"},
     ChannelEntry{Channel::Breaks, "breaks", "where and why a graph ends before the function does"},
     ChannelEntry{Channel::Recompiles, "recompiles", "which guard failed when a function is compiled again"},
+    ChannelEntry{Channel::Dynamic, "dynamic",
+                 "the symbols of sizes that change, and the guards that programs need of them"},
     ChannelEntry{Channel::Timing, "timing", "seconds spent in every stage of a compilation"},
 };
 

@@ -55,9 +55,10 @@ bool has_symbols(const std::vector<Argument>& arguments) {
   });
 }
 
-void for_each_integer(Graph& graph, const std::function<void(Expr&)>& fn) {
-  for (Value& value : graph.values) for_each(value.meta, fn);
-  for (Node& node : graph.nodes) for_each(node.args, fn);
+void map_expressions(Graph& graph, const std::function<Expr(const Expr&)>& fn) {
+  const auto replace = [&](Expr& e) { e = fn(e); };
+  for (Value& value : graph.values) for_each(value.meta, replace);
+  for (Node& node : graph.nodes) for_each(node.args, replace);
 }
 
 bool has_symbols(const Graph& graph) {

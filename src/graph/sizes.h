@@ -19,8 +19,8 @@ std::vector<Argument> with_numbers(std::vector<Argument> arguments, const Symbol
 bool has_symbols(const TensorMeta& meta);
 bool has_symbols(const std::vector<Argument>& arguments);
 
-// Calls fn for each. It may change them.
-void for_each_integer(Graph& graph, const std::function<void(Expr&)>& fn);
+// Replaces each: as by what has become known of its symbols.
+void map_expressions(Graph& graph, const std::function<Expr(const Expr&)>& fn);
 // Whether one has a variable.
 bool has_symbols(const Graph& graph);
 

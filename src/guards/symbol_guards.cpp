@@ -1,5 +1,7 @@
 #include "guards/symbol_guards.h"
 
+#include <fmt/format.h>
+
 namespace oxy::guards {
 
 SymbolGuards::SymbolGuards(std::vector<SymbolSource> sources, const sym::ShapeEnvironment& environment)
@@ -7,7 +9,18 @@ SymbolGuards::SymbolGuards(std::vector<SymbolSource> sources, const sym::ShapeEn
       values_(sources_.size()),
       program_(environment),
       inputs_(program_.inputs().size()),
-      work_(program_.program().slots()) {}
+      work_(program_.program().slots()) {
+  for (const sym::Symbol& symbol : environment.symbols()) {
+    if (!(environment.simplify(symbol.variable) == symbol.variable)) continue;
+    const std::string name = symbol.variable.variable_name();
+    const sym::Range range = environment.range(symbol.variable);
+    std::string bounds;
+    if (range.low > sym::range_of(symbol.kind).low) bounds = fmt::format("{} <= ", range.low);
+    if (range.high < sym::kMaxInt) bounds = fmt::format("{}{} <= {}", bounds, name, range.high);
+    if (range.high >= sym::kMaxInt && !bounds.empty()) bounds += name;
+    described_.push_back({name, symbol.origin.name, symbol.hint.value_or(0), std::move(bounds)});
+  }
+}
 
 bool SymbolGuards::holds() {
   for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = values_[static_cast<size_t>(program_.inputs()[i])];

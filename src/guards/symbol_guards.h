@@ -22,6 +22,14 @@ struct SymbolSource {
   int32_t dimension = -1;  // of a size or stride
 };
 
+// A symbol, for explain().
+struct DescribedSymbol {
+  std::string name;    // "s0"
+  std::string source;  // what it stands for: "x.size(0)"
+  int64_t hint = 0;    // its value at the capture
+  std::string range;   // "2 <= s0 <= 512"; empty: any size
+};
+
 // Not thread-safe; the GIL guards it.
 class SymbolGuards {
  public:
@@ -50,11 +58,14 @@ class SymbolGuards {
   std::string explain() const;
   // A line for each relation.
   std::span<const std::string> texts() const { return program_.texts(); }
+  // Those that are not known to be a number or another symbol.
+  std::span<const DescribedSymbol> symbols() const { return described_; }
 
  private:
   bool holds();
 
   std::vector<SymbolSource> sources_;
+  std::vector<DescribedSymbol> described_;
   std::vector<int64_t> values_;
   sym::GuardProgram program_;
   std::vector<int64_t> inputs_;  // of the program

@@ -337,6 +337,13 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, const Tensor& x,
                 });
 }
 
+void LoweringContext::need_elements(const graph::Node& node, const Expr& size) {
+  if (size == Expr(0)) throw Unsupported(fmt::format("{}: nothing to index", node.op->name));
+  const bool may_be_none = size.range().low < 1;
+  if (may_be_none && std::ranges::find(program_.positive, size) == program_.positive.end())
+    program_.positive.push_back(size);
+}
+
 void LoweringContext::realise(Source& source) {
   if (source.buffer != kNoBuffer) return;
   Computation c;

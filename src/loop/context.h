@@ -103,6 +103,11 @@ class LoweringContext {
   std::vector<Tensor> reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims, bool keepdim,
                              DType accumulate, const std::function<Value(Value)>& fn = nullptr);
 
+  // --- Conditions of a call
+  // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is
+  // nothing to read, and eager runs the call. Unsupported for a size that is always 0.
+  void need_elements(const graph::Node& node, const Expr& size);
+
   // --- Memory
   void realise(const Tensor& x);  // after it, x.is_realised()
   // Realised unless its element is as cheap to compute as to load: for rules that read x in several passes.
@@ -137,6 +142,9 @@ class LoweringContext {
   BufferView argument_view(graph::ValueId id);
   // x as a window on its buffer, whose layout is fixed if it was free; nothing if no strides express it.
   std::optional<BufferView> window(const Tensor& x);
+  // Eager makes some results in a copy of an operand's whole storage, and they begin where the operand does.
+  bool begins_behind_room(graph::ValueId id) const;
+  BufferView behind_room(const Tensor& x, const TensorMeta& m);
   BufferView output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed);
   ProgramOutput finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed);
 

@@ -41,20 +41,25 @@ std::vector<Expr> strides_apart(const TensorMeta& m, const std::vector<bool>& re
   return strides;
 }
 
-// Whether no two elements share memory, from constant sizes alone.
-bool is_known_apart(const TensorMeta& m) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+// Whether it is certain that no two elements share memory: each dimension's stride is beyond what all inner
+// ones reach. Sizes that are symbols are taken to be large; where they are not, there are fewer elements.
+bool is_known_apart(const TensorMeta& given) {
+  TensorMeta copy;
+  const TensorMeta& m = with_large_sizes(given, copy);
+  std::vector<size_t> left;
   for (size_t d = 0; d < m.sizes.size(); ++d) {
-    auto size = m.sizes[d].as_constant();
-    auto stride = m.strides[d].as_constant();
-    if (!size || !stride || *size == 0) return false;
-    if (*size > 1) dims.emplace_back(*stride, *size);
+    if (m.sizes[d] == Expr(0)) return false;
+    if (!(m.sizes[d] == Expr(1))) left.push_back(d);
   }
-  std::ranges::sort(dims);
-  int64_t reach = 0;
-  for (auto [stride, size] : dims) {
-    if (stride <= reach) return false;
-    reach += stride * (size - 1);
+  Expr reach = 0;
+  while (!left.empty()) {
+    const auto innermost = std::ranges::find_if(left, [&](size_t d) {
+      return std::ranges::all_of(
+          left, [&](size_t other) { return sym::known_less_equal(m.strides[d], m.strides[other]); });
+    });
+    if (innermost == left.end() || !sym::known_less(reach, m.strides[*innermost])) return false;
+    reach = reach + m.strides[*innermost] * (m.sizes[*innermost] - 1);
+    left.erase(innermost);
   }
   return true;
 }
@@ -134,6 +139,30 @@ void LoweringContext::extern_call(const graph::Node& node, bool writes_in_place)
   program_.steps.add(std::move(call));
 }
 
+bool LoweringContext::begins_behind_room(graph::ValueId id) const {
+  const TensorMeta& m = meta(id);
+  const graph::NodeId producer = graph_.values[id].node;
+  if (m.storage_offset == Expr(0) || producer == graph::kNoNode || graph_.nodes[producer].op->is_view())
+    return false;
+  return is_non_overlapping_and_dense(m) || is_known_apart(m);
+}
+
+BufferView LoweringContext::behind_room(const Tensor& x, const TensorMeta& m) {
+  Expr last = m.storage_offset;
+  for (size_t d = 0; d < m.sizes.size(); ++d) last = last + (m.sizes[d] - 1) * m.strides[d];
+  const Tensor room = new_buffer({sym::max(last + 1, 0)}, m.dtype, std::vector<Expr>{1});
+  program_.buffers[room.source->buffer].device = m.device;
+  store(
+      room, m.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
+      [&](BodyBuilder&, const Index& index) {
+        Expr position = m.storage_offset;
+        for (size_t d = 0; d < index.size(); ++d) position = position + index[d] * m.strides[d];
+        return Index{position};
+      },
+      StoreMode::Set, std::span(&x, 1));
+  return {room.source->buffer, m.sizes, m.strides, m.storage_offset};
+}
+
 BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(id);
   auto usable = [&](const std::optional<BufferView>& view) {
@@ -152,6 +181,8 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
       view = window(copy(value(id), dense_strides(m)));
     } else {
       Tensor whole = value(id);
+      for (size_t d = 0; d < repeats.size(); ++d)
+        if (repeats[d]) distinct.sizes[d] = sym::min(m.sizes[d], 1);  // there may be none
       Tensor part = this->view(whole, distinct.sizes, [&](const Index& index) {
         Index first = index;
         for (size_t d = 0; d < repeats.size(); ++d)
@@ -164,6 +195,7 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
     }
   }
   if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
+  if (begins_behind_room(id) && !(view->offset == m.storage_offset)) view = behind_room(value(id), m);
   exposed.resize(program_.buffers.size());
   exposed[view->buffer] = true;
   return std::move(*view);

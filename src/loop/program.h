@@ -249,6 +249,8 @@ struct Program {
   std::vector<ProgramOutput> outputs;
   std::vector<ProgramMutation> mutations;  // committed after the last step
   IdVector<graph::LocationId, std::string> locations;
+  // Sizes that are indexed, and might be 0: then there is nothing to read, and eager runs the call.
+  std::vector<Expr> positive;
 };
 
 std::string print(const Program& program);  // for OXYFUEL_LOGS=loops and golden tests

@@ -102,22 +102,21 @@ Index broadcast_index(const std::vector<Expr>& from, const Index& index) {
 
 std::optional<Index> unravel(const Expr& linear, const std::vector<Expr>& sizes,
                              const std::vector<Expr>& strides) {
-  std::vector<size_t> order;  // innermost first
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    if (is_one(sizes[k])) continue;
-    if (!sizes[k].is_constant() || !strides[k].is_constant()) return std::nullopt;
-    order.push_back(k);
-  }
-  std::ranges::sort(order, [&](size_t a, size_t b) { return strides[a].constant() < strides[b].constant(); });
-  int64_t expected = 1;
-  for (size_t k : order) {
-    if (strides[k].constant() != expected) return std::nullopt;
-    expected *= sizes[k].constant();
-  }
+  TensorMeta copy;
+  const TensorMeta large = with_large_sizes({.sizes = sizes, .strides = strides}, copy);
+  std::vector<size_t> left;
+  for (size_t k = 0; k < sizes.size(); ++k)
+    if (!is_one(sizes[k])) left.push_back(k);
   Index index(sizes.size(), Expr(0));
-  for (size_t n = 0; n < order.size(); ++n) {
-    Expr position = sym::floordiv(linear, strides[order[n]]);
-    index[order[n]] = n + 1 == order.size() ? position : sym::mod(position, sizes[order[n]]);
+  Expr expected = 1;
+  while (!left.empty()) {  // innermost first
+    const auto next = std::ranges::find_if(left, [&](size_t k) { return large.strides[k] == expected; });
+    if (next == left.end()) return std::nullopt;
+    const size_t k = *next;
+    left.erase(next);
+    const Expr position = sym::floordiv(linear, strides[k]);
+    index[k] = left.empty() ? position : sym::mod(position, sizes[k]);
+    expected = expected * large.sizes[k];
   }
   return index;
 }
@@ -147,8 +146,14 @@ std::optional<StridedView> strided(const Index& map, const std::vector<Expr>& si
 
 bool same_strides(const std::vector<Expr>& sizes, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   if (std::ranges::any_of(sizes, [](const Expr& e) { return e == Expr(0); })) return true;
+  TensorMeta copy_of_a;
+  TensorMeta copy_of_b;
+  const TensorMeta first{.sizes = sizes, .strides = a};
+  const TensorMeta second{.sizes = sizes, .strides = b};
+  const std::vector<Expr>& large_a = with_large_sizes(first, copy_of_a).strides;
+  const std::vector<Expr>& large_b = with_large_sizes(second, copy_of_b).strides;
   for (size_t k = 0; k < sizes.size(); ++k)
-    if (!is_one(sizes[k]) && !(a[k] == b[k])) return false;
+    if (!is_one(sizes[k]) && !(large_a[k] == large_b[k])) return false;
   return true;
 }
 

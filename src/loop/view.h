@@ -20,7 +20,7 @@ Index reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to, 
 // `index` into a tensor that is broadcast: aligned at the last dimension, 0 in dimensions of size 1.
 Index broadcast_index(const std::vector<Expr>& from, const Index& index);
 // Position `linear` in memory of a dense tensor as its index; nothing unless the strides are those of a dense
-// tensor with constant strides and sizes.
+// tensor.
 std::optional<Index> unravel(const Expr& linear, const std::vector<Expr>& sizes,
                              const std::vector<Expr>& strides);
 // The position in row-major order.

@@ -67,7 +67,7 @@ struct Kernel {
 struct Slices {
   Expr extent = 1;
   int64_t grain = 1;          // the smallest slice that is worth running beside others
-  int64_t scratch_bytes = 0;  // of each slice that runs at once
+  Expr scratch_bytes = 0;     // of each slice that runs at once
 };
 
 // The kernel runs once for each point of a grid.
@@ -116,7 +116,14 @@ struct Mutation {
   bool is_seen = true;  // graph::Mutation's
 };
 
+// An integer that later expressions of a plan name by a variable.
+struct Definition {
+  Expr variable;
+  Expr value;  // over symbols and variables of definitions before
+};
+
 struct Plan {
+  std::vector<Definition> definitions;
   IdVector<BufferId, Buffer> buffers;
   IdVector<KernelId, Kernel> kernels;
   std::vector<Step> steps;
@@ -124,6 +131,7 @@ struct Plan {
   std::vector<Mutation> mutations;
   Expr arena_bytes = 0;
   int32_t input_count = 0;
+  std::vector<Expr> positive;  // sizes that have to be so at a call; else eager runs it
 };
 
 std::string print(const Plan& plan);

@@ -48,7 +48,7 @@ std::string_view name(graph::OutputKind kind) {
 
 std::string text(const Slices& slices) {
   return fmt::format("extent {} grain {}{}", slices.extent.str(), slices.grain,
-                     slices.scratch_bytes ? fmt::format(" scratch {}", slices.scratch_bytes) : "");
+                     slices.scratch_bytes == Expr(0) ? "" : fmt::format(" scratch {}", slices.scratch_bytes.str()));
 }
 
 std::string text(const Grid& grid) {
@@ -61,6 +61,9 @@ class Printer {
 
   std::string print() {
     line("plan of {} inputs, arena of {} bytes", plan_.input_count, plan_.arena_bytes.str());
+    for (const Expr& size : plan_.positive) line("needs {} > 0", size.str());
+    for (const Definition& definition : plan_.definitions)
+      line("  {} = {}", definition.variable.str(), definition.value.str());
     for (const Buffer& buffer : plan_.buffers) print(buffer);
     for (const KernelId id : plan_.kernels.ids())
       line("  kernel {}: {} ({} bytes of source)", id, plan_.kernels[id].name,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <variant>
@@ -123,7 +124,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
 
   SymNode clone() override { return node(value_); }
   SymNode sym_float() override { return node(number(value_)); }
-  SymNode wrap_int(int64_t value) override { return node(Expr(value)); }
+  // PyTorch writes the end of a slice that goes on as the largest number, and compares sizes with it. No
+  // symbol reaches kMaxInt, so that it compares alike.
+  SymNode wrap_int(int64_t value) override {
+    return node(Expr(std::clamp(value, -sym::kMaxInt, sym::kMaxInt)));
+  }
   SymNode wrap_float(double value) override { return node(value); }
   SymNode wrap_bool(bool value) override { return node(Condition(value)); }
 

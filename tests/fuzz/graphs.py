@@ -49,7 +49,7 @@ def _prepare(program, namespace, call, module=None):
             for name, value in zip(names, inputs[: program.weights]):
                 if getattr(module, name).shape == value.shape and 0 not in value.stride():
                     getattr(module, name).copy_(value)
-    elif program.weights and call == 2:
+    elif program.weights and call >= 2:
         for name, value in zip(names, inputs[: program.weights]):
             setattr(module, name, _parameter(value))
     weights = [getattr(module, name) for name in names[: program.weights]]
@@ -158,20 +158,24 @@ def check(program, ignore_rounding=True):
             return None  # a shrunk program whose inputs need one that is gone
         eager = compiled = None
         for call in range(len(program.sizes)):
+            try:
+                _prepare(program, namespace, call)
+            except Exception:
+                continue  # there are no such inputs, such as indices into nothing
             eager, weights, arguments = _prepare(program, namespace, call, eager)
             expected, line = _observe(program, namespace, eager, weights, arguments)
             if expected.raised and expected.raised[0] in ("NameError", "KeyError", "UnboundLocalError"):
                 return None  # a shrunk program that lacks something
             plain, weights, arguments = _prepare(program, namespace, call, compiled and compiled[0])
             if compiled is None:
-                compiled = plain, oxyfuel.compile(plain, options=program.options or None)
+                compiled = plain, oxyfuel.compile(plain, options=program.options or None, dynamic=program.dynamic)
             actual, line_too = _observe(program, namespace, compiled[1], weights, arguments)
             outputs = len(program.outputs)
             if _saves_more(program, expected, actual):
                 continue
-            found = difference(expected, actual, with_layout=outputs)
+            found = difference(expected, actual, with_layout=outputs, all_strides=program.all_strides)
             if found and expected.raised is None and actual.raised is None:
-                found = difference(expected, actual, _in_float64(program, call), with_layout=outputs)
+                found = difference(expected, actual, _in_float64(program, call), with_layout=outputs, all_strides=program.all_strides)
                 if found and "values differ" in found and ignore_rounding and _ill_conditioned(program, call, expected, actual):
                     found = None
             if not found and expected.raised and line != line_too:
@@ -189,9 +193,9 @@ def kind_of(found):
     return "raised" if "raised" in found else "other"
 
 
-def run_seed(seed, show=False, shrinks=True, gradients=False):
-    """None, or what differs and the program that shows it."""
-    program = generate(seed, gradients)
+def run_seed(seed, show=False, shrinks=True, gradients=False, make=generate):
+    """None, or what differs and the program that shows it; `make(seed, gradients)` is the program."""
+    program = make(seed, gradients)
     if show:
         print(program.runnable())
     found = check(program)
@@ -207,13 +211,13 @@ def run_seed(seed, show=False, shrinks=True, gradients=False):
     return (found, program) if found else None
 
 
-def work(seeds, progress, options):
+def work(seeds, progress, options, make):
     """Runs seeds one after the other, noting each in a file before it starts, so that a crash can be told."""
     warnings.simplefilter("ignore")
     failures = 0
     for seed in seeds:
         Path(progress).write_text(str(seed))
-        result = run_seed(seed, options.show, not options.no_shrink, options.gradients)
+        result = run_seed(seed, options.show, not options.no_shrink, options.gradients, make)
         if result:
             failures += 1
             print(f"# seed {seed}: {result[0]}\n{result[1].runnable() if not options.brief else brief(result[1])}\n", flush=True)
@@ -228,8 +232,9 @@ def brief(program):
     return f"{program.mode}{held}, D = {program.sizes}\n{inputs}\n    --\n{lines}\n    return {', '.join(program.outputs)}{passes}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(description=__doc__, make=generate, script=__file__):
+    """Runs the programs that `make(seed, gradients)` gives, in processes of `script`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200", help="first:last (excluded), or one")
     parser.add_argument("--gradients", action="store_true", help="programs that are differentiated")
     parser.add_argument("--show", action="store_true", help="print each program before it runs")
@@ -240,7 +245,7 @@ def main():
     options = parser.parse_args()
     seeds = seeds_in(options.seeds)
     if options.worker:
-        return work(seeds, options.worker, options)
+        return work(seeds, options.worker, options, make)
     passed = [f"--{name}" for name in ("show", "brief", "gradients") if getattr(options, name)] + ["--no-shrink"] * options.no_shrink
     outcomes = collections.Counter()
     started = time.monotonic()
@@ -250,13 +255,13 @@ def main():
         while at < seeds.stop:
             last = min(at + options.chunk, seeds.stop)
             progress.write_text(str(at))
-            done = subprocess.run([sys.executable, __file__, "--worker", str(progress), "--seeds", f"{at}:{last}", *passed])
+            done = subprocess.run([sys.executable, script, "--worker", str(progress), "--seeds", f"{at}:{last}", *passed])
             if done.returncode in (0, 1):
                 outcomes["failed"] += done.returncode
                 at = last
                 continue
             crashed = int(progress.read_text())
-            print(f"# seed {crashed}: the process died with status {done.returncode}\n{brief(generate(crashed, options.gradients))}\n", flush=True)
+            print(f"# seed {crashed}: the process died with status {done.returncode}\n{brief(make(crashed, options.gradients))}\n", flush=True)
             outcomes["crashed"] += 1
             at = crashed + 1
     print(f"{len(seeds)} seeds in {time.monotonic() - started:.0f} s, {outcomes['failed']} chunks with failures, {outcomes['crashed']} crashes")

@@ -78,11 +78,12 @@ def _first_lines(text):
     return text.strip().split("\n")[0][:300]
 
 
-def difference(expected, actual, reference=None, single=False, with_layout=None):
+def difference(expected, actual, reference=None, single=False, with_layout=None, all_strides=True):
     """The first thing in which two observations differ, in words, or None. ``reference``: the call in float64.
 
     ``single``: the function is one operator, and what a failed one has written so far is undefined. ``with_layout``:
-    so many of the results must have eager's strides; none: all.
+    so many of the results must have eager's strides; none: all. Without ``all_strides`` those of dimensions of size 1
+    may differ.
     """
     if (expected.raised is None) != (actual.raised is None):
         return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
@@ -114,7 +115,7 @@ def difference(expected, actual, reference=None, single=False, with_layout=None)
         if spec == left_spec:
             references = leaves
     for i, (a, b, r) in enumerate(zip(left, right, references)):
-        found = leaf_difference(a, b, r, with_layout is None or i < with_layout)
+        found = leaf_difference(a, b, r, with_layout is None or i < with_layout, all_strides)
         if found:
             return f"result {i}: {found}"
     return alias_difference(expected, actual, left, right)
@@ -126,11 +127,11 @@ def _outcome(observation):
     return "returned"
 
 
-def leaf_difference(expected, actual, reference, layout=True):
+def leaf_difference(expected, actual, reference, layout=True, all_strides=True):
     if type(expected) is not type(actual):
         return f"{type(expected).__name__} in eager, {type(actual).__name__} compiled"
     if isinstance(expected, torch.Tensor):
-        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout)
+        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout, all_strides)
     if isinstance(expected, float):
         same = expected == actual or math.isclose(expected, actual, rel_tol=1e-4) or expected != expected and actual != actual
     else:
@@ -138,7 +139,11 @@ def leaf_difference(expected, actual, reference, layout=True):
     return None if same else f"{expected!r} in eager, {actual!r} compiled"
 
 
-def tensor_difference(expected, actual, reference=None, layout=True):
+def _strides(tensor, all_strides):
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape) if all_strides or size > 1]
+
+
+def tensor_difference(expected, actual, reference=None, layout=True, all_strides=True):
     for name in ("dtype", "shape", "layout", "device", "requires_grad"):
         if getattr(expected, name) != getattr(actual, name):
             return f"{name} {getattr(expected, name)} in eager, {getattr(actual, name)} compiled"
@@ -149,7 +154,7 @@ def tensor_difference(expected, actual, reference=None, layout=True):
         return tensor_difference(expected.to_dense(), actual.to_dense())
     if expected.is_quantized:
         expected, actual = expected.dequantize(), actual.dequantize()
-    if layout and expected.numel() and expected.stride() != actual.stride():
+    if layout and expected.numel() and _strides(expected, all_strides) != _strides(actual, all_strides):
         return f"shape {tuple(expected.shape)}: strides {expected.stride()} in eager, {actual.stride()} compiled"
     return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach())
 

@@ -102,6 +102,8 @@ class Program:
     weights: int = 0  # so many of the inputs are parameters of a module
     options: dict = dataclasses.field(default_factory=dict)
     backward: list = dataclasses.field(default_factory=list)  # statements over `outputs` and `leaves`: the backward passes
+    dynamic: bool | None = None  # oxyfuel.compile()'s
+    all_strides: bool = True  # also those of dimensions of size 1, which are of no account, must be eager's
 
     def source(self):
         names = [line.defines for line in self.inputs]
@@ -122,6 +124,8 @@ class Program:
         """A script that shows the two answers."""
         names = [line.defines for line in self.inputs]
         hold = "".join(f"    program.{n} = torch.nn.Parameter({n}, requires_grad={n}.requires_grad)\n" for n in names[: self.weights])
+        options = f", options={self.options}" if self.options else ""
+        dynamic = "" if self.dynamic is None else f", dynamic={self.dynamic}"
         mode = {"no_grad": "torch.no_grad()", "inference_mode": "torch.inference_mode()", "grad": "torch.enable_grad()"}[self.mode]
         return (
             self.source()
@@ -131,7 +135,7 @@ class Program:
             f"        outputs = compiled({', '.join(names[self.weights:])})\n"
             f"        return outputs, backward(outputs, [*program.parameters(), *leaves]), [{', '.join(names)}]\n"
             f"    except Exception as error:\n        return error, [{', '.join(names)}]\n\n\n"
-            f"with {mode}:\n    compiled = oxyfuel.compile(Program(){''.join(', options=' + repr(self.options) for _ in [0] if self.options)})\n"
+            f"with {mode}:\n    compiled = oxyfuel.compile(Program(){options}{dynamic})\n"
             f"    for call in range({len(self.sizes)}):\n"
             f"        print('eager   ', run(lambda program: program, call))\n"
             f"        print('compiled', run(lambda program: program, call, compiled))\n"
@@ -206,5 +210,9 @@ def shrink(program, fails, limit=300):
         dataclasses.replace(program.without_unused_inputs(), sizes=program.sizes[:2]),
     ):
         if len(smaller.sizes) <= len(program.sizes) and fails(smaller):
+            program = smaller
+    for call in reversed(range(len(program.sizes))):
+        smaller = dataclasses.replace(program, sizes=program.sizes[:call] + program.sizes[call + 1 :])
+        if smaller.sizes and fails(smaller):
             program = smaller
     return program

@@ -162,7 +162,9 @@ LaunchShape rows(const LoopNest& nest) {
     shape.columns = shape.is_persistent ? row : kLoopedRow;
     shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));
     while (shape.rows > 1 && count / shape.rows < kPrograms) shape.rows /= 2;
-    shape.warps = warps_for(shape.rows * shape.columns, shape.columns > kWideRow ? 16 : 8);
+    // A step of a looped row waits for its loads: more warps hide that.
+    const bool is_wide = shape.columns > kWideRow || !shape.is_persistent;
+    shape.warps = warps_for(shape.rows * shape.columns, is_wide ? 16 : 8);
     return shape;
   }
   shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));

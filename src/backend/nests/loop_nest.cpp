@@ -116,6 +116,7 @@ void collect_symbols(LoopNest& nest) {
     for (const Expr& v : sym::variables(e))
       if (!is_nest_variable(v.variable_id())) found.emplace(v.variable_id(), v);
   };
+  for (const Array& array : nest.arrays) collect(array.scratch_offset);
   for (const LoopVariable& l : nest.outer) collect(l.extent);
   for (Phase& phase : nest.phases) {
     for (const LoopVariable& l : phase.loops) collect(l.extent);
@@ -126,8 +127,8 @@ void collect_symbols(LoopNest& nest) {
   for (auto& [id, v] : found) nest.symbols.push_back({v, v});
 }
 
-int64_t row_bytes(const Array& array) {
-  return (array.elements * bytes(array.dtype) + 63) / 64 * 64;
+Expr row_bytes(const Array& array) {
+  return sym::ceildiv(array.elements * bytes(array.dtype), 64) * 64;
 }
 
 double product_estimate(const std::vector<LoopVariable>& loops) {
@@ -267,11 +268,11 @@ void finish(LoopNest& nest) {
     for (const Reduction& reduction : phase.reductions)
       for (const ResultStore& store : reduction.stores) nest.arrays[store.array].is_written = true;
   }
-  int64_t scratch = 0;
+  Expr scratch = 0;
   for (Array& array : nest.arrays)
     if (array.kind == ArrayKind::Scratch) {
       array.scratch_offset = scratch;
-      scratch += row_bytes(array);
+      scratch = scratch + row_bytes(array);
     }
   collect_symbols(nest);
 }
@@ -310,10 +311,10 @@ double nanoseconds_per_iteration(const LoopNest& nest) {
   return std::max(total, 0.001);
 }
 
-int64_t scratch_bytes(const LoopNest& nest) {
-  int64_t total = 0;
+Expr scratch_bytes(const LoopNest& nest) {
+  Expr total = 0;
   for (const Array& array : nest.arrays)
-    if (array.kind == ArrayKind::Scratch) total += row_bytes(array);
+    if (array.kind == ArrayKind::Scratch) total = total + row_bytes(array);
   return total;
 }
 

@@ -34,7 +34,7 @@ struct Array {
   ArrayKind kind = ArrayKind::Parameter;
   DType dtype = DType::Float32;
   BufferId buffer;          // of the program; for Parameter
-  int64_t elements = 0;     // of a Scratch row
+  Expr elements = 0;        // of a Scratch row
   Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
   bool is_read = false;     // Parameter: by this kernel
   bool is_written = false;  // likewise
@@ -121,7 +121,7 @@ bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& loa
 // Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
 Expr launch_extent(const LoopNest& nest);
 double nanoseconds_per_iteration(const LoopNest& nest);
-int64_t scratch_bytes(const LoopNest& nest);
+Expr scratch_bytes(const LoopNest& nest);
 
 // Bytes that element type `dtype` has in memory.
 inline int64_t bytes(DType dtype) {

@@ -365,11 +365,10 @@ class NestBuilder {
             offset * earlier.extents[k] + nest_variable(static_cast<int64_t>(depth_ + k), earlier.extents[k]);
         elements = elements * earlier.extents[k];
       }
-      auto count = elements.as_constant();
-      if (!count || *count * backend::bytes(inst.dtype) > options_.l2_bytes / 4) return std::nullopt;
+      if (estimate(elements) * backend::bytes(inst.dtype) > options_.l2_bytes / 4) return std::nullopt;
       auto [it, is_new] = rows_.try_emplace(value, nest_.arrays.next_id());
       if (is_new) {
-        nest_.arrays.add({ArrayKind::Scratch, inst.dtype, loop::kNoBuffer, *count});
+        nest_.arrays.add({ArrayKind::Scratch, inst.dtype, loop::kNoBuffer, elements});
         earlier.phase.stores.push_back({it->second, offset, producer, loop::StoreMode::Set});
       }
       NestInst load{
@@ -522,21 +521,36 @@ class NestBuilder {
     }
   }
 
+  // The elements of an array that is addressed by `row`, over loops of the phases.
+  std::optional<Expr> elements_of_row(const Expr& row) const {
+    if (row.range().high < sym::kMaxInt) return Expr(row.range().high + 1);
+    Expr last = row;
+    for (const Phase& phase : nest_.phases)
+      for (const auto* loops : {&phase.loops, &phase.reduction})
+        for (const LoopVariable& l : *loops) {
+          const auto linear = sym::linear_in(last, l.variable.variable_id());
+          if (!linear || linear->first.range().low < 0) return std::nullopt;
+          last = linear->first * (l.extent - 1) + linear->second;
+        }
+    for (const Expr& v : sym::variables(last))
+      if (is_nest_variable(v.variable_id())) return std::nullopt;
+    return sym::max(last + 1, 0);
+  }
+
   // Turns the array into a row of the thread's own if each iteration of the shared loops uses a small part of
   // it.
   void make_scratch(ArrayId id) {
     Array& array = nest_.arrays[id];
     bool possible = nest_.axis == VectorAxis::Phase;
-    int64_t elements = 0;
+    Expr elements = 0;
     for_each_offset(id, [&](const Expr& offset, Phase*, NestInst*) {
       if (!possible) return;
       Expr row = without_outer(offset, depth_);
-      int64_t high = row.range().high;
-      possible = without_inner(offset, depth_) + row == offset && row.range().low >= 0 &&
-                 high < options_.l2_bytes / 2 / backend::bytes(array.dtype);
-      elements = std::max(elements, high + 1);
+      const std::optional<Expr> count = elements_of_row(row);
+      possible = without_inner(offset, depth_) + row == offset && row.range().low >= 0 && count;
+      if (count) elements = sym::max(elements, *count);
     });
-    if (!possible) return;
+    if (!possible || estimate(elements) > options_.l2_bytes / 2 / backend::bytes(array.dtype)) return;
     for_each_offset(id, [&](Expr& offset, Phase* phase, NestInst* inst) {
       Expr row = without_outer(offset, depth_);
       if (phase) {  // other loads may share the expression

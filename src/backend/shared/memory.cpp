@@ -1,7 +1,13 @@
 #include "backend/shared/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
+
+#include "sym/hints.h"
 
 namespace oxy::backend {
 
@@ -12,6 +18,7 @@ constexpr int64_t kSmallestTemporary = int64_t{64} << 10;  // bytes that are wor
 constexpr int64_t kTolerance = 256;               // an arena may add 1 / kTolerance of the least peak to it,
 constexpr int64_t kMostAdded = int64_t{4} << 20;  // and so many bytes
 constexpr int64_t kLimits = 16;                   // sizes of the arena that are tried
+constexpr int64_t kPlaceVariables = int64_t{1} << 43;  // far above those of sizes and loops
 
 int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -41,16 +48,27 @@ int64_t find_place(const std::vector<Placed>& by_offset, int64_t bytes, int32_t 
   return best >= 0 ? best : end;
 }
 
+// Blocks and other memory with numbers for sizes.
+struct Span {
+  int64_t bytes;
+  int32_t first;
+  int32_t last;
+};
+
+Span span_of(const Interval& interval) {
+  return {sym::estimate(interval.bytes), interval.first, interval.last};
+}
+
 // Bytes in use, step by step.
 class Usage {
  public:
   explicit Usage(int32_t steps) : change_(static_cast<size_t>(steps) + 1) {}
 
-  void add(const Interval& interval) {
-    if (!interval.bytes.is_constant() || interval.last < interval.first) return;
+  void add(const Span& span) {
+    if (span.last < span.first) return;
     const auto steps = static_cast<int32_t>(change_.size()) - 1;
-    change_[static_cast<size_t>(std::clamp(interval.first, 0, steps))] += interval.bytes.constant();
-    if (interval.last < steps) change_[static_cast<size_t>(interval.last) + 1] -= interval.bytes.constant();
+    change_[static_cast<size_t>(std::clamp(span.first, 0, steps))] += span.bytes;
+    if (span.last < steps) change_[static_cast<size_t>(span.last) + 1] -= span.bytes;
   }
 
   int64_t peak() const {
@@ -63,84 +81,130 @@ class Usage {
   std::vector<int64_t> change_;
 };
 
-bool may_leave(const Block& block) {
-  return block.may_be_temporary && block.interval.bytes.is_constant() &&
-         block.interval.bytes.constant() >= kSmallestTemporary;
-}
-
-// An arena in which no block that may be a temporary ends beyond `limit`.
-MemoryPlan plan_arena(const std::vector<Block>& blocks, int64_t limit) {
-  MemoryPlan plan;
-  plan.offsets.resize(blocks.size());
-  std::vector<size_t> constants;
-  std::vector<size_t> symbolic;
-  for (size_t k = 0; k < blocks.size(); ++k)
-    (blocks[k].interval.bytes.is_constant() ? constants : symbolic).push_back(k);
-
-  std::ranges::stable_sort(constants, [&](size_t a, size_t b) {
-    return blocks[a].interval.bytes.constant() > blocks[b].interval.bytes.constant();
-  });
-  std::vector<Placed> placed;
-  int64_t total = 0;
-  for (size_t k : constants) {
-    const Interval& interval = blocks[k].interval;
-    const int64_t bytes = aligned(interval.bytes.constant());
-    const int64_t offset = find_place(placed, bytes, interval.first, interval.last);
-    if (offset + bytes > limit && may_leave(blocks[k])) continue;
-    const Placed block{offset, bytes, interval.first, interval.last};
-    placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Placed::offset), block);
-    plan.offsets[k] = offset;
-    total = std::max(total, offset + bytes);
+class Planner {
+ public:
+  Planner(const std::vector<Block>& blocks, const std::vector<Interval>& others, int32_t steps)
+      : blocks_(blocks), outside_(steps) {
+    for (const Block& block : blocks) spans_.push_back(span_of(block.interval));
+    for (const Interval& interval : others) outside_.add(span_of(interval));
   }
-  plan.arena_bytes = total;
 
-  std::ranges::stable_sort(symbolic, {}, [&](size_t k) { return blocks[k].interval.first; });
-  struct Slot {
-    Expr bytes;
-    Expr offset;
-    int32_t last;
-  };
-  std::vector<Slot> slots;
-  for (size_t k : symbolic) {
-    const Interval& i = blocks[k].interval;
-    auto free =
-        std::ranges::find_if(slots, [&](const Slot& s) { return s.last < i.first && s.bytes == i.bytes; });
-    if (free == slots.end()) {
-      slots.push_back({i.bytes, plan.arena_bytes, i.last});
-      plan.arena_bytes = plan.arena_bytes + kAlignment * sym::ceildiv(i.bytes, kAlignment);
-      free = slots.end() - 1;
+  MemoryPlan plan() const {
+    Arena best = arena(std::numeric_limits<int64_t>::max());
+    bool may_any_leave = false;
+    for (size_t k = 0; k < blocks_.size(); ++k) may_any_leave = may_any_leave || may_leave(k);
+    if (!may_any_leave) return with_symbols(best);
+    Usage everything = outside_;
+    for (const Span& span : spans_) everything.add(span);
+    const int64_t least = everything.peak();
+    const int64_t whole = best.bytes;
+    const int64_t good = least + std::min(least / kTolerance, kMostAdded);
+    int64_t best_peak = peak_of(best);
+    for (int64_t n = kLimits - 1; n >= 0 && best_peak > good; --n) {
+      Arena tried = arena(whole / kLimits * n);
+      const int64_t peak = peak_of(tried);
+      if (peak < best_peak) best = std::move(tried), best_peak = peak;
     }
-    free->last = i.last;
-    plan.offsets[k] = free->offset;
+    return with_symbols(best);
   }
-  return plan;
-}
+
+ private:
+  struct Arena {
+    std::vector<std::optional<int64_t>> offsets;
+    int64_t bytes = 0;
+  };
+
+  bool may_leave(size_t k) const {
+    return blocks_[k].may_be_temporary && spans_[k].bytes >= kSmallestTemporary;
+  }
+
+  int64_t peak_of(const Arena& arena) const {
+    Usage usage = outside_;
+    for (size_t k = 0; k < spans_.size(); ++k)
+      if (!arena.offsets[k]) usage.add(spans_[k]);
+    return arena.bytes + usage.peak();
+  }
+
+  // An arena in which no block that may be a temporary ends beyond `limit`.
+  Arena arena(int64_t limit) const {
+    Arena arena;
+    arena.offsets.resize(spans_.size());
+    std::vector<size_t> order(spans_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [&](size_t k) { return spans_[k].bytes; });
+    std::vector<Placed> placed;
+    for (size_t k : order) {
+      const Span& span = spans_[k];
+      const int64_t bytes = aligned(span.bytes);
+      const int64_t offset = find_place(placed, bytes, span.first, span.last);
+      if (offset + bytes > limit && may_leave(k)) continue;
+      const Placed block{offset, bytes, span.first, span.last};
+      placed.insert(std::ranges::upper_bound(placed, block.offset, {}, &Placed::offset), block);
+      arena.offsets[k] = offset;
+      arena.bytes = std::max(arena.bytes, offset + bytes);
+    }
+    return arena;
+  }
+
+  bool overlap_in_time(size_t a, size_t b) const {
+    return spans_[a].first <= spans_[b].last && spans_[b].first <= spans_[a].last;
+  }
+
+  // The same order of blocks for all sizes.
+  MemoryPlan with_symbols(const Arena& arena) const {
+    MemoryPlan plan;
+    plan.offsets.resize(blocks_.size());
+    plan.arena_bytes = arena.bytes;
+    const auto is_number = [](const Block& block) { return block.interval.bytes.is_constant(); };
+    if (std::ranges::all_of(blocks_, is_number)) {
+      std::ranges::copy(arena.offsets, plan.offsets.begin());
+      return plan;
+    }
+    std::vector<size_t> order;  // from the bottom to the top
+    for (size_t k = 0; k < blocks_.size(); ++k)
+      if (arena.offsets[k]) order.push_back(k);
+    std::ranges::stable_sort(order, {}, [&](size_t k) { return *arena.offsets[k]; });
+    std::vector<Expr> ends;                             // by place in `order`
+    std::vector<std::vector<bool>> below(order.size());  // what lies below, directly or not
+    std::vector<bool> is_top(order.size(), true);
+    for (size_t i = 0; i < order.size(); ++i) {
+      below[i].resize(i, false);
+      Expr offset = 0;
+      for (size_t j = i; j-- > 0;) {
+        if (below[i][j] || !overlap_in_time(order[i], order[j])) continue;
+        offset = sym::max(offset, ends[j]);
+        is_top[j] = false;
+        below[i][j] = true;
+        for (size_t n = 0; n < j; ++n)
+          if (below[j][n]) below[i][n] = true;
+      }
+      if (!offset.is_constant() && offset.kind() != sym::Kind::Variable) {
+        const auto number = static_cast<int64_t>(plan.definitions.size());
+        Expr variable = Expr::variable(fmt::format("place{}", number), kPlaceVariables + number,
+                                       {0, sym::kMaxInt});
+        plan.definitions.push_back({variable, std::move(offset)});
+        offset = std::move(variable);
+      }
+      plan.offsets[order[i]] = offset;
+      // Of sizes of 0 the expression for the bytes of a layout with gaps may be negative.
+      const Expr bytes = sym::max(blocks_[order[i]].interval.bytes, 0);
+      ends.push_back(offset + kAlignment * sym::ceildiv(bytes, kAlignment));
+    }
+    plan.arena_bytes = 0;
+    for (size_t i = 0; i < order.size(); ++i)
+      if (is_top[i]) plan.arena_bytes = sym::max(plan.arena_bytes, ends[i]);
+    return plan;
+  }
+
+  const std::vector<Block>& blocks_;
+  Usage outside_;
+  std::vector<Span> spans_;  // by block
+};
 
 }  // namespace
 
 MemoryPlan plan_memory(const std::vector<Block>& blocks, const std::vector<Interval>& others, int32_t steps) {
-  MemoryPlan best = plan_arena(blocks, std::numeric_limits<int64_t>::max());
-  if (!best.arena_bytes.is_constant() || std::ranges::none_of(blocks, may_leave)) return best;
-  Usage outside(steps);
-  for (const Interval& interval : others) outside.add(interval);
-  Usage everything = outside;
-  for (const Block& block : blocks) everything.add(block.interval);
-  const int64_t least = everything.peak();
-  const auto peak_of = [&](const MemoryPlan& plan) {
-    Usage usage = outside;
-    for (size_t k = 0; k < blocks.size(); ++k)
-      if (!plan.offsets[k]) usage.add(blocks[k].interval);
-    return plan.arena_bytes.constant() + usage.peak();
-  };
-  const int64_t whole = best.arena_bytes.constant();
-  const int64_t good = least + std::min(least / kTolerance, kMostAdded);
-  int64_t best_peak = peak_of(best);
-  for (int64_t n = kLimits - 1; n >= 0 && best_peak > good; --n) {
-    MemoryPlan plan = plan_arena(blocks, whole / kLimits * n);
-    const int64_t peak = peak_of(plan);
-    if (peak < best_peak) best = std::move(plan), best_peak = peak;
-  }
-  return best;
+  return Planner(blocks, others, steps).plan();
 }
 
 }  // namespace oxy::backend

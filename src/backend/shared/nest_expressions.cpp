@@ -13,7 +13,6 @@ namespace {
 constexpr int64_t kNestVariables = int64_t{1} << 41;
 constexpr int kExtentBits = 32;
 constexpr int64_t kExtentMask = (int64_t{1} << kExtentBits) - 1;
-constexpr int64_t kTypicalSize = 64;
 
 Expr without(const Expr& e, size_t depth, bool outer) {
   if (e.is_constant()) return e;
@@ -54,17 +53,6 @@ bool has_bound_variable(const Expr& offset) {
 
 bool is_nest_variable(int64_t id) {
   return id >= loop::kLoopVariables;
-}
-
-int64_t estimate(const Expr& e) {
-  if (auto c = e.as_constant()) return *c;
-  std::vector<Expr> all = sym::variables(e);
-  return sym::evaluate(e, [&](int64_t id) -> std::optional<int64_t> {
-    for (const Expr& v : all)
-      if (v.variable_id() == id)
-        return std::clamp(kTypicalSize, v.range().low, std::max(v.range().low, v.range().high));
-    return kTypicalSize;
-  });
 }
 
 std::optional<Expr> stride_of(const Expr& e, const Expr& v) {

@@ -5,9 +5,11 @@
 #include <optional>
 
 #include "sym/expr.h"
+#include "sym/hints.h"
 
 namespace oxy::backend {
 
+using sym::estimate;
 using sym::Expr;
 
 // The variable of the loop at depth `position`, outermost 0, counted through outer, loops and reduction:
@@ -17,9 +19,6 @@ int64_t variable_position(const Expr& nest_variable);
 bool is_bound_variable(int64_t id);  // of a BindIndex
 bool has_bound_variable(const Expr& offset);
 bool is_nest_variable(int64_t id);  // of a loop or bound: everything but sizes
-
-// A number near the value of e, for costs: variables count as a typical size.
-int64_t estimate(const Expr& e);
 
 // The multiple of the loop variable `v` in e: 0 if absent, nothing if e is not linear in it.
 std::optional<Expr> stride_of(const Expr& e, const Expr& v);

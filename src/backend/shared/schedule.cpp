@@ -105,6 +105,7 @@ class Scheduler {
       add_frees(g);
     }
     add_ends();
+    plan_.positive = std::move(program_.positive);
     return std::move(plan_);
   }
 
@@ -334,6 +335,7 @@ class Scheduler {
     }
     MemoryPlan memory = plan_memory(blocks, other_memory(), static_cast<int32_t>(groups_.size()));
     plan_.arena_bytes = memory.arena_bytes;
+    plan_.definitions = std::move(memory.definitions);
     for (Placement& placement : placements_) {
       const auto it = block_of.find(placement.shares);
       if (placement.storage != plan::Storage::Arena || placement.first == kNoGroup || it == block_of.end())

@@ -1,5 +1,6 @@
 #include "driver/calls/capture_session.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,10 +58,19 @@ class Session {
       return compiled(captured());
     } catch (const Unsupported& unsupported) {
       if (!has_symbols_) throw;
-      log(Channel::Recompiles, "{}: sizes stay numbers: {}", request_.name, unsupported.reason());
-      site_.varying.give_up();
+      give_up_symbols(unsupported.reason());
+    } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
+      if (!has_symbols_) throw;
+      give_up_symbols(error.what_without_backtrace());
     }
     return compiled(captured());
+  }
+
+  // The site is captured with numbers alone from now on.
+  void give_up_symbols(const std::string& reason) {
+    for (const Channel channel : {Channel::Recompiles, Channel::Dynamic})
+      log(channel, "{}: sizes and numbers are constants: {}", request_.name, reason);
+    site_.varying.give_up();
   }
 
   bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
@@ -125,9 +135,10 @@ class Session {
     Span span("capture");
     CaptureGate gate;
     eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
+    const auto note = [&](void*) { has_symbols_ = !interpreter.numbers.symbol_sources.empty(); };
+    const std::unique_ptr<void, decltype(note)> at_end(this, note);  // also if an exception ends the try
     try {
       auto capture = request_.capture(interpreter, stop_at);
-      has_symbols_ = !interpreter.numbers.symbol_sources.empty();
       only_asks_ = only_asks(interpreter, *capture);
       return capture;
     } catch (eval::Break& stop) {
@@ -153,7 +164,7 @@ class Session {
       result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) site_.varying.give_up();
+        if (with_numbers) give_up_symbols(with_numbers->stop.reason);
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
@@ -163,7 +174,7 @@ class Session {
       if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
         stopped = std::move(*with_numbers);
       else if (with_numbers)
-        site_.varying.give_up();
+        give_up_symbols(with_numbers->stop.reason);
       else if (stopped.had_varying_numbers) {
         with_numbers = std::move(stopped);
         continue;

@@ -46,7 +46,8 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
           .varying_numbers = numbers,
           .symbols = options.dynamic != Dynamic::Never && !is_custom && !varying.given_up(),
           .varying_sizes = sizes,
-          .all_sizes_vary = all_vary,
+          .all_sizes_vary = all_vary || varying.all_sizes(),
+          .all_numbers_vary = all_vary,
           .warnings = &warnings,
           .gate = gate.for_interpreter()};
 }

@@ -16,6 +16,7 @@
 #include "runtime/device/device.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
+#include "sym/hints.h"
 
 namespace oxy::driver {
 namespace {
@@ -120,8 +121,14 @@ const runtime::Packing* packing_of(const graph::Graph& graph) {
   return found == nullptr ? nullptr : found->packing();
 }
 
+std::vector<int64_t> sizes_at_hand(const TensorMeta& meta) {
+  std::vector<int64_t> sizes;
+  for (const Expr& size : meta.sizes) sizes.push_back(sym::estimate(size));
+  return sizes;
+}
+
 bool convolution_pays(const runtime::Packing& packing, const passes::ConvolutionSite& site) {
-  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  const std::vector<int64_t> input = sizes_at_hand(site.input), weight = sizes_at_hand(site.weight);
   return packing
       .should_pack(runtime::ConvolutionShape{input, weight, site.stride, site.padding, site.dilation,
                                              site.groups, site.weight.dtype},
@@ -132,12 +139,8 @@ bool convolution_pays(const runtime::Packing& packing, const passes::Convolution
 passes::ConvolutionLayout convolution_layout(const runtime::Packing& packing,
                                              const passes::ConvolutionSite& site) {
   using enum passes::ConvolutionLayout;
-  const auto is_known = [](const TensorMeta& meta) {
-    return std::ranges::all_of(meta.sizes, [](const sym::Expr& size) { return size.is_constant(); });
-  };
-  if (!is_known(site.input) || !is_known(site.weight)) return AsItComes;
   if (site.has_constant_weight && convolution_pays(packing, site)) return ChannelsLast;
-  const std::vector<int64_t> input = integers(site.input.sizes), weight = integers(site.weight.sizes);
+  const std::vector<int64_t> input = sizes_at_hand(site.input), weight = sizes_at_hand(site.weight);
   switch (packing.plain_layout(runtime::ConvolutionShape{input, weight, site.stride, site.padding,
                                                          site.dilation, site.groups, site.weight.dtype})) {
     case runtime::PlainLayout::ChannelsLast:
@@ -151,10 +154,9 @@ passes::ConvolutionLayout convolution_layout(const runtime::Packing& packing,
 }
 
 bool linear_pays(const runtime::Packing& packing, const passes::LinearSite& site) {
-  if (!site.rows.is_constant()) return false;
   return packing
       .should_pack(
-          runtime::LinearShape{site.rows.constant(), site.in_features, site.out_features, site.dtype},
+          runtime::LinearShape{sym::estimate(site.rows), site.in_features, site.out_features, site.dtype},
           site.owns_weight)
       .pack;
 }

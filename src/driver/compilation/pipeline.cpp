@@ -220,6 +220,7 @@ FunctionalRecording make_functional(trace::Recording recording, std::optional<au
 Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> weights,
                  const CompileOptions& options, const Dump& dump) {
   auto& [recording, joint, recorded] = functional;
+  const sym::HintScope scope(options.hints);
   autograd::Relations relations = autograd::relations_of(recording, joint ? &*joint : nullptr, recorded,
                                                          options.backend == Backend::Eager);
   Compiled result;
@@ -240,6 +241,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
                             const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
   if (options.backend == Backend::Eager)
     return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+  const sym::HintScope scope(options.hints);
   Compiled result;
   const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
   FrozenGraph frozen;

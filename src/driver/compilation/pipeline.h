@@ -15,6 +15,7 @@
 #include "driver/compilation/frozen_graph.h"
 #include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
+#include "sym/hints.h"
 #include "trace/recording/recorder.h"
 
 namespace oxy::driver {
@@ -31,6 +32,7 @@ struct CompileOptions {
   double copy_budget = kDefaultCopyBudget;
   bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
+  sym::Hints hints = {};  // of the graph's symbols
 };
 
 using runtime::CompiledGraph;

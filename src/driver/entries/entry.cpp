@@ -124,6 +124,8 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   operators_ = static_cast<int64_t>(graph.nodes.size());
   if (graph.nodes.empty() && graph.outputs.empty()) return;
   CompileOptions options = wanted_options;
+  const std::span<const int64_t> symbols = capture_->guards.symbol_values();
+  options.hints = sym::Hints({symbols.begin(), symbols.end()});
   if (backend) {
     if (capture_->torch_program) {
       graph_ = compile_with_backend(*capture_, inputs(), backend, name);
@@ -165,6 +167,7 @@ Region Entry::describe() const {
           .kernels = kernels_,
           .extern_calls = extern_calls_,
           .guards = capture_->guards.describe_all(),
+          .symbols = {capture_->guards.symbols().begin(), capture_->guards.symbols().end()},
           .end = end};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driver/state/metrics.h"
+#include "guards/symbol_guards.h"
 
 namespace oxy::driver {
 
@@ -21,6 +22,7 @@ struct Region {
   int64_t extern_calls = 0;
   int64_t visits = 0;  // calls that went through it during the watch
   std::vector<std::string> guards;
+  std::vector<guards::DescribedSymbol> symbols;
   std::optional<BreakRecord> end;  // why it ends early, or is not captured; nothing: it ends with a return
 };
 

@@ -16,6 +16,8 @@ class VaryingPlaces {
     if (given_up_) return;
     for (const guards::ChangedConstant& changed : changes.constants)
       if (changed.is_number) numbers_.insert(changed.place);
+    // Where one size after the other changes, all of them are symbols from the second time on.
+    all_sizes_ = all_sizes_ || (!sizes_.empty() && !changes.sizes.empty());
     sizes_.insert(changes.sizes.begin(), changes.sizes.end());
   }
   // Forgets all for good: a capture without them came further, or what was captured with them cannot be
@@ -23,17 +25,21 @@ class VaryingPlaces {
   void give_up() {
     numbers_.clear();
     sizes_.clear();
+    all_sizes_ = false;
     given_up_ = true;
   }
   bool given_up() const { return given_up_; }
   // The places of numbers, as GuardSet::describe() names them; null if there are none.
   const std::set<std::string>* numbers() const { return numbers_.empty() ? nullptr : &numbers_; }
+  // All sizes of tensors vary.
+  bool all_sizes() const { return all_sizes_; }
   // Null if there are none.
   const std::set<guards::ChangedSize>* sizes() const { return sizes_.empty() ? nullptr : &sizes_; }
 
  private:
   std::set<std::string> numbers_;
   std::set<guards::ChangedSize> sizes_;
+  bool all_sizes_ = false;
   bool given_up_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "autograd/record_backward.h"
+#include "base/log.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
 #include "eval/builtins/builtins.h"
@@ -228,9 +229,11 @@ void settle_symbols(Interpreter& interpreter) {
   if (interpreter.numbers.symbol_sources.empty()) return;
   const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
   raise_violations(environment);
-  graph::for_each_integer(interpreter.capture->recording.graph,
-                          [&](Expr& integer) { integer = environment.simplify(integer); });
-  interpreter.guards().require_symbols({interpreter.numbers.symbol_sources, environment});
+  graph::map_expressions(interpreter.capture->recording.graph,
+                         [&](const Expr& e) { return environment.simplify(e); });
+  guards::SymbolGuards symbols(interpreter.numbers.symbol_sources, environment);
+  for (const std::string& relation : symbols.texts()) log(Channel::Dynamic, "guard {}", relation);
+  interpreter.guards().require_symbols(std::move(symbols));
 }
 
 void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKind end, int32_t offset) {

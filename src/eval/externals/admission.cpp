@@ -45,7 +45,7 @@ bool may_be_made_anew(PyObject* object, SourceKind where) {
 // Whether a number is another one at each call.
 bool varies(const Interpreter& interpreter, PyObject* object, SourceId source) {
   if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
-  if (interpreter.options.all_sizes_vary && PyLong_CheckExact(object) &&
+  if (interpreter.options.all_numbers_vary && PyLong_CheckExact(object) &&
       interpreter.guards().kind_of(source) == SourceKind::Root)
     return true;
   return interpreter.options.varying_numbers &&

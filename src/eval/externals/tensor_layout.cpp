@@ -44,6 +44,20 @@ std::vector<int32_t> dense_order(const at::Tensor& tensor) {
   return guards::is_dense_in(order, sizes, strides) ? order : std::vector<int32_t>();
 }
 
+// Guards the order of the strides, which decides the layout of results. The elements of inner dimensions lie
+// between those of outer ones, if they do so now.
+void guard_order(Interpreter& interpreter, const TensorMeta& meta, c10::IntArrayRef strides) {
+  std::vector<size_t> order(meta.strides.size());
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const Expr &inner = meta.strides[order[i - 1]], &outer = meta.strides[order[i]];
+    if (inner.is_constant() && outer.is_constant()) continue;
+    decide(interpreter, sym::less_equal(inner, outer));
+    decide(interpreter, sym::less_equal(inner * meta.sizes[order[i - 1]], outer));
+  }
+}
+
 }  // namespace
 
 std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real, SourceId source) {
@@ -58,10 +72,10 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
     const auto dimension = static_cast<int32_t>(d);
     const sym::Mark mark = is_marked ? mark_of(real, dimension, tensor.dim()) : sym::Mark();
-    const bool is_symbol = mark.kind == sym::MarkKind::None
-                               ? interpreter.options.all_sizes_vary ||
-                                     varies(interpreter, place, IntegerPart::Size, d)
-                               : mark.kind != sym::MarkKind::Static;
+    const bool is_symbol =
+        mark.kind == sym::MarkKind::None
+            ? interpreter.options.all_sizes_vary || varies(interpreter, place, IntegerPart::Size, d)
+            : mark.kind != sym::MarkKind::Static;
     if (!is_symbol) continue;
     meta.sizes[d] = new_symbol(interpreter, {source, IntegerPart::Size, dimension}, sym::SymbolKind::Size,
                                tensor.size(dimension), mark);
@@ -79,15 +93,19 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
     guard.make_dense(std::move(order));
     return meta;
   }
+  // Strides that change alone are another layout, which wants kernels of its own.
+  if (!has_symbols) return std::nullopt;
   for (size_t d = 0; d < meta.strides.size(); ++d) {
-    if (!varies(interpreter, place, IntegerPart::Stride, d)) continue;
+    // A stride of 0 repeats elements, which is a layout of its own.
+    if (tensor.strides()[d] <= 0 || !varies(interpreter, place, IntegerPart::Stride, d)) continue;
     const auto dimension = static_cast<int32_t>(d);
     meta.strides[d] = new_symbol(interpreter, {source, IntegerPart::Stride, dimension},
                                  sym::SymbolKind::Stride, tensor.stride(dimension));
     guard.open_stride(dimension);
-    has_symbols = true;
+    decide(interpreter, sym::less(0, meta.strides[d]));
   }
-  return has_symbols ? std::optional(std::move(meta)) : std::nullopt;
+  guard_order(interpreter, meta, tensor.strides());
+  return meta;
 }
 
 }  // namespace oxy::eval

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/interpreter.h"
@@ -148,7 +149,10 @@ Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym:
   if (from.part == guards::IntegerPart::Size) name += fmt::format(".size({})", from.dimension);
   if (from.part == guards::IntegerPart::Stride) name += fmt::format(".stride({})", from.dimension);
   if (from.part == guards::IntegerPart::Offset) name += ".storage_offset()";
-  Expr symbol = environment(interpreter).admit(kind, {from.source.number(), std::move(name), ""}, value, mark);
+  const std::string shown = log_enabled(Channel::Dynamic) ? name : "";
+  Expr symbol =
+      environment(interpreter).admit(kind, {from.source.number(), std::move(name), ""}, value, mark);
+  log(Channel::Dynamic, "{} = {}, {} at this call", symbol.str(), shown, value);
   interpreter.numbers.symbol_sources.push_back(from);
   return symbol;
 }

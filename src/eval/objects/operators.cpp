@@ -98,8 +98,11 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
   if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_arithmetic(interpreter, kind, in_place, left, right))
       return *result;
-    const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);
-    return binary(interpreter, kind, in_place, a.get(), b.get());
+    // The tensor's operator takes a symbol.
+    if (!trace::is_trace_tensor(left) || !is_symbolic_integer(interpreter, right)) {
+      const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);
+      return binary(interpreter, kind, in_place, a.get(), b.get());
+    }
   }
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
     if (!trace::is_trace_tensor(left) && has_python_special(interpreter, left, entry.method))
@@ -107,7 +110,9 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     guard_tensor_special(interpreter, left, entry.method);
     guard_tensor_special(interpreter, left, entry.in_place);
     guard_tensor_special(interpreter, right, entry.reflected);
-    Ref a = plain(interpreter, left, "an operator"), b = plain(interpreter, right, "an operator");
+    // The left operand's class performs the operator, and torch.SymInt has none.
+    Ref a = plain(interpreter, left, "an operator"),
+        b = plain(interpreter, right, "an operator", ShownAs::Symbols);
     if (in_place && a != left) interpreter.stop("changes a container in place by an operator with a tensor");
     // If the left operand is a number, `+=` is a plain addition.
     const bool changes_left = in_place && !guards::is_constant(a.get());

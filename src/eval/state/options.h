@@ -25,7 +25,8 @@ struct CaptureOptions {
   // Sizes and strides of tensors, and ints, are symbols instead of numbers where they vary.
   bool symbols = false;
   const std::set<guards::ChangedSize>* varying_sizes = nullptr;  // those that do; null: none
-  bool all_sizes_vary = false;          // all sizes of tensors that are reached from arguments
+  bool all_sizes_vary = false;    // all sizes of tensors that are reached from arguments
+  bool all_numbers_vary = false;  // all ints among the arguments
   PendingWarnings* warnings = nullptr;  // null: an operation that warns ends the region
   CodeGate* gate = nullptr;             // null: C code may run any code of the program's
 };

@@ -4,6 +4,7 @@
 
 #include "base/processor.h"
 #include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
 
 namespace oxy::ops::shapes {
 namespace {
@@ -17,24 +18,27 @@ bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const 
   if (input.dtype != DType::Float32) return false;
   const auto rank = weight.sizes.size();
   const auto are_one = [&](size_t argument) {
-    return std::ranges::all_of(list(context, argument), [](const Expr& item) { return item == Expr(1); });
+    return std::ranges::all_of(list(context, argument),
+                               [&](const Expr& item) { return context.equal(item, 1); });
   };
-  // Stride and dilation.
-  const bool is_plain = are_one(groups - 5) && are_one(groups - 3) && weight.sizes[rank - 1] == Expr(1) &&
-                        weight.sizes[rank - 2] == Expr(1);
-  if (context.has_one_thread() && is_plain && !context.less(15, input.sizes[0])) return false;
-  if (known(context, expression(context, groups)) > 1 || context.less(1, input.sizes[0])) return true;
+  if (context.has_one_thread() && !context.less(15, input.sizes[0])) {
+    // Stride, dilation and the kernel.
+    const bool is_plain = are_one(groups - 5) && are_one(groups - 3) &&
+                          context.equal(weight.sizes[rank - 1], 1) &&
+                          context.equal(weight.sizes[rank - 2], 1);
+    if (is_plain) return false;
+  }
+  if (context.less(1, expression(context, groups)) || context.less(1, input.sizes[0])) return true;
   if (context.less(3, weight.sizes[rank - 1]) && context.less(3, weight.sizes[rank - 2])) return true;
-  Expr elements = 1;
-  for (size_t d = 0; d < 4; ++d) elements = elements * input.sizes[d];
-  return known(context, elements) > 20480;
+  return context.less(20480, sym::product(std::span(input.sizes).first(4)));
 }
 
 // One of the operands in channels-last order makes the convolution run so.
 bool runs_channels_last(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
                         size_t groups) {
-  if (suggested_format(input) == MemoryFormat::Contiguous &&
-      suggested_format(weight) == MemoryFormat::Contiguous)
+  const std::vector<bool> keeps_none(input.sizes.size());
+  if (suggested_format(context, input, keeps_none) == MemoryFormat::Contiguous &&
+      suggested_format(context, weight, keeps_none) == MemoryFormat::Contiguous)
     return false;
   return input.rank() == 4 || runs_in_onednn(context, input, weight, groups);
 }

@@ -65,6 +65,23 @@ ValueRef Composer::convert(ValueRef value, DType dtype) {
   return meta(value).dtype == dtype ? value : call("aten::_to_copy", {value, dtype});
 }
 
+ValueRef Composer::divide(ValueRef value, const Expr& count) {
+  if (!count.is_constant()) return call("aten::div.Tensor", {value, count});
+  if (count == Expr(0)) throw Unsupported(node_.op->name + ": a mean of nothing");
+  return call("aten::mul.Tensor", {value, 1.0 / static_cast<double>(count.constant())});
+}
+
+namespace {
+
+// The same, strides aside where they are of no account.
+bool is_same(const TensorMeta& a, const TensorMeta& b) {
+  TensorMeta copy_of_a;
+  TensorMeta copy_of_b;
+  return with_large_sizes(a, copy_of_a) == with_large_sizes(b, copy_of_b);
+}
+
+}  // namespace
+
 Decomposition composed(Composition composition) {
   return [composition](Graph& graph, const Node& node) -> std::vector<ValueId> {
     const size_t nodes = graph.nodes.size();
@@ -74,7 +91,7 @@ Decomposition composed(Composition composition) {
       Composer composer(graph, node);
       for (ValueRef value : composition(composer)) {
         const ValueId expected = composer.node().outputs.at(results.size());
-        if (expected != graph::kNoValue && !(graph.meta(value.id) == graph.meta(expected)))
+        if (expected != graph::kNoValue && !is_same(graph.meta(value.id), graph.meta(expected)))
           throw Unsupported("other metadata");
         results.push_back(value.id);
       }

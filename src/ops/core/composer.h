@@ -30,6 +30,8 @@ class Composer {
   std::vector<graph::ValueRef> call_many(std::string_view name, std::vector<graph::Argument> args);
   std::vector<graph::ValueRef> call_many(const OperatorSchema* op, std::vector<graph::Argument> args);
   graph::ValueRef convert(graph::ValueRef value, DType dtype);
+  // The value divided by a number of elements, which may be known at run time alone.
+  graph::ValueRef divide(graph::ValueRef value, const Expr& count);
 
  private:
   graph::Graph& graph_;

@@ -42,33 +42,74 @@ std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> l
   return promote(*higher, *lower);
 }
 
-// -1: a < b, 0: equal, 1: a > b.
-int compare(const ShapeContext& context, const Expr& a, const Expr& b) {
-  if (a.is_constant() && b.is_constant())
-    return a.constant() < b.constant() ? -1 : static_cast<int>(a.constant() > b.constant());
-  if (a == b) return 0;
-  if (const SizeQuestions* questions = context.questions()) {
-    // Where strides are equal because a size is 1, the order of the two does not matter.
-    if (questions->decide_general(sym::less(a, b))) return -1;
-    return static_cast<int>(questions->decide_general(sym::less(b, a)));
-  }
-  if (sym::known_less(a, b)) return -1;
-  if (sym::known_less(b, a)) return 1;
-  // Products of sizes: n against n * m with m > 1.
-  if (sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a))) return -1;
-  if (sym::known_divisible(a, b) && sym::known_less(1, sym::floordiv(a, b))) return 1;
-  not_covered(context, "strides whose order is not known");
+// Whether all operands order each two dimensions, and alike, where sizes are other than 0 and 1. Then this
+// order is right for 0 and 1 as well: where strides are equal because a size is 1, the order of the two does
+// not matter. Otherwise it may, since an opinion that is missing gives way to others.
+bool are_ordered_alike(const SizeQuestions& questions, std::span<const std::vector<Expr>> strides) {
+  const size_t rank = strides.empty() ? 0 : strides.front().size();
+  for (size_t a = 0; a < rank; ++a)
+    for (size_t b = a + 1; b < rank; ++b) {
+      std::optional<bool> first;
+      for (const std::vector<Expr>& operand : strides) {
+        if (is_zero(operand[a]) || is_zero(operand[b])) return false;
+        const std::optional<bool> is_less = questions.generally(sym::less(operand[a], operand[b]));
+        const std::optional<bool> is_greater = questions.generally(sym::less(operand[b], operand[a]));
+        if (!is_less || !is_greater || *is_less == *is_greater || (first && *first != *is_less)) return false;
+        first = is_less;
+      }
+    }
+  return true;
 }
 
+// How strides and sizes of operands compare.
+class Order {
+ public:
+  Order(const ShapeContext& context, std::span<const std::vector<Expr>> strides)
+      : context_(context),
+        is_general_(context.questions() != nullptr && are_ordered_alike(*context.questions(), strides)) {}
+
+  // -1: a < b, 0: equal, 1: a > b.
+  int compare(const Expr& a, const Expr& b) const {
+    if (a.is_constant() && b.is_constant())
+      return a.constant() < b.constant() ? -1 : static_cast<int>(a.constant() > b.constant());
+    if (a == b) return 0;
+    if (context_.questions() != nullptr)
+      return holds(sym::less(a, b)) ? -1 : static_cast<int>(holds(sym::less(b, a)));
+    TensorMeta copy;
+    const TensorMeta large = with_large_sizes({.sizes = {a, b}, .strides = {}}, copy);
+    if (large.sizes[0] == large.sizes[1]) return 0;
+    if (is_known_less(large.sizes[0], large.sizes[1])) return -1;
+    if (is_known_less(large.sizes[1], large.sizes[0])) return 1;
+    not_covered(context_, "strides whose order is not known");
+  }
+
+ private:
+  // Products of sizes, too: n against n * m with m > 1.
+  static bool is_known_less(const Expr& a, const Expr& b) {
+    return sym::known_less(a, b) || (sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a)));
+  }
+
+  bool holds(const sym::Condition& question) const {
+    const SizeQuestions& questions = *context_.questions();
+    const std::optional<bool> general = questions.generally(question);
+    const bool is_right =
+        general && (is_general_ || questions.at_hand(question).value_or(*general) == *general);
+    return is_right ? *general : questions.decide(question);
+  }
+
+  const ShapeContext& context_;
+  bool is_general_;
+};
+
 // The dimensions swap places if dim0 is to lie outside of dim1: 1 yes, -1 no, 0 no operand says so.
-int should_swap(const ShapeContext& context, const std::vector<Expr>& sizes,
+int should_swap(const Order& order, const std::vector<Expr>& sizes,
                 std::span<const std::vector<Expr>> strides, size_t dim0, size_t dim1) {
   for (const std::vector<Expr>& operand : strides) {
     const Expr& stride0 = operand[dim0];
     const Expr& stride1 = operand[dim1];
     if (is_zero(stride0) || is_zero(stride1)) continue;
-    if (int order = compare(context, stride0, stride1); order != 0) return order;
-    if (!(sizes[dim0] == sizes[dim1]) && compare(context, sizes[dim0], sizes[dim1]) > 0) return 1;
+    if (int result = order.compare(stride0, stride1); result != 0) return result;
+    if (!(sizes[dim0] == sizes[dim1]) && order.compare(sizes[dim0], sizes[dim1]) > 0) return 1;
   }
   return 0;
 }
@@ -180,6 +221,7 @@ std::vector<Expr> broadcast(const ShapeContext& context, std::span<const TensorM
 
 std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
                                  std::span<const std::vector<Expr>> strides) {
+  const Order comparing(context, strides);
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   // An insertion sort that looks past ambiguous neighbours: the relation is no total order, so that the
@@ -187,7 +229,7 @@ std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<
   for (size_t i = 1; i < order.size(); ++i) {
     size_t at = i;
     for (size_t before = i; before-- > 0;) {
-      const int swap = should_swap(context, sizes, strides, order[before], order[at]);
+      const int swap = should_swap(comparing, sizes, strides, order[before], order[at]);
       if (swap < 0) break;
       if (swap > 0) {
         std::swap(order[before], order[at]);
@@ -306,10 +348,20 @@ TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType
 }
 
 TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta) {
-  bool overlaps = false;
+  if (is_non_overlapping_and_dense(meta)) return meta;
+  TensorMeta distinct = meta;  // the first of what repeats
+  std::vector<size_t> repeated;
   for (size_t d = 0; d < meta.sizes.size(); ++d)
-    overlaps |= is_zero(meta.strides[d]) && !is_one(meta.sizes[d]);
-  return overlaps && !is_non_overlapping_and_dense(meta) ? dense_like(context, meta, meta.dtype) : meta;
+    if (is_zero(meta.strides[d]) && !is_one(meta.sizes[d])) {
+      repeated.push_back(d);
+      distinct.sizes[d] = 1;
+    }
+  // Where nothing repeats after all, since sizes are 1, a tensor that is dense is laid out alike in both
+  // ways.
+  const bool matters = !is_zero(meta.storage_offset) || !is_non_overlapping_and_dense(distinct);
+  const bool overlaps =
+      std::ranges::any_of(repeated, [&](size_t d) { return !matters || !context.equal(meta.sizes[d], 1); });
+  return overlaps ? dense_like(context, meta, meta.dtype) : meta;
 }
 
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype,
@@ -321,32 +373,6 @@ TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DTyp
     not_covered(context, "a channels-last format for this rank");
   out.strides = channels_last_strides(meta.sizes);
   return out;
-}
-
-MemoryFormat suggested_format(const TensorMeta& given) {
-  TensorMeta copy;
-  const TensorMeta& meta = with_large_sizes(given, copy);
-  if (meta.rank() != 4 && meta.rank() != 5) return MemoryFormat::Contiguous;
-  if (is_zero(meta.strides[1])) return MemoryFormat::Contiguous;
-  // Each dimension must lie outside of the one before it in the order channels, width, ..., batch.
-  Expr least = 0;
-  const auto rank = static_cast<size_t>(meta.rank());
-  const auto lies_outside = [&](size_t d) {
-    if (is_zero(meta.sizes[d])) return false;
-    const Expr& stride = meta.strides[d];
-    const bool in_order = least.is_constant() && stride.is_constant() ? least.constant() <= stride.constant()
-                                                                      : sym::known_less_equal(least, stride);
-    if (!in_order) return false;
-    // A batch of single values: every order of strides fits, and plain wins.
-    if (d == 0 && least == meta.strides[1]) return false;
-    least = is_one(meta.sizes[d]) ? meta.strides[d] : meta.strides[d] * meta.sizes[d];
-    return true;
-  };
-  if (!lies_outside(1)) return MemoryFormat::Contiguous;
-  for (size_t d = rank - 1; d >= 2; --d)
-    if (!lies_outside(d)) return MemoryFormat::Contiguous;
-  if (!lies_outside(0)) return MemoryFormat::Contiguous;
-  return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 
 Device common_device(std::span<const TensorMeta* const> operands) {

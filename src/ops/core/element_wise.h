@@ -58,8 +58,6 @@ TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType
 // out.
 TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta);
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype, MemoryFormat format);
-// What Tensor.suggest_memory_format() says: never Preserve.
-MemoryFormat suggested_format(const TensorMeta& meta);
 // The device of an operator's result: that of the first operand with dimensions, else of the first one.
 Device common_device(std::span<const TensorMeta* const> operands);
 

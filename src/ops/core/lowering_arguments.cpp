@@ -103,15 +103,17 @@ std::vector<int64_t> dims(const Node& node, size_t i, int64_t rank) {
   return out;
 }
 
+Expr from_front(const Expr& position, const Expr& size) {
+  if (position.range().low >= 0) return position;
+  if (position.range().high < 0) return position + size;
+  const Expr sign = sym::max(sym::min(position, 0), -1);
+  return position - size * sign;
+}
+
 Expr slice_bound(const graph::Argument& bound, const Expr& size, const Expr& otherwise) {
   const auto* e = std::get_if<Expr>(&bound);
   if (e == nullptr) return otherwise;
-  Expr position = *e;
-  if (position.range().high < 0)
-    position = position + size;
-  else if (position.range().low < 0)
-    throw Unsupported("a slice bound of unknown sign");
-  return sym::max(sym::min(position, size), 0);
+  return sym::max(sym::min(from_front(*e, size), size), 0);
 }
 
 std::pair<int64_t, int64_t> pair_of(const Node& node, size_t i) {

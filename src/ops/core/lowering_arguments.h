@@ -37,6 +37,8 @@ int64_t wrap(int64_t dim, int64_t rank);
 int64_t dim(const Node& node, size_t i, int64_t rank);
 // An int or a list of ints, counted from the front and sorted; all of them if None or empty.
 std::vector<int64_t> dims(const Node& node, size_t i, int64_t rank);
+// A position as Python counts it: from the end if it is negative. Its sign may be known at run time alone.
+Expr from_front(const Expr& position, const Expr& size);
 // A bound of a slice, as Python reads it, limited to [0, size].
 Expr slice_bound(const graph::Argument& bound, const Expr& size, const Expr& otherwise);
 // Two values for (height, width) from a list of one or two.

@@ -17,8 +17,9 @@ void refused_by_eager(const ShapeContext& context, std::string_view what) {
 }
 
 int64_t known(const ShapeContext& context, const Expr& e) {
-  if (!e.is_constant()) not_covered(context, "a symbolic size where the rule needs a number");
-  return e.constant();
+  if (e.is_constant()) return e.constant();
+  if (context.questions() == nullptr) not_covered(context, "a symbolic size where the rule needs a number");
+  return context.questions()->specialise(e);
 }
 
 const Expr& expression(const ShapeContext& context, size_t i) {
@@ -41,8 +42,7 @@ std::optional<double> real(const ShapeContext& context, size_t i) {
   const graph::Argument& arg = context.arg(i);
   if (const auto* d = std::get_if<double>(&arg)) return *d;
   if (const auto* b = std::get_if<bool>(&arg)) return *b ? 1.0 : 0.0;
-  if (const auto* e = std::get_if<Expr>(&arg); e != nullptr && e->is_constant())
-    return static_cast<double>(e->constant());
+  if (const auto* e = std::get_if<Expr>(&arg); e != nullptr) return static_cast<double>(known(context, *e));
   return std::nullopt;
 }
 
@@ -100,6 +100,33 @@ bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& othe
   if (questions == nullptr || questions->at_hand(sym::equal(size, other)) != false) return false;
   const sym::Condition is_one = sym::equal(size, 1);
   return questions->at_hand(is_one) == true && questions->decide(is_one);
+}
+
+bool agree(const ShapeContext& context, const Expr& a, const Expr& b) {
+  if (context.questions() != nullptr || (a.is_constant() && b.is_constant())) return context.equal(a, b);
+  return !sym::known_less(a, b) && !sym::known_less(b, a);
+}
+
+bool are_equal(const ShapeContext& context, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t d = 0; d < a.size(); ++d)
+    if (!agree(context, a[d], b[d])) return false;
+  return true;
+}
+
+bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, const std::vector<Expr>& to) {
+  if (from.size() > to.size()) return false;
+  const size_t added = to.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d)
+    if (!is_repeated(context, from[d], to[added + d]) && !agree(context, from[d], to[added + d]))
+      return false;
+  return true;
+}
+
+void expect_elements(const ShapeContext& context, const Expr& size) {
+  if (context.questions() == nullptr || size.is_constant()) return;
+  const sym::Condition has_elements = sym::less(0, size);
+  if (context.questions()->at_hand(has_elements)) context.questions()->decide(has_elements);
 }
 
 int64_t wrap_dim(const ShapeContext& context, int64_t dim, int64_t rank) {

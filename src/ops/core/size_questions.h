@@ -1,6 +1,7 @@
 // How shape rules ask about sizes that are no numbers.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "sym/relations/condition.h"
@@ -17,11 +18,13 @@ class SizeQuestions {
   virtual ~SizeQuestions() = default;
 
   virtual bool decide(const sym::Condition& question) const = 0;
-  // The answer for sizes other than 0 and 1, where the result is right for these as well.
-  virtual bool decide_general(const sym::Condition& question) const = 0;
+  // What is certain of sizes other than 0 and 1: for where the result is right for these as well. No guard.
+  virtual std::optional<bool> generally(const sym::Condition& question) const = 0;
   // The answer of the values at hand: for choosing what to ask, and for nothing else. Nothing if there are
   // none.
   virtual std::optional<bool> at_hand(const sym::Condition& question) const = 0;
+  // The number itself, guarded: for what is another program with each number.
+  virtual int64_t specialise(const sym::Expr& e) const = 0;
 };
 
 }  // namespace oxy::ops

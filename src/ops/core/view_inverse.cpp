@@ -18,15 +18,13 @@ int64_t ViewWrite::dimension(size_t i) const {
 }
 
 ViewInverse::Kind inverse_of(const graph::Graph& graph, const graph::Node& view) {
-  const ViewInverse& inverse = traits_of(*view.op).inverse;
-  if (inverse.kind == ViewInverse::Kind::Reshape) {
-    const auto bytes = [](const TensorMeta& meta) {
-      return element_count(meta) * Expr(static_cast<int64_t>(item_size(meta.dtype)));
-    };
+  const Traits& traits = traits_of(*view.op);
+  if (traits.movement == Movement::Expand) {
     const TensorMeta& base = graph.meta(std::get<graph::ValueRef>(view.args.at(0)).id);
-    if (!(bytes(base) == bytes(graph.meta(view.outputs.at(0))))) return ViewInverse::Kind::None;
+    if (!(element_count(base) == element_count(graph.meta(view.outputs.at(0)))))
+      return ViewInverse::Kind::None;
   }
-  return inverse.kind;
+  return traits.inverse.kind;
 }
 
 graph::ValueId write_through(ViewWrite write) {

@@ -81,17 +81,19 @@ void linspace(LoweringContext& context, const Node& node) {
   if (!is_floating(out.dtype)) not_lowered(node, "integers");
   // Releases of PyTorch round at different places on the way.
   if (out.dtype != compute_dtype(out.dtype)) not_lowered(node, "half precision");
-  const double start = real(node, 0);
-  const double end = real(node, 1);
-  const int64_t steps = integer(node, 2);
+  if (is_tensor(node, 0) || is_tensor(node, 1)) not_lowered(node, "bounds that are tensors");
+  const Tensor start = context.operand(node, 0);
+  const Tensor end = context.operand(node, 1);
+  const Expr steps = expression(node, 2);
   const auto element = [=, type = out.dtype](BodyBuilder& b, const Index& i) {
-    const Value first = b.constant(start, type), last = b.constant(end, type);
-    if (steps <= 1) return first;
-    const Value step = (last - first) / b.index(steps - 1, type);
+    const Value first = b.cast(LoweringContext::element(b, start, {}), type);
+    const Value last = b.cast(LoweringContext::element(b, end, {}), type);
+    if (steps == Expr(1)) return first;
+    const Value step = (last - first) / b.index(sym::max(steps - 1, 1), type);
     // Symmetric from both ends, so that the last element is exact.
     const Value forth = first + b.index(i[0], type) * step;
     const Value back = last - b.index(steps - 1 - i[0], type) * step;
-    return where(b.index(i[0]) < static_cast<double>(steps / 2), forth, back);
+    return where(b.index(i[0]) < b.index(sym::max(sym::floordiv(steps, 2), 1)), forth, back);
   };
   context.set(node.outputs[0], context.generate({}, out.sizes, out.dtype, element, 6));
 }

@@ -1,6 +1,7 @@
 #include "ops/creation/shapes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/core/element_wise.h"
@@ -119,7 +120,20 @@ Metas arange(const ShapeContext& context) {
     if (const auto* d = std::get_if<double>(&arg)) return static_cast<int64_t>(*d);
     not_covered(context, "a bound that is not a number");
   };
-  if (whole || dtype == DType::Int64) {
+  // Integers that are symbols among floating numbers count as such, if these are whole.
+  const auto is_symbol = [](const graph::Argument& arg) {
+    const auto* e = std::get_if<Expr>(&arg);
+    return e != nullptr && !e->is_constant();
+  };
+  const auto has_whole_value = [](const graph::Argument& arg) {
+    constexpr double kMaxExact = 9007199254740992;  // 2^53
+    const auto* d = std::get_if<double>(&arg);
+    return d == nullptr || (std::trunc(*d) == *d && std::abs(*d) < kMaxExact);
+  };
+  const std::array<const graph::Argument*, 3> bounds{&start, &end, &step};
+  const bool counts = std::ranges::any_of(bounds, [&](const auto* arg) { return is_symbol(*arg); }) &&
+                      std::ranges::all_of(bounds, [&](const auto* arg) { return has_whole_value(*arg); });
+  if (whole || dtype == DType::Int64 || counts) {
     const Expr by = integer_of(step);
     const Expr length = integer_of(end) - integer_of(start);
     if (!context.less_equal(0, context.less(0, by) ? length : -length))
@@ -181,8 +195,8 @@ Metas clone(const ShapeContext& context) {
 
 Metas copy(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  const TensorMeta* const operands[] = {&self, &context.tensor(1)};
-  if (broadcast(context, operands) != self.sizes) not_covered(context, "a source of another shape");
+  if (!broadcasts_to(context, context.tensor(1).sizes, self.sizes))
+    not_covered(context, "a source of another shape");
   return {strided_like(context, self)};
 }
 

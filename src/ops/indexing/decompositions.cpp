@@ -93,8 +93,9 @@ std::vector<ValueRef> embedding_dense_backward(Composer& c) {
   };
   const ValueRef indices = reshaped(c.arg(1), {count});
   ValueRef rows = reshaped(c.arg(0), {count, width});
-  if (const int64_t padding = c.integer(3); padding >= 0) {
-    const ValueRef skipped = c.call("aten::eq.Scalar", {indices, Expr(padding)});
+  // A negative one is no index: none is skipped.
+  if (const Expr padding = std::get<Expr>(c.arg(3)); !padding.is_constant() || padding.constant() >= 0) {
+    const ValueRef skipped = c.call("aten::eq.Scalar", {indices, padding});
     const ValueRef column = c.call("aten::unsqueeze", {skipped, Expr(1)});
     rows = c.call("aten::masked_fill.Scalar", {rows, column, 0.0});
   }

@@ -24,12 +24,6 @@ size_t position(int64_t d) {
   return static_cast<size_t>(d);
 }
 
-// A kernel reads something for every index, also for one that is out of range. Where there is nothing to
-// read, eager finds the index out of range.
-void need_elements(const Node& node, const Expr& size) {
-  if (size == Expr(0)) not_lowered(node, "nothing to index");
-}
-
 // Where x[:, i, j] and x[i, :, j] put the dimensions of the indices: those that are adjacent stay in place,
 // others come first.
 struct Indexing {
@@ -48,7 +42,7 @@ Indexing indexing_of(LoweringContext& context, const Node& node, size_t argument
     result.indices.push_back(present ? std::optional(context.value(ids[d])) : std::nullopt);
     if (!present) continue;
     given.push_back(d);
-    need_elements(node, x_sizes[d]);
+    context.need_elements(node, x_sizes[d]);
     const Tensor& index = *result.indices.back();
     if (!is_integral(index.dtype) || index.dtype == DType::UInt8) not_lowered(node, "a mask as index");
     if (index.sizes.size() > result.sizes.size())
@@ -119,7 +113,7 @@ void embedding(LoweringContext& context, const Node& node) {
   Tensor weight = context.operand(node, 0);
   Tensor indices = context.operand(node, 1);
   const TensorMeta& out = context.output_meta(node);
-  need_elements(node, weight.sizes[0]);
+  context.need_elements(node, weight.sizes[0]);
   context.realise(weight);
   context.set(node.outputs[0], context.generate(
                                    {weight, indices}, out.sizes, out.dtype,
@@ -169,7 +163,7 @@ void index_select(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   if (x.rank() == 0) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
-  need_elements(node, x.sizes[d]);
+  context.need_elements(node, x.sizes[d]);
   Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
   pick(context, node, x, indices, d, [d](const Index& index) { return Index{index[d]}; });
 }
@@ -179,7 +173,7 @@ void gather(LoweringContext& context, const Node& node) {
   Tensor indices = context.operand(node, 2);
   if (x.rank() == 0 || indices.rank() != x.rank()) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
-  need_elements(node, x.sizes[d]);
+  context.need_elements(node, x.sizes[d]);
   pick(context, node, x, indices, d, [](const Index& index) { return index; });
 }
 
@@ -216,7 +210,7 @@ void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode
       (compute_dtype(self.dtype) != self.dtype || (!is_floating(self.dtype) && self.dtype != DType::Int64)))
     not_lowered(node, "accumulating this type");
   size_t d = position(dim(node, 1, self.rank()));
-  need_elements(node, self.sizes[d]);
+  context.need_elements(node, self.sizes[d]);
   Tensor target = copy_of_self(context, node);
   context.store(
       target, indices.sizes,
@@ -299,9 +293,7 @@ void select_scatter(LoweringContext& context, const Node& node) {
   Tensor part = context.operand(node, 1);
   const std::vector<Expr>& sizes = context.output_meta(node).sizes;
   int64_t d = dim(node, 2, static_cast<int64_t>(sizes.size()));
-  Expr chosen = expression(node, 3);
-  if (chosen.range().high < 0) chosen = chosen + sizes[position(d)];
-  if (chosen.range().low < 0) not_lowered(node, "an index of unknown sign");
+  const Expr chosen = from_front(expression(node, 3), sizes[position(d)]);
   overlay(
       context, node, part,
       [=](BodyBuilder& b, const Index& index) {

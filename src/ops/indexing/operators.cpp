@@ -240,7 +240,7 @@ Family indexing_operators() {
       {.name = "aten::slice_backward",
        .schema = "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
                  "SymInt end, SymInt step) -> Tensor",
-       .shape = shapes::zeros_of_input,
+       .shape = shapes::slice_backward,
        .decompose = composed(decompositions::slice_backward)},
       {.name = "aten::select_backward",
        .schema =

@@ -4,39 +4,67 @@
 #include <cstdlib>
 
 #include "ops/core/element_wise.h"
-#include "ops/views/shapes.h"
+#include "ops/core/memory_format.h"
+#include "ops/views/view_strides.h"
 
 namespace oxy::ops::shapes {
 namespace {
 
-bool is_skipped(const TensorMeta& meta) {
-  return meta.rank() == 1 && meta.sizes[0] == Expr(0);
+// Eager takes such a part for nothing, among parts of whatever rank.
+bool is_skipped(const ShapeContext& context, const TensorMeta& part, int64_t rank) {
+  if (part.rank() != 1) return false;
+  if (part.sizes[0].is_constant()) return part.sizes[0] == Expr(0);
+  return rank != 1 && context.equal(part.sizes[0], 0);
+}
+
+// The format of a concatenation: that which all parts suggest.
+MemoryFormat common_format(const ShapeContext& context, std::span<const TensorMeta* const> parts,
+                           size_t along) {
+  std::vector<bool> keeps(parts.front()->sizes.size(), true);
+  if (along < keeps.size()) keeps[along] = false;
+  const MemoryFormat first = suggested_format(context, *parts.front(), keeps);
+  for (const TensorMeta* part : parts.subspan(1)) {
+    if (first == MemoryFormat::Contiguous) return first;
+    if (part->sizes.size() != keeps.size() || suggested_format(context, *part, keeps) != first)
+      return MemoryFormat::Contiguous;
+  }
+  return first;
 }
 
 TensorMeta concatenated(const ShapeContext& context, std::span<const TensorMeta* const> parts, int64_t dim) {
-  const TensorMeta* first = nullptr;
   Promotion promotion(context.default_dtype());
-  MemoryFormat format = suggested_format(*parts.front());
+  int64_t rank = 1;
   for (const TensorMeta* part : parts) {
     promotion.add_tensor(*part);
     if (part->rank() == 0) not_covered(context, "a part without dimensions");
-    if (suggested_format(*part) != format) format = MemoryFormat::Contiguous;
-    if (first == nullptr && !is_skipped(*part)) first = part;
+    if (part->rank() != 1) rank = part->rank();
+  }
+  const TensorMeta* first = nullptr;
+  std::vector<Expr> sizes;
+  size_t along = 0;
+  for (const TensorMeta* part : parts) {
+    if (is_skipped(context, *part, rank)) continue;
+    if (part->rank() != rank) not_covered(context, "parts of different ranks");
+    if (first == nullptr) {
+      first = part;
+      sizes = part->sizes;
+      along = static_cast<size_t>(wrap_dim(context, dim, rank));
+      continue;
+    }
+    for (size_t d = 0; d < part->sizes.size(); ++d)
+      if (d != along && !context.equal(part->sizes[d], sizes[d]))
+        not_covered(context, "parts whose other sizes differ");
+    sizes[along] = sizes[along] + part->sizes[along];
   }
   if (first == nullptr) return contiguous_meta(promotion.result(), parts.front()->device, {0});
-  TensorMeta out = contiguous_meta(promotion.result(), first->device, first->sizes);
-  const auto along = static_cast<size_t>(wrap_dim(context, dim, first->rank()));
-  Expr length = 0;
-  for (const TensorMeta* part : parts) {
-    if (is_skipped(*part)) continue;
-    if (part->rank() != first->rank()) not_covered(context, "parts of different ranks");
-    for (size_t d = 0; d < part->sizes.size(); ++d)
-      if (d != along && !context.equal(part->sizes[d], first->sizes[d]))
-        not_covered(context, "parts whose other sizes differ");
-    length = length + part->sizes[along];
-  }
-  out.sizes[along] = length;
-  return with_format(context, out, out.dtype, format);
+  const TensorMeta out = contiguous_meta(promotion.result(), first->device, std::move(sizes));
+  return with_format(context, out, out.dtype, common_format(context, parts, along));
+}
+
+std::vector<const TensorMeta*> pointers_to(const Metas& metas) {
+  std::vector<const TensorMeta*> pointers;
+  for (const TensorMeta& meta : metas) pointers.push_back(&meta);
+  return pointers;
 }
 
 std::vector<const TensorMeta*> parts_of(const ShapeContext& context) {
@@ -53,32 +81,28 @@ Metas cat(const ShapeContext& context) {
 }
 
 Metas stack(const ShapeContext& context) {
-  const std::vector<const TensorMeta*> parts = parts_of(context);
-  const TensorMeta& first = *parts.front();
-  for (const TensorMeta* part : parts)
-    if (part->sizes != first.sizes) not_covered(context, "parts of different sizes");
+  const TensorMeta first = *parts_of(context).front();
+  Metas alike;
+  for (const TensorMeta* part : parts_of(context)) {
+    if (!are_equal(context, part->sizes, first.sizes)) not_covered(context, "parts of different sizes");
+    alike.emplace_back(*part).sizes = first.sizes;
+  }
   const int64_t dim = wrap_dim(context, integer(context, 1), first.rank() + 1);
-  const auto at = static_cast<size_t>(dim);
   if (dim < first.rank()) {  // a concatenation along that dimension, which is then split in two
-    TensorMeta joined = concatenated(context, parts, dim);
+    const TensorMeta joined = concatenated(context, pointers_to(alike), dim);
     TensorMeta out = joined;
     out.sizes = first.sizes;
-    out.sizes.insert(out.sizes.begin() + dim, Expr(static_cast<int64_t>(parts.size())));
-    auto strides = view_strides(joined, out.sizes);
+    out.sizes.insert(out.sizes.begin() + dim, Expr(static_cast<int64_t>(alike.size())));
+    auto strides = view_strides(context, joined, out.sizes);
     if (!strides) not_covered(context, "parts of this layout");
     out.strides = std::move(*strides);
     return {out};
   }
-  std::vector<TensorMeta> widened;
-  for (const TensorMeta* part : parts) {
-    TensorMeta& w = widened.emplace_back(*part);
-    w.sizes.insert(w.sizes.begin() + dim, Expr(1));
-    w.strides.insert(w.strides.begin() + dim,
-                     at < part->sizes.size() ? part->sizes[at] * part->strides[at] : Expr(1));
+  for (TensorMeta& part : alike) {  // behind the last one
+    part.sizes.emplace_back(1);
+    part.strides.emplace_back(1);
   }
-  std::vector<const TensorMeta*> pointers;
-  for (const TensorMeta& w : widened) pointers.push_back(&w);
-  return {concatenated(context, pointers, dim)};
+  return {concatenated(context, pointers_to(alike), dim)};
 }
 
 Metas constant_pad(const ShapeContext& context) {
@@ -86,20 +110,20 @@ Metas constant_pad(const ShapeContext& context) {
   const std::vector<Expr>& pad = list(context, 1);
   if (pad.size() % 2 != 0 || pad.size() / 2 > self.sizes.size())
     not_covered(context, "padding of other dimensions");
-  TensorMeta out = contiguous_meta(self.dtype, self.device, self.sizes);
+  std::vector<Expr> sizes = self.sizes;
   bool grows = false;
   for (size_t k = 0; k < pad.size() / 2; ++k) {
-    const size_t d = self.sizes.size() - 1 - k;
+    Expr& size = sizes[self.sizes.size() - 1 - k];
     grows |= !(context.less_equal(pad[2 * k], 0) && context.less_equal(pad[2 * k + 1], 0));
-    out.sizes[d] = self.sizes[d] + pad[2 * k] + pad[2 * k + 1];
-    if (context.less(out.sizes[d], 0)) not_covered(context, "a negative size");
+    size = size + pad[2 * k] + pad[2 * k + 1];
+    if (context.less(size, 0)) not_covered(context, "a negative size");
   }
   if (!grows) {  // a copy of a slice
     TensorMeta narrowed = self;
-    narrowed.sizes = out.sizes;
+    narrowed.sizes = std::move(sizes);
     return {dense_like(context, narrowed, self.dtype)};
   }
-  return {with_format(context, out, out.dtype, suggested_format(self))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 Metas border_pad(const ShapeContext& context) {
@@ -117,8 +141,7 @@ Metas border_pad(const ShapeContext& context) {
     size = size + pad[2 * k] + pad[2 * k + 1];
     if (!context.less(0, size)) not_covered(context, "an empty result");
   }
-  TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return {with_format(context, out, out.dtype, suggested_format(self))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 namespace {
@@ -129,6 +152,7 @@ void need_element_indices(const ShapeContext& context, const TensorMeta& self, c
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
+  if (dim < self.sizes.size()) expect_elements(context, self.sizes[dim]);
   for (size_t d = 0; d < self.sizes.size(); ++d)
     if (d != dim && !context.less_equal(index.sizes[d], self.sizes[d]))
       not_covered(context, "more indices than elements");
@@ -212,6 +236,8 @@ Picked picked_by(const ShapeContext& context, const TensorMeta& self) {
   Picked picked{.ids = tensors(context, 1)};
   if (picked.ids.size() > self.sizes.size()) not_covered(context, "more indices than dimensions");
   picked.ids.resize(self.sizes.size(), graph::kNoValue);
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (picked.ids[d] != graph::kNoValue) expect_elements(context, self.sizes[d]);
   for (graph::ValueId id : picked.ids) {
     if (id == graph::kNoValue) continue;
     picked.indices.push_back(&context.meta_of(id));
@@ -306,13 +332,14 @@ Metas select_scatter(const ShapeContext& context) {
     refused_by_eager(context, "an index out of range");
   std::vector<Expr> selected = self.sizes;
   selected.erase(selected.begin() + static_cast<std::ptrdiff_t>(dim));
-  if (context.tensor(1).sizes != selected) refused_by_eager(context, "a source of another shape");
+  if (!are_equal(context, context.tensor(1).sizes, selected))
+    refused_by_eager(context, "a source of another shape");
   return strided_like_first(context);
 }
 
 Metas as_strided_scatter(const ShapeContext& context) {
   const std::vector<Expr>& sizes = list(context, 2);
-  if (context.tensor(1).sizes != sizes || list(context, 3).size() != sizes.size())
+  if (!are_equal(context, context.tensor(1).sizes, sizes) || list(context, 3).size() != sizes.size())
     refused_by_eager(context, "a source of another shape");
   return strided_like_first(context);
 }
@@ -351,13 +378,13 @@ Metas index(const ShapeContext& context) {
     for (size_t d = 0; d < shape.size(); ++d) {
       const bool absent = d < missing;
       w.sizes.push_back(shape[d]);
-      const bool stretched = absent || !(meta->sizes[d - missing] == shape[d]);
+      const bool stretched = absent || is_repeated(context, meta->sizes[d - missing], shape[d]);
       w.strides.push_back(stretched ? Expr(0) : meta->strides[d - missing]);
     }
     std::vector<Expr> sizes(before, Expr(1));
     sizes.insert(sizes.end(), w.sizes.begin(), w.sizes.end());
     sizes.insert(sizes.end(), after, Expr(1));
-    w.strides = view_strides(w, sizes).value_or(contiguous_strides(sizes));
+    w.strides = view_strides(context, w, sizes).value_or(contiguous_strides(sizes));
     w.sizes = std::move(sizes);
     operands.push_back(&w);
   }
@@ -375,7 +402,10 @@ Metas index_select(const ShapeContext& context) {
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = self.sizes;
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
-  if (!sizes.empty()) sizes[dim] = element_count(index);
+  if (!sizes.empty()) {
+    expect_elements(context, sizes[dim]);
+    sizes[dim] = element_count(index);
+  }
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
 }
 
@@ -387,6 +417,7 @@ Metas embedding(const ShapeContext& context) {
   const TensorMeta& weight = context.tensor(0);
   const TensorMeta& indices = context.tensor(1);
   if (weight.rank() != 2) not_covered(context, "a weight that is no matrix");
+  expect_elements(context, weight.sizes[0]);
   if (indices.dtype != DType::Int64 && indices.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = indices.sizes;
@@ -396,6 +427,10 @@ Metas embedding(const ShapeContext& context) {
 
 Metas embedding_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
+  expect_elements(context, expression(context, 2));
+  std::vector<Expr> indices = grad.sizes;
+  indices.pop_back();
+  if (!are_equal(context, indices, context.tensor(1).sizes)) not_covered(context, "indices of another shape");
   return {contiguous_meta(grad.dtype, grad.device, {expression(context, 2), grad.sizes.back()})};
 }
 
@@ -425,13 +460,13 @@ Metas roll(const ShapeContext& context) {
     if (size == Expr(0)) return {dense_like(context, self, self.dtype)};
   for (size_t i = 0; i < dims.size(); ++i) {
     const auto dim = static_cast<size_t>(wrap_dim(context, dims[i], self.rank()));
-    const int64_t size = known(context, current.sizes[dim]);
-    const int64_t shift = known(context, list(context, 1)[i]);
+    const Expr size = current.sizes[dim];
+    // Only formats depend on where the cut is, and those of plain tensors do not.
+    if (!is_contiguous(current) && context.equal(size, 0)) return {dense_like(context, self, self.dtype)};
     TensorMeta tail = current;  // each round joins two slices
     TensorMeta head = current;
-    const int64_t cut = ((shift % size) + size) % size;
-    tail.sizes[dim] = cut;
-    head.sizes[dim] = size - cut;
+    tail.sizes[dim] = sym::mod(list(context, 1)[i], size);
+    head.sizes[dim] = size - tail.sizes[dim];
     const TensorMeta* const parts[] = {&tail, &head};
     current = concatenated(context, parts, static_cast<int64_t>(dim));
   }
@@ -475,8 +510,7 @@ Metas pixel_shuffle(const ShapeContext& context) {
   sizes[rank - 3] = sym::floordiv(sizes[rank - 3], factor * factor);
   sizes[rank - 2] = sizes[rank - 2] * factor;
   sizes[rank - 1] = sizes[rank - 1] * factor;
-  TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return {with_format(context, out, out.dtype, suggested_format(self))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 // PyTorch's meta kernel divides by `groups` unseen.
@@ -487,7 +521,7 @@ Metas channel_shuffle(const ShapeContext& context) {
   if (groups < 1) refused_by_eager(context, "a number of groups below 1");
   if (!context.divisible(self.sizes[1], Expr(groups)))
     refused_by_eager(context, "channels that do not fit the groups");
-  return {with_format(context, self, self.dtype, suggested_format(self))};
+  return {in_suggested_format(context, self)};
 }
 
 Metas pixel_unshuffle(const ShapeContext& context) {
@@ -496,15 +530,14 @@ Metas pixel_unshuffle(const ShapeContext& context) {
   if (self.rank() < 3) not_covered(context, "fewer than three dimensions");
   std::vector<Expr> sizes = self.sizes;
   const size_t rank = sizes.size();
-  const bool is_empty = std::ranges::find(sizes, Expr(0)) != sizes.end();
+  const bool is_empty = context.equal(element_count(self), 0);
   for (size_t d : {rank - 2, rank - 1}) {
     if (!context.divisible(sizes[d], factor)) not_covered(context, "sizes that do not fit");
     sizes[d] = sym::floordiv(sizes[d], factor);
   }
   if (is_empty) return {dense_like(context, self, self.dtype)};  // eager copies it as it is
   sizes[rank - 3] = sizes[rank - 3] * factor * factor;
-  TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return {with_format(context, out, out.dtype, suggested_format(self))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 namespace {
@@ -515,9 +548,9 @@ Expr window_count(const ShapeContext& context, const std::vector<Expr>& spatial,
   Expr count = 1;
   for (size_t d = 0; d < 2; ++d) {
     const Expr reach = list(context, dilation_at)[d] * (list(context, kernel_at)[d] - 1) + 1;
-    count = count * (sym::floordiv(spatial[d] + list(context, padding_at)[d] * 2 - reach,
-                                   list(context, stride_at)[d]) +
-                     1);
+    const Expr room = spatial[d] + list(context, padding_at)[d] * 2 - reach;
+    if (context.less(room, 0)) not_covered(context, "a window larger than the input");
+    count = count * (sym::floordiv(room, list(context, stride_at)[d]) + 1);
   }
   return count;
 }

@@ -73,14 +73,15 @@ std::vector<ValueRef> soft_margin_loss(Composer& c) {
 std::vector<ValueRef> mse_loss_backward(Composer& c) {
   need_floating(c, 1);
   const ValueRef difference = c.call("aten::sub.Tensor", {c.arg(1), c.arg(2)});
-  double scale = 2;
-  if (c.integer(3) == kMean) {
-    const Expr count = element_count(c.meta(difference));
-    if (!count.is_constant() || count == Expr(0))
-      throw Unsupported("a mean over an unknown number of elements");
-    scale /= static_cast<double>(count.constant());
+  const Expr count = c.integer(3) == kMean ? element_count(c.meta(difference)) : Expr(1);
+  if (count == Expr(0)) throw Unsupported("a mean of nothing");
+  ValueRef scaled;
+  if (const auto known = count.as_constant()) {
+    scaled = c.call("aten::mul.Tensor", {difference, 2.0 / static_cast<double>(*known)});
+  } else {
+    scaled = c.divide(c.call("aten::mul.Tensor", {difference, 2.0}), count);
   }
-  return {c.call("aten::mul.Tensor", {c.call("aten::mul.Tensor", {difference, scale}), c.arg(0)})};
+  return {c.call("aten::mul.Tensor", {scaled, c.arg(0)})};
 }
 
 std::vector<ValueRef> nll_loss_backward(Composer& c) {

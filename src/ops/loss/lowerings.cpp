@@ -20,16 +20,16 @@ void nll_loss(LoweringContext& context, const Node& node) {
   bool has_weight = !is_none(node, 2);
   Tensor weight = has_weight ? context.operand(node, 2) : x;
   int64_t reduction = integer(node, 3);
-  int64_t ignored = integer(node, 4);
+  const Expr ignored = expression(node, 4);
   if (x.rank() != 2 || target.rank() != 1) not_lowered(node, "one example without a batch");
-  if (x.sizes[1] == Expr(0)) not_lowered(node, "no classes");
+  if (!sym::known_less(0, x.sizes[1])) not_lowered(node, "what may be no classes");
   DType type = compute_dtype(x.dtype);
   std::vector<Expr> batch = {x.sizes[0]};
   // One element a row is read: x is not worth memory. Each example's loss and weight; both are 0 where the
   // target is to be ignored.
   auto chosen = [=](BodyBuilder& b, const Index& index, const std::function<Value(const Expr&)>& fn) {
     Value t = LoweringContext::element(b, target, index);
-    Value counted = b.cast(t, DType::Int64) != b.constant(loop::Scalar{ignored}, DType::Int64);
+    Value counted = b.cast(t, DType::Int64) != b.index(ignored);
     return b.masked(
         counted,
         [&] {

@@ -31,6 +31,7 @@ Metas nll_loss(const ShapeContext& context) {
   if (batched ? target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0]) : target.rank() > 1)
     not_covered(context, "a target of another shape");
   need_weight_per_class(context, self.sizes.back());
+  expect_elements(context, self.sizes.back());
   TensorMeta loss = scalar_of(self);
   if (integer(context, 3) == kNoReduction && batched)
     loss = contiguous_meta(self.dtype, self.device, {self.sizes[0]});
@@ -50,6 +51,16 @@ Metas nll_loss_2d(const ShapeContext& context) {
 
 Metas nll_loss_backward(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(1);
+  const TensorMeta& target = context.tensor(2);
+  if (self.rank() == 2 && (target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0])))
+    not_covered(context, "a target of another shape");
+  if (self.rank() == 2 && integer(context, 4) == kNoReduction &&
+      !are_equal(context, context.tensor(0).sizes, target.sizes))
+    not_covered(context, "a gradient of another shape");
+  if (self.rank() > 0) expect_elements(context, self.sizes.back());
+  const TensorMeta* weight = optional_tensor(context, 3);
+  if (weight != nullptr && self.rank() == 2 && !are_equal(context, weight->sizes, {self.sizes[1]}))
+    not_covered(context, "a weight that is not one for each class");
   return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
@@ -70,13 +81,14 @@ Metas huber_loss(const ShapeContext& context) {
   if (out.dtype != self.dtype) not_covered(context, "a target of another type");
   if (!(real(context, 3).value_or(0) > 0)) not_covered(context, "a delta that is not positive");
   if (integer(context, 2) != kNoReduction) return {scalar_of(out)};
-  return {out.sizes == self.sizes ? dense_like(context, self, self.dtype) : out};
+  const bool is_of_self = broadcasts_to(context, context.tensor(1).sizes, self.sizes);
+  return {is_of_self ? dense_like(context, self, self.dtype) : out};
 }
 
 Metas soft_margin_loss(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& target = context.tensor(1);
-  if (self.sizes != target.sizes || self.dtype != target.dtype)
+  if (self.dtype != target.dtype || !are_equal(context, self.sizes, target.sizes))
     not_covered(context, "a target of another shape or type");
   if (integer(context, 2) != kNoReduction) return {scalar_of(self)};
   const TensorMeta* const operands[] = {&self};  // -self is computed first, the rest in place
@@ -88,7 +100,7 @@ Metas soft_margin_loss(const ShapeContext& context) {
 
 Metas weighted_element_loss(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  if (self.sizes != context.tensor(1).sizes || context.tensor(1).dtype != self.dtype)
+  if (context.tensor(1).dtype != self.dtype || !are_equal(context, self.sizes, context.tensor(1).sizes))
     not_covered(context, "a target of another shape or type");
   if (integer(context, 3) != kNoReduction) return {scalar_of(self)};
   return {dense_like(context, self, self.dtype)};
@@ -98,14 +110,13 @@ Metas logits_loss(const ShapeContext& context) {
   // Computed as (1 - target) * self - ..., written to the first factor.
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& target = context.tensor(1);
-  if (self.sizes != target.sizes || self.dtype != target.dtype)
+  if (self.dtype != target.dtype || !are_equal(context, self.sizes, target.sizes))
     not_covered(context, "a target of another shape or type");
   for (size_t i : {2, 3}) {
     const TensorMeta* weight = optional_tensor(context, i);
     if (weight == nullptr) continue;
     if (weight->dtype != self.dtype) not_covered(context, "a weight of another type");
-    const TensorMeta* const operands[] = {&self, weight};
-    if (broadcast(context, operands) != self.sizes)
+    if (!broadcasts_to(context, weight->sizes, self.sizes))
       refused_by_eager(context, "a weight larger than the input");
   }
   if (integer(context, 4) != kNoReduction) return {scalar_of(self)};

@@ -31,8 +31,7 @@ TensorMeta batched_product_of(const ShapeContext& context, const TensorMeta& a, 
 
 TensorMeta with_addend(const ShapeContext& context, const TensorMeta& addend, TensorMeta out) {
   need(context, addend.dtype == out.dtype, "an addend of another type");
-  const TensorMeta* const operands[] = {&addend, &out};
-  need(context, broadcast(context, operands) == out.sizes, "an addend that does not broadcast");
+  need(context, broadcasts_to(context, addend.sizes, out.sizes), "an addend that does not broadcast");
   return out;
 }
 

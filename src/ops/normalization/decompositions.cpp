@@ -27,11 +27,11 @@ std::vector<Expr> all_but_channels(const TensorMeta& batch) {
 }
 
 // Elements a channel.
-double elements_of_a_channel(const TensorMeta& batch) {
-  const Expr count = element_count(batch);
-  if (!count.is_constant() || !batch.sizes[1].is_constant() || count.constant() == 0)
-    throw Unsupported("symbolic or empty batches");
-  return static_cast<double>(count.constant() / batch.sizes[1].constant());
+Expr elements_of_a_channel(const TensorMeta& batch) {
+  Expr count = batch.sizes[0];
+  for (int64_t d = 2; d < batch.rank(); ++d) count = count * batch.sizes[static_cast<size_t>(d)];
+  if (count == Expr(0) || batch.sizes[1] == Expr(0)) throw Unsupported("empty batches");
+  return count;
 }
 
 }  // namespace
@@ -62,14 +62,13 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
     (d < input.rank() - inner ? outer_dims : inner_dims).emplace_back(d);
     if (d >= input.rank() - inner) count = count * input.sizes[static_cast<size_t>(d)];
   }
-  if (outer_dims.empty() || !count.is_constant()) throw Unsupported("a single row or a symbolic row");
+  if (outer_dims.empty()) throw Unsupported("a single row");
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, c.arg(4)});
   const ValueRef weighted = c.call("aten::mul.Tensor", {c.arg(0), c.arg(5)});
-  const double scale = 1.0 / static_cast<double>(count.constant());
-  const ValueRef mean = c.call("aten::mul.Tensor", {sum_over(c, weighted, inner_dims, true), scale});
+  const ValueRef mean = c.divide(sum_over(c, weighted, inner_dims, true), count);
   const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
-  const ValueRef slope = c.call("aten::mul.Tensor", {sum_over(c, product, inner_dims, true), scale});
+  const ValueRef slope = c.divide(sum_over(c, product, inner_dims, true), count);
   const ValueRef level = c.call("aten::sub.Tensor", {weighted, mean});
   const ValueRef rest = c.call("aten::sub.Tensor", {level, c.call("aten::mul.Tensor", {normalized, slope})});
   const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, c.arg(4)});
@@ -84,8 +83,8 @@ std::vector<ValueRef> batch_norm_functional(Composer& c) {
   const TensorMeta statistics = c.result(1);
   if (!c.flag(5) || input.dtype != statistics.dtype || c.is_none(1) || c.is_none(2))
     throw Unsupported("fixed statistics, or parameters of another type");
-  const double count = elements_of_a_channel(input);
-  if (count < 2) throw Unsupported("a single value per channel");
+  const Expr count = elements_of_a_channel(input);
+  if (count == Expr(1)) throw Unsupported("a single value per channel");
   const std::vector<ValueRef> moments =
       c.call_many("aten::var_mean.correction", {c.arg(0), all_but_channels(input), Expr(0), false});
   const ValueRef variance = moments.at(0), mean = moments.at(1);
@@ -94,12 +93,21 @@ std::vector<ValueRef> batch_norm_functional(Composer& c) {
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(0), by_channel(c, mean, input)});
   const ValueRef scaled = c.call("aten::mul.Tensor", {centred, by_channel(c, scale, input)});
   const ValueRef output = c.call("aten::add.Tensor", {scaled, by_channel(c, c.arg(2), input)});
-  const auto moved = [&](const Argument& running, ValueRef batch, double factor) {
+  const auto moved = [&](const Argument& running, ValueRef batch) {
     const ValueRef kept = c.call("aten::mul.Tensor", {running, 1.0 - c.real(6)});
-    return c.call("aten::add.Tensor", {kept, c.call("aten::mul.Tensor", {batch, c.real(6) * factor})});
+    return c.call("aten::add.Tensor", {kept, batch});
   };
-  return {output, mean, deviation, moved(c.arg(3), mean, 1.0),
-          moved(c.arg(4), variance, count / (count - 1.0))};
+  const ValueRef new_mean = c.call("aten::mul.Tensor", {mean, c.real(6)});
+  // Of a variance without bias.
+  ValueRef new_variance;
+  if (const auto known = count.as_constant()) {
+    const auto n = static_cast<double>(*known);
+    new_variance = c.call("aten::mul.Tensor", {variance, c.real(6) * (n / (n - 1.0))});
+  } else {
+    const ValueRef squares = c.call("aten::mul.Tensor", {variance, count});
+    new_variance = c.call("aten::mul.Tensor", {c.divide(squares, count - 1), c.real(6)});
+  }
+  return {output, mean, deviation, moved(c.arg(3), new_mean), moved(c.arg(4), new_variance)};
 }
 
 std::vector<ValueRef> batch_norm_backward(Composer& c) {
@@ -108,16 +116,14 @@ std::vector<ValueRef> batch_norm_backward(Composer& c) {
   if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6) || c.meta(c.arg(5)).dtype != input.dtype ||
       c.meta(c.arg(0)).dtype != input.dtype)
     throw Unsupported("fixed statistics, or parameters of another type");
-  const double scale = 1.0 / elements_of_a_channel(input);
+  const Expr count = elements_of_a_channel(input);
   const std::vector<Expr> dims = all_but_channels(input);
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), by_channel(c, c.arg(5), input)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, by_channel(c, c.arg(6), input)});
   const ValueRef bias_gradient = c.call("aten::sum.dim_IntList", {c.arg(0), dims, false});
   const ValueRef weight_gradient =
       sum_over(c, c.call("aten::mul.Tensor", {c.arg(0), normalized}), dims, false);
-  const auto average = [&](ValueRef sum) {
-    return by_channel(c, c.call("aten::mul.Tensor", {sum, scale}), input);
-  };
+  const auto average = [&](ValueRef sum) { return by_channel(c, c.divide(sum, count), input); };
   const ValueRef slope = c.call("aten::mul.Tensor", {normalized, average(weight_gradient)});
   const ValueRef level = c.call("aten::sub.Tensor", {c.arg(0), average(bias_gradient)});
   const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});

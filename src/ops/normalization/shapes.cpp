@@ -1,6 +1,9 @@
 #include "ops/normalization/shapes.h"
 
+#include <algorithm>
+
 #include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
 
 namespace oxy::ops::shapes {
 namespace {
@@ -38,10 +41,10 @@ void need_vectors(const ShapeContext& context, const Expr& channels, size_t firs
 TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
   // The kernels work in one of the plain formats; other layouts are made contiguous first.
   if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
-  if (is_channels_last(input))
+  if (is_channels_last(context, input))
     return with_format(context, input, input.dtype,
                        input.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
-  return with_format(context, input, input.dtype, suggested_format(input));
+  return in_suggested_format(context, input);
 }
 
 DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
@@ -60,7 +63,8 @@ Metas layer_norm(const ShapeContext& context) {
       not_covered(context, "a normalized shape that is not the input's");
   for (size_t i : {2, 3})
     if (const TensorMeta* parameter = optional_tensor(context, i))
-      if (parameter->sizes != list(context, 1)) not_covered(context, "parameters of another shape");
+      if (!are_equal(context, parameter->sizes, list(context, 1)))
+        not_covered(context, "parameters of another shape");
   std::vector<Expr> statistics = input.sizes;
   for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
   const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
@@ -68,8 +72,29 @@ Metas layer_norm(const ShapeContext& context) {
   return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
 }
 
+namespace {
+
+// The gradient has the input's shape, and the statistics and parameters their part of it.
+void need_like_input(const ShapeContext& context, const TensorMeta& input, const std::vector<Expr>& inner) {
+  std::vector<Expr> statistics = input.sizes;
+  std::vector<Expr> end = input.sizes;
+  if (inner.size() > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
+  const auto outer = static_cast<std::ptrdiff_t>(input.sizes.size() - inner.size());
+  std::fill(statistics.begin() + outer, statistics.end(), Expr(1));
+  end.erase(end.begin(), end.begin() + outer);
+  bool fits = are_equal(context, end, inner) && are_equal(context, context.tensor(0).sizes, input.sizes);
+  for (const size_t i : {3, 4}) fits = fits && are_equal(context, context.tensor(i).sizes, statistics);
+  for (const size_t i : {5, 6})
+    if (const TensorMeta* parameter = optional_tensor(context, i))
+      fits = fits && are_equal(context, parameter->sizes, inner);
+  if (!fits) not_covered(context, "operands of other shapes");
+}
+
+}  // namespace
+
 Metas layer_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
+  need_like_input(context, input, list(context, 2));
   const auto* mask = std::get_if<std::vector<bool>>(&context.arg(7));
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0])
     not_covered(context, "gradients that are left out");
@@ -139,6 +164,10 @@ Metas batch_norm_with_update_functional(const ShapeContext& context) {
 Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   need_channels(context, input);
+  if (!are_equal(context, context.tensor(0).sizes, input.sizes))
+    not_covered(context, "a gradient of another shape");
+  need_vectors(context, input.sizes[1], 2, 4);
+  if (flag(context, 7)) need_vectors(context, input.sizes[1], 5, 6);
   const TensorMeta* weight = optional_tensor(context, 2);
   const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
   if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
@@ -148,15 +177,20 @@ Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
                            (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
-  return {same_format ? normalized_batch(context, input)
-                      : with_format(context, input, input.dtype, suggested_format(input)),
-          parameter, parameter};
+  return {same_format ? normalized_batch(context, input) : in_suggested_format(context, input), parameter,
+          parameter};
 }
 
 Metas group_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
   need_vectors(context, input.sizes[1], 1, 2);
+  const Expr pixels = sym::product(std::span(input.sizes).subspan(2));
+  if (!context.equal(expression(context, 3), input.sizes[0]) ||
+      !context.equal(expression(context, 4), input.sizes[1]) ||
+      !context.equal(expression(context, 5), pixels) ||
+      !context.divisible(input.sizes[1], expression(context, 6)))
+    not_covered(context, "numbers that are not the input's");
   for (size_t i : {1, 2})
     if (const TensorMeta* parameter = optional_tensor(context, i);
         parameter != nullptr && !is_contiguous(*parameter))
@@ -170,7 +204,7 @@ Metas group_norm(const ShapeContext& context) {
   const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
   TensorMeta statistics =
       contiguous_meta(type, input.device, {expression(context, 3), expression(context, 6)});
-  return {with_format(context, input, input.dtype, suggested_format(input)), statistics, statistics};
+  return {in_suggested_format(context, input), statistics, statistics};
 }
 
 Metas group_norm_backward(const ShapeContext& context) {
@@ -180,7 +214,7 @@ Metas group_norm_backward(const ShapeContext& context) {
   if (weight == nullptr && (mask[1] || mask[2]))
     not_covered(context, "gradients of parameters without a weight");
   TensorMeta parameter = vector_of(weight == nullptr ? input : *weight, expression(context, 6));
-  return {with_format(context, input, input.dtype, suggested_format(input)), parameter, parameter};
+  return {in_suggested_format(context, input), parameter, parameter};
 }
 
 Metas softmax(const ShapeContext& context) {
@@ -200,6 +234,8 @@ Metas safe_softmax(const ShapeContext& context) {
 
 Metas softmax_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
+  if (!are_equal(context, grad.sizes, context.tensor(1).sizes))
+    not_covered(context, "an output of another shape");
   const DType dtype = optional_dtype(context, 3).value_or(grad.dtype);
   if (dtype != grad.dtype) not_covered(context, "a conversion");
   return {contiguous_meta(dtype, grad.device, grad.sizes)};

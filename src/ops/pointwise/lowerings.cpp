@@ -90,7 +90,7 @@ DType promoted(LoweringContext& context, const Node& node, std::initializer_list
 void require_nonzero_divisor(LoweringContext& context, const Node& node) {
   if (is_floating(context.output_meta(node).dtype)) return;
   const auto* e = std::get_if<Expr>(&node.args.at(1));
-  if (e == nullptr || !e->is_constant() || e->constant() == 0)
+  if (e == nullptr || !(sym::known_less(0, *e) || sym::known_less(*e, 0)))
     not_lowered(node, "an integer divisor that may be 0");
 }
 
@@ -261,11 +261,15 @@ void fmod(LoweringContext& context, const Node& node) {
 }
 
 void pow(LoweringContext& context, const Node& node) {
+  const auto* symbolic = std::get_if<Expr>(&node.args.at(1));
+  if (symbolic != nullptr && symbolic->is_constant()) symbolic = nullptr;
   std::optional<double> exponent;
-  if (!is_tensor(node, 1)) exponent = real(node, 1);
+  if (!is_tensor(node, 1) && symbolic == nullptr) exponent = real(node, 1);
   DType dtype = context.output_meta(node).dtype;
   if (dtype == DType::Bool) not_lowered(node, "bool");
-  if (!is_floating(dtype) && (!exponent || *exponent < 0))
+  const bool is_never_negative =
+      exponent ? *exponent >= 0 : symbolic != nullptr && sym::known_less_equal(0, *symbolic);
+  if (!is_floating(dtype) && !is_never_negative)
     not_lowered(node, "integers to a power that may be negative");
   elementwise(
       context, node, {0, 1},

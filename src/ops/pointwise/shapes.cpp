@@ -10,10 +10,6 @@ TensorMeta refuse(const ShapeContext& context, TensorMeta meta, bool refused) {
   return meta;
 }
 
-bool is_integer_number(const graph::Argument& arg) {
-  return std::holds_alternative<Expr>(arg) || std::holds_alternative<bool>(arg);
-}
-
 }  // namespace
 
 Metas unary(const ShapeContext& context) {
@@ -191,7 +187,8 @@ Metas binary_of_one_type(const ShapeContext& context) {
 
 Metas power_of_number(const ShapeContext& context) {
   TensorMeta out = element_wise_like(context, 0, {1}, ResultType::Promoted);
-  if (is_integral(out.dtype) && is_integer_number(context.arg(1)) && real(context, 1).value_or(0) < 0)
+  const auto* exponent = std::get_if<Expr>(&context.arg(1));
+  if (is_integral(out.dtype) && exponent != nullptr && context.less(*exponent, 0))
     not_covered(context, "an integer to a negative power");
   return {out};
 }
@@ -274,8 +271,7 @@ Metas masked_fill(const ShapeContext& context) {
 Metas prelu(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const TensorMeta& weight = context.tensor(1);
-  const TensorMeta* const operands[] = {&self, &weight};
-  if (self.dtype != weight.dtype || broadcast(context, operands) != self.sizes)
+  if (self.dtype != weight.dtype || !broadcasts_to(context, weight.sizes, self.sizes))
     not_covered(context, "a weight of another type or shape");
   return {dense_like(context, self, self.dtype)};
 }

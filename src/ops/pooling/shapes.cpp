@@ -1,6 +1,7 @@
 #include "ops/pooling/shapes.h"
 
 #include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
 
 namespace oxy::ops::shapes {
 namespace {
@@ -63,12 +64,6 @@ std::vector<Expr> pooled_sizes(const ShapeContext& context, size_t spatial, cons
   return sizes;
 }
 
-// The result follows the suggested format of the input where the kernel has a channels-last variant.
-TensorMeta in_format_of(const ShapeContext& context, const TensorMeta& self, std::vector<Expr> sizes) {
-  TensorMeta out = contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return with_format(context, out, out.dtype, suggested_format(self));
-}
-
 TensorMeta with_index_type(TensorMeta meta) {
   meta.dtype = DType::Int64;
   return meta;
@@ -80,7 +75,7 @@ Metas max_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);
   TensorMeta out =
-      in_format_of(context, self, pooled_sizes(context, spatial, list(context, 4), flag(context, 5)));
+      in_suggested_format(context, self, pooled_sizes(context, spatial, list(context, 4), flag(context, 5)));
   return {out, with_index_type(out)};
 }
 
@@ -92,7 +87,7 @@ Metas average_pool(const ShapeContext& context) {
   if (context.size() > divisor && !context.is_none(divisor) && integer(context, divisor) == 0)
     not_covered(context, "a divisor of zero");
   if (spatial == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
-  return {in_format_of(context, self, std::move(sizes))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 Metas adaptive_average_pool(const ShapeContext& context) {
@@ -103,7 +98,7 @@ Metas adaptive_average_pool(const ShapeContext& context) {
   for (size_t d = 0; d < spatial; ++d)
     sizes[sizes.size() - spatial + d] = item(context, list(context, 1), d, spatial);
   return {spatial == 3 ? contiguous_meta(self.dtype, self.device, std::move(sizes))
-                       : in_format_of(context, self, std::move(sizes))};
+                       : in_suggested_format(context, self, std::move(sizes))};
 }
 
 Metas adaptive_max_pool(const ShapeContext& context) {
@@ -120,17 +115,17 @@ Metas upsample(const ShapeContext& context) {
   for (size_t d = 1; d < sizes.size(); ++d)
     if (!context.less(0, sizes[d]) || !context.less(0, self.sizes[d]))
       refused_by_eager(context, "an image without elements");
-  return {in_format_of(context, self, std::move(sizes))};
+  return {in_suggested_format(context, self, std::move(sizes))};
 }
 
 Metas pool_backward(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(1);
-  return {in_format_of(context, self, self.sizes)};
+  return {in_suggested_format(context, self)};
 }
 
 Metas upsample_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
-  return {in_format_of(context, grad, list(context, 2))};
+  return {in_suggested_format(context, grad, list(context, 2))};
 }
 
 Metas bicubic_backward(const ShapeContext& context) {

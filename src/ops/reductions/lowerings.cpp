@@ -111,14 +111,17 @@ void position_of(LoweringContext& context, const Node& node, ReductionKind kind)
 void moments(LoweringContext& context, const Node& node, int variance_output, int mean_output, bool root) {
   Tensor x = context.operand(node, 0);
   std::vector<int64_t> reduced = dims(node, 1, x.rank());
-  double correction = is_none(node, 2) ? 1 : real(node, 2);
+  // A correction that is a symbol counts with the elements.
+  const auto* symbolic = is_none(node, 2) ? nullptr : std::get_if<Expr>(&node.args[2]);
+  if (symbolic != nullptr && symbolic->is_constant()) symbolic = nullptr;
+  const double correction = is_none(node, 2) ? 1 : symbolic != nullptr ? 0 : real(node, 2);
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
   // In float64, as eager: squares of float32 numbers overflow and underflow float32.
   const DType type = x.dtype == DType::Float32 ? DType::Float64 : compute_dtype(x.dtype);
   const auto element = [type](Value v) { return v.builder->cast(v, type); };
   std::vector<Tensor> result =
       context.reduce(ReductionKind::Welford, x, reduced, flag(node, 3), type, element);
-  Expr count = count_of(x, reduced);
+  const Expr count = count_of(x, reduced) - (symbolic != nullptr ? *symbolic : Expr(0));
   finish(context, node, static_cast<size_t>(variance_output), result[1],
          [count, correction, root](BodyBuilder& b, Value squares) {
            Value divisor = loop::maximum(b.index(count, squares.dtype) - correction, 0);
@@ -206,6 +209,34 @@ void logsumexp(LoweringContext& context, const Node& node) {
                                    4));
 }
 
+namespace {
+
+// Sets the output to `root` of the sum, or to the magnitude of x where it turns out that one element stands
+// alone: eager takes that as it is.
+void finish_norm(LoweringContext& context, const Node& node, const Tensor& x,
+                 const std::vector<int64_t>& reduced, bool keepdim, const Tensor& sum,
+                 const std::function<Value(BodyBuilder&, Value)>& root) {
+  const Expr count = count_of(x, reduced);
+  if (count.is_constant()) return finish(context, node, 0, sum, root);
+  const TensorMeta& out = context.output_meta(node);
+  const auto element = [=, type = compute_dtype(out.dtype)](BodyBuilder& b, const Index& index) {
+    Index first;
+    size_t next = 0;
+    for (int64_t d = 0; d < x.rank(); ++d) {
+      const bool is_reduced = reduced.empty() || std::ranges::find(reduced, d) != reduced.end();
+      first.push_back(is_reduced ? Expr(0) : index[next]);
+      next += !is_reduced || keepdim ? 1 : 0;
+    }
+    const Value norm = b.cast(root(b, LoweringContext::element(b, sum, index)), type);
+    return b.masked(
+        b.index(count) == b.index(1),
+        [&] { return abs(b.cast(LoweringContext::element(b, x, first), type)); }, norm);
+  };
+  context.set(node.outputs[0], context.generate({sum, x}, out.sizes, out.dtype, element, 4));
+}
+
+}  // namespace
+
 void vector_norm(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   double order = is_none(node, 1) ? 2 : real(node, 1);
@@ -227,14 +258,17 @@ void vector_norm(LoweringContext& context, const Node& node) {
     return finish(context, node, 0,
                   over(ReductionKind::Sum, [type](Value v) { return v.builder->cast(as_bool(v), type); }));
   if (order == 1) return finish(context, node, 0, over(ReductionKind::Sum, [](Value v) { return abs(v); }));
+  if (!count_of(x, reduced).is_constant()) context.realise_unless_cheap(x);  // it is read twice
   if (order == 2)
-    return finish(context, node, 0, over(ReductionKind::Sum, [](Value v) { return v * v; }),
-                  [](BodyBuilder&, Value v) { return sqrt(v); });
+    return finish_norm(context, node, x, reduced, keepdim,
+                       over(ReductionKind::Sum, [](Value v) { return v * v; }),
+                       [](BodyBuilder&, Value v) { return sqrt(v); });
   Tensor total = over(ReductionKind::Sum, [order](Value v) {
     return v.builder->binary(Op::Pow, abs(v), v.builder->constant(order, v.dtype));
   });
-  finish(context, node, 0, total,
-         [order](BodyBuilder& b, Value v) { return b.binary(Op::Pow, v, b.constant(1 / order, v.dtype)); });
+  finish_norm(context, node, x, reduced, keepdim, total, [order](BodyBuilder& b, Value v) {
+    return b.binary(Op::Pow, v, b.constant(1 / order, v.dtype));
+  });
 }
 
 }  // namespace oxy::ops::lowerings

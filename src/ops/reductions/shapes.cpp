@@ -1,5 +1,7 @@
 #include "ops/reductions/shapes.h"
 
+#include <cmath>
+
 #include "ops/core/element_wise.h"
 
 namespace oxy::ops::shapes {
@@ -46,17 +48,20 @@ TensorMeta reduce(const ShapeContext& context, DType dtype) {
   return reduced(self, dim_mask(context, *dim, self.rank()), keepdim && flag(context, *keepdim), dtype);
 }
 
-// How many elements each result is made of; none of no results. Nothing: a size is a symbol.
-std::optional<int64_t> reduced_count(const ShapeContext& context) {
+// Whether a result is made of no more elements than the correction takes away, or there are none.
+bool lacks_degrees_of_freedom(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const std::vector<bool> mask = dim_mask(context, 1, self.rank());
-  int64_t count = 1;
-  for (size_t d = 0; d < self.sizes.size(); ++d) {
-    if (!mask[d] && self.sizes[d] == Expr(0)) return 0;
-    if (mask[d] && !self.sizes[d].is_constant()) return std::nullopt;
-    if (mask[d]) count *= self.sizes[d].constant();
-  }
-  return count;
+  Expr count = 1;
+  Expr results = 1;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    (mask[d] ? count : results) = (mask[d] ? count : results) * self.sizes[d];
+  const auto* symbolic = std::get_if<Expr>(&context.arg(2));
+  const std::optional<double> correction = context.is_none(2) ? 1 : real(context, 2);
+  if (symbolic == nullptr && !(correction && std::abs(*correction) < 1e15))
+    not_covered(context, "a correction that is not a number");
+  const Expr taken = symbolic != nullptr ? *symbolic : Expr(static_cast<int64_t>(std::floor(*correction)));
+  return context.less_equal(count, taken) || (context.less_equal(0, taken) && context.equal(results, 0));
 }
 
 std::optional<DType> asked_dtype(const ShapeContext& context) {
@@ -64,10 +69,15 @@ std::optional<DType> asked_dtype(const ShapeContext& context) {
   return i ? optional_dtype(context, *i) : std::nullopt;
 }
 
-// A reduction without a neutral element needs elements along the reduced dimensions.
+// A reduction without a neutral element needs elements along the reduced dimensions. Of others there may be
+// none.
 void need_elements(const ShapeContext& context) {
-  for (const Expr& size : context.tensor(0).sizes)
-    if (context.equal(size, 0)) not_covered(context, "a dimension without elements");
+  const TensorMeta& self = context.tensor(0);
+  const auto dim = find_argument(context, "dim");
+  const std::vector<bool> mask =
+      dim ? dim_mask(context, *dim, self.rank()) : std::vector<bool>(self.sizes.size(), true);
+  for (size_t d = 0; d < mask.size(); ++d)
+    if (mask[d] && context.equal(self.sizes[d], 0)) not_covered(context, "a dimension without elements");
 }
 
 }  // namespace
@@ -128,8 +138,7 @@ Metas count_nonzero(const ShapeContext& context) {
 Metas variance(const ShapeContext& context) {
   const DType own = context.tensor(0).dtype;
   if (is_whole(own)) not_covered(context, "the variance of integers");
-  if (const auto count = reduced_count(context);
-      count && static_cast<double>(*count) <= real(context, 2).value_or(1))
+  if (lacks_degrees_of_freedom(context))
     refused_by_eager(context, "warns that there are no degrees of freedom");
   return {reduce(context, real_type(own))};
 }

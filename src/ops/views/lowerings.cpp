@@ -74,11 +74,7 @@ void slice(LoweringContext& context, const Node& node) {
 void select(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   int64_t d = dim(node, 1, x.rank());
-  Expr position = expression(node, 2);
-  if (position.range().high < 0)
-    position = position + x.sizes[at(d)];
-  else if (position.range().low < 0)
-    not_lowered(node, "an index of unknown sign");
+  const Expr position = from_front(expression(node, 2), x.sizes[at(d)]);
   context.set(node.outputs[0], context.view(x, context.output_meta(node).sizes, [&](const Index& index) {
     Index source = index;
     source.insert(source.begin() + d, position);

@@ -2,56 +2,19 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/core/element_wise.h"
+#include "ops/views/view_strides.h"
 
-namespace oxy::ops {
+namespace oxy::ops::shapes {
 namespace {
 
-bool is_one(const Expr& e) {
-  return e.is_constant() && e.constant() == 1;
-}
 bool is_zero(const Expr& e) {
   return e.is_constant() && e.constant() == 0;
 }
 size_t at(int64_t dim) {
   return static_cast<size_t>(dim);
 }
-
-}  // namespace
-
-std::optional<std::vector<Expr>> view_strides(const TensorMeta& meta, const std::vector<Expr>& sizes) {
-  if (std::any_of(meta.sizes.begin(), meta.sizes.end(), is_zero))
-    return sizes == meta.sizes ? meta.strides : contiguous_strides(sizes);
-  std::vector<Expr> strides(sizes.size(), Expr(1));
-  if (meta.sizes.empty()) return strides;
-  // From the innermost dimension outwards: a run of old dimensions that lie in one another without gaps must
-  // equal a run of new ones.
-  size_t next = sizes.size();
-  for (size_t end = meta.sizes.size(); end > 0;) {
-    const Expr base = meta.strides[end - 1];
-    Expr elements = meta.sizes[--end];
-    // Strides are computed with max(size, 1), which is the size wherever there are elements.
-    Expr stride = sym::max(elements, 1) * base;
-    while (end > 0 && (is_one(meta.sizes[end - 1]) || meta.strides[end - 1] == elements * base ||
-                       meta.strides[end - 1] == stride)) {
-      const Expr& size = meta.sizes[--end];
-      elements = elements * size;
-      stride = stride * sym::max(size, 1);
-    }
-    Expr covered = 1;
-    while (next > 0 &&
-           (is_one(sizes[next - 1]) || (!(covered == elements) && !sym::known_less(elements, covered)))) {
-      --next;
-      strides[next] = covered * base;
-      covered = covered * sizes[next];
-    }
-    if (!(covered == elements)) return std::nullopt;
-  }
-  return next == 0 ? std::optional(strides) : std::nullopt;
-}
-
-namespace shapes {
-namespace {
 
 // The sizes asked for, with -1 filled in.
 std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<Expr>& asked,
@@ -60,19 +23,19 @@ std::vector<Expr> inferred_sizes(const ShapeContext& context, const std::vector<
   std::optional<size_t> hole;
   Expr rest = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == Expr(-1)) {
+    if (context.less(sizes[d], 0)) {
       if (hole) not_covered(context, "two sizes to infer");
+      if (!context.equal(sizes[d], -1)) not_covered(context, "a negative size");
       hole = d;
     } else {
-      if (sizes[d].is_constant() && sizes[d].constant() < 0) not_covered(context, "a negative size");
       rest = rest * sizes[d];
     }
   }
   if (hole) {
-    if (is_zero(rest) || !context.divisible(elements, rest))
+    if (context.equal(rest, 0) || !context.divisible(elements, rest))
       not_covered(context, "a size that cannot be inferred");
     sizes[*hole] = sym::floordiv(elements, rest);
-  } else if (!context.equal(rest, elements)) {
+  } else if (!agree(context, rest, elements)) {
     not_covered(context, "sizes of another number of elements");
   }
   return sizes;
@@ -88,8 +51,8 @@ Expr clamp_index(const ShapeContext& context, const Expr& index, const Expr& low
   Expr position = index;
   if (context.less(index, 0)) {
     position = index + size;
-  } else if (!context.less_equal(0, index)) {
-    not_covered(context, "an index whose sign is not known");
+  } else if (!context.less_equal(0, index)) {  // where nobody may be asked
+    position = index - size * sym::max(sym::min(index, 0), -1);
   }
   return sym::min(sym::max(position, low), size);
 }
@@ -212,8 +175,7 @@ Metas select(const ShapeContext& context) {
 }
 
 // The slice of self that the arguments from `first` on name: dim, start, end, step.
-TensorMeta named_slice(const ShapeContext& context, size_t first) {
-  const TensorMeta& self = context.tensor(0);
+TensorMeta named_slice(const ShapeContext& context, const TensorMeta& self, size_t first) {
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
   const size_t dim = at(dim_argument(context, first, self.rank()));
   const Expr& size = self.sizes[dim];
@@ -230,27 +192,55 @@ TensorMeta named_slice(const ShapeContext& context, size_t first) {
 }
 
 Metas slice(const ShapeContext& context) {
-  return {named_slice(context, 1)};
+  return {named_slice(context, context.tensor(0), 1)};
 }
 
 Metas slice_scatter(const ShapeContext& context) {
-  if (named_slice(context, 2).sizes != context.tensor(1).sizes)
+  if (!are_equal(context, named_slice(context, context.tensor(0), 2).sizes, context.tensor(1).sizes))
     refused_by_eager(context, "a source of another shape than the slice");
   return {strided_like(context, context.tensor(0))};
 }
 
+namespace {
+
+// How many parts of that many elements there are: the last one may have fewer. Asks for no more of the size.
+int64_t part_count(const ShapeContext& context, const Expr& size, const Expr& part) {
+  if (size.is_constant() && part.is_constant())
+    return std::max<int64_t>(sym::ceildiv(size, part).constant(), 1);
+  if (context.questions() == nullptr) not_covered(context, "a symbolic size");
+  int64_t count = 1;
+  while (context.questions()->at_hand(sym::less_equal(size, part * count)) == false) ++count;
+  if (!context.less_equal(size, part * count) || (count > 1 && !context.less(part * (count - 1), size)))
+    throw InternalError("a number of parts that is not that of the values at hand");
+  return count;
+}
+
+}  // namespace
+
 Metas split(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  const int64_t part = integer(context, 1);
+  const Expr& part = expression(context, 1);
   const size_t dim = at(dim_argument(context, 2, self.rank()));
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
-  const int64_t size = known(context, self.sizes[dim]);
-  if (part < 0 || (part == 0 && size != 0)) not_covered(context, "a part size that is not positive");
+  const Expr& size = self.sizes[dim];
+  if (context.less(part, 0)) not_covered(context, "a negative part size");
+  if (context.equal(part, 0)) {
+    if (!context.equal(size, 0)) not_covered(context, "a part size of zero");
+    return {sliced(self, dim, 0, size)};
+  }
   Metas out;
-  const int64_t count = part == 0 ? 1 : std::max<int64_t>((size + part - 1) / part, 1);
-  for (int64_t i = 0; i < count; ++i)
-    out.push_back(sliced(self, dim, i * part, std::min(part, size - i * part)));
+  const int64_t count = part_count(context, size, part);
+  for (int64_t i = 0; i + 1 < count; ++i) out.push_back(sliced(self, dim, part * i, part));
+  out.push_back(sliced(self, dim, part * (count - 1), size - part * (count - 1)));
   return out;
+}
+
+Metas slice_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  const TensorMeta out = contiguous_meta(grad.dtype, grad.device, list(context, 1));
+  if (!are_equal(context, named_slice(context, out, 2).sizes, grad.sizes))
+    not_covered(context, "a gradient of another shape");
+  return {out};
 }
 
 Metas split_with_sizes(const ShapeContext& context) {
@@ -342,7 +332,7 @@ Metas view(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   TensorMeta out = self;
   out.sizes = inferred_sizes(context, list(context, 1), element_count(self));
-  std::optional<std::vector<Expr>> strides = view_strides(self, out.sizes);
+  std::optional<std::vector<Expr>> strides = view_strides(context, self, out.sizes);
   if (!strides) not_covered(context, "a view of these strides");
   out.strides = std::move(*strides);
   return {out};
@@ -350,7 +340,7 @@ Metas view(const ShapeContext& context) {
 
 Metas view_as_complex(const ShapeContext& context) {
   TensorMeta out = context.tensor(0);
-  if (out.rank() == 0 || !(out.sizes.back() == Expr(2)) || !(out.strides.back() == Expr(1)) ||
+  if (out.rank() == 0 || !context.equal(out.sizes.back(), 2) || !context.equal(out.strides.back(), 1) ||
       (out.dtype != DType::Float32 && out.dtype != DType::Float64))
     not_covered(context, "no pairs of real numbers");
   out.dtype = out.dtype == DType::Float32 ? DType::Complex64 : DType::Complex128;
@@ -382,7 +372,7 @@ Metas view_dtype(const ShapeContext& context) {
   const auto to = static_cast<int64_t>(item_size(dtype));
   out.dtype = dtype;
   if (from == to) return {out};
-  if (out.rank() == 0 || !(out.strides.back() == Expr(1)))
+  if (out.rank() == 0 || !context.equal(out.strides.back(), 1))
     not_covered(context, "an inner stride other than 1");
   if (from > to) {
     const int64_t factor = from / to;
@@ -403,5 +393,4 @@ Metas view_dtype(const ShapeContext& context) {
   return {out};
 }
 
-}  // namespace shapes
-}  // namespace oxy::ops
+}  // namespace oxy::ops::shapes

@@ -3,12 +3,7 @@
 
 #include "ops/core/shape_arguments.h"
 
-namespace oxy::ops {
-
-// The strides of a view of shape `sizes`, or nothing if the elements cannot be viewed so without a copy.
-std::optional<std::vector<Expr>> view_strides(const TensorMeta& meta, const std::vector<Expr>& sizes);
-
-namespace shapes {
+namespace oxy::ops::shapes {
 
 Metas alias(const ShapeContext& context);
 Metas as_strided(const ShapeContext& context);
@@ -18,6 +13,7 @@ Metas permute(const ShapeContext& context);
 Metas reshape_alias(const ShapeContext& context);
 Metas select(const ShapeContext& context);
 Metas slice(const ShapeContext& context);
+Metas slice_backward(const ShapeContext& context);
 Metas slice_scatter(const ShapeContext& context);
 Metas split(const ShapeContext& context);
 Metas split_with_sizes(const ShapeContext& context);
@@ -33,5 +29,4 @@ Metas view_as_complex(const ShapeContext& context);
 Metas view_as_real(const ShapeContext& context);
 Metas view_dtype(const ShapeContext& context);
 
-}  // namespace shapes
-}  // namespace oxy::ops
+}  // namespace oxy::ops::shapes

@@ -10,6 +10,7 @@
 #include "passes/rewriting/rewrite.h"
 #include "passes/training/checkpoints.h"
 #include "passes/training/maximum_flow.h"
+#include "sym/hints.h"
 
 namespace oxy::passes {
 namespace {
@@ -85,9 +86,7 @@ class Chooser {
 
   int64_t bytes(ValueId id) const {
     const TensorMeta& meta = graph_.meta(id);
-    const Expr elements = element_count(meta);
-    if (!elements.is_constant()) return FlowNetwork::kUnbounded / 2;
-    return elements.constant() * static_cast<int64_t>(item_size(meta.dtype));
+    return sym::estimate(element_count(meta)) * static_cast<int64_t>(item_size(meta.dtype));
   }
 
   // About the multiplications, or the bytes moved, of computing the node once more.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/core/registry.h"
 #include "passes/weights/fold_constants.h"
+#include "sym/hints.h"
 
 namespace oxy::passes {
 namespace {
@@ -53,8 +54,7 @@ class Relayout {
 
  private:
   static double elements(const TensorMeta& meta) {
-    const Expr count = element_count(meta);
-    return count.is_constant() ? static_cast<double>(count.constant()) : 0;
+    return static_cast<double>(sym::estimate(element_count(meta)));
   }
 
   static MemoryFormat channels_last(const TensorMeta& meta) {

@@ -2,6 +2,7 @@
 
 #include "aten/operators.h"
 #include "passes/weights/fold_constants.h"
+#include "sym/hints.h"
 
 namespace oxy::passes {
 namespace {
@@ -17,6 +18,13 @@ std::optional<std::vector<int64_t>> integers(const Argument& arg) {
   return out;
 }
 
+// The packed weight serves inputs of all sizes.
+std::vector<Expr> sizes_at_hand(const TensorMeta& meta) {
+  std::vector<Expr> sizes;
+  for (const Expr& size : meta.sizes) sizes.emplace_back(sym::estimate(size));
+  return sizes;
+}
+
 ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   const Graph& source = rewriter.source();
   const Node& conv = source.nodes[m.node];
@@ -26,7 +34,7 @@ ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   const TensorMeta& weight = source.meta(tensor_argument(conv, 1));
   ValueId packed =
       site.emit(op::pack_convolution(),
-                {args[1], source.meta(tensor_argument(conv, 0)).sizes, args[3], args[4], args[5], args[8]},
+                {args[1], sizes_at_hand(source.meta(tensor_argument(conv, 0))), args[3], args[4], args[5], args[8]},
                 contiguous_meta(weight.dtype, weight.device, weight.sizes));
   Argument residual = graph::None{};
   if (m.epilogue.residual != graph::kNoValue) residual = ValueRef{rewriter.map(m.epilogue.residual)};

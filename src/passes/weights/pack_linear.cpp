@@ -4,6 +4,7 @@
 
 #include "aten/operators.h"
 #include "passes/weights/fold_constants.h"
+#include "sym/hints.h"
 
 namespace oxy::passes {
 namespace {
@@ -72,7 +73,7 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   ValueId by_row =
       site.emit(op::permute(), {ValueRef{rewriter.map(m.weight)}, std::vector<Expr>{1, 0}}, weight);
   ValueId packed =
-      site.emit(op::pack_linear(), {ValueRef{by_row}, m.site.rows.is_constant() ? m.site.rows : Expr(0)},
+      site.emit(op::pack_linear(), {ValueRef{by_row}, Expr(sym::estimate(m.site.rows))},
                 contiguous_meta(weight.dtype, weight.device, weight.sizes));
 
   Argument bias = graph::None{};

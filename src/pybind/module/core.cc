@@ -69,6 +69,16 @@ nb::list watch(nb::handle function) {
     item["extern_calls"] = region.extern_calls;
     item["visits"] = region.visits;
     item["guards"] = region.guards;
+    nb::list symbols;
+    for (const oxy::guards::DescribedSymbol& symbol : region.symbols) {
+      nb::dict described;
+      described["name"] = symbol.name;
+      described["source"] = symbol.source;
+      described["hint"] = symbol.hint;
+      described["range"] = symbol.range;
+      symbols.append(described);
+    }
+    item["symbols"] = symbols;
     item["end"] = region.end ? nb::object(as_dict(*region.end)) : nb::none();
     regions.append(item);
   }

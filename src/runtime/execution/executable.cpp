@@ -164,21 +164,23 @@ struct Executable::Impl {
   std::shared_ptr<backend::KernelLibrary> kernels;
   std::vector<at::Tensor> constants;
   size_t visible_outputs;
-  std::vector<int64_t> symbols;    // ids
+  std::unique_ptr<SymbolicPlan> symbolic;
   std::shared_ptr<Variant> fixed;  // of a plan without symbols
   std::mutex mutex;
   std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<Variant>>> variants;  // most recent last
 
   std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
-    const plan::Plan specialised = specialise(plan, symbols, values);
-    return std::make_shared<Variant>(prepare(specialised, kernels.get(), constants.size(), visible_outputs),
-                                     constants);
+    const plan::Plan with_numbers = symbolic->at(values);
+    for (const Expr& size : with_numbers.positive)
+      if (size.constant() < 1) throw LeftToEager();
+    return std::make_shared<Variant>(
+        prepare(with_numbers, kernels.get(), constants.size(), visible_outputs), constants);
   }
 
   std::shared_ptr<Variant> variant_for(SymbolValues given) {
     std::vector<int64_t> values;
-    values.reserve(symbols.size());
-    for (const int64_t id : symbols) {
+    values.reserve(symbolic->symbols().size());
+    for (const int64_t id : symbolic->symbols()) {
       check(id >= 0 && static_cast<size_t>(id) < given.size(), "a symbol of a plan has no value");
       values.push_back(given[static_cast<size_t>(id)]);
     }
@@ -212,8 +214,8 @@ Executable::Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> 
   impl_->kernels = std::move(kernels);
   impl_->constants = std::move(constants);
   impl_->visible_outputs = visible_outputs;
-  impl_->symbols = symbols_of(impl_->plan);
-  if (impl_->symbols.empty()) impl_->fixed = impl_->make_variant({});
+  impl_->symbolic = std::make_unique<SymbolicPlan>(impl_->plan);
+  if (impl_->symbolic->symbols().empty()) impl_->fixed = impl_->make_variant({});
 }
 
 Executable::~Executable() = default;

@@ -190,7 +190,7 @@ class Preparation {
     bool has_work = false;
     if (const auto* slices = std::get_if<plan::Slices>(&launch.shape)) {
       const PreparedSlices shape{std::get<backend::SliceFunction>(function), slices->extent.constant(),
-                                 slices->grain, (slices->scratch_bytes + 63) / 64 * 64};
+                                 slices->grain, (slices->scratch_bytes.constant() + 63) / 64 * 64};
       check(shape.function != nullptr, "a kernel is missing from its library");
       result_.scratch_bytes = std::max(result_.scratch_bytes, shape.scratch_bytes);
       has_work = shape.extent > 0;

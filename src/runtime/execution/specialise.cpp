@@ -3,23 +3,26 @@
 #include <algorithm>
 #include <set>
 
+#include "sym/program/definitions.h"
+
 namespace oxy::runtime {
 
 namespace {
 
-using ExprFunction = std::function<void(Expr&)>;
-
-void for_each(std::vector<Expr>& list, const ExprFunction& fn) {
+template <class Fn>
+void for_each(std::vector<Expr>& list, const Fn& fn) {
   for (Expr& expr : list) fn(expr);
 }
 
-void for_each(plan::View& view, const ExprFunction& fn) {
+template <class Fn>
+void for_each(plan::View& view, const Fn& fn) {
   for_each(view.sizes, fn);
   for_each(view.strides, fn);
   fn(view.offset);
 }
 
-void for_each(plan::CallArgument& argument, const ExprFunction& fn) {
+template <class Fn>
+void for_each(plan::CallArgument& argument, const Fn& fn) {
   if (auto* view = std::get_if<plan::View>(&argument)) for_each(*view, fn);
   if (auto* expr = std::get_if<Expr>(&argument)) fn(*expr);
   if (auto* list = std::get_if<std::vector<Expr>>(&argument)) for_each(*list, fn);
@@ -28,7 +31,8 @@ void for_each(plan::CallArgument& argument, const ExprFunction& fn) {
       if (view) for_each(*view, fn);
 }
 
-void for_each_expression(plan::Plan& plan, const ExprFunction& fn) {
+template <class Fn>
+void for_each_expression(plan::Plan& plan, const Fn& fn) {
   for (plan::Buffer& buffer : plan.buffers) {
     for_each(buffer.sizes, fn);
     for_each(buffer.strides, fn);
@@ -37,7 +41,8 @@ void for_each_expression(plan::Plan& plan, const ExprFunction& fn) {
   for (plan::Step& step : plan.steps) {
     if (auto* launch = std::get_if<plan::Launch>(&step)) {
       for_each(launch->sizes, fn);
-      if (auto* slices = std::get_if<plan::Slices>(&launch->shape)) fn(slices->extent);
+      if (auto* slices = std::get_if<plan::Slices>(&launch->shape))
+        fn(slices->extent), fn(slices->scratch_bytes);
       if (auto* grid = std::get_if<plan::Grid>(&launch->shape))
         for (Expr& size : grid->size) fn(size);
     } else if (auto* call = std::get_if<plan::Call>(&step)) {
@@ -47,11 +52,12 @@ void for_each_expression(plan::Plan& plan, const ExprFunction& fn) {
   for (plan::Output& output : plan.outputs) for_each(output.view, fn);
   for (plan::Mutation& mutation : plan.mutations) for_each(mutation.value, fn);
   fn(plan.arena_bytes);
+  for_each(plan.positive, fn);
 }
 
 plan::Plan without_sources(const plan::Plan& plan) {
-  plan::Plan copy{plan.buffers,    {}, plan.steps, plan.outputs, plan.mutations, plan.arena_bytes,
-                  plan.input_count};
+  plan::Plan copy = plan;
+  copy.kernels.clear();
   copy.kernels.reserve(plan.kernels.size());
   for (const plan::Kernel& kernel : plan.kernels)
     copy.kernels.add({kernel.name, {}, kernel.language, kernel.device});
@@ -60,29 +66,39 @@ plan::Plan without_sources(const plan::Plan& plan) {
 
 }  // namespace
 
-std::vector<int64_t> symbols_of(const plan::Plan& plan) {
-  std::set<int64_t> ids;
-  plan::Plan copy = without_sources(plan);
-  for_each_expression(copy, [&](Expr& expr) {
+SymbolicPlan::SymbolicPlan(const plan::Plan& plan) : plan_(without_sources(plan)) {
+  std::vector<sym::Definition> definitions;
+  std::set<int64_t> defined, used;
+  const auto add_variables = [&](const Expr& expr) {
+    for (const Expr& variable : sym::variables(expr)) used.insert(variable.variable_id());
+  };
+  for (const plan::Definition& definition : plan.definitions) {
+    definitions.push_back({definition.variable.variable_id(), definition.value});
+    defined.insert(definition.variable.variable_id());
+    add_variables(definition.value);
+  }
+  plan_.definitions.clear();
+  std::vector<Expr> results;
+  for_each_expression(plan_, [&](Expr& expr) {
     if (expr.is_constant()) return;
-    for (const Expr& variable : sym::variables(expr)) ids.insert(variable.variable_id());
+    add_variables(expr);
+    results.push_back(expr);
   });
-  return {ids.begin(), ids.end()};
+  std::ranges::set_difference(used, defined, std::back_inserter(symbols_));
+  if (!symbols_.empty()) program_ = sym::compile(symbols_, definitions, results);
 }
 
-plan::Plan specialise(const plan::Plan& plan, std::span<const int64_t> symbols,
-                      std::span<const int64_t> values) {
-  plan::Plan copy = without_sources(plan);
-  if (symbols.empty()) return copy;
-  const auto value_of = [&](int64_t variable) -> std::optional<int64_t> {
-    const auto it = std::ranges::lower_bound(symbols, variable);
-    if (it == symbols.end() || *it != variable) return std::nullopt;
-    return values[static_cast<size_t>(it - symbols.begin())];
-  };
-  for_each_expression(copy, [&](Expr& expr) {
-    if (!expr.is_constant()) expr = Expr(sym::evaluate(expr, value_of));
+plan::Plan SymbolicPlan::at(std::span<const int64_t> values) const {
+  plan::Plan plan = plan_;
+  if (symbols_.empty()) return plan;
+  std::vector<int64_t> work(program_.slots());
+  if (program_.run(values, work).status != sym::RunStatus::Holds)
+    throw sym::ArithmeticError("a size of a plan does not fit in 64 bits");
+  size_t next = 0;
+  for_each_expression(plan, [&](Expr& expr) {
+    if (!expr.is_constant()) expr = Expr(program_.result(work, next++));
   });
-  return copy;
+  return plan;
 }
 
 }  // namespace oxy::runtime

@@ -69,6 +69,7 @@ Expr integer(int64_t value) {
 }
 
 graph::Argument number(const c10::Scalar& scalar) {
+  if (scalar.isSymInt()) return torch_api::expression_of(scalar.toSymInt());
   if (scalar.isBoolean()) return scalar.toBool();
   if (scalar.isIntegral(false)) return integer(scalar.toLong());
   if (scalar.isComplex()) {
@@ -76,7 +77,6 @@ graph::Argument number(const c10::Scalar& scalar) {
     return std::complex<double>(value.real(), value.imag());
   }
   if (scalar.isFloatingPoint()) return scalar.toDouble();
-  if (scalar.isSymInt()) return torch_api::expression_of(scalar.toSymInt());
   throw Unsupported("a symbolic number as an argument");
 }
 

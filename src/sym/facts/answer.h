@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace oxy::sym {
 
@@ -12,6 +13,10 @@ constexpr Answer answer_of(bool value) {
 }
 constexpr Answer operator!(Answer answer) {
   return answer == Answer::Unknown ? answer : answer_of(answer == Answer::False);
+}
+
+constexpr std::optional<bool> certain(Answer answer) {
+  return answer == Answer::Unknown ? std::nullopt : std::optional(answer == Answer::True);
 }
 
 }  // namespace oxy::sym

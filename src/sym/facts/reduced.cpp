@@ -76,17 +76,20 @@ std::optional<Condition> without_extremum(const Relation& relation) {
   return std::nullopt;
 }
 
-// 1 <= a*b says that 1 <= a and 1 <= b, if neither is negative.
+// 1 <= a*b*e says that 1 <= a, 1 <= b and 1 <= e, if neither a nor b is negative: `n < n*m` is `1 <= n` and
+// `2 <= m`.
 std::optional<Condition> of_each_factor(const Relation& relation) {
   const std::span<const Expr> list = terms(relation.value());
-  if (relation.kind() != RelationKind::NonNegative || list.size() != 2 || !(list[1] == Expr(-1)))
+  if (relation.kind() != RelationKind::NonNegative || list.size() < 2 || !(list.back() == Expr(-1)))
     return std::nullopt;
-  const Monomial m = monomial(list[0]);
-  const auto is_negative = [](const Expr& factor) { return factor.range().low < 0; };
-  if (m.coefficient != 1 || m.factors.size() < 2 || std::ranges::any_of(m.factors, is_negative))
-    return std::nullopt;
+  const Expr product = relation.value() + 1;
+  std::vector<Expr> factors = shared_factors(product);
+  std::erase_if(factors, [](const Expr& factor) { return factor.range().low < 0; });
+  const Expr rest = without_factors(product, factors);
+  if (factors.empty() || (factors.size() == 1 && rest == Expr(1))) return std::nullopt;
   std::vector<Condition> parts;
-  for (const Expr& factor : m.factors) parts.push_back(less_equal(1, factor));
+  for (const Expr& factor : factors) parts.push_back(less_equal(1, factor));
+  parts.push_back(less_equal(1, rest));
   return Condition::all(std::move(parts));
 }
 

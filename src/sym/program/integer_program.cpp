@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "sym/node.h"
+#include "sym/program/definitions.h"
 
 namespace oxy::sym {
 
@@ -54,6 +55,20 @@ class IntegerProgramBuilder {
   uint16_t compute(const Expr& e) {
     condition_ = -1;
     return slot(e);
+  }
+
+  static IntegerProgram compile(std::span<const int64_t> inputs, std::span<const Definition> definitions,
+                                std::span<const Expr> results) {
+    IntegerProgram program;
+    IntegerProgramBuilder builder(program, inputs);
+    const auto add_numbers = [&](const Expr& e) { builder.add_constants(e), builder.add_coefficients(e); };
+    for (const Definition& definition : definitions) add_numbers(definition.value);
+    std::ranges::for_each(results, add_numbers);
+    for (const Definition& definition : definitions)
+      builder.inputs_.emplace(definition.variable, builder.compute(definition.value));
+    for (const Expr& result : results) program.results_.push_back(builder.compute(result));
+    program.slots_ = builder.slots();
+    return program;
   }
 
   size_t slots() const { return next_; }
@@ -171,7 +186,7 @@ class IntegerProgramBuilder {
   }
 
   IntegerProgram& program_;
-  std::unordered_map<int64_t, uint16_t> inputs_;  // by variable id
+  std::unordered_map<int64_t, uint16_t> inputs_;  // by variable id; of definitions too
   std::unordered_map<int64_t, uint16_t> constants_;
   std::unordered_map<Expr, uint16_t> known_;
   int32_t condition_ = -1;
@@ -186,6 +201,11 @@ IntegerProgram::IntegerProgram(std::span<const int64_t> inputs, std::span<const 
   for (size_t i = 0; i < conditions.size(); ++i) builder.require(conditions[i], static_cast<int32_t>(i));
   for (const Expr& result : results) results_.push_back(builder.compute(result));
   slots_ = builder.slots();
+}
+
+IntegerProgram compile(std::span<const int64_t> inputs, std::span<const Definition> definitions,
+                       std::span<const Expr> results) {
+  return IntegerProgramBuilder::compile(inputs, definitions, results);
 }
 
 RunOutcome IntegerProgram::run(std::span<const int64_t> values, std::span<int64_t> work) const noexcept {

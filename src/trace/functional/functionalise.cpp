@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <ranges>
 #include <unordered_map>
 
 #include "aten/operators.h"
@@ -204,15 +204,32 @@ class Functionaliser {
   // The dimensions, by number, in the order in which they lie in memory. Nothing if the tensor has gaps, or
   // if the dimensions lie in their own order.
   static std::optional<std::vector<Expr>> order_in_memory(const TensorMeta& meta) {
-    const bool are_known =
-        std::ranges::all_of(meta.strides, [](const Expr& stride) { return stride.is_constant(); });
-    if (!are_known || is_contiguous(meta) || !is_non_overlapping_and_dense(meta)) return std::nullopt;
-    std::vector<size_t> order(meta.rank());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, [&](size_t a, size_t b) { return meta.strides[a].constant() > meta.strides[b].constant(); });
-    std::vector<Expr> dims;
-    for (const size_t d : order) dims.emplace_back(static_cast<int64_t>(d));
+    if (is_contiguous(meta) || !is_non_overlapping_and_dense(meta)) return std::nullopt;
+    TensorMeta copy;
+    const TensorMeta& large = with_large_sizes(meta, copy);
+    std::vector<Expr> dims;  // the innermost first; where a dimension of size 1 lies is of no account
+    std::vector<bool> is_taken(meta.rank());
+    const auto take = [&](size_t d) {
+      is_taken[d] = true;
+      dims.emplace_back(static_cast<int64_t>(d));
+    };
+    Expr stride = 1;
+    for (;;) {
+      const auto is_next = [&](size_t d) {
+        return !is_taken[d] && !(large.sizes[d] == Expr(1)) && large.strides[d] == stride;
+      };
+      const auto all = std::views::iota(size_t{0}, is_taken.size());
+      const auto next = std::ranges::find_if(all, is_next);
+      if (next == all.end()) break;
+      take(*next);
+      stride = stride * large.sizes[*next];
+    }
+    for (size_t d = is_taken.size(); d-- > 0;)
+      if (!is_taken[d]) {
+        if (!(large.sizes[d] == Expr(1))) return std::nullopt;  // without elements
+        take(d);
+      }
+    std::ranges::reverse(dims);
     return dims;
   }
 

@@ -148,11 +148,14 @@ class Questions final : public ops::SizeQuestions {
   bool decide(const sym::Condition& question) const override {
     return symbols_.environment.decide(question, symbols_.where);
   }
-  bool decide_general(const sym::Condition& question) const override {
-    return symbols_.environment.decide_general(question, symbols_.where);
+  std::optional<bool> generally(const sym::Condition& question) const override {
+    return sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
   }
   std::optional<bool> at_hand(const sym::Condition& question) const override {
     return symbols_.environment.hint(question);
+  }
+  int64_t specialise(const Expr& e) const override {
+    return symbols_.environment.specialise(e, symbols_.where);
   }
 
  private:
@@ -340,25 +343,59 @@ uint64_t types_too_short(const c10::Scalar& number) {
   return bits;
 }
 
+// The type as an element of such a set; 0 for types that hold all numbers.
+uint64_t bit_of(at::ScalarType type) {
+  const auto* found = std::ranges::find(kShortTypes, type, &ShortType::type);
+  return found == kShortTypes.end() ? 0 : uint64_t{1} << (found - kShortTypes.begin());
+}
+
+// The types of the tensors among the arguments, and those that arguments name, as such a set.
+uint64_t types_of(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  uint64_t types = 0;
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (call[i].isTensor() && call[i].toTensor().defined()) types |= bit_of(call[i].toTensor().scalar_type());
+    if (info.schema->arguments[i].kind == ArgumentKind::DType && call[i].isInt())
+      types |= bit_of(call[i].toScalarType());
+  }
+  return types;
+}
+
 // Whether a number among the arguments does not fit the type of a tensor among them.
 bool overflows_tensors(std::span<const c10::IValue> call) {
   uint64_t types = 0, too_short = 0;
   for (const c10::IValue& value : call) {
     if (value.isScalar()) too_short |= types_too_short(value.toScalar());
-    if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const auto* type = std::ranges::find(kShortTypes, value.toTensor().scalar_type(), &ShortType::type);
-    if (type != kShortTypes.end()) types |= uint64_t{1} << (type - kShortTypes.begin());
+    if (value.isTensor() && value.toTensor().defined()) types |= bit_of(value.toTensor().scalar_type());
   }
   return (types & too_short) != 0;
+}
+
+// The call with numbers at hand in place of symbolic ones. The number is guarded if some of those that the
+// symbol may stand for do not fit the types of the call.
+std::vector<c10::IValue> with_known_numbers(const OperatorInfo& info, std::span<const c10::IValue> call,
+                                            const torch_api::Symbols* symbols) {
+  std::vector<c10::IValue> result(call.begin(), call.end());
+  if (symbols == nullptr) return result;
+  for (c10::IValue& value : result) {
+    if (!value.isSymInt()) continue;
+    const sym::Range range = symbols->environment.range(torch_api::expression_of(value.toSymInt()));
+    const uint64_t too_short = types_too_short(range.low) | types_too_short(range.high);
+    if ((too_short & types_of(info, call)) != 0)
+      value = value.toSymInt().guard_int(__FILE__, __LINE__);
+    else
+      value = at_hand(symbols, value);
+  }
+  return result;
 }
 
 // Shape rules and meta kernels know dtypes by promotion alone. This asks eager's kernel, once for each
 // operator and dtypes, on tensors of one element. Throws CannotTrace if the kernel refuses them. Only for
 // operators with a shape rule: some others trust the sizes among their arguments and would read beyond the
 // one element.
-void check_types(const OperatorInfo& info, std::span<const c10::IValue> call,
+void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded,
                  const torch_api::Symbols* symbols) {
   if (info.schema->is_random || info.schema->is_view()) return;
+  const std::vector<c10::IValue> call = with_known_numbers(info, recorded, symbols);
   const bool overflows = overflows_tensors(call);
   if (info.rule == nullptr && !(overflows && info.schema->is_mutating())) return;
   uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));

@@ -423,3 +423,24 @@ TEST_CASE("backendule: sums at computed rows run in parallel along the rows") {
   CHECK(launch.extent.constant() == 48);
   CHECK(launch.grain < 1000000);
 }
+
+TEST_CASE("backendule: a copy of a part of memory begins where the part does") {
+  auto numbers = check_graph(R"(graph(%0: float32[6, 3]{offset=6}, %1: float32[2, 3]) {
+  %2: float32[6, 3]{offset=6} = aten::slice_scatter(%0, %1, 0, 1, 3, 1)
+  %3: float32[6, 3]{offset=6} = aten::as_strided_scatter(%0, %1, [2, 3], [3, 1], 9)
+  %4: float32[6, 3] = aten::add.Tensor(%2, %3)
+  return %2, %3, %4
+})");
+  for (size_t k = 0; k < 2; ++k) CHECK(numbers.plan.outputs[k].view.offset == Expr(6));
+  CHECK(numbers.plan.outputs[2].view.offset == Expr(0));
+  for (const int64_t rows : {0, 1, 5}) {
+    CAPTURE(rows);
+    auto symbolic = check_graph(R"(symbol s0: id 1 in [0, 100]
+graph(%0: float32[3, s0]{strides=[1, 3], offset=4*s0}, %1: float32[s0]) {
+  %2: float32[3, s0]{strides=[1, 3], offset=4*s0} = aten::select_scatter(%0, %1, 0, 1)
+  return %2
+})",
+                                {}, usual_ways(), backend::cpu::default_compiler(), {{1, rows}});
+    CHECK(symbolic.plan.outputs[0].view.offset == Expr(4) * symbolic.plan.outputs[0].view.sizes[1]);
+  }
+}

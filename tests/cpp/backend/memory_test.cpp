@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+
+#include "sym/hints.h"
 
 using namespace oxy;
 using backend::Block;
@@ -99,5 +102,57 @@ TEST_CASE("random lives: blocks are disjoint, and the arena raises the peak only
       }
     }
     if (all_may_leave) CHECK(got <= least + least / 256);
+  }
+}
+
+TEST_CASE("symbolic sizes: blocks are disjoint for all sizes, and lie as tightly as constant ones for those at hand") {
+  std::mt19937 random(2);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  const auto symbol = [](int64_t id) { return sym::Expr::variable("s", id, {0, sym::kMaxInt}); };
+  for (int round = 0; round < 100; ++round) {
+    const auto steps = static_cast<int32_t>(pick(1, 30));
+    std::vector<int64_t> at_hand;
+    for (int k = 0; k < 3; ++k) at_hand.push_back(pick(1, 100));
+    std::vector<Block> blocks, constant;
+    for (int64_t k = pick(1, 20); k > 0; --k) {
+      const auto first = static_cast<int32_t>(pick(0, steps - 1));
+      const auto last = static_cast<int32_t>(pick(first, steps - 1));
+      const int64_t a = pick(0, 3), b = pick(0, 3), factor = pick(1, 3000);
+      sym::Expr bytes = factor;
+      int64_t number = factor;
+      if (a < 3) bytes = bytes * symbol(a), number *= at_hand[static_cast<size_t>(a)];
+      if (b < 3) bytes = bytes * (symbol(b) + 1), number *= at_hand[static_cast<size_t>(b)] + 1;
+      blocks.push_back({{bytes, first, last}});
+      constant.push_back({{number, first, last}});
+    }
+    const sym::Hints hints({at_hand.begin(), at_hand.end()});
+    const sym::HintScope scope(hints);
+    const MemoryPlan plan = backend::plan_memory(blocks, {}, steps);
+    for (int call = 0; call < 4; ++call) {
+      std::map<int64_t, int64_t> values;
+      for (int64_t k = 0; k < 3; ++k) values[k] = call == 0 ? at_hand[static_cast<size_t>(k)] : pick(0, 200);
+      const auto value_of = [&](const sym::Expr& e) {
+        return sym::evaluate(e, [&](int64_t id) { return std::optional(values.at(id)); });
+      };
+      for (const plan::Definition& d : plan.definitions)
+        values[d.variable.variable_id()] = value_of(d.value);
+      const int64_t arena = value_of(plan.arena_bytes);
+      CAPTURE(round);
+      CAPTURE(call);
+      if (call == 0) CHECK(arena <= backend::plan_memory(constant, {}, steps).arena_bytes.constant());
+      for (size_t a = 0; a < blocks.size(); ++a) {
+        const int64_t begin = value_of(*plan.offsets[a]), end = begin + value_of(blocks[a].interval.bytes);
+        CHECK(begin % 64 == 0);
+        CHECK(end <= arena);
+        for (size_t b = 0; b < a; ++b) {
+          const Interval &x = blocks[a].interval, &y = blocks[b].interval;
+          if (x.last < y.first || y.last < x.first) continue;
+          const int64_t other = value_of(*plan.offsets[b]);
+          CHECK((end <= other || other + value_of(y.bytes) <= begin));
+        }
+      }
+    }
   }
 }

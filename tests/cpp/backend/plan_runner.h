@@ -120,6 +120,8 @@ class PlanRunner {
  public:
   PlanRunner(const plan::Plan& plan, std::shared_ptr<backend::KernelLibrary> library, Symbols symbols = {})
       : plan_(plan), library_(std::move(library)), symbols_(std::move(symbols)) {
+    for (const plan::Definition& definition : plan.definitions)
+      symbols_[definition.variable.variable_id()] = eval(definition.value);
     arena_.resize(static_cast<size_t>(eval(plan.arena_bytes)) + 128);
     auto base = reinterpret_cast<uintptr_t>(arena_.data());
     char* aligned = arena_.data() + (64 - base % 64) % 64;
@@ -161,7 +163,7 @@ class PlanRunner {
       for (plan::BufferId id : launch.buffers) buffers.push_back(memory_[id]);
       std::vector<int64_t> sizes = eval(launch.sizes);
       const auto& shape = std::get<plan::Slices>(launch.shape);
-      std::vector<char> scratch(static_cast<size_t>(shape.scratch_bytes) + 128);
+      std::vector<char> scratch(static_cast<size_t>(eval(shape.scratch_bytes)) + 128);
       char* row = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
       int64_t extent = eval(shape.extent);
       int64_t parts = shape.grain > extent ? 1 : slices;

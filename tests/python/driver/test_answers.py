@@ -304,7 +304,8 @@ def test_strides_of_draws(compile):
 
 @program()
 def test_pixels_of_nothing(compile):
-    f = compile(lambda x: (F.pixel_unshuffle(x, 2), F.pixel_shuffle(x, 2)))
+    # With symbols, strides of tensors without elements may be others.
+    f = compile(lambda x: (F.pixel_unshuffle(x, 2), F.pixel_shuffle(x, 2)), dynamic=False)
     shapes = ((0, 4, 4, 6), (2, 0, 4, 4), (0, 2, 4, 4, 6), (1, 4, 0, 2))
     return [f(torch.zeros(shape)) for shape in shapes], f(torch.zeros(0, 4, 4, 6).contiguous(memory_format=torch.channels_last))
 

@@ -90,7 +90,7 @@ std::string standalone(const plan::Plan& plan, plan::KernelId kernel) {
   std::string sizes;
   for (const Expr& size : launch.sizes) sizes += fmt::format("{}, ", estimate(size));
   out.line("const int64_t sizes[] = {{{}0}};", sizes);
-  out.line("void* const scratch = alone::filled({}, alone::truth);", slices.scratch_bytes);
+  out.line("void* const scratch = alone::filled({}, alone::truth);", estimate(slices.scratch_bytes));
   out.line("const int64_t extent = {};", estimate(slices.extent));
   out.line("const int status = {}(buffers, sizes, scratch, 0, extent);", code.name);
   out.line("int64_t calls = 0;");

@@ -514,7 +514,7 @@ def test_both_entries_stay_valid():
 
 
 def test_recompile_limit():
-    f = oxyfuel.compile(lambda x, n: x.expand(n, 2, 3), options={"recompile_limit": 3})
+    f = oxyfuel.compile(lambda x, n: x.expand(n, 2, 3), dynamic=False, options={"recompile_limit": 3})
     with torch.no_grad():
         for n in range(10):
             torch.testing.assert_close(f(x23(), n), x23().expand(n, 2, 3))
@@ -526,7 +526,7 @@ def test_recompile_limit_in_segments():
         print("", end="")
         return x * n
 
-    f = oxyfuel.compile(g, options={"recompile_limit": 3})
+    f = oxyfuel.compile(g, dynamic=False, options={"recompile_limit": 3})
     with torch.no_grad():
         for n in range(10):
             torch.testing.assert_close(f(x23(), n), x23() * n)
@@ -644,7 +644,7 @@ def test_what_was_used_last_is_tried_first(breaks):
         aside()
         return x + 1
 
-    compiled = oxyfuel.compile(broken if breaks else whole)
+    compiled = oxyfuel.compile(broken if breaks else whole, dynamic=False)
     for size in (2, 3, 2, 4):
         compiled(torch.zeros(size))
     reasons = oxyfuel.metrics()["recompile_reasons"]

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What symbolic sizes cost: each model compiled with numbers and with symbols, in a process of its own.
+
+    python benchmarks/dynamic.py --size small                       all models, inference and training
+    python benchmarks/dynamic.py --models bert gpt2 --modes no_grad
+    python benchmarks/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
+
+Columns: the time of a call with numbers, and with symbols at the same sizes (medians of calls in turn) and their ratio; the first
+call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
+sizes that were never seen costs above the next call with them.
+"""
+
+import argparse
+import copy
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+NUMBERS, SYMBOLS, PEER = "numbers", "symbols", "torch.compile"
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def resized(inputs, batch, length):
+    """The inputs with another batch and, of tokens, another length. Both are at most a few times the given ones."""
+    import torch
+
+    def other(tensor):
+        index = torch.arange(batch) % tensor.size(0)
+        tensor = tensor[index]
+        if not tensor.is_floating_point() and tensor.dim() == 2:
+            tensor = tensor[:, torch.arange(length) % tensor.size(1)]
+        return tensor.contiguous()
+
+    return {name: other(tensor) for name, tensor in inputs.items()}
+
+
+def lengths(inputs):
+    tokens = [t for t in inputs.values() if not t.is_floating_point() and t.dim() == 2]
+    return tokens[0].size(1) if tokens else 1
+
+
+def first_call(case, inputs, dynamic):
+    """Seconds of the first call of a fresh copy; the caller gives the process an empty cache."""
+    import oxyfuel
+
+    model = case.build()
+    function = oxyfuel.compile(case.program(model), dynamic=dynamic)
+    with case.grad_mode():
+        return timed(lambda: case.step(model, function, inputs))[0]
+
+
+def measure(case, arguments):
+    import oxyfuel
+    import torch
+
+    if arguments.first:
+        return {"first": first_call(case, case.inputs(), arguments.first == SYMBOLS)}
+    model, inputs = case.build(), case.inputs()
+    result = {"problems": []}
+    calls = {}
+    with case.grad_mode():
+        for name in (NUMBERS, SYMBOLS) + ((PEER,) if arguments.peer else ()):
+            own = copy.deepcopy(model)
+            if name == PEER:
+                function = torch.compile(case.program(own), dynamic=True)
+            else:
+                function = oxyfuel.compile(case.program(own), dynamic=name == SYMBOLS)
+            calls[name] = lambda inputs, own=own, function=function: case.step(own, function, inputs)
+            seconds, _ = timed(lambda: calls[name](inputs))
+            if name == PEER:
+                result["peer first"] = seconds
+        for call in calls.values():
+            call(inputs), call(inputs)
+        times = {name: [] for name in calls}
+        begin, rounds = time.perf_counter(), 0
+        while rounds < 15 or time.perf_counter() - begin < arguments.seconds:
+            order = list(calls)
+            for name in order[rounds % len(order) :] + order[: rounds % len(order)]:
+                times[name].append(timed(lambda: calls[name](inputs))[0])
+            rounds += 1
+        result["seconds"] = {name: statistics.median(values) for name, values in times.items()}
+
+        batch, length = next(iter(inputs.values())).size(0), lengths(inputs)
+        before = oxyfuel.metrics()["graphs"]
+        others = [(batch + 1, length), (batch, length + 3), (batch + 2, length - 1), (1, length), (batch, 1)]
+        for sizes in others:
+            given = resized(inputs, *sizes)
+            torch.manual_seed(0)
+            actual = calls[SYMBOLS](given)
+            torch.manual_seed(0)
+            expected = case.step(model, case.program(model), given)
+            if not case.trains and not close(expected, actual):
+                result["problems"].append(f"batch {sizes[0]}, length {sizes[1]}: another answer than eager's")
+        result["compilations"] = 1 + oxyfuel.metrics()["graphs"] - before
+        extra = []
+        for k in range(12):
+            given = resized(inputs, batch + 3 + k % 2, length + 4 + k)
+            new = timed(lambda: calls[SYMBOLS](given))[0]
+            extra.append(new - min(timed(lambda: calls[SYMBOLS](given))[0] for _ in range(3)))
+        result["new sizes"] = statistics.median(extra)
+    return result
+
+
+def close(expected, actual):
+    import accuracy
+    import torch
+
+    return all(
+        torch.allclose(a, b, rtol=1e-3, atol=1e-3)
+        for (_, a), (_, b) in zip(accuracy.tensors_of(expected), accuracy.tensors_of(actual))
+    )
+
+
+def worker(case, arguments, first=""):
+    """What a process with an empty cache of kernels measures."""
+    from dataclasses import asdict
+
+    with tempfile.TemporaryDirectory(prefix="oxyfuel_dynamic_") as folder:
+        environment = dict(os.environ, OXYFUEL_CACHE=folder, TORCHINDUCTOR_CACHE_DIR=folder + "/peer")
+        command = [sys.executable, __file__, "--worker", json.dumps(asdict(case)), "--seconds", str(arguments.seconds)]
+        command += ["--first", first] if first else []
+        command += ["--peer"] if arguments.peer and not first else []
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1:]}
+    numbers = [line for line in done.stderr.splitlines() if "sizes stay numbers" in line]
+    return {**json.loads(done.stdout.strip().splitlines()[-1]), "stay numbers": numbers}
+
+
+def row(case, arguments):
+    found = worker(case, arguments)
+    if "error" in found:
+        return None, f"{case.title} {case.mode}: {found['error']}"
+    seconds = found["seconds"]
+    ratio = seconds[SYMBOLS] / seconds[NUMBERS]
+    cells = [f"{case.model} {case.mode}", f"{seconds[NUMBERS] * 1e3:.2f}", f"{seconds[SYMBOLS] * 1e3:.2f}", f"{ratio:.3f}"]
+    first = [float("nan")] * 2
+    if not arguments.no_first:
+        first = [worker(case, arguments, name).get("first", float("nan")) for name in (NUMBERS, SYMBOLS)]
+    cells += [f"{first[0]:.2f}", f"{first[1]:.2f}", f"{first[1] / first[0]:.2f}"]
+    cells += [str(found["compilations"]), f"{found['new sizes'] * 1e6:.0f}"]
+    if arguments.peer:
+        cells += [f"{seconds[PEER] * 1e3:.2f}", f"{seconds[SYMBOLS] / seconds[PEER]:.3f}", f"{found['peer first']:.1f}"]
+    problems = found["problems"] + found["stay numbers"]
+    return (cells, ratio, first[1] / first[0]), "\n".join(f"{case.title} {case.mode}: {problem}" for problem in problems)
+
+
+def mean(ratios):
+    ratios = [r for r in ratios if r == r]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+def main():
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from models import NAMES, LANGUAGE_NAMES, Case
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="*", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--modes", nargs="*", default=["no_grad", "training"])
+    parser.add_argument("--size", default="base", choices=("base", "small"))
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of calls in turn, a model")
+    parser.add_argument("--peer", action="store_true", help="torch.compile(dynamic=True) beside")
+    parser.add_argument("--no-first", action="store_true", help="without the times of first calls")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--first", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(measure(Case(**json.loads(arguments.worker)), arguments)))
+        return
+    os.environ["OXYFUEL_LOGS"] = "recompiles"
+    titles = ["model", "numbers, ms", "symbols, ms", "ratio", "first, s", "first with symbols, s", "ratio", "compilations", "new sizes, us"]
+    titles += ["torch.compile, ms", "symbols over it", "its first, s"] if arguments.peer else []
+    print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles), flush=True)
+    rows, notes = [], []
+    for mode in arguments.modes:
+        for model in arguments.models:
+            labels = mode == "training" and model in LANGUAGE_NAMES
+            found, note = row(Case(model, arguments.size, arguments.batch, labels, mode), arguments)
+            if found:
+                rows.append(found)
+                print("| " + " | ".join(found[0]) + " |", flush=True)
+            if note:
+                notes.append(note)
+    print(f"\ngeometric means: {mean([r for _, r, _ in rows]):.3f} of a call, {mean([c for _, _, c in rows]):.2f} of a first call")
+    print("\n".join(notes))
+
+
+if __name__ == "__main__":
+    main()

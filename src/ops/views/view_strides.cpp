@@ -1,0 +1,152 @@
+#include "ops/views/view_strides.h"
+
+#include <algorithm>
+
+namespace oxy::ops {
+namespace {
+
+bool is_one(const Expr& e) {
+  return e == Expr(1);
+}
+bool is_zero(const Expr& e) {
+  return e == Expr(0);
+}
+
+// One attempt. From the innermost dimension outwards, a run of old dimensions that lie in one another without
+// gaps must equal a run of new ones.
+class Walk {
+ public:
+  // `may_ask`: dimensions may be taken to lie in one another because they do so at hand.
+  Walk(const ShapeContext& context, const TensorMeta& meta, const std::vector<Expr>& sizes, bool may_ask)
+      : context_(context),
+        meta_(meta),
+        large_(with_large_sizes(meta, copy_)),
+        sizes_(sizes),
+        next_(sizes.size()),
+        may_ask_(may_ask) {}
+
+  std::optional<std::vector<Expr>> strides() {
+    std::vector<Expr> strides(sizes_.size(), Expr(1));
+    for (size_t end = meta_.sizes.size(); end > 0;) {
+      const Expr base = meta_.strides[end - 1];
+      const Expr elements = take_old_run(end);
+      const std::optional<size_t> first = take_new_run(elements, end == 0);
+      if (!first) return std::nullopt;
+      Expr covered = 1;
+      for (size_t d = next_; d-- > *first;) {
+        strides[d] = covered * base;
+        covered = covered * sizes_[d];
+      }
+      // The last runs are as long because all others are.
+      if (end > 0 || !may_differ(covered, elements)) need(sym::equal(covered, elements));
+      next_ = *first;
+    }
+    const bool is_possible = std::ranges::all_of(needed_, [&](const sym::Condition& condition) {
+      return condition.constant().value_or(false) ||
+             (!condition.constant() && context_.questions() != nullptr &&
+              context_.questions()->at_hand(condition) != false);
+    });
+    if (!is_possible) return std::nullopt;
+    for (const sym::Condition& condition : needed_)
+      if (!condition.constant() && !context_.questions()->decide(condition)) return std::nullopt;
+    return strides;
+  }
+
+ private:
+  // The elements of the dimensions that lie in number `end` - 1 or around it; `end` is where they begin.
+  Expr take_old_run(size_t& end) {
+    const Expr& base = meta_.strides[end - 1];
+    const Expr& large_base = large_.strides[end - 1];
+    Expr elements = meta_.sizes[--end];
+    Expr some_elements = sym::max(elements, 1);
+    Expr large_elements = large_.sizes[end];
+    while (end > 0) {
+      const bool lies_around =
+          is_one(meta_.sizes[end - 1]) || large_.strides[end - 1] == large_elements * large_base;
+      if (!lies_around && !lies_around_at_hand(end - 1, some_elements * base)) break;
+      --end;
+      elements = elements * meta_.sizes[end];
+      some_elements = some_elements * sym::max(meta_.sizes[end], 1);
+      large_elements = large_elements * large_.sizes[end];
+    }
+    return elements;
+  }
+
+  bool lies_around_at_hand(size_t d, const Expr& stride) {
+    if (!may_ask_) return false;
+    const sym::Condition condition =
+        sym::Condition::any({sym::equal(meta_.sizes[d], 1), sym::equal(meta_.strides[d], stride)});
+    if (context_.questions()->at_hand(condition) != true) return false;
+    need(condition);
+    return true;
+  }
+
+  // Where the run of new dimensions with as many elements begins; nothing if there is none.
+  std::optional<size_t> take_new_run(const Expr& elements, bool is_last) const {
+    std::optional<size_t> first = equal_run(elements);
+    if (is_last) return 0;
+    if (!first) first = run_at_hand(elements);
+    while (first && *first > 0 && is_one(sizes_[*first - 1])) --*first;
+    return first;
+  }
+
+  std::optional<size_t> equal_run(const Expr& elements) const {
+    Expr covered = 1;
+    for (size_t first = next_;; --first) {
+      if (covered == elements) return first;
+      if (first == 0) return std::nullopt;
+      covered = covered * sizes_[first - 1];
+    }
+  }
+
+  std::optional<size_t> run_at_hand(const Expr& elements) const {
+    if (context_.questions() == nullptr) return std::nullopt;
+    Expr covered = 1;
+    size_t first = next_;
+    while (first > 0 && context_.questions()->at_hand(sym::less(covered, elements)) != false)
+      covered = covered * sizes_[--first];
+    return first;
+  }
+
+  // Of a last run: numbers say themselves whether it is as long.
+  static bool may_differ(const Expr& covered, const Expr& elements) {
+    return !covered.is_constant() || !elements.is_constant();
+  }
+
+  void need(sym::Condition condition) { needed_.push_back(std::move(condition)); }
+
+  const ShapeContext& context_;
+  const TensorMeta& meta_;
+  TensorMeta copy_;
+  const TensorMeta& large_;
+  const std::vector<Expr>& sizes_;
+  size_t next_;  // the new dimensions from here on have their strides
+  bool may_ask_;
+  std::vector<sym::Condition> needed_;
+};
+
+bool has_symbols(const std::vector<Expr>& list) {
+  return std::ranges::any_of(list, [](const Expr& e) { return !e.is_constant(); });
+}
+
+}  // namespace
+
+std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const TensorMeta& meta,
+                                              const std::vector<Expr>& sizes) {
+  if (std::ranges::any_of(meta.sizes, is_zero))
+    return sizes == meta.sizes ? meta.strides : contiguous_strides(sizes);
+  if (meta.sizes.empty()) return std::vector<Expr>(sizes.size(), Expr(1));
+  const bool is_symbolic = has_symbols(meta.sizes) || has_symbols(meta.strides) || has_symbols(sizes);
+  if (is_symbolic && is_contiguous(meta)) return contiguous_strides(sizes);
+  const bool may_ask = is_symbolic && context.questions() != nullptr;
+  if (may_ask) {
+    const sym::Condition is_empty = sym::equal(element_count(meta), 0);
+    if (context.questions()->at_hand(is_empty) == true && context.questions()->decide(is_empty))
+      return contiguous_strides(sizes);
+  }
+  std::optional<std::vector<Expr>> strides = Walk(context, meta, sizes, false).strides();
+  if (!strides && may_ask) strides = Walk(context, meta, sizes, true).strides();
+  return strides;
+}
+
+}  // namespace oxy::ops

@@ -1,0 +1,33 @@
+#include "sym/hints.h"
+
+#include <algorithm>
+
+namespace oxy::sym {
+
+namespace {
+
+constexpr int64_t kTypicalSize = 64;
+
+thread_local const Hints* current = nullptr;
+
+}  // namespace
+
+HintScope::HintScope(const Hints& hints) : outer_(std::exchange(current, &hints)) {}
+
+HintScope::~HintScope() {
+  current = outer_;
+}
+
+int64_t estimate(const Expr& e) {
+  if (const auto constant = e.as_constant()) return *constant;
+  const std::vector<Expr> all = variables(e);
+  return evaluate(e, [&](int64_t id) -> std::optional<int64_t> {
+    if (const auto hint = current ? current->of(id) : std::nullopt) return hint;
+    const auto variable = std::ranges::find(all, id, [](const Expr& v) { return v.variable_id(); });
+    if (variable == all.end()) return kTypicalSize;
+    const Range range = variable->range();
+    return std::clamp(kTypicalSize, range.low, std::max(range.low, range.high));
+  });
+}
+
+}  // namespace oxy::sym

@@ -1,0 +1,51 @@
+"""What a user sees of symbols: in explain(), in logs, in the reasons of recompiles."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+import oxyfuel
+
+
+def test_explain_has_the_symbols():
+    def f(x, y):
+        return x @ y if x.size(0) > 2 else x
+
+    compiled = oxyfuel.compile(f, dynamic=True)
+    explanation = oxyfuel.explain(compiled)(torch.ones(4, 3), torch.ones(3, 5))
+    [segment] = explanation.segments
+    symbols = {symbol["source"]: symbol for symbol in segment["symbols"]}
+    assert symbols["x.size(0)"]["hint"] == 4 and symbols["x.size(0)"]["range"] == f"3 <= {symbols['x.size(0)']['name']}"
+    assert symbols["y.size(1)"]["range"] == ""
+    # The two inner sizes are one symbol.
+    assert ("x.size(1)" in symbols) != ("y.size(0)" in symbols)
+    assert any(guard.startswith("2 < x.size(0) (test_seeing.py:") or "3 <= x.size(0)" in guard for guard in segment["guards"])
+    assert "symbol " in str(explanation) and "symbol" in explanation._repr_html_()
+
+
+def test_a_recompile_says_what_failed():
+    @oxyfuel.compile
+    def f(x):
+        return x + 1 if x.size(0) < 10 else x - 1
+
+    for n in (4, 5, 12):
+        f(torch.ones(n))
+    reasons = oxyfuel.metrics()["recompile_reasons"]
+    assert "size of dimension 0: was 4, is 5" in reasons[0]
+    assert "x.size(0)" in reasons[1] and "test_seeing.py" in reasons[1] and "was 5, is 12" in reasons[1]
+
+
+def test_the_log():
+    program = (
+        "import torch, oxyfuel\n"
+        "def f(x): return x.reshape(2, -1)\n"
+        "g = oxyfuel.compile(f, dynamic=True)\n"
+        "g(torch.ones(8))\n"
+    )
+    environment = {**os.environ, "OXYFUEL_LOGS": "dynamic"}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "[dynamic] s0 = x.size(0), 8 at this call" in result.stderr
+    assert "[dynamic] guard x.size(0) % 2 == 0" in result.stderr
