@@ -211,10 +211,12 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   }
 }
 
-// Autograd cannot express a write to a part of a tensor whose elements share memory, unless that is a view
-// of another tensor.
-bool shares_elements(Session& session, const at::Tensor& tensor) {
-  return trace::may_overlap(session.recording.graph.meta(session.value_of(tensor)));
+// True for a view of all elements of `base`, and for one whose elements share memory: autograd cannot express
+// a write to a part of such a tensor unless it is a view of another one.
+bool has_to_be_view(Session& session, const at::Tensor& view, const at::Tensor& base) {
+  const TensorMeta& own = session.recording.graph.meta(session.value_of(view));
+  const TensorMeta& whole = session.recording.graph.meta(session.value_of(base));
+  return element_count(own) == element_count(whole) || trace::may_overlap(own);
 }
 
 // True where no hook lies between the two.
@@ -260,8 +262,7 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     // A write to a view detaches the hooks of the view. So a result that is a view in eager has to be one
     // here. A view of only some elements is returned as a tensor of its own: its base would keep the others
     // alive.
-    const bool sees_all = output.numel() == base.numel() || shares_elements(session, output);
-    if (!is_shared && sees_all && spent.empty() && is_plain_view(output, base) &&
+    if (!is_shared && spent.empty() && is_plain_view(output, base) && has_to_be_view(session, output, base) &&
         spent_history_of(base).empty())
       is_shared = true;
     const at::Tensor& carrier = is_shared ? base : output;

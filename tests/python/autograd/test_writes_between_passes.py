@@ -121,3 +121,16 @@ def test_a_part_of_a_result_with_repeated_elements_is_written(compile, make, wri
 
     f = compile(make)
     return outcome(run)[:2]
+
+
+@program(grad=True)
+def test_views_of_a_size_that_changes(compile):
+    f = compile(lambda x: ((x * 2)[0].expand(2, -1), (x * 3).t()))
+    gradients = []
+    for size in range(2, 7):
+        x = torch.arange(3.0 * size).view(3, size).requires_grad_()
+        repeated, turned = f(x)
+        repeated[0].mul_(3), turned.mul_(2)
+        (repeated.sum() + turned.sum()).backward()
+        gradients.append(x.grad)
+    return gradients
