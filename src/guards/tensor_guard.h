@@ -28,8 +28,8 @@ struct TensorGuard {
   bool requires_grad = false;
   History history = History::None;
   bool loses_history_when_written = false;  // runtime's
-  std::vector<int64_t> sizes;    // kAnyInteger: symbols
-  std::vector<int64_t> strides;  // kAnyInteger: symbols, or those of `dense_order`
+  std::vector<int64_t> sizes;               // kAnyInteger: symbols
+  std::vector<int64_t> strides;             // kAnyInteger: symbols, or those of `dense_order`
   // Dimensions from the innermost one on, if the elements fill a block of memory in that order. The strides
   // follow from the sizes then. Empty: they do not.
   std::vector<int32_t> dense_order;
