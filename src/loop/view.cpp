@@ -144,10 +144,29 @@ std::optional<StridedView> strided(const Index& map, const std::vector<Expr>& si
   return view;
 }
 
+namespace {
+
+// Strides that differ where there are no elements alone, such as max(s, 1) and s, say nothing.
+bool same_strides_of_large_sizes(const std::vector<Expr>& sizes, const std::vector<Expr>& a,
+                                 const std::vector<Expr>& b) {
+  const auto is_number = [](const Expr& e) { return e.is_constant(); };
+  if (std::ranges::all_of(sizes, is_number)) return false;
+  TensorMeta first, second, first_copy, second_copy;
+  first.sizes = second.sizes = sizes;
+  first.strides = a;
+  second.strides = b;
+  const TensorMeta &x = with_large_sizes(first, first_copy), &y = with_large_sizes(second, second_copy);
+  for (size_t k = 0; k < sizes.size(); ++k)
+    if (!is_one(sizes[k]) && !(x.strides[k] == y.strides[k])) return false;
+  return true;
+}
+
+}  // namespace
+
 bool same_strides(const std::vector<Expr>& sizes, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   if (std::ranges::any_of(sizes, [](const Expr& e) { return e == Expr(0); })) return true;
   for (size_t k = 0; k < sizes.size(); ++k)
-    if (!is_one(sizes[k]) && !(a[k] == b[k])) return false;
+    if (!is_one(sizes[k]) && !(a[k] == b[k])) return same_strides_of_large_sizes(sizes, a, b);
   return true;
 }
 
