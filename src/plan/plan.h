@@ -66,8 +66,8 @@ struct Kernel {
 // The kernel runs over slices of [0, extent), several at once if extent > grain.
 struct Slices {
   Expr extent = 1;
-  int64_t grain = 1;          // the smallest slice that is worth running beside others
-  Expr scratch_bytes = 0;     // of each slice that runs at once
+  int64_t grain = 1;       // the smallest slice that is worth running beside others
+  Expr scratch_bytes = 0;  // of each slice that runs at once
 };
 
 // The kernel runs once for each point of a grid.

@@ -47,8 +47,9 @@ std::string_view name(graph::OutputKind kind) {
 }
 
 std::string text(const Slices& slices) {
-  return fmt::format("extent {} grain {}{}", slices.extent.str(), slices.grain,
-                     slices.scratch_bytes == Expr(0) ? "" : fmt::format(" scratch {}", slices.scratch_bytes.str()));
+  return fmt::format(
+      "extent {} grain {}{}", slices.extent.str(), slices.grain,
+      slices.scratch_bytes == Expr(0) ? "" : fmt::format(" scratch {}", slices.scratch_bytes.str()));
 }
 
 std::string text(const Grid& grid) {

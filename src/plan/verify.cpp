@@ -108,7 +108,8 @@ class Verifier {
   void verify(const Launch& launch) {
     require(plan_.kernels.contains(launch.kernel), "there is no such kernel");
     if (const auto* slices = std::get_if<Slices>(&launch.shape))
-      require(slices->grain >= 1 && slices->scratch_bytes.range().low >= 0, "grain or scratch is out of range");
+      require(slices->grain >= 1 && slices->scratch_bytes.range().low >= 0,
+              "grain or scratch is out of range");
     for (const BufferId id : launch.buffers) {
       const Buffer& used = buffer(id);
       require(used.storage != Storage::Extern || defined_[id],

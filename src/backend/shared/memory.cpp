@@ -164,7 +164,7 @@ class Planner {
     for (size_t k = 0; k < blocks_.size(); ++k)
       if (arena.offsets[k]) order.push_back(k);
     std::ranges::stable_sort(order, {}, [&](size_t k) { return *arena.offsets[k]; });
-    std::vector<Expr> ends;                             // by place in `order`
+    std::vector<Expr> ends;                              // by place in `order`
     std::vector<std::vector<bool>> below(order.size());  // what lies below, directly or not
     std::vector<bool> is_top(order.size(), true);
     for (size_t i = 0; i < order.size(); ++i) {
@@ -180,8 +180,8 @@ class Planner {
       }
       if (!offset.is_constant() && offset.kind() != sym::Kind::Variable) {
         const auto number = static_cast<int64_t>(plan.definitions.size());
-        Expr variable = Expr::variable(fmt::format("place{}", number), kPlaceVariables + number,
-                                       {0, sym::kMaxInt});
+        Expr variable =
+            Expr::variable(fmt::format("place{}", number), kPlaceVariables + number, {0, sym::kMaxInt});
         plan.definitions.push_back({variable, std::move(offset)});
         offset = std::move(variable);
       }

@@ -35,9 +35,9 @@ struct MemoryPlan {
 // raise the most memory that the plan's `steps` ever hold, with the `others` that are no blocks of the arena,
 // large blocks become temporaries.
 //
-// Blocks that overlap in time get disjoint places: the largest first, each in the tightest gap. Symbolic sizes
-// are taken for what they are estimated at (sym/hints.h). For other sizes, blocks that overlap in time keep
-// their order in the arena, and each begins where those below it end.
+// Blocks that overlap in time get disjoint places: the largest first, each in the tightest gap. Symbolic
+// sizes are taken for what they are estimated at (sym/hints.h). For other sizes, blocks that overlap in time
+// keep their order in the arena, and each begins where those below it end.
 MemoryPlan plan_memory(const std::vector<Block>& blocks, const std::vector<Interval>& others, int32_t steps);
 
 }  // namespace oxy::backend

@@ -32,7 +32,7 @@ struct CompileOptions {
   double copy_budget = kDefaultCopyBudget;
   bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
-  sym::Hints hints = {};  // of the graph's symbols
+  sym::Hints hints = {};                // of the graph's symbols
 };
 
 using runtime::CompiledGraph;

@@ -167,7 +167,11 @@ IdVector<ValueId, NodeId> only_readers(const Graph& graph) {
 }
 
 bool same_layout(const TensorMeta& a, const TensorMeta& b) {
-  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
+  if (a.dtype != b.dtype || a.device != b.device || a.sizes != b.sizes) return false;
+  if (a.strides == b.strides) return true;
+  // Strides that differ where there are no elements alone, such as max(s, 1) and s, say nothing.
+  TensorMeta a_copy, b_copy;
+  return with_large_sizes(a, a_copy).strides == with_large_sizes(b, b_copy).strides;
 }
 
 bool same_memory_order(const TensorMeta& a, const TensorMeta& b) {

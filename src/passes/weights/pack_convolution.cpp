@@ -32,10 +32,10 @@ ValueId emit_packed(Rewriter& rewriter, const EpilogueMatch& m) {
   Node renamed = rewriter.renamed(conv);
   const std::vector<Argument>& args = renamed.args;
   const TensorMeta& weight = source.meta(tensor_argument(conv, 1));
-  ValueId packed =
-      site.emit(op::pack_convolution(),
-                {args[1], sizes_at_hand(source.meta(tensor_argument(conv, 0))), args[3], args[4], args[5], args[8]},
-                contiguous_meta(weight.dtype, weight.device, weight.sizes));
+  ValueId packed = site.emit(
+      op::pack_convolution(),
+      {args[1], sizes_at_hand(source.meta(tensor_argument(conv, 0))), args[3], args[4], args[5], args[8]},
+      contiguous_meta(weight.dtype, weight.device, weight.sizes));
   Argument residual = graph::None{};
   if (m.epilogue.residual != graph::kNoValue) residual = ValueRef{rewriter.map(m.epilogue.residual)};
   return site.emit(op::packed_convolution(),

@@ -72,9 +72,8 @@ ValueId emit_packed(Rewriter& rewriter, const Match& m) {
   std::swap(weight.strides.at(0), weight.strides.at(1));
   ValueId by_row =
       site.emit(op::permute(), {ValueRef{rewriter.map(m.weight)}, std::vector<Expr>{1, 0}}, weight);
-  ValueId packed =
-      site.emit(op::pack_linear(), {ValueRef{by_row}, Expr(sym::estimate(m.site.rows))},
-                contiguous_meta(weight.dtype, weight.device, weight.sizes));
+  ValueId packed = site.emit(op::pack_linear(), {ValueRef{by_row}, Expr(sym::estimate(m.site.rows))},
+                             contiguous_meta(weight.dtype, weight.device, weight.sizes));
 
   Argument bias = graph::None{};
   if (m.bias != graph::kNoValue) bias = ValueRef{rewriter.map(m.bias)};

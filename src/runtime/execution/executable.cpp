@@ -173,8 +173,8 @@ struct Executable::Impl {
     const plan::Plan with_numbers = symbolic->at(values);
     for (const Expr& size : with_numbers.positive)
       if (size.constant() < 1) throw LeftToEager();
-    return std::make_shared<Variant>(
-        prepare(with_numbers, kernels.get(), constants.size(), visible_outputs), constants);
+    return std::make_shared<Variant>(prepare(with_numbers, kernels.get(), constants.size(), visible_outputs),
+                                     constants);
   }
 
   std::shared_ptr<Variant> variant_for(SymbolValues given) {

@@ -22,16 +22,26 @@ using ops::ViewInverse;
 
 namespace {
 
-// The offsets of the tensor's first and last element in the storage; nothing if they are not known.
-std::optional<std::pair<int64_t, int64_t>> places_of(const TensorMeta& meta) {
-  if (!meta.storage_offset.is_constant()) return std::nullopt;
-  int64_t first = meta.storage_offset.constant(), last = first;
-  for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (!meta.sizes[d].is_constant() || !meta.strides[d].is_constant()) return std::nullopt;
-    const int64_t reach = (meta.sizes[d].constant() - 1) * meta.strides[d].constant();
-    (reach < 0 ? first : last) += reach;
-  }
-  return std::pair(first, last);
+// Offsets of elements in the storage. The last lies before the first where there are none.
+struct Places {
+  Expr first;
+  Expr last;
+};
+
+Places places_of(const TensorMeta& meta) {
+  Places places{meta.storage_offset, meta.storage_offset};
+  for (size_t d = 0; d < meta.sizes.size(); ++d)
+    places.last = places.last + (meta.sizes[d] - 1) * meta.strides[d];
+  return places;
+}
+
+// Whether the elements of a view are known to lie between the first and the last of a tensor. Symbolic sizes
+// of the tensor may be 0, which a layout with gaps does not tell from its last place.
+bool lies_between(const TensorMeta& view, const TensorMeta& whole) {
+  const auto is_number = [](const Expr& e) { return e.is_constant(); };
+  if (!std::ranges::all_of(whole.sizes, is_number) && !is_non_overlapping_and_dense(whole)) return false;
+  const Places own = places_of(view), all = places_of(whole);
+  return sym::known_less_equal(all.first, own.first) && sym::known_less_equal(own.last, all.last);
 }
 
 }  // namespace
@@ -243,8 +253,7 @@ bool AliasSets::lies_within(const TensorMeta& view, ValueId tensor) const {
   const TensorMeta& whole = in_.meta(tensor);
   if (is_empty(view)) return sym::known_less_equal(0, view.storage_offset);
   if (is_empty(whole)) return false;
-  const auto own = places_of(view), all = places_of(whole);
-  return own && all && own->first >= all->first && own->second <= all->second;
+  return lies_between(view, whole);
 }
 
 void AliasSets::check_writable(ValueId recorded, const OperatorSchema& op) const {
@@ -254,8 +263,7 @@ void AliasSets::check_writable(ValueId recorded, const OperatorSchema& op) const
   const Entry& view = entry(recorded);
   if (view.view == graph::kNoNode) return;
   if (!ops::traits_of(*in_.nodes[view.view].op).addresses_storage()) return;
-  const auto own = places_of(in_.meta(recorded)), whole = places_of(in_.meta(view.parent));
-  if (!own || !whole || own->first < whole->first || own->second > whole->second)
+  if (!lies_between(in_.meta(recorded), in_.meta(view.parent)))
     throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
 }
 

@@ -6,23 +6,23 @@
 #include <optional>
 #include <span>
 
+#include "sym/hints.h"
+
 namespace oxy::trace {
 
 bool may_overlap(const TensorMeta& meta) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  if (is_non_overlapping_and_dense(meta)) return false;
+  std::vector<std::pair<Expr, Expr>> dims;  // stride, size
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    const std::optional<int64_t> size = meta.sizes[d].as_constant();
-    const std::optional<int64_t> stride = meta.strides[d].as_constant();
-    if (size == 1) continue;
-    if (size == 0) return false;
-    if (!size || !stride) return !is_non_overlapping_and_dense(meta);
-    dims.emplace_back(*stride, *size);
+    if (meta.sizes[d] == Expr(0)) return false;
+    if (!(meta.sizes[d] == Expr(1))) dims.emplace_back(meta.strides[d], meta.sizes[d]);
   }
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;  // of the last element of the dimensions so far
+  // The order is a guess where strides are symbols. What follows holds for all their values.
+  std::ranges::stable_sort(dims, {}, [](const auto& dim) { return sym::estimate(dim.first); });
+  Expr reach = 0;  // of the last element of the dimensions so far
   for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
+    if (!sym::known_less(reach, stride)) return true;
+    reach = reach + stride * (size - 1);
   }
   return false;
 }

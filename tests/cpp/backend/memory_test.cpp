@@ -105,7 +105,9 @@ TEST_CASE("random lives: blocks are disjoint, and the arena raises the peak only
   }
 }
 
-TEST_CASE("symbolic sizes: blocks are disjoint for all sizes, and lie as tightly as constant ones for those at hand") {
+TEST_CASE(
+    "symbolic sizes: blocks are disjoint for all sizes, and lie as tightly as constant ones for those at "
+    "hand") {
   std::mt19937 random(2);
   const auto pick = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -136,8 +138,7 @@ TEST_CASE("symbolic sizes: blocks are disjoint for all sizes, and lie as tightly
       const auto value_of = [&](const sym::Expr& e) {
         return sym::evaluate(e, [&](int64_t id) { return std::optional(values.at(id)); });
       };
-      for (const plan::Definition& d : plan.definitions)
-        values[d.variable.variable_id()] = value_of(d.value);
+      for (const plan::Definition& d : plan.definitions) values[d.variable.variable_id()] = value_of(d.value);
       const int64_t arena = value_of(plan.arena_bytes);
       CAPTURE(round);
       CAPTURE(call);

@@ -139,7 +139,7 @@ def test_convolutions_serve_all_images():
         torch.nn.Linear(32, 10),
     ).eval()
     with torch.no_grad():
-        check(model, [(torch.randn(n, 3, h, w),) for n, h, w in ((2, 16, 16), (1, 17, 20), (5, 9, 33), (3, 3, 3))], 1, dynamic=True)
+        check(model, [(torch.randn(n, 3, h, w),) for n, h, w in ((2, 16, 16), (1, 17, 20), (5, 9, 33), (3, 3, 3))], 2, dynamic=True)
 
 
 # --- gradients
