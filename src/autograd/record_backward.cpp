@@ -21,6 +21,7 @@
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
 #include "runtime/values/convert.h"
+#include "torch_api/symbolic_node.h"
 #include "trace/recording/session.h"
 
 namespace oxy::autograd {
@@ -210,9 +211,10 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   }
 }
 
-// True for a view of all elements of `base`, where no hook lies between the two.
+// True for a view of all elements of `base`, whatever the sizes, where no hook lies between the two.
 bool is_plain_and_whole(const at::Tensor& view, const at::Tensor& base) {
-  if (!view.is_view() || is_no_grad_view(view) || view.numel() != base.numel()) return false;
+  if (!view.is_view() || is_no_grad_view(view)) return false;
+  if (torch_api::expression_of(view.sym_numel()) != torch_api::expression_of(base.sym_numel())) return false;
   const Edge end = torch::autograd::impl::gradient_edge(base);
   for (Edge edge = torch::autograd::impl::gradient_edge(view); edge != end;
        edge = edge.function->next_edge(0))
