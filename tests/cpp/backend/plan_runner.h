@@ -158,6 +158,7 @@ class PlanRunner {
   int run(int64_t slices = 1) {
     int status = 0;
     for (const plan::Step& step : plan_.steps) {
+      if (std::holds_alternative<plan::Free>(step)) continue;  // the runner keeps all memory
       const auto& launch = std::get<plan::Launch>(step);
       std::vector<void*> buffers;
       for (plan::BufferId id : launch.buffers) buffers.push_back(memory_[id]);

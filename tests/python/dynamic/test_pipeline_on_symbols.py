@@ -10,8 +10,8 @@ from sizes import program_with_sizes
 from test_changed_sizes import check, compiles, same
 
 
-@pytest.mark.parametrize("gradients", (False, True), ids=("values", "gradients"))
-@pytest.mark.parametrize("first", range(0, 200, 20))
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first, gradients", [*((first, False) for first in range(250, 450, 20)), (160, True), (180, True)])
 def test_random_programs(first, gradients):
     different = {}
     for seed in range(first, first + 20):
