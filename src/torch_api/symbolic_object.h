@@ -4,7 +4,10 @@
 
 #include <Python.h>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
+
+#include <optional>
 
 namespace oxy::torch_api {
 
@@ -14,6 +17,10 @@ bool is_symbolic_truth(PyObject* object);    // a torch.SymBool
 PyObject* to_python(const c10::SymInt& value);
 // Precondition: is_symbolic_integer().
 c10::SymInt symbolic_integer_of(PyObject* object);
+// The integer behind a tensor that PyTorch's bindings have made of a torch.SymInt where an operator takes a
+// tensor (`x * n`): the tensor holds a number that means nothing, and the integer is an attribute of its
+// Python object. `tensor`: a wrapped number of type int64. Nothing if it is another one. Takes the GIL.
+std::optional<c10::SymInt> wrapped_symbolic_integer(const at::Tensor& tensor);
 // Precondition: is_symbolic_truth(). The answer for all calls, as guard_bool gives it.
 bool truth_of(PyObject* object);
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/values/host.h"
 #include "torch_api/symbolic_node.h"
+#include "torch_api/symbolic_object.h"
 #include "torch_api/trace_key.h"
 
 namespace oxy::runtime {
@@ -90,6 +91,8 @@ graph::Argument number_of_wrapped(const at::Tensor& tensor) {
     case c10::kFloat:
       return static_cast<double>(*static_cast<const float*>(data));
     case c10::kLong:
+      if (const auto symbol = torch_api::wrapped_symbolic_integer(tensor))
+        return torch_api::expression_of(*symbol);
       return integer(*static_cast<const int64_t*>(data));
     case c10::kBool:
       return *static_cast<const bool*>(data);
