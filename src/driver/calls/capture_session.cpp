@@ -62,6 +62,9 @@ class Session {
     } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
       if (!has_symbols_) throw;
       give_up_symbols(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      if (!has_symbols_ || !trace::is_cannot_trace(error)) throw;
+      give_up_symbols(error.what());
     }
     return compiled(captured());
   }

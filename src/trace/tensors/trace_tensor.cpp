@@ -24,6 +24,10 @@ c10::SmallVector<int64_t, 6> constants(const std::vector<Expr>& values) {
       "the data of a tensor is read while the program is traced (numpy(), tolist(), data_ptr())");
 }
 
+[[noreturn]] void refuse_numbers() {
+  throw_cannot_trace("PyTorch wants to know a size that changes from call to call");
+}
+
 }  // namespace
 
 TraceTensor::TraceTensor(c10::DispatchKeySet keys, const TensorMeta& meta, uint64_t recording,
@@ -55,6 +59,19 @@ void TraceTensor::set_symbolic_layout(const TensorMeta& meta) {
   for (const Expr& size : meta.sizes) sizes.push_back(torch_api::to_torch(symbols_, size));
   for (const Expr& stride : meta.strides) strides.push_back(torch_api::to_torch(symbols_, stride));
   set_sizes_and_strides(sizes, strides, torch_api::to_torch(symbols_, meta.storage_offset));
+}
+
+at::IntArrayRef TraceTensor::sizes_custom() const {
+  refuse_numbers();
+}
+at::IntArrayRef TraceTensor::strides_custom() const {
+  refuse_numbers();
+}
+int64_t TraceTensor::numel_custom() const {
+  refuse_numbers();
+}
+int64_t TraceTensor::storage_offset_custom() const {
+  refuse_numbers();
 }
 
 c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {

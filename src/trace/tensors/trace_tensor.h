@@ -44,6 +44,11 @@ class TraceTensor final : public c10::TensorImpl {
 
  protected:
   const char* tensorimpl_type_name() const override { return "oxyfuel's trace tensor"; }
+  // Code of PyTorch's that wants numbers for symbolic sizes. Throw CannotTrace.
+  at::IntArrayRef sizes_custom() const override;
+  at::IntArrayRef strides_custom() const override;
+  int64_t numel_custom() const override;
+  int64_t storage_offset_custom() const override;
   // Of symbolic sizes. PyTorch's own way asks of each size whether it is 1, which the answer does not depend
   // on where strides are as they should be.
   c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
