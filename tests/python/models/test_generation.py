@@ -37,12 +37,12 @@ def test_greedy_generation(make, padded, capfd):
     compiled = oxyfuel.compile(model)
     assert torch.equal(compiled.generate(ids, **settings), expected)
     metrics = oxyfuel.metrics()
-    # Without dynamic shapes every length is another graph: some are compiled, one warning is given, eager does the rest.
-    assert metrics["graphs"] == 8 and not metrics["breaks"]
+    # The first step, the second one with another length, and one graph for all lengths of the cache.
+    assert metrics["graphs"] <= 3 and not metrics["breaks"], metrics["recompile_reasons"]
     assert torch.equal(compiled.generate(ids, **settings), expected)
     again = oxyfuel.metrics()
-    assert again["graphs"] == 8 and again["calls_compiled"] == 16  # the lengths that were compiled stay so
-    assert capfd.readouterr().err.count("run in eager from now on") == 1
+    assert again["graphs"] == metrics["graphs"] and again["calls_compiled"] == 2 * metrics["calls_compiled"] == 40
+    assert "run in eager" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("make", [gpt2, llama])
