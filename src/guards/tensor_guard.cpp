@@ -60,18 +60,34 @@ bool TensorGuard::has_layout(c10::IntArrayRef is_sizes, c10::IntArrayRef is_stri
          is_dense_in(dense_order, is_sizes, is_strides);
 }
 
+namespace {
+
+// What autograd knows of a tensor that requires grad. Parameters, which are no views, are checked at every
+// call, so that the question has a short way for them.
+bool has_standing(const TensorGuard& guard, const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  if (meta != nullptr && !meta->is_view_)
+    return guard.history == (meta->grad_fn_ != nullptr ? History::Known : History::None) &&
+           !guard.loses_history_when_written;
+  return history_of(tensor) == guard.history &&
+         runtime::loses_history_when_written(tensor) == guard.loses_history_when_written;
+}
+
+}  // namespace
+
 bool TensorGuard::has_kind(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
          impl->device() == device && impl->requires_grad() == requires_grad &&
-         (!requires_grad || (history_of(tensor) == history &&
-                             runtime::loses_history_when_written(tensor) == loses_history_when_written)) &&
+         (!requires_grad || has_standing(*this, tensor)) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
 }
 
 bool TensorGuard::matches(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return has_kind(tensor) && has_layout(impl->sizes(), impl->strides());  // others may have no strides
+  if (!has_kind(tensor)) return false;  // it may have no strides
+  if (has_symbols) return has_layout(impl->sizes(), impl->strides());
+  return impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides);
 }
 
 bool TensorGuard::differs_in_layout_alone(const at::Tensor& tensor) const {
