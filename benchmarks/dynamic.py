@@ -4,6 +4,7 @@
     python benchmarks/dynamic.py --size small                       all models, inference and training
     python benchmarks/dynamic.py --models bert gpt2 --modes no_grad
     python benchmarks/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
+    python benchmarks/dynamic.py --generate                         generate() of small language models instead
 
 Columns: the time of a call with numbers, and with symbols at the same sizes (medians of calls in turn) and their ratio; the first
 call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
@@ -134,7 +135,7 @@ def worker(case, arguments, first=""):
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1:]}
-    numbers = [line for line in done.stderr.splitlines() if "sizes stay numbers" in line]
+    numbers = [line for line in done.stderr.splitlines() if "sizes and numbers are constants" in line]
     return {**json.loads(done.stdout.strip().splitlines()[-1]), "stay numbers": numbers}
 
 
@@ -161,6 +162,43 @@ def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
+def generation(make, tokens=60, repeats=5):
+    """Greedy generation with a growing cache: the seconds of a call in eager and compiled (least of several, after one that
+    compiles), the compilations, and whether the tokens are eager's."""
+    import oxyfuel
+    import torch
+
+    torch.manual_seed(0)
+    model, ids = make(), torch.randint(2, 101, (1, 5))
+    compiled = oxyfuel.compile(model)
+
+    def run(target):
+        return target.generate(ids, max_new_tokens=tokens, do_sample=False)
+
+    expected = run(model)
+    same = torch.equal(run(compiled), expected)
+    seconds = [min(timed(lambda: run(target))[0] for _ in range(repeats)) for target in (model, compiled)]
+    return seconds, oxyfuel.metrics()["graphs"], same
+
+
+def print_generation():
+    import oxyfuel
+    import torchvision_operators  # noqa: F401
+    import transformers as tr
+
+    special = {"vocab_size": 101, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
+    models = {
+        "gpt2": lambda: tr.GPT2LMHeadModel(tr.GPT2Config(n_layer=2, n_head=2, n_embd=64, n_positions=256, **special)).eval(),
+        "llama": lambda: tr.LlamaForCausalLM(tr.LlamaConfig(
+            num_hidden_layers=2, hidden_size=64, intermediate_size=128, num_attention_heads=4, num_key_value_heads=2, **special)).eval(),
+    }
+    print("| model, 60 tokens | eager, ms | ours, ms | eager / ours | compilations | same tokens |\n|" + "---|" * 6)
+    for name, make in models.items():
+        oxyfuel.reset()
+        (eager, ours), graphs, same = generation(make)
+        print(f"| {name} | {eager * 1e3:.1f} | {ours * 1e3:.1f} | {eager / ours:.2f} | {graphs} | {same} |", flush=True)
+
+
 def main():
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from models import NAMES, LANGUAGE_NAMES, Case
@@ -173,11 +211,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=5.0, help="of calls in turn, a model")
     parser.add_argument("--peer", action="store_true", help="torch.compile(dynamic=True) beside")
     parser.add_argument("--no-first", action="store_true", help="without the times of first calls")
+    parser.add_argument("--generate", action="store_true", help="generate() of small language models instead")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--first", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         print(json.dumps(measure(Case(**json.loads(arguments.worker)), arguments)))
+        return
+    if arguments.generate:
+        print_generation()
         return
     os.environ["OXYFUEL_LOGS"] = "recompiles"
     titles = ["model", "numbers, ms", "symbols, ms", "ratio", "first, s", "first with symbols, s", "ratio", "compilations", "new sizes, us"]

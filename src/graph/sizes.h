@@ -1,27 +1,23 @@
 // The integers of a graph: sizes, strides and offsets of values, and integer arguments of nodes.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace oxy::graph {
 
-// Gives the value of a variable by its id.
-using SymbolValue = std::function<std::optional<int64_t>(int64_t id)>;
+// Gives what takes the place of an expression: numbers in the place of symbols, or what has become known of
+// them.
+using MapExpression = std::function<Expr(const Expr&)>;
 
-// With numbers in place of symbols. InternalError if one has no value.
-TensorMeta with_numbers(TensorMeta meta, const SymbolValue& value);
-std::vector<Argument> with_numbers(std::vector<Argument> arguments, const SymbolValue& value);
+TensorMeta map_expressions(TensorMeta meta, const MapExpression& fn);
+std::vector<Argument> map_expressions(std::vector<Argument> arguments, const MapExpression& fn);
+void map_expressions(Graph& graph, const MapExpression& fn);
+
+// Whether some expression is no number.
 bool has_symbols(const TensorMeta& meta);
-bool has_symbols(const std::vector<Argument>& arguments);
-
-// Replaces each: as by what has become known of its symbols.
-void map_expressions(Graph& graph, const std::function<Expr(const Expr&)>& fn);
-// Whether one has a variable.
-bool has_symbols(const Graph& graph);
+bool has_symbols(const Argument& argument);
 
 }  // namespace oxy::graph

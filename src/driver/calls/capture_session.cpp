@@ -132,14 +132,20 @@ class Session {
     bool had_varying_numbers = false;
   };
 
+  // Notes at the end of a try, however it ends, whether there were symbols.
+  struct NotesSymbols {
+    const eval::Interpreter& interpreter;
+    bool& has_symbols;
+    ~NotesSymbols() { has_symbols = !interpreter.numbers.symbol_sources.empty(); }
+  };
+
   // One try. Null: `stopped`.
   std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, const VaryingPlaces& numbers,
                                          int64_t stop_at, Stopped& stopped) {
     Span span("capture");
     CaptureGate gate;
     eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
-    const auto note = [&](void*) { has_symbols_ = !interpreter.numbers.symbol_sources.empty(); };
-    const std::unique_ptr<void, decltype(note)> at_end(this, note);  // also if an exception ends the try
+    const NotesSymbols notes{interpreter, has_symbols_};
     try {
       auto capture = request_.capture(interpreter, stop_at);
       only_asks_ = only_asks(interpreter, *capture);

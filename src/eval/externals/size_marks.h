@@ -10,8 +10,9 @@
 
 namespace oxy::eval {
 
-// `tensor`: a real one, of `rank` dimensions. Marks may count dimensions from the end. A dynamic mark goes before a weak one, and that before a static one. Runs no code of
-// the program's and leaves no exception set.
+// The mark of a dimension of a real tensor, which has `rank` dimensions. Marks may count from the end. A
+// dynamic mark goes before a weak one, and that before a static one. Runs no code of the program's and leaves
+// no exception set.
 sym::Mark mark_of(PyObject* tensor, int64_t dimension, int64_t rank);
 bool has_marks(PyObject* tensor);
 

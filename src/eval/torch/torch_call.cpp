@@ -242,7 +242,7 @@ void note_warnings(Interpreter& interpreter, std::span<const Ref> messages) {
 
 Ref torch_result_or_error(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
   const CollectedWarnings warnings;
-  Ref result = from_torch(interpreter, call_real_plain(interpreter, callable, arguments, ShownAs::Constants));
+  Ref result = call_real_plain(interpreter, callable, arguments);
   if (!result && PyErr_ExceptionMatches(trace::trace_error())) stop_on_torch_error(interpreter);
   if (result && !warnings.messages().empty()) note_warnings(interpreter, warnings.messages());
   return result;

@@ -53,13 +53,6 @@ at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
   return view_of_output(inputs[index], graph.meta(output.value), graph.meta(graph.inputs.at(index)), symbols);
 }
 
-graph::SymbolValue value_in(SymbolValues symbols) {
-  return [symbols](int64_t id) -> std::optional<int64_t> {
-    const auto place = static_cast<size_t>(id);
-    return id >= 0 && place < symbols.size() ? std::optional(symbols[place]) : std::nullopt;
-  };
-}
-
 }  // namespace
 
 std::vector<at::Tensor> run_node(const graph::Node& node,
@@ -69,10 +62,10 @@ std::vector<at::Tensor> run_node(const graph::Node& node,
   check(node.args.size() == node.op->arguments.size(), "a node has the wrong number of arguments");
   torch::jit::Stack stack;
   stack.reserve(node.args.size());
-  const bool is_symbolic = !symbols.empty() && graph::has_symbols(node.args);
-  const std::vector<graph::Argument> numbers =
-      is_symbolic ? graph::with_numbers(node.args, value_in(symbols)) : std::vector<graph::Argument>();
-  const std::vector<graph::Argument>& arguments = is_symbolic ? numbers : node.args;
+  std::vector<graph::Argument> numbers;
+  if (!symbols.empty())
+    numbers = graph::map_expressions(node.args, [&](const Expr& e) { return Expr(number_of(e, symbols)); });
+  const std::vector<graph::Argument>& arguments = symbols.empty() ? node.args : numbers;
   for (size_t i = 0; i < arguments.size(); ++i)
     stack.push_back(ivalue_from_argument(arguments[i], node.op->arguments[i], tensor));
   op.callBoxed(stack);

@@ -18,6 +18,7 @@
 #include "aten/opaque.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/sizes.h"
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
@@ -463,13 +464,13 @@ namespace {
 
 bool has_symbols(const Session& session, const std::vector<graph::Argument>& args) {
   const auto is_symbolic_value = [&](graph::ValueId id) {
-    return id != graph::kNoValue && is_symbolic(session.meta_of(id));
+    return id != graph::kNoValue && graph::has_symbols(session.meta_of(id));
   };
   return std::ranges::any_of(args, [&](const graph::Argument& argument) {
     if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) return is_symbolic_value(ref->id);
     if (const auto* list = std::get_if<graph::ValueList>(&argument))
       return std::ranges::any_of(list->ids, is_symbolic_value);
-    return is_symbolic(argument);
+    return graph::has_symbols(argument);
   });
 }
 

@@ -2,17 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
+#include "graph/sizes.h"
 
 namespace oxy::trace {
 
 namespace {
-
-bool is_number(const Expr& e) {
-  return e.is_constant();
-}
 
 Expr at_hand(const torch_api::Symbols* symbols, const Expr& e) {
   if (e.is_constant()) return e;
@@ -25,33 +20,14 @@ Expr at_hand(const torch_api::Symbols* symbols, const Expr& e) {
 
 }  // namespace
 
-bool is_symbolic(const TensorMeta& meta) {
-  return !(std::ranges::all_of(meta.sizes, is_number) && std::ranges::all_of(meta.strides, is_number) &&
-           meta.storage_offset.is_constant());
-}
-
-bool is_symbolic(const graph::Argument& argument) {
-  if (const auto* e = std::get_if<Expr>(&argument)) return !e->is_constant();
-  const auto* list = std::get_if<std::vector<Expr>>(&argument);
-  return list != nullptr && !std::ranges::all_of(*list, is_number);
-}
-
 TensorMeta at_hand(const torch_api::Symbols* symbols, TensorMeta meta) {
-  for (Expr& size : meta.sizes) size = at_hand(symbols, size);
-  for (Expr& stride : meta.strides) stride = at_hand(symbols, stride);
-  meta.storage_offset = at_hand(symbols, meta.storage_offset);
-  return meta;
+  return graph::map_expressions(std::move(meta), [&](const Expr& e) { return at_hand(symbols, e); });
 }
 
 std::vector<graph::Argument> at_hand(const torch_api::Symbols* symbols,
                                      std::span<const graph::Argument> arguments) {
-  std::vector<graph::Argument> result(arguments.begin(), arguments.end());
-  for (graph::Argument& argument : result) {
-    if (auto* e = std::get_if<Expr>(&argument)) *e = at_hand(symbols, *e);
-    if (auto* list = std::get_if<std::vector<Expr>>(&argument))
-      for (Expr& e : *list) e = at_hand(symbols, e);
-  }
-  return result;
+  return graph::map_expressions(std::vector(arguments.begin(), arguments.end()),
+                                [&](const Expr& e) { return at_hand(symbols, e); });
 }
 
 c10::IValue at_hand(const torch_api::Symbols* symbols, const c10::IValue& value) {

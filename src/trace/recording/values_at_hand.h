@@ -11,9 +11,6 @@
 
 namespace oxy::trace {
 
-bool is_symbolic(const TensorMeta& meta);
-bool is_symbolic(const graph::Argument& argument);
-
 // `symbols` may be null: then nothing is symbolic. Unsupported for symbols without values.
 TensorMeta at_hand(const torch_api::Symbols* symbols, TensorMeta meta);
 std::vector<graph::Argument> at_hand(const torch_api::Symbols* symbols,

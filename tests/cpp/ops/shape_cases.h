@@ -6,7 +6,9 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/graph.h"
 #include "ops/core/registry.h"
@@ -21,6 +23,17 @@ inline graph::Graph shape_cases(std::string_view family) {
   std::stringstream text;
   text << file.rdbuf();
   return graph::parse(text.str());
+}
+
+// Sizes, strides and offsets, also strides that the text of a TensorMeta leaves out.
+inline std::string describe(const std::vector<TensorMeta>& metas) {
+  std::string text;
+  for (const TensorMeta& m : metas) {
+    std::string strides;
+    for (const Expr& s : m.strides) strides += s.str() + ",";
+    text += fmt::format("{} <{}> +{}; ", str(m), strides, m.storage_offset.str());
+  }
+  return text;
 }
 
 }  // namespace oxy::testing

@@ -11,18 +11,9 @@
 #include "ops/shape_cases.h"
 
 using namespace oxy;
+using testing::describe;
 
 namespace {
-
-std::string describe(const std::vector<TensorMeta>& metas) {
-  std::string text;
-  for (const TensorMeta& m : metas) {
-    std::string strides;
-    for (const Expr& s : m.strides) strides += s.str() + ",";
-    text += fmt::format("{} <{}> +{}; ", str(m), strides, m.storage_offset.str());
-  }
-  return text;
-}
 
 std::string node_text(const graph::Graph& g, const graph::Node& node) {
   std::string text = node.op->name + " of ";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "graph/sizes.h"
 #include "ops/core/registry.h"
 #include "sym/environment/shape_environment.h"
 
@@ -73,10 +74,7 @@ inline Expr with_values(const Expr& e, const Values& values) {
 }
 
 inline TensorMeta with_values(TensorMeta meta, const Values& values) {
-  for (Expr& size : meta.sizes) size = with_values(size, values);
-  for (Expr& stride : meta.strides) stride = with_values(stride, values);
-  meta.storage_offset = with_values(meta.storage_offset, values);
-  return meta;
+  return graph::map_expressions(std::move(meta), [&](const Expr& e) { return Expr(with_values(e, values)); });
 }
 
 // Whether a call with these values is served, as the guards' program tells.
@@ -87,16 +85,6 @@ inline bool hold(const std::vector<sym::Demand>& guards, const Values& values) {
   } catch (const sym::ArithmeticError&) {
     return false;
   }
-}
-
-inline std::string describe(const std::vector<TensorMeta>& metas) {
-  std::string text;
-  for (const TensorMeta& m : metas) {
-    std::string strides;
-    for (const Expr& s : m.strides) strides += s.str() + ",";
-    text += fmt::format("{} <{}> +{}; ", str(m), strides, m.storage_offset.str());
-  }
-  return text;
 }
 
 }  // namespace oxy::testing

@@ -7,9 +7,11 @@
 #include <ATen/ATen.h>
 
 #include "aten/strides_that_count.h"
+#include "graph/sizes.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
+#include "runtime/values/tensors.h"
 #include "sym/environment/guard_program.h"
 #include "trace/functional/functionalise.h"
 #include "trace/recording/recorder.h"
@@ -60,20 +62,7 @@ struct Recorder {
 
 // The graph with numbers in the place of symbols, by id.
 graph::Graph with_numbers(graph::Graph graph, const std::vector<int64_t>& values) {
-  const auto replace = [&](Expr& e) {
-    e = sym::evaluate(e, [&](int64_t id) { return std::optional(values.at(static_cast<size_t>(id))); });
-  };
-  for (graph::Value& value : graph.values) {
-    for (Expr& size : value.meta.sizes) replace(size);
-    for (Expr& stride : value.meta.strides) replace(stride);
-    replace(value.meta.storage_offset);
-  }
-  for (graph::Node& node : graph.nodes)
-    for (graph::Argument& argument : node.args) {
-      if (auto* e = std::get_if<Expr>(&argument)) replace(*e);
-      if (auto* list = std::get_if<std::vector<Expr>>(&argument))
-        for (Expr& e : *list) replace(e);
-    }
+  graph::map_expressions(graph, [&](const Expr& e) { return Expr(runtime::number_of(e, values)); });
   return graph;
 }
 
