@@ -23,6 +23,7 @@ _OPTIONS = {
     "weight_copy_budget": (float, 0.15),
     "activation_memory_budget": (float, 1.0),
     "rng": (str, "eager"),
+    "graphs": (bool, True),
 }
 _RENAMED = {"fuse": "fusion", "packing_budget": "weight_copy_budget", "wait_for_caches": "fill_caches_in_eager"}
 _MOST = {"recompile_limit": 2**31 - 1, "weight_copy_budget": 1e6}  # as good as no limit
@@ -44,13 +45,15 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             ``False``: each new size is compiled anew.
         backend: ``"native"`` (fused kernels), ``"eager"`` (the captured graph, operator by operator), the name of a
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
-        mode: ``"default"`` or one of torch.compile's other modes, which mean the same here.
+        mode: ``"default"``; ``"reduce-overhead"``: on a GPU the first call records its work already, see ``graphs``;
+            ``"max-autotune-no-cudagraphs"``: nothing is recorded; ``"max-autotune"``: the same as the default.
         options: ``freezing`` (bool), ``weight_copy_budget`` (float: bytes that copies of frozen weights may take, as a
             share of the weights), ``fusion`` (bool), ``recompile_limit`` (int), ``fill_caches_in_eager`` (bool: a
             call that fills the cache of a ``functools.lru_cache`` runs in eager, and the next one is compiled; without
             it the call is a break), ``activation_memory_budget`` (float, 0 to 1: what training may keep between the
             passes, as a share of what it keeps by default; the rest is computed again), ``rng`` (``"eager"``, the only
-            one: random numbers are eager's).
+            one: random numbers are eager's), ``graphs`` (bool: on a GPU, calls whose sizes were there twice before are
+            recorded as CUDA graphs and replayed; inputs are not copied, and results are new tensors as ever).
         disable: return ``model`` as it is.
 
     Raises:
@@ -65,7 +68,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
     settings = _settings(options)
-    settings.update(backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+    settings.update(backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode or "default")
     if model is None:
         return lambda target: compile(
             _checked("compile", target),

@@ -121,4 +121,12 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::
   }
 }
 
+runtime::RecordingState BackwardHalf::recording_state() {
+  const std::scoped_lock lock(mutex_);
+  runtime::RecordingState state;
+  for (const auto& [absent, variant] : variants_)
+    if (variant->compiled) state.add(variant->compiled->recording_state());
+  return state;
+}
+
 }  // namespace oxy::autograd

@@ -34,6 +34,8 @@ constexpr std::array kChannels = {
     ChannelEntry{Channel::Recompiles, "recompiles", "which guard failed when a function is compiled again"},
     ChannelEntry{Channel::Dynamic, "dynamic",
                  "the symbols of sizes that change, and the guards that programs need of them"},
+    ChannelEntry{Channel::Recordings, "recordings",
+                 "what a GPU's calls replay as CUDA graphs, and which steps cannot be recorded"},
     ChannelEntry{Channel::Timing, "timing", "seconds spent in every stage of a compilation"},
 };
 

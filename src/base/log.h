@@ -11,7 +11,7 @@
 
 namespace oxy {
 
-enum class Channel : uint8_t { Graph, Loops, Schedule, Code, Guards, Breaks, Recompiles, Dynamic, Timing };
+enum class Channel : uint8_t { Graph, Loops, Schedule, Code, Guards, Breaks, Recompiles, Dynamic, Recordings, Timing };
 
 namespace detail {
 extern std::atomic<uint32_t> enabled_channels;

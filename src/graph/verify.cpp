@@ -16,7 +16,9 @@ bool is_number(const Argument& arg) {
 }
 
 bool fits(const Argument& arg, const ArgumentInfo& info) {
-  if (std::holds_alternative<None>(arg)) return info.optional || info.kind == ArgumentKind::Generator;
+  // PyTorch passes tensors that are undefined where a schema asks for a tensor, too.
+  if (std::holds_alternative<None>(arg))
+    return info.optional || info.kind == ArgumentKind::Generator || info.kind == ArgumentKind::Tensor;
   switch (info.kind) {
     case ArgumentKind::Tensor:
       return holds_any<ValueRef>(arg) || is_number(arg);

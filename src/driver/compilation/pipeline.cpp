@@ -91,6 +91,8 @@ class NativeGraph : public CompiledGraph {
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
 
+  runtime::RecordingState recording_state() const override { return executable_->recording_state(); }
+
   bool valid(std::span<const at::Tensor> inputs) override {
     bool unchanged = true;
     for (const auto& [input, weight] : weights_) {
@@ -189,6 +191,12 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
 }
 
 }  // namespace
+
+runtime::RecordingPolicy recording_policy(bool graphs, std::string_view mode) {
+  using runtime::RecordingPolicy;
+  if (!graphs || mode == "max-autotune-no-cudagraphs") return RecordingPolicy::Never;
+  return mode == "reduce-overhead" ? RecordingPolicy::AtFirstCall : RecordingPolicy::AfterTwoCalls;
+}
 
 CompileStatistics statistics_of(const trace::Recording& recording) {
   CompileStatistics statistics{.graphs = 1,
@@ -295,7 +303,8 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   Span span("prepare");
   auto executable = std::make_unique<runtime::Executable>(
-      std::move(plan), std::move(library), std::move(frozen.constants), ownership.visible_outputs);
+      std::move(plan), std::move(library), std::move(frozen.constants),
+      runtime::ExecutableOptions{ownership.visible_outputs, options.recording});
   result.statistics.arena_bytes = executable->arena_bytes();
   result.statistics.packed_bytes = frozen.constant_bytes;
   result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/joint.h"
@@ -32,8 +33,12 @@ struct CompileOptions {
   double copy_budget = kDefaultCopyBudget;
   bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
-  sym::Hints hints = {};                // of the graph's symbols
+  runtime::RecordingPolicy recording = runtime::RecordingPolicy::AfterTwoCalls;
+  sym::Hints hints = {};  // of the graph's symbols
 };
+
+// `graphs`, `mode`: oxyfuel.compile()'s.
+runtime::RecordingPolicy recording_policy(bool graphs, std::string_view mode);
 
 using runtime::CompiledGraph;
 

@@ -26,7 +26,7 @@ namespace {
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
                    std::optional<bool> dynamic, bool freezing, bool fusion, int recompile_limit,
                    bool fill_caches_in_eager, double weight_copy_budget, double activation_memory_budget,
-                   const std::string&) {
+                   const std::string&, bool graphs, const std::string& mode) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -36,6 +36,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.fusion = fusion;
   options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
+  options.compile.recording = oxy::driver::recording_policy(graphs, mode);
   options.fullgraph = fullgraph;
   if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
   options.recompile_limit = recompile_limit;
@@ -67,6 +68,8 @@ nb::list watch(nb::handle function) {
     item["operators"] = region.operators;
     item["kernels"] = region.kernels;
     item["extern_calls"] = region.extern_calls;
+    item["recordings"] = region.recordings.spans;
+    item["not_recorded"] = region.recordings.reasons;
     item["visits"] = region.visits;
     item["guards"] = region.guards;
     nb::list symbols;
@@ -150,7 +153,7 @@ NB_MODULE(_core, m) {
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a,
         "dynamic"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a,
         "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a,
-        "A CompiledFunction for any callable.");
+        "graphs"_a, "mode"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));

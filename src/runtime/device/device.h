@@ -14,6 +14,7 @@
 #include "runtime/device/arena.h"
 #include "runtime/device/launch.h"
 #include "runtime/device/packing.h"
+#include "runtime/device/recording.h"
 #include "runtime/values/tensors.h"
 
 namespace oxy::runtime {
@@ -41,6 +42,8 @@ class DeviceRuntime {
 
   // A shorter way than torch's dispatcher for this call; empty if there is none.
   virtual Invoke prepare_call(const CallSite& site) const = 0;
+  // Of the current stream of the device with this index. Null: work cannot be recorded there now.
+  virtual std::shared_ptr<Recorder> recorder(c10::DeviceIndex /*index*/) const { return nullptr; }
   // How weights are laid out for its libraries; null: they take them as they are.
   virtual const Packing* packing() const { return nullptr; }
 };

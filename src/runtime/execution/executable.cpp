@@ -6,55 +6,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "base/error.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepared_plan.h"
+#include "runtime/execution/recorded_steps.h"
 #include "runtime/execution/specialise.h"
+#include "runtime/execution/steps.h"
 
 namespace oxy::runtime {
 
 namespace {
-
-// `owned`: the inputs, if they may be dropped on the way.
-void run_steps(const PreparedPlan& plan, Frame& frame, std::vector<at::Tensor>* owned) {
-  for (const PreparedStep& step : plan.steps) {
-    if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
-      frame.launch(*kernel);
-    } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
-      call->invoke(frame.tensors());
-      for (const plan::BufferId id : call->returned) frame.adopt(id);
-    } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
-      frame.allocate(*allocation);
-    } else if (const auto* release = std::get_if<PreparedRelease>(&step)) {
-      if (owned == nullptr) continue;
-      frame.drop(release->buffer);
-      (*owned)[static_cast<size_t>(release->input)].reset();
-    } else {
-      frame.drop(std::get<PreparedFree>(step).buffer);
-    }
-  }
-}
 
 // Views that take part in autograd are made by who knows of gradients.
 at::Tensor without_history(const at::Tensor& tensor) {
   return tensor.requires_grad() ? tensor.detach() : tensor;
 }
 
+constexpr int64_t kCallsBeforeRecording = 2;
+constexpr int64_t kMostAttempts = 16;  // each finds at least one step that cannot be recorded
+
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
  public:
-  Variant(PreparedPlan plan, std::span<const at::Tensor> constants)
+  Variant(PreparedPlan plan, std::span<const at::Tensor> constants, RecordingPolicy policy)
       : plan_(std::move(plan)),
         need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
-        constants_(constants) {}
+        constants_(constants),
+        calls_until_recording_(policy == RecordingPolicy::AtFirstCall ? 0 : kCallsBeforeRecording),
+        attempts_left_(
+            policy == RecordingPolicy::Never || spans_to_record(plan_, {}).empty() ? 0 : kMostAttempts) {}
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
     if (owned != nullptr) plan_.runtime->arenas().drop_idle_above(plan_.arena_bytes);
     Lease lease(*this);
-    Frame& frame = *lease.frame;
+    Frame& frame = *lease.worker.frame;
     std::vector<at::Tensor> outputs(plan_.outputs.size());
     std::vector<at::Tensor> copies;
     // What may raise comes before what cannot be undone.
@@ -68,8 +57,8 @@ class Variant {
       // What was recorded lies below autograd and autocast.
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                      c10::autocast_dispatch_keyset);
-      frame.begin_call(inputs);
-      run_steps(plan_, frame, owned);
+      frame.begin_call(inputs, lease.arena());
+      run_steps_of(lease, owned);
       frame.end_launches();
       take_values(frame, outputs);
       for (const PreparedMutation& mutation : plan_.mutations)
@@ -98,38 +87,104 @@ class Variant {
   int64_t bytes() const {
     const std::scoped_lock lock(mutex_);
     int64_t total = plan_.arena_bytes;
-    for (const auto& frame : idle_) total += frame->held_bytes();
+    for (const Worker& worker : idle_) total += worker.frame->held_bytes();
     return total;
   }
 
+  void add_to(RecordingState& state) const {
+    const std::scoped_lock lock(mutex_);
+    for (const Worker& worker : idle_)
+      if (worker.recorded) state.spans += worker.recorded->span_count();
+    for (const auto& [step, reason] : unrecordable_) state.reasons.push_back(reason);
+  }
+
  private:
+  // What one call at a time works with. `recorded`: null until its calls replay.
+  struct Worker {
+    std::unique_ptr<Frame> frame;
+    std::unique_ptr<RecordedSteps> recorded;
+  };
+
   struct Lease {
-    explicit Lease(Variant& variant) : owner(variant), frame(variant.take()) {}
+    explicit Lease(Variant& variant) : owner(variant), recorder(variant.recorder_of_this_call()) {
+      if (recorder) in_use = std::unique_lock(recorder->in_use(), std::try_to_lock);
+      if (!in_use.owns_lock()) recorder = nullptr;
+      worker = variant.take(recorder.get());
+      if (recorder && !worker.recorded) fresh = std::make_unique<RecordedSteps>(variant.plan_, recorder);
+    }
     ~Lease() {
-      frame->end_call();
-      owner.give_back(std::move(frame));
+      worker.frame->end_call();
+      owner.give_back(std::move(worker));
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
+    const Arena* arena() const {
+      if (!recorder) return nullptr;
+      return &(worker.recorded ? worker.recorded : fresh)->arena();
+    }
+
     Variant& owner;
-    std::unique_ptr<Frame> frame;
+    std::shared_ptr<Recorder> recorder;  // null: the call neither records nor replays
+    std::unique_lock<std::mutex> in_use;
+    Worker worker;
+    std::unique_ptr<RecordedSteps> fresh;  // to be recorded by this call
   };
 
-  std::unique_ptr<Frame> take() {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (!idle_.empty()) {
-        auto frame = std::move(idle_.back());
-        idle_.pop_back();
-        return frame;
-      }
+  std::shared_ptr<Recorder> recorder_of_this_call() {
+    if (attempts_left_.load(std::memory_order_relaxed) == 0) return nullptr;
+    if (calls_until_recording_.load(std::memory_order_relaxed) > 0) {
+      calls_until_recording_.fetch_sub(1, std::memory_order_relaxed);
+      return nullptr;
     }
-    return std::make_unique<Frame>(plan_, constants_);
+    return plan_.runtime->recorder(plan_.device.index());
   }
 
-  void give_back(std::unique_ptr<Frame> frame) {
+  void run_steps_of(Lease& lease, std::vector<at::Tensor>* owned) {
+    Frame& frame = *lease.worker.frame;
+    if (lease.fresh && frame.uses_inputs_as_given()) {
+      UnrecordableSteps unrecordable;
+      {
+        const std::scoped_lock lock(mutex_);
+        unrecordable = unrecordable_;
+      }
+      if (lease.fresh->record(frame, owned, unrecordable)) {
+        lease.worker.recorded = std::move(lease.fresh);
+        return;
+      }
+      attempts_left_.fetch_sub(1, std::memory_order_relaxed);
+      const std::scoped_lock lock(mutex_);
+      unrecordable_.merge(unrecordable);
+    } else if (lease.recorder && lease.worker.recorded) {
+      lease.worker.recorded->run(frame, owned);
+    } else {
+      run_steps(plan_, {0, plan_.steps.size()}, frame, owned);
+    }
+  }
+
+  // One that replays on the recorder's stream if there is one, else one that does not replay.
+  Worker take(const Recorder* recorder) {
+    {
+      const std::scoped_lock lock(mutex_);
+      auto found = idle_.end();
+      for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+        if (recorder && it->recorded && &it->recorded->recorder() == recorder) {
+          found = it;
+          break;
+        }
+        if (!it->recorded) found = it;
+      }
+      if (found != idle_.end()) {
+        Worker worker = std::move(*found);
+        idle_.erase(found);
+        return worker;
+      }
+    }
+    return {std::make_unique<Frame>(plan_, constants_), nullptr};
+  }
+
+  void give_back(Worker worker) {
     const std::scoped_lock lock(mutex_);
-    idle_.push_back(std::move(frame));
+    idle_.push_back(std::move(worker));
   }
 
   void take_values(Frame& frame, std::vector<at::Tensor>& outputs) const {
@@ -150,8 +205,11 @@ class Variant {
   PreparedPlan plan_;
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
   std::span<const at::Tensor> constants_;
+  std::atomic<int64_t> calls_until_recording_;
+  std::atomic<int64_t> attempts_left_;  // to record; 0: calls neither record nor replay
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Frame>> idle_;
+  std::vector<Worker> idle_;
+  UnrecordableSteps unrecordable_;
 };
 
 // Sizes that changed on every call would otherwise keep an arena each.
@@ -163,7 +221,7 @@ struct Executable::Impl {
   plan::Plan plan;
   std::shared_ptr<backend::KernelLibrary> kernels;
   std::vector<at::Tensor> constants;
-  size_t visible_outputs;
+  ExecutableOptions options;
   std::unique_ptr<SymbolicPlan> symbolic;
   std::shared_ptr<Variant> fixed;  // of a plan without symbols
   std::mutex mutex;
@@ -173,8 +231,9 @@ struct Executable::Impl {
     const plan::Plan with_numbers = symbolic->at(values);
     for (const Expr& size : with_numbers.positive)
       if (size.constant() < 1) throw LeftToEager();
-    return std::make_shared<Variant>(prepare(with_numbers, kernels.get(), constants.size(), visible_outputs),
-                                     constants);
+    return std::make_shared<Variant>(
+        prepare(with_numbers, kernels.get(), constants.size(), options.visible_outputs), constants,
+        options.recording);
   }
 
   std::shared_ptr<Variant> variant_for(SymbolValues given) {
@@ -207,13 +266,13 @@ struct Executable::Impl {
 };
 
 Executable::Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> kernels,
-                       std::vector<at::Tensor> constants, size_t visible_outputs)
+                       std::vector<at::Tensor> constants, ExecutableOptions options)
     : impl_(std::make_unique<Impl>()) {
   plan::verify(plan);
   impl_->plan = std::move(plan);
   impl_->kernels = std::move(kernels);
   impl_->constants = std::move(constants);
-  impl_->visible_outputs = visible_outputs;
+  impl_->options = options;
   impl_->symbolic = std::make_unique<SymbolicPlan>(impl_->plan);
   if (impl_->symbolic->symbols().empty()) impl_->fixed = impl_->make_variant({});
 }
@@ -238,6 +297,14 @@ int64_t Executable::arena_bytes() const {
   int64_t total = 0;
   for (const auto& [values, variant] : impl_->variants) total += variant->bytes();
   return total;
+}
+
+RecordingState Executable::recording_state() const {
+  RecordingState state;
+  if (impl_->fixed) impl_->fixed->add_to(state);
+  const std::scoped_lock lock(impl_->mutex);
+  for (const auto& [values, variant] : impl_->variants) variant->add_to(state);
+  return state;
 }
 
 }  // namespace oxy::runtime

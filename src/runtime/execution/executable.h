@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -17,11 +18,31 @@ namespace oxy::runtime {
 
 inline constexpr size_t kAllOutputs = std::numeric_limits<size_t>::max();
 
+// When a call records its work, so that later calls of the same sizes replay it (runtime/device/recording.h).
+enum class RecordingPolicy : uint8_t { Never, AfterTwoCalls, AtFirstCall };
+
+// What is recorded of a plan, over all its sizes.
+struct RecordingState {
+  size_t spans = 0;  // that are replayed
+  // Why steps are not recorded: "aten::nonzero: ...".
+  std::vector<std::string> reasons;
+
+  void add(const RecordingState& other) {
+    spans += other.spans;
+    reasons.insert(reasons.end(), other.reasons.begin(), other.reasons.end());
+  }
+};
+
+struct ExecutableOptions {
+  size_t visible_outputs = kAllOutputs;  // outputs from here on never leave the library
+  RecordingPolicy recording = RecordingPolicy::AfterTwoCalls;
+};
+
 class Executable {
  public:
-  // `constants[h]` is the tensor with handle h. Outputs from `visible_outputs` on never leave the library.
+  // `constants[h]` is the tensor with handle h.
   Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> kernels,
-             std::vector<at::Tensor> constants, size_t visible_outputs = kAllOutputs);
+             std::vector<at::Tensor> constants, ExecutableOptions options = {});
   ~Executable();
 
   // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;
@@ -33,6 +54,7 @@ class Executable {
 
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;
+  RecordingState recording_state() const;
 
  private:
   struct Impl;

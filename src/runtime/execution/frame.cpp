@@ -61,10 +61,10 @@ void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
   }
 }
 
-void Frame::take_memory() {
+void Frame::take_memory(const Arena* lent) {
   if (plan_.arena_bytes == 0) return;
-  memory_ = plan_.runtime->arenas().take(plan_.arena_bytes, plan_.device.index());
-  char* const base = static_cast<char*>(memory_.memory.get());
+  if (lent == nullptr) memory_ = plan_.runtime->arenas().take(plan_.arena_bytes, plan_.device.index());
+  char* const base = static_cast<char*>((lent ? lent->memory : memory_.memory).get());
   if (arena_.data() == base) return;
   arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, plan_.device});
   for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
@@ -80,9 +80,9 @@ const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) 
   return copies_.emplace_front(copy_as_it_lies(input));
 }
 
-void Frame::begin_call(std::span<const at::Tensor> inputs) {
-  take_memory();
-  queue_->begin_call();
+void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent) {
+  take_memory(lent);
+  begin_launches();
   for (const PreparedInput& input : plan_.inputs) {
     const size_t index = input.buffer.index();
     const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
@@ -111,8 +111,9 @@ void Frame::end_call() {
   if (memory_.bytes > 0) plan_.runtime->arenas().release(std::exchange(memory_, {}));
   for (const PreparedInput& input : plan_.inputs) {
     const Slot whole = plan_.buffers[input.buffer.index()].whole;
-    if (whole != kNoSlot) Borrow::destroyBorrow(tensors_[static_cast<size_t>(whole)]);
+    if (whole != kNoSlot) drop_input(tensors_[static_cast<size_t>(whole)]);
   }
+  owns_inputs_ = false;
   for (const Slot slot : plan_.transient) tensors_[static_cast<size_t>(slot)].reset();
   copies_.clear();
 }
@@ -131,10 +132,57 @@ void Frame::drop(plan::BufferId buffer) {
   const BufferSlots& slots = plan_.buffers[index];
   if (slots.whole != kNoSlot) {
     at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
-    if (plan_.storages[index] == plan::Storage::Input) Borrow::destroyBorrow(whole);
+    if (plan_.storages[index] == plan::Storage::Input) drop_input(whole);
     whole.reset();
   }
   for (const Slot part : slots.parts) tensors_[static_cast<size_t>(part)].reset();
+}
+
+void Frame::drop_input(at::Tensor& whole) const {
+  if (owns_inputs_)
+    whole.reset();
+  else
+    Borrow::destroyBorrow(whole);
+}
+
+void Frame::own_inputs() {
+  if (std::exchange(owns_inputs_, true)) return;
+  for (const PreparedInput& input : plan_.inputs) {
+    const Slot whole = plan_.buffers[input.buffer.index()].whole;
+    if (whole == kNoSlot) continue;
+    at::Tensor& borrowed = tensors_[static_cast<size_t>(whole)];
+    at::Tensor owned = borrowed;
+    Borrow::destroyBorrow(borrowed);
+    borrowed = std::move(owned);
+  }
+}
+
+Frame::Tables Frame::tables() {
+  own_inputs();
+  return {pointers_, tensors_};
+}
+
+void Frame::restore(const Tables& tables) {
+  own_inputs();
+  pointers_ = tables.pointers;
+  tensors_ = tables.tensors;
+}
+
+void Frame::place(plan::BufferId buffer, at::Tensor whole) {
+  const size_t index = buffer.index();
+  if (plan_.storages[index] == plan::Storage::Input) own_inputs();
+  const BufferSlots& slots = plan_.buffers[index];
+  pointers_[index] = whole.mutable_data_ptr();
+  if (!slots.parts.empty()) make_parts(slots, whole);
+  if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = std::move(whole);
+}
+
+void Frame::place(plan::BufferId buffer, void* address) {
+  const TensorSpec& spec = plan_.buffers[buffer.index()].whole_spec;
+  c10::Storage memory(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes_of(spec)),
+      c10::DataPtr(address, plan_.device), /*allocator=*/nullptr, /*resizable=*/false));
+  place(buffer, tensor_over(std::move(memory), spec));
 }
 
 void Frame::launch(const PreparedLaunch& launch) {

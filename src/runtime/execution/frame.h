@@ -21,9 +21,10 @@ class Frame {
   // `plan` outlives the frame.
   Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
 
-  // Takes an arena and points the input buffers at these tensors, which it borrows: each lives until drop()
-  // of its buffer or end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.)
-  void begin_call(std::span<const at::Tensor> inputs);
+  // Points the input buffers at these tensors, which it borrows: each lives until drop() of its buffer or
+  // end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.) `lent`: the arena to
+  // use; null: the frame takes one.
+  void begin_call(std::span<const at::Tensor> inputs, const Arena* lent = nullptr);
   // Gives an output buffer its memory.
   void allocate(const PreparedAllocation& allocation);
   void end_call();
@@ -32,16 +33,40 @@ class Frame {
   void adopt(plan::BufferId buffer);
   void drop(plan::BufferId buffer);
 
+  // What the buffers of one call are at some point of it.
+  struct Tables {
+    std::vector<void*> pointers;      // by buffer
+    std::vector<at::Tensor> tensors;  // by slot
+  };
+  // From the first of these calls to end_call() the frame owns its inputs.
+  Tables tables();
+  void restore(const Tables& tables);
+  // A buffer other than an arena's or a constant lies in this memory from here on.
+  void place(plan::BufferId buffer, at::Tensor whole);
+  void place(plan::BufferId buffer, void* address);  // memory of the plan's device that somebody else owns
+  const at::Tensor& whole(plan::BufferId buffer) const {
+    return tensors_[static_cast<size_t>(plan_.buffers[buffer.index()].whole)];
+  }
+  uintptr_t address(plan::BufferId buffer) const {
+    return reinterpret_cast<uintptr_t>(pointers_[buffer.index()]);
+  }
+  // All inputs are aligned as kernels want them, so that no copies of them stand in for them.
+  bool uses_inputs_as_given() const { return copies_.empty(); }
+
   at::Tensor* tensors() { return tensors_.data(); }
   // Runs a kernel on the buffers as they are now.
   void launch(const PreparedLaunch& launch);
+  // Launches go to the current stream from here on.
+  void begin_launches() { queue_->begin_call(); }
   // No launch follows. Throws LeftToEager if a kernel of this call met one.
   void end_launches() { queue_->end_call(); }
   // Kept between calls, beside the arena.
   int64_t held_bytes() const { return queue_->held_bytes(); }
 
  private:
-  void take_memory();
+  void take_memory(const Arena* lent);
+  void own_inputs();
+  void drop_input(at::Tensor& whole) const;
   bool is_aligned(const at::Tensor& input) const;
   // A copy that lives until end_call(). A kernel that writes to the input cannot use one: the call is left to
   // eager, by LeftToEager.
@@ -59,6 +84,7 @@ class Frame {
   std::vector<void*> pointers_;           // by buffer
   std::vector<at::Tensor> tensors_;       // by slot
   std::forward_list<at::Tensor> copies_;  // of inputs of the running call that are not aligned
+  bool owns_inputs_ = false;              // they are not borrowed
 };
 
 }  // namespace oxy::runtime

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "aten/opaque.h"
 #include "base/error.h"
 #include "plan/step_buffers.h"
 #include "runtime/extern/general.h"
@@ -216,8 +217,10 @@ class Preparation {
       site.argument_slots.push_back(std::move(slots));
     }
     PreparedCall step;
-    step.is_random = call.op->is_random;
-    result_.draws_random_numbers |= step.is_random;
+    step.op = call.op;
+    step.may_be_recorded = !call.op->is_random && !is_opaque(*call.op);
+    plan::for_each_buffer(call, [&](plan::BufferId id) { step.buffers.push_back(id); });
+    result_.draws_random_numbers |= call.op->is_random;
     for (const plan::BufferId id : call.outputs) {
       if (id == plan::kNoBuffer) {
         site.results.push_back({});
@@ -240,6 +243,7 @@ class Preparation {
     prepared.alias = output.alias;
     if (output.kind == graph::OutputKind::Value) {
       const plan::Storage place = storage(output.view.buffer);
+      prepared.buffer = output.view.buffer;
       prepared.slot = slot_of(output.view);
       prepared.copy = place != plan::Storage::Output && place != plan::Storage::Extern;
     } else {

@@ -18,9 +18,11 @@
 namespace oxy::runtime {
 
 struct PreparedCall {
+  const OperatorSchema* op = nullptr;
   Invoke invoke;
-  bool is_random = false;
-  std::vector<plan::BufferId> returned;  // extern-owned buffers that exist from here on
+  bool may_be_recorded = true;           // it does the same each time, on the device alone
+  std::vector<plan::BufferId> buffers;   // that it reads or writes
+  std::vector<plan::BufferId> returned;  // those of them that are extern-owned and exist from here on
 };
 
 struct PreparedFree {
@@ -59,10 +61,11 @@ struct PreparedInput {
 
 struct PreparedOutput {
   graph::OutputKind kind = graph::OutputKind::Value;
-  Slot slot = kNoSlot;  // Value
-  bool copy = false;    // Value: the memory is not the call's own
-  int32_t alias = -1;   // InputAlias, OutputAlias
-  TensorSpec spec;      // of the alias
+  plan::BufferId buffer = plan::kNoBuffer;  // Value
+  Slot slot = kNoSlot;                      // Value: a window on it
+  bool copy = false;                        // Value: the memory is not the call's own
+  int32_t alias = -1;                       // InputAlias, OutputAlias
+  TensorSpec spec;                          // of the alias
 };
 
 struct PreparedMutation {

@@ -24,6 +24,7 @@
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
 #include "trace/functional/functional_forms.h"
+#include "trace/recording/library_operators.h"
 #include "trace/recording/metadata.h"
 #include "trace/recording/opaque_calls.h"
 #include "trace/recording/operator_info.h"
@@ -477,6 +478,7 @@ void install_recorder() {
   static const torch::Library* library = [] {
     auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
+    add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     return fallback;
   }();
   static_cast<void>(library);

@@ -23,6 +23,35 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
+GraphFunctions find_graph_functions(void* library) {
+  GraphFunctions g;
+  const bool is_complete =
+      find(library, "cuStreamCreate", g.create_stream) &&
+      find(library, "cuStreamBeginCapture_v2", g.begin_capture) &&
+      find(library, "cuStreamEndCapture", g.end_capture) &&
+      find(library, "cuStreamIsCapturing", g.is_capturing) &&
+      find(library, "cuStreamGetCaptureInfo_v2", g.capture_info) &&
+      find(library, "cuGraphGetNodes", g.nodes) && find(library, "cuGraphNodeGetType", g.node_type) &&
+      find(library, "cuGraphKernelNodeGetParams_v2", g.get_kernel) &&
+      find(library, "cuGraphMemcpyNodeGetParams", g.get_copy) &&
+      find(library, "cuGraphMemsetNodeGetParams", g.get_fill) &&
+      find(library, "cuGraphExecKernelNodeSetParams_v2", g.set_kernel) &&
+      find(library, "cuGraphExecMemcpyNodeSetParams", g.set_copy) &&
+      find(library, "cuGraphExecMemsetNodeSetParams", g.set_fill) &&
+      find(library, "cuFuncGetParamInfo", g.function_parameter) &&
+      find(library, "cuKernelGetParamInfo", g.kernel_parameter) &&
+      find(library, "cuGraphInstantiateWithFlags", g.instantiate) &&
+      find(library, "cuGraphLaunch", g.launch) && find(library, "cuGraphExecDestroy", g.destroy_executable) &&
+      find(library, "cuGraphDestroy", g.destroy) && find(library, "cuCtxGetCurrent", g.current_context) &&
+      find(library, "cuPointerGetAttribute", g.pointer_attribute) &&
+      find(library, "cuMemGetAllocationGranularity", g.granularity) &&
+      find(library, "cuMemCreate", g.create_memory) && find(library, "cuMemRelease", g.release_memory) &&
+      find(library, "cuMemAddressReserve", g.reserve_addresses) &&
+      find(library, "cuMemAddressFree", g.free_addresses) && find(library, "cuMemMap", g.map_memory) &&
+      find(library, "cuMemUnmap", g.unmap_memory) && find(library, "cuMemSetAccess", g.set_access);
+  return is_complete ? g : GraphFunctions();
+}
+
 Opened open() {
   Opened result;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -44,6 +73,7 @@ Opened open() {
                            find(library, "cuLibraryGetKernel", d.get_kernel) &&
                            find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
                            find(library, "cuLaunchKernel", d.launch);
+  d.graphs = find_graph_functions(library);
   if (!is_complete || version < kOldestVersion)
     result.missing = fmt::format("NVIDIA's driver is for CUDA {}.{}, and 12.0 is needed", version / 1000,
                                  version % 1000 / 10);

@@ -1,0 +1,74 @@
+// A CUDA graph as captured from a stream: its nodes with the bytes that may hold addresses.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backend/cuda/load/driver.h"
+#include "runtime/cuda/allocation_log.h"
+#include "runtime/device/recording.h"
+
+namespace oxy::runtime {
+
+using CudaHandle = backend::cuda::Handle;
+
+using ParameterBytes = std::vector<std::byte>;
+
+enum class NodeKind : uint8_t { Kernel, Copy, Fill, Empty };
+
+struct CapturedNode {
+  CudaHandle handle = nullptr;
+  NodeKind kind = NodeKind::Empty;
+  backend::cuda::KernelNode kernel = {};  // Kernel; its parameters are in `parameters`
+  backend::cuda::CopyNode copy = {};      // Copy
+  backend::cuda::FillNode fill = {};      // Fill
+  // Kernel: one an argument, or one for all of them if `is_one_buffer`. Copy: source, target. Fill: target.
+  std::vector<ParameterBytes> parameters;
+  bool is_one_buffer = false;
+};
+
+// Owns the graph.
+class CapturedGraph {
+ public:
+  CapturedGraph(const backend::cuda::Driver& driver, CudaHandle graph);
+  ~CapturedGraph();
+  CapturedGraph(CapturedGraph&& other) noexcept;
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(CapturedGraph&&) = delete;
+
+  CudaHandle handle() const { return graph_; }
+  // In the order in which they were enqueued. Throws NotRecorded for nodes that cannot be replayed with other
+  // addresses.
+  std::vector<CapturedNode> nodes() const;
+
+ private:
+  CapturedNode read(CudaHandle handle, size_t number) const;
+  void read_kernel(CapturedNode& node) const;
+
+  const backend::cuda::Driver& driver_;
+  CudaHandle graph_;
+};
+
+// What one pass has recorded.
+struct CapturedPass {
+  CapturedGraph graph;
+  std::vector<CapturedNode> nodes;
+  std::vector<LoggedAllocation> allocations;
+  std::vector<MovableMemory> movable;  // those that exist before, then results
+  size_t given = 0;                    // how many exist before
+};
+
+// Captures what `enqueue` enqueues on `stream`, which is current. If it throws, the capture ends and the
+// stream is as before.
+CapturedPass capture(const backend::cuda::Driver& driver, CudaHandle stream,
+                     const std::function<std::vector<MovableMemory>()>& enqueue);
+
+// How many nodes the capture of `stream` has so far.
+size_t node_count(const backend::cuda::Driver& driver, CudaHandle stream);
+
+// True if somebody captures what is enqueued on `stream`.
+bool is_capturing(const backend::cuda::Driver& driver, CudaHandle stream);
+
+}  // namespace oxy::runtime

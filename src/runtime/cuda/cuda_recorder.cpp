@@ -1,0 +1,130 @@
+#include "runtime/cuda/cuda_recorder.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/address_places.h"
+#include "runtime/cuda/captured_graph.h"
+#include "runtime/cuda/cuda_recording.h"
+#include "runtime/cuda/decoy_memory.h"
+#include "torch_api/allocator_pool.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+using backend::cuda::Driver;
+
+constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+
+// A stream that nobody else has: those of PyTorch's pool are the program's as well. PyTorch names streams of
+// others by their addresses.
+c10::Stream new_stream(const Driver& driver, c10::Device device) {
+  const c10::DeviceGuard guard(device);
+  CudaHandle stream = nullptr;
+  backend::cuda::check_call(driver, driver.graphs.create_stream(&stream, kNonBlocking), "a stream");
+  return c10::Stream(c10::Stream::UNSAFE, device,
+                     static_cast<c10::StreamId>(reinterpret_cast<intptr_t>(stream)));
+}
+
+class CudaRecorder : public Recorder {
+ public:
+  CudaRecorder(const Driver& driver, c10::Device device, c10::Stream stream)
+      : driver_(driver),
+        device_(device),
+        stream_(stream),
+        capturing_(new_stream(driver, device)),
+        pool_(device.index()) {}
+
+  std::shared_ptr<const Arena> arena(int64_t bytes) override {
+    if (arena_ == nullptr || arena_->bytes < bytes) {
+      const c10::DeviceGuard guard(device_);
+      arena_ = std::make_shared<Arena>(
+          Arena{c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes)), bytes});
+    }
+    return arena_;
+  }
+
+  void warm_up(const std::function<void()>& work) override {
+    wait(capturing_, stream_);
+    {
+      const c10::StreamGuard guard(capturing_);
+      const torch_api::AllocatorPool::Use use(pool_);
+      work();
+    }
+    wait(stream_, capturing_);
+  }
+
+  std::unique_ptr<Recording> record(std::span<const MovableMemory> given, const Enqueue& enqueue) override {
+    const c10::StreamGuard guard(capturing_);
+    const DecoyMemory decoys(driver_, device_.index(), given);
+    // Memory that is allocated on the way lies elsewhere in the passes with decoys, too.
+    torch_api::AllocatorPool decoy_pool(device_.index());
+    std::vector<uintptr_t> addresses;
+    for (const MovableMemory& memory : given) addresses.push_back(memory.address);
+    const CapturedPass decoy = capture_in(decoy_pool, decoys.addresses(), given, enqueue);
+    CapturedPass real = capture_in(pool_, addresses, given, enqueue);
+    std::vector<MovableNode> nodes = find_places(decoy, real);
+    return make_recording(driver_, device_.index(), std::move(real), std::move(nodes));
+  }
+
+  size_t begin_part() override { return node_count(driver_, capturing_.native_handle()); }
+
+ private:
+  CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
+                          std::span<const MovableMemory> given, const Enqueue& enqueue) {
+    const torch_api::AllocatorPool::Use use(pool);
+    CapturedPass pass = capture(driver_, capturing_.native_handle(), [&] {
+      std::vector<MovableMemory> movable;
+      for (size_t i = 0; i < given.size(); ++i) movable.push_back({addresses[i], given[i].bytes});
+      const std::vector<MovableMemory> results = enqueue(addresses);
+      movable.insert(movable.end(), results.begin(), results.end());
+      return movable;
+    });
+    pass.given = given.size();
+    return pass;
+  }
+
+  // What `waiting` is given from here on is done after what `stream` has been given.
+  static void wait(const c10::Stream& waiting, const c10::Stream& stream) {
+    c10::Event event(stream.device_type());
+    event.record(stream);
+    event.block(waiting);
+  }
+
+  const Driver& driver_;
+  c10::Device device_;
+  c10::Stream stream_;     // the caller's
+  c10::Stream capturing_;  // records for it, since the default stream cannot be captured
+  torch_api::AllocatorPool pool_;
+  std::shared_ptr<const Arena> arena_;
+};
+
+}  // namespace
+
+std::shared_ptr<Recorder> cuda_recorder(const Driver& driver, c10::DeviceIndex device) {
+  if (!driver.graphs.is_complete()) return nullptr;
+  const c10::Device whole(c10::DeviceType::CUDA, device);
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(whole.type()).getStream(whole);
+  if (is_capturing(driver, stream.native_handle())) return nullptr;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& recorders =
+      *new std::map<std::pair<c10::DeviceIndex, c10::StreamId>, std::shared_ptr<CudaRecorder>>;
+  const std::pair key(device, stream.id());
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto it = recorders.find(key); it != recorders.end()) return it->second;
+  }
+  auto made = std::make_shared<CudaRecorder>(driver, whole, stream);  // takes the GIL: not under the lock
+  const std::scoped_lock lock(mutex);
+  return recorders.try_emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace oxy::runtime

@@ -1,0 +1,17 @@
+// Recorders of CUDA streams.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "backend/cuda/load/driver.h"
+#include "runtime/device/recording.h"
+
+namespace oxy::runtime {
+
+// The recorder of the device's current stream, made when it is first asked for. Null if the driver is too old
+// for it, or if the caller captures the stream at the moment.
+std::shared_ptr<Recorder> cuda_recorder(const backend::cuda::Driver& driver, c10::DeviceIndex device);
+
+}  // namespace oxy::runtime

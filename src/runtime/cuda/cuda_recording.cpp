@@ -1,0 +1,135 @@
+#include "runtime/cuda/cuda_recording.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+using backend::cuda::check_call;
+using backend::cuda::Driver;
+
+constexpr size_t kAddressBytes = sizeof(uintptr_t);
+constexpr uintptr_t kAlignment = 256;  // as far as a library may look at an address
+const auto kBufferPointer = reinterpret_cast<void*>(1), kBufferBytes = reinterpret_cast<void*>(2);
+
+uintptr_t word_at(const ParameterBytes& bytes) {
+  uintptr_t result = 0;
+  std::memcpy(&result, bytes.data(), kAddressBytes);
+  return result;
+}
+
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(const Driver& driver, c10::DeviceIndex device, CapturedGraph graph,
+                std::vector<MovableNode> nodes, const std::vector<MovableMemory>& movable)
+      : driver_(driver),
+        guard_(c10::DeviceType::CUDA),
+        device_(c10::DeviceType::CUDA, device),
+        graph_(std::move(graph)),
+        nodes_(std::move(nodes)),
+        users_(movable.size()) {
+    for (const MovableMemory& memory : movable) addresses_.push_back(memory.address);
+    for (size_t n = 0; n < nodes_.size(); ++n)
+      for (const Place& place : nodes_[n].places)
+        if (users_[place.movable].empty() || users_[place.movable].back() != n)
+          users_[place.movable].push_back(n);
+    is_stale_.resize(nodes_.size());
+    check_call(driver_, driver_.graphs.instantiate(&executable_, graph_.handle(), 0), "a recorded graph");
+    check_call(driver_, driver_.graphs.current_context(&context_), "to tell the current context");
+  }
+  ~CudaRecording() override {
+    if (executable_ != nullptr) driver_.graphs.destroy_executable(executable_);
+  }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+
+  bool replay(std::span<const uintptr_t> addresses) override {
+    check(addresses.size() == addresses_.size(), "a recording is replayed with another number of addresses");
+    for (size_t i = 0; i < addresses.size(); ++i)
+      if ((addresses[i] ^ addresses_[i]) % kAlignment != 0 && !users_[i].empty()) return false;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (addresses[i] == addresses_[i]) continue;
+      addresses_[i] = addresses[i];
+      for (const size_t n : users_[i]) {
+        if (is_stale_[n]) continue;
+        is_stale_[n] = true;
+        stale_.push_back(n);
+      }
+    }
+    for (const size_t n : stale_) {
+      update(nodes_[n]);
+      is_stale_[n] = false;
+    }
+    stale_.clear();
+    check_call(driver_, driver_.graphs.launch(executable_, guard_.getStream(device_).native_handle()),
+               "to replay recorded work");
+    return true;
+  }
+
+ private:
+  void update(MovableNode& movable) {
+    CapturedNode& node = movable.node;
+    for (const Place& place : movable.places) {
+      const uintptr_t address = addresses_[place.movable] + place.distance;
+      std::memcpy(node.parameters[place.parameter].data() + place.offset, &address, kAddressBytes);
+    }
+    if (node.kind == NodeKind::Copy) {
+      node.copy.source = word_at(node.parameters[0]);
+      node.copy.target = word_at(node.parameters[1]);
+      check_call(driver_, driver_.graphs.set_copy(executable_, node.handle, &node.copy, context_),
+                 "other addresses for a recorded copy");
+    } else if (node.kind == NodeKind::Fill) {
+      node.fill.target = word_at(node.parameters[0]);
+      check_call(driver_, driver_.graphs.set_fill(executable_, node.handle, &node.fill, context_),
+                 "other addresses for a recorded fill");
+    } else {
+      update_kernel(node);
+    }
+  }
+
+  void update_kernel(CapturedNode& node) {
+    backend::cuda::KernelNode kernel = node.kernel;
+    size_t size = 0;
+    void* extra[5] = {kBufferPointer, nullptr, kBufferBytes, &size, nullptr};
+    pointers_.clear();
+    if (node.is_one_buffer) {
+      size = node.parameters[0].size();
+      extra[1] = node.parameters[0].data();
+      kernel.extra = extra;
+    } else {
+      for (ParameterBytes& parameter : node.parameters) pointers_.push_back(parameter.data());
+      kernel.parameters = pointers_.data();
+    }
+    check_call(driver_, driver_.graphs.set_kernel(executable_, node.handle, &kernel),
+               "other addresses for a recorded launch");
+  }
+
+  const Driver& driver_;
+  c10::impl::VirtualGuardImpl guard_;
+  c10::Device device_;
+  CapturedGraph graph_;
+  CudaHandle executable_ = nullptr;
+  CudaHandle context_ = nullptr;
+  std::vector<MovableNode> nodes_;          // those with places
+  std::vector<std::vector<size_t>> users_;  // by movable memory: the nodes with its address
+  std::vector<uintptr_t> addresses_;        // by movable memory, as the executable has them
+  std::vector<size_t> stale_;
+  std::vector<char> is_stale_;   // by node
+  std::vector<void*> pointers_;  // of one node
+};
+
+}  // namespace
+
+std::unique_ptr<Recording> make_recording(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
+                                          std::vector<MovableNode> nodes) {
+  return std::make_unique<CudaRecording>(driver, device, std::move(pass.graph), std::move(nodes),
+                                         pass.movable);
+}
+
+}  // namespace oxy::runtime

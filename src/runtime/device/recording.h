@@ -1,0 +1,67 @@
+// Work that is recorded once and replayed: many launches and extern calls for the price of one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/arena.h"
+
+namespace oxy::runtime {
+
+// Memory that lies at another address at each replay: an input, or a result that the caller keeps.
+struct MovableMemory {
+  uintptr_t address = 0;
+  int64_t bytes = 0;
+};
+
+// Recorded work. One replay at a time.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Enqueues the work on the current stream, with the movable memories at these addresses: first those that
+  // were given to Recorder::record(), then its results. False, with nothing enqueued: one of them is not
+  // aligned as it was when the work was recorded, which libraries may rely on.
+  virtual bool replay(std::span<const uintptr_t> addresses) = 0;
+};
+
+// The work cannot be recorded.
+struct NotRecorded {
+  std::string reason;          // for the user
+  std::optional<size_t> node;  // which part of the work it is, by Recorder::begin_part()
+};
+
+// Records what is enqueued on one of the caller's streams, and owns the memory that its recordings share:
+// their work is done in the order of the stream, one call after the other.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+
+  // Held by a call from its first replay to its last. A call that does not get it runs without recordings.
+  std::mutex& in_use() { return in_use_; }
+  // At least `bytes` that every recording of the stream may write to.
+  virtual std::shared_ptr<const Arena> arena(int64_t bytes) = 0;
+  // Performs `work` in the order of the stream, so that libraries have prepared themselves when record()
+  // follows on this thread. What it allocates is memory of the recordings.
+  virtual void warm_up(const std::function<void()>& work) = 0;
+
+  // Enqueues the work with the given memories at these addresses. Returns the memories that it allocates and
+  // that the caller keeps.
+  using Enqueue = std::function<std::vector<MovableMemory>(std::span<const uintptr_t> addresses)>;
+  // `given`: the movable memories that exist before. `enqueue` is called several times, with their addresses
+  // and with others; nothing is performed. Throws NotRecorded, or what `enqueue` throws.
+  virtual std::unique_ptr<Recording> record(std::span<const MovableMemory> given, const Enqueue& enqueue) = 0;
+  // To be called by `enqueue` between its parts: how many kernels, copies and fills it has enqueued so far.
+  virtual size_t begin_part() = 0;
+
+ private:
+  std::mutex in_use_;
+};
+
+}  // namespace oxy::runtime

@@ -1,0 +1,244 @@
+#include "runtime/execution/recorded_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+constexpr size_t kFewLaunches = 3;  // a replay with new addresses costs about as much as two launches
+
+template <class Fn>
+void for_each_used(const PreparedStep& step, Fn fn) {
+  if (const auto* launch = std::get_if<PreparedLaunch>(&step)) std::ranges::for_each(launch->buffers, fn);
+  if (const auto* call = std::get_if<PreparedCall>(&step)) std::ranges::for_each(call->buffers, fn);
+}
+
+bool is_work(const PreparedStep& step) {
+  return std::holds_alternative<PreparedLaunch>(step) || std::holds_alternative<PreparedCall>(step);
+}
+
+bool is_worth(const PreparedPlan& plan, StepSpan span) {
+  size_t launches = 0;
+  for (size_t i = span.begin; i < span.end; ++i) {
+    if (std::holds_alternative<PreparedCall>(plan.steps[i])) return true;
+    launches += static_cast<size_t>(std::holds_alternative<PreparedLaunch>(plan.steps[i]));
+  }
+  return launches >= kFewLaunches;
+}
+
+}  // namespace
+
+std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const UnrecordableSteps& unrecordable) {
+  std::vector<StepSpan> result;
+  StepSpan span;  // ends behind the last launch or call
+  bool is_open = false;
+  const auto close = [&] {
+    if (is_open && is_worth(plan, span)) result.push_back(span);
+    is_open = false;
+  };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (!is_work(plan.steps[i])) continue;
+    const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
+    if ((call != nullptr && !call->may_be_recorded) || unrecordable.contains(i)) {
+      close();
+      continue;
+    }
+    if (!is_open) span.begin = i;
+    is_open = true;
+    span.end = i + 1;
+  }
+  close();
+  return result;
+}
+
+RecordedSteps::RecordedSteps(const PreparedPlan& plan, std::shared_ptr<Recorder> recorder)
+    : plan_(plan),
+      recorder_(std::move(recorder)),
+      arena_(recorder_->arena(plan.arena_bytes)),
+      is_result_(plan.buffers.size()) {
+  for (const PreparedOutput& output : plan.outputs)
+    if (output.kind == graph::OutputKind::Value && !output.copy &&
+        plan.storages[output.buffer.index()] == plan::Storage::Extern)
+      is_result_[output.buffer.index()] = true;
+}
+
+RecordedSteps::Span RecordedSteps::describe(StepSpan steps) const {
+  Span span;
+  span.steps = steps;
+  std::set<plan::BufferId> used;
+  std::vector<plan::BufferId>& made = span.made;
+  const auto is_made = [&](plan::BufferId id) { return std::ranges::find(made, id) != made.end(); };
+  for (size_t i = steps.begin; i < steps.end; ++i) {
+    const PreparedStep& step = plan_.steps[i];
+    for_each_used(step, [&](plan::BufferId id) { used.insert(id); });
+    if (const auto* call = std::get_if<PreparedCall>(&step))
+      made.insert(made.end(), call->returned.begin(), call->returned.end());
+    if (const auto* allocation = std::get_if<PreparedAllocation>(&step))
+      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Temporary)
+        made.push_back(allocation->buffer);
+    if (std::holds_alternative<PreparedRelease>(step)) span.ends.push_back(i);
+    if (const auto* free = std::get_if<PreparedFree>(&step))
+      if (!is_made(free->buffer)) span.ends.push_back(i);
+  }
+  for (const plan::BufferId id : used) {
+    const plan::Storage storage = plan_.storages[id.index()];
+    if (storage != plan::Storage::Arena && storage != plan::Storage::Constant && !is_made(id))
+      span.given.push_back(id);
+  }
+  for (const plan::BufferId id : made)
+    if (is_result_[id.index()]) span.results.push_back(id);
+  return span;
+}
+
+void RecordedSteps::allocate_outputs(const Span& span, Frame& frame) const {
+  for (size_t i = span.steps.begin; i < span.steps.end; ++i)
+    if (const auto* allocation = std::get_if<PreparedAllocation>(&plan_.steps[i]))
+      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Output) frame.allocate(*allocation);
+}
+
+void RecordedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const {
+  for (const size_t i : span.ends) {
+    if (const auto* release = std::get_if<PreparedRelease>(&plan_.steps[i]))
+      run_release(*release, frame, owned);
+    else
+      frame.drop(std::get<PreparedFree>(plan_.steps[i]).buffer);
+  }
+}
+
+// What a recording of the span stands for.
+void RecordedSteps::enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step) {
+  for (size_t i = span.steps.begin; i < span.steps.end; ++i) {
+    if (at_step) at_step(i);
+    const PreparedStep& step = plan_.steps[i];
+    if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
+      frame.launch(*kernel);
+    } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
+      run_call(*call, frame);
+    } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
+      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Temporary) frame.allocate(*allocation);
+    } else if (const auto* free = std::get_if<PreparedFree>(&step)) {
+      if (std::ranges::find(span.ends, i) == span.ends.end()) frame.drop(free->buffer);
+    }
+  }
+}
+
+std::vector<MovableMemory> RecordedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
+                                                     Frame& frame,
+                                                     const std::function<void(size_t)>& at_step) {
+  for (size_t i = 0; i < addresses.size(); ++i)
+    if (addresses[i] != frame.address(span.given[i]))
+      frame.place(span.given[i], reinterpret_cast<void*>(addresses[i]));
+  enqueue(span, frame, at_step);
+  std::vector<MovableMemory> results;
+  for (const plan::BufferId id : span.results) results.push_back(memory_of(id, frame));
+  span.kept.clear();
+  for (const plan::BufferId id : span.made)
+    if (!is_result_[id.index()] && frame.whole(id).defined())
+      span.kept.emplace_back(id, reinterpret_cast<void*>(frame.address(id)));
+  return results;
+}
+
+// What is true of a call is likely to be true of the others of its operator: each attempt to record costs
+// time.
+void RecordedSteps::note_unrecordable(size_t step, const std::string& reason,
+                                      UnrecordableSteps& unrecordable) const {
+  const auto* call = std::get_if<PreparedCall>(&plan_.steps[step]);
+  if (call == nullptr) {
+    unrecordable[step] = reason;
+  } else {
+    for (size_t i = 0; i < plan_.steps.size(); ++i)
+      if (const auto* other = std::get_if<PreparedCall>(&plan_.steps[i]); other && other->op == call->op)
+        unrecordable.try_emplace(i, fmt::format("{}: {}", call->op->name, reason));
+  }
+  log(Channel::Recordings, "step {} of {} cannot be recorded: {}", step, plan_.steps.size(),
+      unrecordable.at(step));
+}
+
+bool RecordedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* owned,
+                           UnrecordableSteps& unrecordable) {
+  allocate_outputs(span, frame);
+  const Frame::Tables before = frame.tables();
+  recorder_->warm_up([&] {
+    frame.begin_launches();
+    enqueue(span, frame);
+  });
+  for (const plan::BufferId id : span.results) {
+    at::Tensor result = plan_.runtime->empty(plan_.buffers[id.index()].whole_spec, plan_.device.index());
+    result.copy_(frame.whole(id));
+    frame.place(id, std::move(result));
+  }
+  const Frame::Tables after = frame.tables();
+  std::vector<std::pair<size_t, size_t>> begins;  // steps with their first nodes, of the last pass
+  const auto at_step = [&](size_t step) { begins.emplace_back(step, recorder_->begin_part()); };
+  std::vector<MovableMemory> given;
+  for (const plan::BufferId id : span.given) given.push_back(memory_of(id, frame));
+  std::string reason;
+  try {
+    span.recording = recorder_->record(given, [&](std::span<const uintptr_t> addresses) {
+      frame.restore(before);
+      frame.begin_launches();
+      begins.clear();
+      return enqueue_at(addresses, span, frame, at_step);
+    });
+  } catch (const NotRecorded& error) {
+    reason = error.reason;
+    while (begins.size() > 1 && error.node && begins.back().second > *error.node) begins.pop_back();
+  } catch (const std::exception& error) {  // what a step throws that may not be recorded
+    reason = error.what();
+  }
+  frame.restore(after);
+  frame.begin_launches();
+  end_buffers(span, frame, owned);
+  if (reason.empty()) return true;
+  note_unrecordable(begins.empty() ? span.steps.begin : begins.back().first, reason, unrecordable);
+  return false;
+}
+
+bool RecordedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable) {
+  std::vector<Span> spans;
+  size_t next = 0;  // the first step that was not performed
+  bool is_recorded = true;
+  for (const StepSpan& steps : spans_to_record(plan_, unrecordable)) {
+    run_steps(plan_, {next, steps.begin}, frame, owned);
+    next = steps.end;
+    is_recorded = record(spans.emplace_back(describe(steps)), frame, owned, unrecordable);
+    if (!is_recorded) break;
+  }
+  run_steps(plan_, {next, plan_.steps.size()}, frame, owned);
+  if (!is_recorded) return false;
+  spans_ = std::move(spans);
+  log(Channel::Recordings, "{} CUDA graphs of {} steps", spans_.size(), plan_.steps.size());
+  return true;
+}
+
+void RecordedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
+  size_t next = 0;
+  for (const Span& span : spans_) {
+    run_steps(plan_, {next, span.steps.begin}, frame, owned);
+    next = span.steps.end;
+    allocate_outputs(span, frame);
+    addresses_.clear();
+    for (const plan::BufferId id : span.given) addresses_.push_back(frame.address(id));
+    for (const plan::BufferId id : span.results) {
+      frame.place(id, plan_.runtime->empty(plan_.buffers[id.index()].whole_spec, plan_.device.index()));
+      addresses_.push_back(frame.address(id));
+    }
+    if (span.recording->replay(addresses_)) {
+      for (const auto& [id, address] : span.kept) frame.place(id, address);
+    } else {
+      enqueue(span, frame);
+    }
+    end_buffers(span, frame, owned);
+  }
+  run_steps(plan_, {next, plan_.steps.size()}, frame, owned);
+}
+
+}  // namespace oxy::runtime

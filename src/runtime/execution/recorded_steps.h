@@ -1,0 +1,76 @@
+// The steps of a frame with spans of them recorded (runtime/device/recording.h): a call replays each span
+// instead of enqueuing its launches and extern calls one by one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/recording.h"
+#include "runtime/execution/frame.h"
+#include "runtime/execution/prepared_plan.h"
+#include "runtime/execution/steps.h"
+
+namespace oxy::runtime {
+
+// By index: the steps that cannot be recorded, with the reasons.
+using UnrecordableSteps = std::map<size_t, std::string>;
+
+// The largest spans that are worth a recording: those that have several launches, or an extern call.
+std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const UnrecordableSteps& unrecordable);
+
+class RecordedSteps {
+ public:
+  // `plan` outlives it. The arena of its calls is the recorder's.
+  RecordedSteps(const PreparedPlan& plan, std::shared_ptr<Recorder> recorder);
+
+  Recorder& recorder() const { return *recorder_; }
+  const Arena& arena() const { return *arena_; }
+  size_t span_count() const { return spans_.size(); }
+
+  // The steps of one call, whose frame has begun with arena(). The caller has locked the recorder.
+  // record() performs them one by one, and makes recordings of them. False: a step was met that cannot be
+  // recorded, and is in `unrecordable` now; then nothing is recorded.
+  bool record(Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable);
+  // Precondition: record() has succeeded.
+  void run(Frame& frame, std::vector<at::Tensor>* owned);
+
+ private:
+  struct Span {
+    StepSpan steps;
+    std::unique_ptr<Recording> recording;
+    std::vector<plan::BufferId> given;    // buffers that exist before the span, and that it uses
+    std::vector<plan::BufferId> made;     // temporary and extern-owned buffers that begin in it
+    std::vector<plan::BufferId> results;  // those of them that the caller keeps
+    // The others that later steps use, and where their memory is.
+    std::vector<std::pair<plan::BufferId, void*>> kept;
+    std::vector<size_t> ends;  // steps that end buffers from before the span
+  };
+
+  Span describe(StepSpan steps) const;
+  // False: a step is in `unrecordable` now, and the span has been performed all the same.
+  bool record(Span& span, Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable);
+  // `at_step`: called before each step.
+  std::vector<MovableMemory> enqueue_at(std::span<const uintptr_t> addresses, Span& span, Frame& frame,
+                                        const std::function<void(size_t)>& at_step);
+  void note_unrecordable(size_t step, const std::string& reason, UnrecordableSteps& unrecordable) const;
+  void enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step = {});
+  void allocate_outputs(const Span& span, Frame& frame) const;
+  void end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const;
+  MovableMemory memory_of(plan::BufferId buffer, const Frame& frame) const {
+    return {frame.address(buffer), bytes_of(plan_.buffers[buffer.index()].whole_spec)};
+  }
+
+  const PreparedPlan& plan_;
+  std::shared_ptr<Recorder> recorder_;
+  std::shared_ptr<const Arena> arena_;
+  std::vector<bool> is_result_;  // by buffer: extern-owned, and the caller keeps it
+  std::vector<Span> spans_;
+  std::vector<uintptr_t> addresses_;  // of one replay
+};
+
+}  // namespace oxy::runtime

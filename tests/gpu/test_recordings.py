@@ -1,0 +1,307 @@
+"""Calls that replay CUDA graphs: nothing of it shows, but that they are faster."""
+
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from comparison import check_close, in_float64, tensors_of
+from torch import nn
+from torch.utils._pytree import tree_map
+
+import oxyfuel
+
+CUDA = torch.device("cuda")
+CALLS = 6
+
+
+def tensor(*sizes, dtype=torch.float32):
+    return torch.randn(sizes, device=CUDA).to(dtype)
+
+
+def recordings(compiled, *arguments):
+    """How many CUDA graphs calls replay, and why some steps are in none."""
+    segments = oxyfuel.explain(compiled)(*arguments).segments
+    return sum(s["recordings"] for s in segments), [reason for s in segments for reason in s["not_recorded"]]
+
+
+def check_calls(function, make, count=None, calls=CALLS, **options):
+    """Each call with new arguments gives eager's answer, also after the calls behind it. `count`: CUDA graphs at the end."""
+    compiled = oxyfuel.compile(function, fullgraph=True, **options)
+    all_arguments = [make() for _ in range(calls)]
+    with torch.no_grad():
+        results = [compiled(*arguments) for arguments in all_arguments]
+        for arguments, result in zip(all_arguments, results, strict=True):
+            check_close(result, function(*arguments), function(*tree_map(in_float64, arguments)))
+        found, reasons = recordings(compiled, *make())
+    assert count is None or (found, reasons) == (count, [])
+    return compiled
+
+
+def layers(x, w, v):
+    return F.gelu(x @ w).softmax(-1) @ v + x.mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("rows", [1, 7, 64, 512])
+def test_products(rows, dtype):
+    check_calls(layers, lambda: (tensor(rows, 256, dtype=dtype), tensor(256, 512, dtype=dtype), tensor(512, 64, dtype=dtype)), 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_operators_whose_results_leave(dtype):
+    def function(x, w, q):
+        c = F.conv2d(x, w, padding=1)
+        a = F.scaled_dot_product_attention(q, q, q)
+        m = torch.mm(q[0, 0], q[0, 1].t())
+        return c, a, m, c.relu(), torch.cumsum(q, 2), torch.sort(m)[0]
+
+    check_calls(function, lambda: (tensor(2, 16, 14, 14, dtype=dtype), tensor(32, 16, 3, 3, dtype=dtype), tensor(2, 4, 64, 32, dtype=dtype)))
+
+
+def test_results_are_new_tensors():
+    compiled = oxyfuel.compile(lambda a, b: (a @ b, (a @ b).relu() @ b))
+    with torch.no_grad():
+        a, b = tensor(64, 64), tensor(64, 64)
+        results = [tensors_of(compiled(a, b)) for _ in range(CALLS)]
+    assert len({result.data_ptr() for pair in results for result in pair}) == 2 * CALLS
+
+
+def test_inputs_that_overlap_and_lie_anywhere():
+    def function(a, b):
+        return a @ b + b.sum()
+
+    for offset in (0, 64, 4, 1):
+        def make(offset=offset):
+            block = tensor(64 * 64 + offset)[offset:]
+            return block.view(64, 64), block.view(64, 64).t()
+
+        check_calls(function, make, calls=8)
+    compiled = oxyfuel.compile(function)
+    with torch.no_grad():
+        for call in range(16):
+            offset = (0, 64, 1, 0, 3, 128)[call % 6]
+            a, b = tensor(64 * 64 + offset)[offset:].view(64, 64), tensor(64, 64)
+            torch.testing.assert_close(compiled(a, b), function(a, b), atol=1e-4, rtol=1e-4)
+
+
+def test_weights_that_are_written_and_weights_that_move():
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.LayerNorm(128), nn.Linear(128, 8)).to(CUDA).eval()
+    compiled = oxyfuel.compile(model)
+    x = tensor(16, 64)
+    with torch.no_grad():
+        for call in range(24):
+            if call % 8 == 5:
+                model[0].weight.mul_(1.5)
+            if call % 8 == 7:
+                model[3].weight.data = tensor(8, 128)
+            torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_sizes_that_change():
+    compiled = oxyfuel.compile(layers)
+    with torch.no_grad():
+        for call in range(40):
+            rows = (3, 9, 64, 33)[call % 4]
+            arguments = tensor(rows, 256), tensor(256, 512), tensor(512, 64)
+            torch.testing.assert_close(compiled(*arguments), layers(*arguments), atol=1e-4, rtol=1e-4)
+
+
+class Block(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.norm = nn.LayerNorm(64)
+        self.attention = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        y = self.norm(x)
+        x = x + self.dropout(self.attention(y, y, y, need_weights=False)[0])
+        return x + self.dropout(self.down(F.gelu(self.up(self.norm(x)))))
+
+
+def train(model, run, steps=12):
+    torch.manual_seed(5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(steps):
+        x = tensor(4, 16, 64)
+        loss = run(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_training(dropout):
+    torch.manual_seed(1)
+    ours, theirs = Block(dropout).to(CUDA), Block(dropout).to(CUDA)
+    theirs.load_state_dict(ours.state_dict())
+    compiled = oxyfuel.compile(ours)
+    assert train(ours, compiled) == pytest.approx(train(theirs, theirs), rel=1e-4)
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-3)
+    found, _ = recordings(compiled, tensor(4, 16, 64))
+    assert found >= 2
+
+
+def test_two_forward_passes_before_their_backward_passes():
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64)).to(CUDA)
+    compiled = oxyfuel.compile(model)
+    for _ in range(CALLS):
+        inputs = [tensor(8, 64).requires_grad_() for _ in range(3)]
+        outputs = [compiled(x) for x in inputs]
+        for x, out in reversed(list(zip(inputs, outputs, strict=True))):
+            (mine,) = torch.autograd.grad(out.square().sum(), x)
+            (other,) = torch.autograd.grad(model(x).square().sum(), x)
+            torch.testing.assert_close(mine, other)
+
+
+def test_batch_norm_in_training():
+    torch.manual_seed(1)
+    make = lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8)).to(CUDA)  # noqa: E731
+    ours, theirs = make(), make()
+    theirs.load_state_dict(ours.state_dict())
+    compiled = oxyfuel.compile(ours)
+    for _ in range(CALLS):
+        x = tensor(4, 3, 16, 16)
+        torch.testing.assert_close(compiled(x), theirs(x), atol=1e-4, rtol=1e-4)
+    for mine, other in zip(ours.buffers(), theirs.buffers(), strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_writes_to_inputs():
+    def function(a, w):
+        a.add_(a @ w)
+        return a * 2
+
+    compiled = oxyfuel.compile(function, fullgraph=True)
+    with torch.no_grad():
+        mine, w = tensor(32, 32), tensor(32, 32) / 8
+        theirs = mine.clone()
+        for _ in range(CALLS):
+            torch.testing.assert_close(compiled(mine, w), function(theirs, w))
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_random_numbers_are_eagers():
+    def function(x, w):
+        return F.dropout(x @ w, 0.5) @ w + torch.rand_like(x)
+
+    compiled = oxyfuel.compile(function)
+    x, w = tensor(32, 32), tensor(32, 32)
+    with torch.no_grad():
+        for seed in range(CALLS):
+            torch.manual_seed(seed)
+            mine = compiled(x, w)
+            state = torch.cuda.get_rng_state()
+            torch.manual_seed(seed)
+            torch.testing.assert_close(mine, function(x, w))
+            assert torch.equal(state, torch.cuda.get_rng_state())
+
+
+def test_streams():
+    compiled = oxyfuel.compile(layers)
+    arguments = tensor(64, 256), tensor(256, 512), tensor(512, 64)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    with torch.no_grad():
+        expected = layers(*arguments)
+        torch.cuda.synchronize()
+        results = []
+        for call in range(36):
+            with torch.cuda.stream(streams[call % 3]):
+                results.append(compiled(*arguments))
+        torch.cuda.synchronize()
+    for result in results:
+        torch.testing.assert_close(result, expected)
+
+
+def test_threads():
+    compiled = oxyfuel.compile(layers)
+    failures = []
+
+    def work(seed):
+        try:
+            generator = torch.Generator(CUDA).manual_seed(seed)
+            with torch.no_grad():
+                for _ in range(30):
+                    arguments = [torch.randn(sizes, device=CUDA, generator=generator) for sizes in ((64, 256), (256, 512), (512, 64))]
+                    torch.testing.assert_close(compiled(*arguments), layers(*arguments))
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_program_that_records_the_call_itself():
+    compiled = oxyfuel.compile(layers)
+    arguments = tensor(64, 256), tensor(256, 512), tensor(512, 64)
+    with torch.no_grad():
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(4):
+                compiled(*arguments)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = compiled(*arguments)
+        for argument in arguments:
+            argument.normal_()
+        graph.replay()
+        torch.testing.assert_close(result, layers(*arguments))
+
+
+calls_of_operator = []
+
+
+@torch.library.custom_op("oxyfuel_gpu_tests::noted", mutates_args=())
+def noted(x: torch.Tensor) -> torch.Tensor:
+    calls_of_operator.append(x.shape)
+    return x * 2
+
+
+@noted.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_operators_of_the_program_are_called_each_time():
+    compiled = oxyfuel.compile(lambda a, b: noted(a @ b) @ b)
+    calls_of_operator.clear()
+    with torch.no_grad():
+        for _ in range(CALLS):
+            a, b = tensor(32, 32), tensor(32, 32)
+            torch.testing.assert_close(compiled(a, b), (a @ b * 2) @ b)
+    assert len(calls_of_operator) == CALLS
+
+
+def test_options():
+    make = lambda: (tensor(64, 256), tensor(256, 512), tensor(512, 64))  # noqa: E731
+    check_calls(layers, make, 0, options={"graphs": False})
+    check_calls(layers, make, 1, calls=1, mode="reduce-overhead")
+    check_calls(layers, make, 0, mode="max-autotune-no-cudagraphs")
+
+
+def test_memory_of_a_model_is_kept_once():
+    """Recordings of one stream share what they write to on the way."""
+    torch.cuda.empty_cache()
+    models = [nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).to(CUDA).eval() for _ in range(4)]
+    x = tensor(4096, 1024)
+    with torch.no_grad():
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        for model in models:
+            compiled = oxyfuel.compile(model)
+            for _ in range(CALLS):
+                compiled(x)
+            model.compiled = [compiled]
+        assert torch.cuda.memory_allocated() - before < 2.5 * 4096 * 4096 * 4
