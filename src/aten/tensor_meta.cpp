@@ -46,11 +46,6 @@ TensorMeta large(const TensorMeta& meta) {
   return result;
 }
 
-bool is_less(const Expr& a, const Expr& b) {
-  return sym::known_less(a, b) ||
-         (!is_zero(a) && sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a)));
-}
-
 // True if the dimensions `order`, innermost first, are laid out one after the other without gaps.
 bool is_packed(const TensorMeta& meta, const std::vector<size_t>& order) {
   Expr expected = 1;
@@ -138,12 +133,18 @@ bool is_non_overlapping_and_dense(const TensorMeta& given) {
   if (is_contiguous(given)) return true;
   TensorMeta copy;
   const TensorMeta& meta = with_large_sizes(given, copy);
-  std::vector<size_t> order;
+  std::vector<size_t> left;
   for (size_t d = 0; d < meta.sizes.size(); ++d)
-    if (!is_trivial(meta.sizes[d])) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return is_less(meta.strides[a], meta.strides[b]); });
-  return is_packed(meta, order);
+    if (!is_trivial(meta.sizes[d])) left.push_back(d);
+  // Innermost first. Strides that are symbols have no certain order, so each is looked for by its value.
+  Expr expected = 1;
+  while (!left.empty()) {
+    const auto next = std::ranges::find_if(left, [&](size_t d) { return meta.strides[d] == expected; });
+    if (next == left.end()) return false;
+    expected = expected * meta.sizes[*next];
+    left.erase(next);
+  }
+  return true;
 }
 
 std::string str(const TensorMeta& meta) {

@@ -80,6 +80,9 @@ class Order {
     if (large.sizes[0] == large.sizes[1]) return 0;
     if (is_known_less(large.sizes[0], large.sizes[1])) return -1;
     if (is_known_less(large.sizes[1], large.sizes[0])) return 1;
+    // Alike only where a size between the two is 1, whose stride is of no account.
+    if (is_known_less_equal(large.sizes[0], large.sizes[1])) return -1;
+    if (is_known_less_equal(large.sizes[1], large.sizes[0])) return 1;
     not_covered(context_, "strides whose order is not known");
   }
 
@@ -87,6 +90,10 @@ class Order {
   // Products of sizes, too: n against n * m with m > 1.
   static bool is_known_less(const Expr& a, const Expr& b) {
     return sym::known_less(a, b) || (sym::known_divisible(b, a) && sym::known_less(1, sym::floordiv(b, a)));
+  }
+  static bool is_known_less_equal(const Expr& a, const Expr& b) {
+    return sym::known_less_equal(a, b) ||
+           (sym::known_divisible(b, a) && sym::known_less_equal(1, sym::floordiv(b, a)));
   }
 
   bool holds(const sym::Condition& question) const {

@@ -29,13 +29,34 @@ int64_t constant_term(const Expr& value) {
   return terms(value).back().as_constant().value_or(0);
 }
 
+// `a // d + k >= 0` says that `a + k*d >= 0`, and `k - a // d >= 0` that `k*d + d - 1 - a >= 0`. The value of
+// the equivalent relation; nothing if the value is no quotient by a positive number.
+std::optional<Expr> without_quotient(const Expr& value) {
+  const std::span<const Expr> list = terms(value);
+  const int64_t constant = constant_term(value);
+  if (list.size() != 1 && !(list.size() == 2 && list[1].is_constant())) return std::nullopt;
+  const Monomial m = monomial(list[0]);
+  if (m.factors.size() != 1 || m.factors[0].kind() != Kind::FloorDiv || std::abs(m.coefficient) != 1)
+    return std::nullopt;
+  const Expr& dividend = m.factors[0].operands()[0];
+  const auto divisor = m.factors[0].operands()[1].as_constant();
+  constexpr int64_t kLargest = int64_t{1} << 30;  // their product is a number of an expression
+  if (!divisor || *divisor < 1 || *divisor > kLargest || std::abs(constant) > kLargest) return std::nullopt;
+  const Expr least = constant * *divisor;
+  return m.coefficient == 1 ? dividend + least : least + (*divisor - 1) - dividend;
+}
+
 Expr canonical(RelationKind kind, const Expr& value) {
   if (value.is_constant()) {
     if (kind == RelationKind::NonNegative) return Expr(value.constant() >= 0 ? 0 : -1);
     return Expr(value.constant() == 0 ? 0 : 1);
   }
   const int64_t divisor = shared_divisor(value);
-  if (kind == RelationKind::NonNegative) return divisor > 1 ? divided(value, divisor) : value;
+  if (kind == RelationKind::NonNegative) {
+    const Expr reduced = divisor > 1 ? divided(value, divisor) : value;
+    const auto simpler = without_quotient(reduced);
+    return simpler ? canonical(kind, *simpler) : reduced;
+  }
   if (constant_term(value) % divisor != 0) return Expr(1);
   const bool is_negative = monomial(terms(value)[0]).coefficient < 0;
   return divisor > 1 || is_negative ? divided(value, is_negative ? -divisor : divisor) : value;

@@ -2,9 +2,9 @@
 //
 // Every question about integers becomes one of three: is it zero, is it not zero, is it at least zero.
 // Numbers have no fractions, so `a < b` is `b - a - 1 >= 0`. A relation is in canonical form: common factors
-// of the coefficients are divided out, and of `a - b == 0` and `b - a == 0` there is one. Two relations that
-// are written differently and have one canonical form compare equal. The negation of a relation is a
-// relation.
+// of the coefficients are divided out, `a // 8 >= 1` is `a >= 8`, and of `a - b == 0` and `b - a == 0` there
+// is one. Two relations that are written differently and have one canonical form compare equal. The negation
+// of a relation is a relation.
 #pragma once
 
 #include <cstdint>

@@ -50,6 +50,11 @@ void TraceTensor::set_layout(const TensorMeta& meta) {
   if (symbols_ && !(std::ranges::all_of(meta.sizes, is_number) &&
                     std::ranges::all_of(meta.strides, is_number) && is_number(meta.storage_offset)))
     return set_symbolic_layout(meta);
+  if (has_symbolic_sizes_strides_) {  // PyTorch takes no numbers for sizes that are symbols
+    has_symbolic_sizes_strides_ = false;
+    extra_meta_->symbolic_shape_meta_ = nullptr;
+    refresh_sizes_strides_policy();
+  }
   set_sizes_and_strides(constants(meta.sizes), constants(meta.strides), meta.storage_offset.constant());
 }
 
@@ -74,12 +79,16 @@ int64_t TraceTensor::storage_offset_custom() const {
   refuse_numbers();
 }
 
+TraceTensor::SymbolicLayout TraceTensor::symbolic_layout() const {
+  SymbolicLayout layout;
+  for (const c10::SymInt& size : sym_sizes()) layout.sizes.push_back(torch_api::expression_of(size));
+  for (const c10::SymInt& stride : sym_strides()) layout.strides.push_back(torch_api::expression_of(stride));
+  return layout;
+}
+
 c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {
   if (!has_symbolic_sizes_strides()) return TensorImpl::sym_is_contiguous_custom(format);
-  std::vector<Expr> sizes;
-  std::vector<Expr> strides;
-  for (const c10::SymInt& size : sym_sizes()) sizes.push_back(torch_api::expression_of(size));
-  for (const c10::SymInt& stride : sym_strides()) strides.push_back(torch_api::expression_of(stride));
+  const auto [sizes, strides] = symbolic_layout();
   switch (format) {
     case at::MemoryFormat::ChannelsLast:
       return torch_api::to_torch(symbols_, sym::channels_last_contiguous(sizes, strides, 2));
@@ -88,6 +97,16 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
     default:
       return torch_api::to_torch(symbols_, sym::contiguous(sizes, strides));
   }
+}
+
+bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
+  const bool has_space =
+      format == at::MemoryFormat::ChannelsLast || format == at::MemoryFormat::ChannelsLast3d;
+  if (!has_symbolic_sizes_strides() || !has_space) return TensorImpl::is_strides_like_custom(format);
+  const auto [sizes, strides] = symbolic_layout();
+  const size_t spatial = format == at::MemoryFormat::ChannelsLast ? 2 : 3;
+  const sym::Condition is_like = sym::channels_last_strides(sizes, strides, spatial);
+  return torch_api::to_torch(symbols_, is_like).guard_bool(__FILE__, __LINE__);
 }
 
 void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {

@@ -52,12 +52,18 @@ class TraceTensor final : public c10::TensorImpl {
   // Of symbolic sizes. PyTorch's own way asks of each size whether it is 1, which the answer does not depend
   // on where strides are as they should be.
   c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
+  bool is_strides_like_custom(at::MemoryFormat format) const override;
 
  private:
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_tensor_metadata_change) const;
   void set_layout(const TensorMeta& meta);
   void set_symbolic_layout(const TensorMeta& meta);
+  struct SymbolicLayout {
+    std::vector<Expr> sizes;
+    std::vector<Expr> strides;
+  };
+  SymbolicLayout symbolic_layout() const;
 
   torch_api::SymbolsPointer symbols_;
   uint64_t recording_;

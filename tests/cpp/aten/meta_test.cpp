@@ -56,6 +56,17 @@ TEST_CASE("symbolic sizes") {
   CHECK(is_non_overlapping_and_dense(transposed));
 }
 
+TEST_CASE("symbolic sizes: a tensor is dense also where the order of its strides depends on the sizes") {
+  const Expr rows = floordiv(Expr::variable("h", 9001, {1, 1000}) + 7, 8);
+  const Expr columns = floordiv(Expr::variable("w", 9002, {1, 1000}) + 7, 8);
+  const std::vector<Expr> sizes{Expr::variable("n", 9003, {1, 1000}), 64, rows, columns};
+  CHECK(is_non_overlapping_and_dense(strided(sizes, channels_last_strides(sizes))));
+  std::vector<Expr> with_gaps = channels_last_strides(sizes);
+  with_gaps[2] = with_gaps[2] + 64;
+  CHECK(!is_non_overlapping_and_dense(strided(sizes, with_gaps)));
+  CHECK(!is_non_overlapping_and_dense(strided({rows, columns}, {1, 1})));
+}
+
 TEST_CASE("text") {
   CHECK(str(strided({2, 3}, {3, 1})) == "float32[2, 3]");
   CHECK(str(strided({2, 3}, {1, 2})) == "float32[2, 3] strides [1, 2]");

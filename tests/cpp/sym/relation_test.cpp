@@ -24,6 +24,23 @@ TEST_CASE("relations: one canonical form") {
   CHECK_FALSE(equal(s, t).constant().has_value());
 }
 
+TEST_CASE("relations: a quotient that is compared with a number is compared without dividing") {
+  CHECK(less_equal(1, floordiv(s + 1, 2)) == less_equal(1, s));
+  CHECK(less_equal(2, floordiv(floordiv(s, 4), 2)) == less_equal(16, s));
+  CHECK(less_equal(3, 3 * floordiv(s, 8)) == less_equal(8, s));
+  CHECK(less(floordiv(s, 8), 2) == less(s, 16));
+  CHECK(!less_equal(1, floordiv(s + t, 8)) == less_equal(s + t, 7));
+  CHECK(text(less_equal(1, floordiv(s, t))) == "1 <= s // t");
+  for (int64_t value = -20; value <= 20; ++value)
+    for (const int64_t bound : {-2, -1, 0, 1, 2}) {
+      const Expr x = Expr::variable("x", 2, {-100, 100});
+      const auto at = [&](int64_t) { return std::optional(value); };
+      const Expr quotient = floordiv(x + 1, 3);
+      CHECK(evaluate(less_equal(bound, quotient), at) == (bound <= evaluate(quotient, at)));
+      CHECK(evaluate(less_equal(quotient, bound), at) == (evaluate(quotient, at) <= bound));
+    }
+}
+
 TEST_CASE("conditions: negation, and, or") {
   const Condition a = less(s, t), b = equal(s, 3), c = divisible(t, 8);
   CHECK(!a == less_equal(t, s));
