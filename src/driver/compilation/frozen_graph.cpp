@@ -145,6 +145,8 @@ passes::ConvolutionLayout convolution_layout(const runtime::Packing& packing,
                                                          site.dilation, site.groups, site.weight.dtype})) {
     case runtime::PlainLayout::ChannelsLast:
       return PrefersChannelsLast;
+    case runtime::PlainLayout::ChannelsLastWithWeight:
+      return PrefersChannelsLastWithWeight;
     case runtime::PlainLayout::Contiguous:
       return AsRecorded;
     case runtime::PlainLayout::Either:

@@ -27,8 +27,11 @@ class Relayout {
     for (const Node& node : source_.nodes) {
       auto site = convolution_site(source_, node, is_constant);
       const bool has_choice = site && (site->input.rank() == 4 || site->input.rank() == 5);
-      switch (has_choice ? choose_(*site) : ConvolutionLayout::AsItComes) {
+      const ConvolutionLayout layout = has_choice ? choose_(*site) : ConvolutionLayout::AsItComes;
+      const bool with_weight = layout == ConvolutionLayout::PrefersChannelsLastWithWeight;
+      switch (layout) {
         case ConvolutionLayout::PrefersChannelsLast:
+        case ConvolutionLayout::PrefersChannelsLastWithWeight:
           if (!grants_wishes_) {
             follow(node);
             break;
@@ -36,7 +39,7 @@ class Relayout {
           moved_ += elements(site->input) + elements(site->output);
           [[fallthrough]];
         case ConvolutionLayout::ChannelsLast:
-          site->is_backward ? convert_backward(node) : convert(node);
+          site->is_backward ? convert_backward(node, with_weight) : convert(node, with_weight);
           break;
         case ConvolutionLayout::AsRecorded:
           keep_recorded(node);
@@ -86,14 +89,25 @@ class Relayout {
     return cached;
   }
 
-  void convert(const Node& node) {
-    Node renamed = rewriter_.renamed(node);
-    ValueId x = tensor_argument(renamed, 0);
+  void use_channels_last(const Node& node, Node& renamed, size_t argument) {
+    const ValueId x = tensor_argument(renamed, argument);
     TensorMeta meta = rewriter_.graph().meta(x);
-    if (!is_channels_last(meta)) {
-      meta.strides = channels_last_strides(meta.sizes);
-      renamed.args[0] = ValueRef{copy(node, x, channels_last(meta), meta)};
-    }
+    if (is_channels_last(meta)) return;
+    meta.strides = channels_last_strides(meta.sizes);
+    renamed.args[argument] = ValueRef{copy(node, x, channels_last(meta), meta)};
+  }
+
+  // Its library would make the copy at each call; of a constant it is made once.
+  void use_channels_last_weight(const Node& node, Node& renamed, size_t argument) {
+    const double copied = copied_;
+    use_channels_last(node, renamed, argument);
+    copied_ = copied;
+  }
+
+  void convert(const Node& node, bool with_weight) {
+    Node renamed = rewriter_.renamed(node);
+    use_channels_last(node, renamed, 0);
+    if (with_weight) use_channels_last_weight(node, renamed, 1);
     TensorMeta out = source_.meta(node.outputs.front());
     if (can_restore(out)) {
       out.strides = channels_last_strides(out.sizes);
@@ -102,15 +116,10 @@ class Relayout {
   }
 
   // Of a convolution, or of another operator whose kernel takes both in one layout.
-  void convert_backward(const Node& node) {
+  void convert_backward(const Node& node, bool with_weight) {
     Node renamed = rewriter_.renamed(node);
-    for (size_t i : {0, 1}) {  // the output's gradient, the input
-      const ValueId x = tensor_argument(renamed, i);
-      TensorMeta meta = rewriter_.graph().meta(x);
-      if (is_channels_last(meta)) continue;
-      meta.strides = channels_last_strides(meta.sizes);
-      renamed.args[i] = ValueRef{copy(node, x, channels_last(meta), meta)};
-    }
+    for (size_t i : {0, 1}) use_channels_last(node, renamed, i);  // the output's gradient, the input
+    if (with_weight) use_channels_last_weight(node, renamed, 2);
     if (auto metas = layouts(node, renamed))
       keep(renamed, *metas);
     else
@@ -131,7 +140,7 @@ class Relayout {
     if (ops::traits_of(*node.op).layouts == Layouts::Alike) {
       const ValueId x = tensor_argument(node, 1);
       const size_t rank = source_.meta(x).rank();
-      return is_changed(x) && (rank == 4 || rank == 5) ? convert_backward(node) : keep_recorded(node);
+      return is_changed(x) && (rank == 4 || rank == 5) ? convert_backward(node, false) : keep_recorded(node);
     }
     if (auto metas = layouts(node, renamed)) {
       keep(renamed, *metas);

@@ -11,6 +11,7 @@ enum class ConvolutionLayout : uint8_t {
   // If the copies that the graph then needs at its borders move less than half of what its convolutions read
   // and write; as it comes otherwise.
   PrefersChannelsLast,
+  PrefersChannelsLastWithWeight,  // and the weight is to have it as well
   AsRecorded,
   AsItComes,  // that of the input as the operators before make it
 };

@@ -20,9 +20,9 @@ class CudaPacking : public Packing {
   // Tensor cores read channels last, and cuDNN converts what comes otherwise. Convolutions in groups have
   // kernels for contiguous tensors.
   PlainLayout plain_layout(const ConvolutionShape& shape) const override {
-    if (shape.groups != 1) return PlainLayout::Either;
-    const bool is_half = shape.dtype == DType::Float16 || shape.dtype == DType::BFloat16;
-    return is_half ? PlainLayout::ChannelsLastWithWeight : PlainLayout::Either;
+    const bool has_tensor_cores =
+        shape.dtype == DType::Float16 || shape.dtype == DType::BFloat16 || shape.dtype == DType::Float32;
+    return shape.groups == 1 && has_tensor_cores ? PlainLayout::ChannelsLastWithWeight : PlainLayout::Either;
   }
   at::Tensor pack_linear(const at::Tensor& /*weight*/, const LinearShape& /*shape*/) const override {
     throw InternalError("a weight is packed for a library that packs none");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/load/driver.h"
+#include "runtime/cuda/convolution_layouts.h"
 #include "runtime/cuda/cuda_recorder.h"
 #include "runtime/cuda/launch.h"
 
@@ -52,6 +53,7 @@ class CudaDevice : public DeviceRuntime {
     return make_grid_queue(driver_, index);
   }
   Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
+  const Packing* packing() const override { return &cuda_packing(); }
   std::shared_ptr<Recorder> recorder(c10::DeviceIndex index) const override {
     return cuda_recorder(driver_, index);
   }

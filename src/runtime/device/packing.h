@@ -40,7 +40,12 @@ struct Decision {
 };
 
 // In which layout a library runs a convolution fastest whose weight is not packed.
-enum class PlainLayout : uint8_t { ChannelsLast, Contiguous, Either };
+enum class PlainLayout : uint8_t {
+  ChannelsLast,
+  ChannelsLastWithWeight,  // the library would convert a weight that comes otherwise
+  Contiguous,
+  Either,
+};
 
 // Of one kind of device. Thread-safe.
 class Packing {
