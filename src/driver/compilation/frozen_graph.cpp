@@ -247,10 +247,12 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
 
 passes::Options plain_options(const graph::Graph& graph) {
   passes::Options options;
-  if (const runtime::Packing* const packing = packing_of(graph))
-    options.choose_layout = [packing](const passes::ConvolutionSite& site) {
-      return convolution_layout(*packing, site);
-    };
+  const runtime::Packing* const packing = packing_of(graph);
+  if (packing == nullptr) return options;
+  options.choose_layout = [packing](const passes::ConvolutionSite& site) {
+    return convolution_layout(*packing, site);
+  };
+  options.separates_bias = packing->separates_bias();
   return options;
 }
 

@@ -77,25 +77,29 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
           c.call("aten::sum.dim_IntList", {c.arg(0), outer_dims, false})};
 }
 
+// Statistics may be of a wider type than the batch, as they are under autocast. Then everything is computed
+// in their type.
 std::vector<ValueRef> batch_norm_functional(Composer& c) {
   // (input, weight, bias, running_mean, running_var, training, momentum, eps)
   const TensorMeta input = c.meta(c.arg(0));
-  const TensorMeta statistics = c.result(1);
-  if (!c.flag(5) || input.dtype != statistics.dtype || c.is_none(1) || c.is_none(2))
+  const DType wide = c.result(1).dtype;
+  if (!c.flag(5) || c.is_none(1) || c.is_none(2) || c.meta(c.arg(1)).dtype != wide ||
+      c.meta(c.arg(2)).dtype != wide)
     throw Unsupported("fixed statistics, or parameters of another type");
   const Expr count = elements_of_a_channel(input);
   if (count == Expr(1)) throw Unsupported("a single value per channel");
+  const ValueRef batch = c.convert(std::get<ValueRef>(c.arg(0)), wide);
   const std::vector<ValueRef> moments =
-      c.call_many("aten::var_mean.correction", {c.arg(0), all_but_channels(input), Expr(0), false});
+      c.call_many("aten::var_mean.correction", {batch, all_but_channels(input), Expr(0), false});
   const ValueRef variance = moments.at(0), mean = moments.at(1);
   const ValueRef deviation = c.call("aten::rsqrt", {c.call("aten::add.Tensor", {variance, c.real(7)})});
   const ValueRef scale = c.call("aten::mul.Tensor", {deviation, c.arg(1)});
-  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(0), by_channel(c, mean, input)});
+  const ValueRef centred = c.call("aten::sub.Tensor", {batch, by_channel(c, mean, input)});
   const ValueRef scaled = c.call("aten::mul.Tensor", {centred, by_channel(c, scale, input)});
   const ValueRef output = c.call("aten::add.Tensor", {scaled, by_channel(c, c.arg(2), input)});
-  const auto moved = [&](const Argument& running, ValueRef batch) {
+  const auto moved = [&](const Argument& running, ValueRef moment) {
     const ValueRef kept = c.call("aten::mul.Tensor", {running, 1.0 - c.real(6)});
-    return c.call("aten::add.Tensor", {kept, batch});
+    return c.call("aten::add.Tensor", {kept, moment});
   };
   const ValueRef new_mean = c.call("aten::mul.Tensor", {mean, c.real(6)});
   // Of a variance without bias.
@@ -107,28 +111,33 @@ std::vector<ValueRef> batch_norm_functional(Composer& c) {
     const ValueRef squares = c.call("aten::mul.Tensor", {variance, count});
     new_variance = c.call("aten::mul.Tensor", {c.divide(squares, count - 1), c.real(6)});
   }
-  return {output, mean, deviation, moved(c.arg(3), new_mean), moved(c.arg(4), new_variance)};
+  return {c.convert(output, input.dtype), mean, deviation, moved(c.arg(3), new_mean),
+          moved(c.arg(4), new_variance)};
 }
 
 std::vector<ValueRef> batch_norm_backward(Composer& c) {
   // (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
-  if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6) || c.meta(c.arg(5)).dtype != input.dtype ||
-      c.meta(c.arg(0)).dtype != input.dtype)
-    throw Unsupported("fixed statistics, or parameters of another type");
+  if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6) || c.meta(c.arg(0)).dtype != input.dtype)
+    throw Unsupported("fixed statistics, or gradients of another type");
+  const DType wide = c.meta(c.arg(5)).dtype;
+  if (c.meta(c.arg(2)).dtype != wide) throw Unsupported("parameters of another type");
   const Expr count = elements_of_a_channel(input);
   const std::vector<Expr> dims = all_but_channels(input);
-  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), by_channel(c, c.arg(5), input)});
+  const ValueRef gradient = c.convert(std::get<ValueRef>(c.arg(0)), wide);
+  const ValueRef batch = c.convert(std::get<ValueRef>(c.arg(1)), wide);
+  const ValueRef centred = c.call("aten::sub.Tensor", {batch, by_channel(c, c.arg(5), input)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, by_channel(c, c.arg(6), input)});
-  const ValueRef bias_gradient = c.call("aten::sum.dim_IntList", {c.arg(0), dims, false});
+  const ValueRef bias_gradient = c.call("aten::sum.dim_IntList", {gradient, dims, false});
   const ValueRef weight_gradient =
-      sum_over(c, c.call("aten::mul.Tensor", {c.arg(0), normalized}), dims, false);
+      sum_over(c, c.call("aten::mul.Tensor", {gradient, normalized}), dims, false);
   const auto average = [&](ValueRef sum) { return by_channel(c, c.divide(sum, count), input); };
   const ValueRef slope = c.call("aten::mul.Tensor", {normalized, average(weight_gradient)});
-  const ValueRef level = c.call("aten::sub.Tensor", {c.arg(0), average(bias_gradient)});
+  const ValueRef level = c.call("aten::sub.Tensor", {gradient, average(bias_gradient)});
   const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
   const ValueRef factor = c.call("aten::mul.Tensor", {c.arg(2), c.arg(6)});
-  return {c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)}), weight_gradient, bias_gradient};
+  const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)});
+  return {c.convert(input_gradient, input.dtype), weight_gradient, bias_gradient};
 }
 
 }  // namespace oxy::ops::decompositions

@@ -17,6 +17,7 @@
 #include "passes/training/recompute.h"
 #include "passes/weights/convolution_to_linear.h"
 #include "passes/weights/fold_batch_norm.h"
+#include "passes/weights/separate_bias.h"
 
 namespace oxy::passes {
 namespace {
@@ -37,6 +38,9 @@ constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<con
 constexpr Pass kChannelsLast = {"passes.channels_last", [](const Graph& graph, const PassContext& context) {
                                   return use_channels_last(graph, context.options.choose_layout);
                                 }};
+constexpr Pass kSeparateBias = {
+    "passes.separate_bias", plain<separate_bias>,
+    [](const Graph&, const PassContext& context) { return context.options.separates_bias; }};
 constexpr Pass kPackConvolution = {"passes.pack_convolution",
                                    [](const Graph& graph, const PassContext& context) {
                                      return pack_convolution(graph, context.options.convolution);
@@ -70,9 +74,9 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {&kFoldBatchNorm,   &kConvolutionToLinear, &kChannelsLast,
-                                             &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings,
-                                             &kDecompose};
+constexpr const Pass* kOnWholeOperators[] = {
+    &kFoldBatchNorm,   &kConvolutionToLinear, &kChannelsLast,         &kSeparateBias,
+    &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings, &kDecompose};
 constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode, &kSeparateResults, &kDeadCode, &kRecompute};
 
 class PassRunner {

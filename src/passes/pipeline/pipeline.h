@@ -20,6 +20,7 @@ struct Options {
   LinearPacking linear;
   ConvolutionPacking convolution;
   ChooseLayout choose_layout;
+  bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass
 };
 

@@ -24,6 +24,7 @@ class CudaPacking : public Packing {
         shape.dtype == DType::Float16 || shape.dtype == DType::BFloat16 || shape.dtype == DType::Float32;
     return shape.groups == 1 && has_tensor_cores ? PlainLayout::ChannelsLastWithWeight : PlainLayout::Either;
   }
+  bool separates_bias() const override { return true; }
   at::Tensor pack_linear(const at::Tensor& /*weight*/, const LinearShape& /*shape*/) const override {
     throw InternalError("a weight is packed for a library that packs none");
   }

@@ -62,6 +62,8 @@ class Packing {
   virtual Decision should_pack(const LinearShape& shape, bool replaces) const = 0;
   virtual Decision should_pack(const ConvolutionShape& shape, bool replaces) const = 0;
   virtual PlainLayout plain_layout(const ConvolutionShape& shape) const = 0;
+  // Its library adds the bias of a convolution by a kernel of its own.
+  virtual bool separates_bias() const { return false; }
 
   // The opaque packed copy of a weight for inputs of this shape; any input shape still gives the right
   // answer. The weight is contiguous, of the shape's dtype and on this device; it is read once and not kept.

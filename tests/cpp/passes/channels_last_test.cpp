@@ -107,10 +107,11 @@ TEST_CASE("passes: a wish for channels-last is granted where few copies are need
 TEST_CASE("passes: a wish for channels-last with the weight gives convolutions their weights so") {
   const auto wish = [](const ConvolutionSite&) { return ConvolutionLayout::PrefersChannelsLastWithWeight; };
   const Graph out = converted(
-      "graph(%0 : float32[1, 4, 8, 8, strides=(256, 1, 32, 4)], %1 : float32[4, 4, 3, 3]) {\n"
-      "  %2 : float32[1, 4, 8, 8, strides=(256, 1, 32, 4)] = aten::convolution(%0, %1, None, [1, 1], [1, 1], [1, "
+      "graph(%0 : float32[1, 4, 8, 8]{strides=[256, 1, 32, 4]}, %1 : float32[4, 4, 3, 3]) {\n"
+      "  %2 : float32[1, 4, 8, 8]{strides=[256, 1, 32, 4]} = aten::convolution(%0, %1, None, [1, 1], [1, 1], "
+      "[1, "
       "1], False, [0, 0], 1)\n"
-      "  %3 : float32[1, 4, 8, 8, strides=(256, 1, 32, 4)] = aten::relu(%2)\n"
+      "  %3 : float32[1, 4, 8, 8]{strides=[256, 1, 32, 4]} = aten::relu(%2)\n"
       "  return %3\n"
       "}\n",
       wish);

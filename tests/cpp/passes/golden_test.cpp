@@ -45,6 +45,7 @@ const Options& permissive_options() {
     result.linear = {[](const LinearSite&) { return true; }, fuses};
     result.convolution = {[](const ConvolutionSite&) { return true; }, fuses};
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
+    result.separates_bias = true;
     return result;
   }();
   return options;
