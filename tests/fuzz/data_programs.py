@@ -4,7 +4,7 @@
     python tests/fuzz/data_programs.py --seeds 0:2000
 
 A seed makes a function of a matrix, a vector of integers and a number, and calls with other data and sizes: masks that select
-nothing, one element and all, numbers that fit and do not.
+nothing, one element and all, numbers that fit and do not. Every third program is differentiated.
 """
 
 import os
@@ -135,17 +135,32 @@ def arguments(seed, call):
     return x, k, torch.randint(0, 5, (), generator=generator) - (1 if call == 4 else 0)
 
 
+def with_gradient(function):
+    """The function with the gradient of its matrix among the results."""
+
+    def call(x, k, t):
+        leaf = x.requires_grad_()
+        results = function(leaf, k, t)
+        parts = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+        gradient = torch.autograd.grad([(part * (i + 1)).sum() for i, part in enumerate(parts)], leaf, allow_unused=True) if parts else ()
+        return [r.detach() if isinstance(r, torch.Tensor) else r for r in results], gradient
+
+    return call
+
+
 def difference(seed):
     """What differs between eager and compiled; empty if nothing does."""
     space = {"torch": torch}
     exec(compile(program(seed), f"<seed {seed}>", "exec"), space)
     function = space["f"]
     compiled = oxyfuel.compile(function, dynamic=True if seed % 2 else None)
-    with torch.no_grad():
+    differentiated = seed % 3 == 0
+    with torch.set_grad_enabled(differentiated):
         for call in range(CALLS):
-            expected = observe(function, arguments(seed, call), seed)
+            given, again = arguments(seed, call), arguments(seed, call)
+            expected = observe(with_gradient(function) if differentiated else function, given, seed)
             following = torch.rand(2)
-            actual = observe(compiled, arguments(seed, call), seed)
+            actual = observe(with_gradient(compiled) if differentiated else compiled, again, seed)
             if found := difference_of(expected, actual, all_strides=False):
                 return f"call {call}: {found}"
             if not torch.equal(following, torch.rand(2)):

@@ -86,6 +86,13 @@ class StagedGraph final : public CompiledGraph {
     });
   }
 
+  runtime::RecordingState recording_state() const override {
+    runtime::RecordingState state;
+    for (const CompiledStage& stage : stages_)
+      if (stage.graph) state.add(stage.graph->recording_state());
+    return state;
+  }
+
   bool valid(std::span<const at::Tensor> inputs) override {
     bool are_all = true;
     for (const CompiledStage& stage : stages_) {
