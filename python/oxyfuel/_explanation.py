@@ -27,7 +27,8 @@ def _count(number, noun):
 
 def _symbol(symbol):
     bounds = f", {symbol['range']}" if symbol["range"] else ""
-    return f"{symbol['name']} = {symbol['source']}: {symbol['hint']} at the capture{bounds}"
+    hint = "" if symbol["hint"] is None else f": {symbol['hint']} at the capture"
+    return f"{symbol['name']} = {symbol['source']}{hint}{bounds}"
 
 
 class Explanation:
@@ -37,7 +38,8 @@ class Explanation:
     ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
     ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``recordings`` (CUDA graphs that calls replay by now),
     ``not_recorded`` (why some steps are in none), ``visits``, ``guards``, ``symbols``, and ``end``, a break or
-    ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture) and ``range``.
+    ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
+    it) and ``range``.
     A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
     :func:`oxyfuel.metrics` gave after the call.
     """

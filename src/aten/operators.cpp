@@ -12,6 +12,12 @@ const OperatorSchema* detach() {
   return schema;
 }
 
+const OperatorSchema* masked_select() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::masked_select(Tensor self, Tensor mask) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* view() {
   static const OperatorSchema* const schema =
       intern_schema("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)");

@@ -30,6 +30,7 @@ const OperatorSchema* diagonal_scatter();    // (self, src, offset, dim1, dim2)
 const OperatorSchema* as_strided_scatter();  // (self, src, size, stride, storage_offset)
 
 // New tensors and moved elements.
+const OperatorSchema* masked_select();
 const OperatorSchema* clone();      // (self, memory_format)
 const OperatorSchema* copy();       // (self, src, non_blocking)
 const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)

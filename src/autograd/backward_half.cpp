@@ -115,7 +115,8 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::
   const hook::HookPause pause;  // kernels of the program's operators are not captured
   if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_, symbols);
   try {
-    return variant.compiled->run_and_release(std::move(inputs), symbols);
+    std::vector<int64_t> values(symbols.begin(), symbols.end());
+    return variant.compiled->run_and_release(std::move(inputs), values);
   } catch (const runtime::LeftToEager&) {
     throw InternalError("an index that the forward pass took is out of range in the backward pass");
   }

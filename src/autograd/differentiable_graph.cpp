@@ -91,7 +91,7 @@ class DifferentiableGraph final : public CompiledGraph {
     }
   }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results;
     Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()),
                   draws_again_on_ ? runtime::generator_state(*draws_again_on_) : at::Tensor()};

@@ -29,7 +29,7 @@ class RelatedResults final : public CompiledGraph {
   RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
       : graph_(std::move(graph)), relations_(std::move(relations)) {}
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results = graph_->run(inputs, symbols);
     for (const size_t i : relations_.detached)
       if (results[i].is_view()) results[i] = results[i].detach();

@@ -120,7 +120,7 @@ bool same(const Node& a, const Node& b) {
   if (a.op != b.op || a.outputs != b.outputs || a.args.size() != b.args.size()) return false;
   for (size_t i = 0; i < a.args.size(); ++i)
     if (!same_argument(a.args[i], b.args[i])) return false;
-  return true;
+  return a.computed == b.computed && a.checks == b.checks;
 }
 
 bool same(const Graph& a, const Graph& b) {

@@ -12,6 +12,7 @@
 #include "aten/schema.h"
 #include "aten/tensor_meta.h"
 #include "base/id.h"
+#include "sym/relations/condition.h"
 
 namespace oxy::graph {
 
@@ -45,11 +46,23 @@ using Argument =
     std::variant<None, ValueRef, ValueList, bool, Expr, double, std::complex<double>, std::string, DType,
                  Device, MemoryFormat, std::vector<bool>, std::vector<Expr>, std::vector<double>>;
 
+// A symbol whose value a node computes: the host reads it behind the node, while the graph runs.
+struct ComputedSymbol {
+  Expr variable;
+  int32_t output = -1;  // whose size it is, of the node's outputs; -1: it is the number that the node returns
+  int32_t dimension = -1;
+  bool is_wanted = false;  // by the caller, once the graph has run
+  friend bool operator==(const ComputedSymbol&, const ComputedSymbol&) = default;
+};
+
 struct Node {
   const OperatorSchema* op = nullptr;
   std::vector<Argument> args;    // one a schema argument, defaults filled in
   std::vector<ValueId> outputs;  // one a returned tensor; a returned TensorList is flattened
   LocationId location;           // the user's line, none if unknown
+  std::vector<ComputedSymbol> computed = {};
+  // What has to hold of the symbols that are known behind the node. If it does not, the run fails.
+  std::vector<sym::Condition> checks = {};
 };
 
 // As a checkpoint: what a backward pass of the program's own has recorded.

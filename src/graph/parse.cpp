@@ -6,7 +6,8 @@
 //   meta     = DTYPE "[" [expr {"," expr}] "]" ["{" extra {"," extra} "}"]
 //   extra    = "strides=[" ... "]" | "offset=" expr | "device=" device     -- contiguous, 0 and cpu if left
 //   out line     = define "= constant" INT                            -- the number is the constant's handle
-//            | [result {"," result} "="] OPERATOR "(" [argument {"," argument}] ")" ["#" location
+//            | [result {"," result} "="] OPERATOR "(" [argument {"," argument}] ")"
+//              ["->" computed {"," computed}] ["if" check {"," check}] ["#" location
 //              ["[checkpoint" INT "]"]]
 //            | "mutate input" INT "=" "%" INT
 //   result   = define | "_"                                       -- "_": a tensor that is undefined
@@ -16,7 +17,9 @@
 //            "]"
 //   device   = ("cpu" | "cuda" | "meta") [":" INT]
 //   output   = "%" INT | "alias(" ("input" | "output") INT "," "%" INT ")"
-//   expr     = integers and symbols with + - * // % min(,) max(,) and parentheses
+//   computed = NAME ["= size(" INT "," INT ")"] ["wanted"]        -- the size of a result; else the number
+//   returned check    = expr ("==" | "!=" | ">=") "0" | ("all" | "any") "(" check {"," check} ")" expr     =
+//   integers and symbols with + - * // % min(,) max(,) and parentheses
 //
 // A line that starts with "#" is a comment. Arguments left out take their schema's default.
 #include <fmt/format.h>
@@ -130,9 +133,48 @@ class GraphParser {
     Node node{op, arguments(*op), std::move(results), kNoLocation};
     for (ValueId id : node.outputs)
       if (id != kNoValue) graph_.values[id].node = graph_.nodes.next_id();
+    if (in_.accept("->")) do
+        node.computed.push_back(computed());
+      while (in_.accept(","));
+    if (in_.accept_word("if")) do
+        node.checks.push_back(condition());
+      while (in_.accept(","));
     if (in_.accept("#")) node.location = location();
     in_.expect_line_end();
     graph_.nodes.add(std::move(node));
+  }
+
+  ComputedSymbol computed() {
+    ComputedSymbol result{.variable = parse_expression(in_, symbols_)};
+    if (in_.accept("=")) {
+      in_.expect("size");
+      in_.expect("(");
+      result.output = static_cast<int32_t>(in_.integer("a result's number"));
+      in_.expect(",");
+      result.dimension = static_cast<int32_t>(in_.integer("a dimension"));
+      in_.expect(")");
+    }
+    result.is_wanted = in_.accept_word("wanted");
+    return result;
+  }
+
+  sym::Condition condition() {
+    for (const std::string_view word : {"all", "any"}) {
+      if (!in_.accept_word(word)) continue;
+      std::vector<sym::Condition> parts;
+      in_.expect("(");
+      do parts.push_back(condition());
+      while (in_.accept(","));
+      in_.expect(")");
+      return word == "all" ? sym::Condition::all(std::move(parts)) : sym::Condition::any(std::move(parts));
+    }
+    const Expr value = parse_expression(in_, symbols_);
+    const sym::RelationKind kind = in_.accept("==")   ? sym::RelationKind::Zero
+                                   : in_.accept("!=") ? sym::RelationKind::NonZero
+                                                      : sym::RelationKind::NonNegative;
+    if (kind == sym::RelationKind::NonNegative) in_.expect(">=");
+    if (in_.integer("zero") != 0) in_.fail("a condition compares with zero");
+    return sym::Relation(kind, value);
   }
 
   std::vector<Argument> arguments(const OperatorSchema& op) {

@@ -116,6 +116,26 @@ std::string definition(const Graph& graph, ValueId id) {
   return fmt::format("%{} : {}", id, meta_text(graph.meta(id)));
 }
 
+std::string computed_text(const ComputedSymbol& symbol) {
+  std::string out = symbol.variable.variable_name();
+  if (symbol.output >= 0) out += fmt::format(" = size({}, {})", symbol.output, symbol.dimension);
+  return symbol.is_wanted ? out + " wanted" : out;
+}
+
+std::string condition_text(const sym::Condition& condition) {
+  if (condition.kind() == sym::ConditionKind::Relation) {
+    const sym::Relation& relation = condition.relation();
+    const std::string_view kind = relation.kind() == sym::RelationKind::Zero      ? "=="
+                                  : relation.kind() == sym::RelationKind::NonZero ? "!="
+                                                                                  : ">=";
+    return fmt::format("{} {} 0", relation.value().str(), kind);
+  }
+  std::vector<std::string> parts;
+  for (const sym::Condition& part : condition.parts()) parts.push_back(condition_text(part));
+  return fmt::format("{}({})", condition.kind() == sym::ConditionKind::All ? "all" : "any",
+                     fmt::join(parts, ", "));
+}
+
 std::string node_text(const Graph& graph, const Node& node) {
   std::string out;
   for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -129,6 +149,10 @@ std::string node_text(const Graph& graph, const Node& node) {
     out += std::visit(ArgumentPrinter{}, node.args[i]);
   }
   out += ")";
+  for (size_t i = 0; i < node.computed.size(); ++i)
+    out += (i == 0 ? " -> " : ", ") + computed_text(node.computed[i]);
+  for (size_t i = 0; i < node.checks.size(); ++i)
+    out += (i == 0 ? " if " : ", ") + condition_text(node.checks[i]);
   if (node.location != kNoLocation) out += "  # " + escaped_line(graph.locations.at(node.location).text);
   if (const int32_t checkpoint = graph.checkpoint(node)) out += fmt::format(" [checkpoint {}]", checkpoint);
   return out;
@@ -166,6 +190,8 @@ std::map<int64_t, Expr> symbols_of(const Graph& graph) {
       if (const auto* e = std::get_if<Expr>(&arg)) add(*e);
       if (const auto* list = std::get_if<std::vector<Expr>>(&arg)) add_all(*list);
     }
+    for (const ComputedSymbol& symbol : node.computed) add(symbol.variable);
+    for (const sym::Condition& condition : node.checks) add_all(variables(condition));
   }
   return symbols;
 }

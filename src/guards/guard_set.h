@@ -123,6 +123,7 @@ class GuardSet {
   void require_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   // The values of the symbols, by id, as check() has read them. Empty: there are none.
   std::span<const int64_t> symbol_values() const { return symbols_.values(); }
+  std::vector<std::optional<int64_t>> known_symbol_values() const { return symbols_.known_values(); }
   std::span<const DescribedSymbol> symbols() const { return symbols_.symbols(); }
 
   // The objects at these sources are pairwise different. They have to be different now.

@@ -18,8 +18,17 @@ SymbolGuards::SymbolGuards(std::vector<SymbolSource> sources, const sym::ShapeEn
     if (range.low > sym::range_of(symbol.kind).low) bounds = fmt::format("{} <= ", range.low);
     if (range.high < sym::kMaxInt) bounds = fmt::format("{}{} <= {}", bounds, name, range.high);
     if (range.high >= sym::kMaxInt && !bounds.empty()) bounds += name;
-    described_.push_back({name, symbol.origin.name, symbol.hint.value_or(0), std::move(bounds)});
+    const bool is_of_data = symbol.kind == sym::SymbolKind::Data;
+    described_.push_back({name, is_of_data ? "data at " + symbol.origin.made_at : symbol.origin.name,
+                          symbol.hint, std::move(bounds)});
   }
+}
+
+std::vector<std::optional<int64_t>> SymbolGuards::known_values() const {
+  std::vector<std::optional<int64_t>> result(values_.begin(), values_.end());
+  for (size_t i = 0; i < result.size(); ++i)
+    if (!sources_[i].source.is_valid()) result[i].reset();
+  return result;
 }
 
 bool SymbolGuards::holds() {

@@ -17,24 +17,24 @@ namespace oxy::guards {
 
 // Where the value of a symbol is read.
 struct SymbolSource {
-  SourceId source;
+  SourceId source;  // none: the graph computes it
   IntegerPart part = IntegerPart::Value;
   int32_t dimension = -1;  // of a size or stride
 };
 
 // A symbol, for explain().
 struct DescribedSymbol {
-  std::string name;    // "s0"
-  std::string source;  // what it stands for: "x.size(0)"
-  int64_t hint = 0;    // its value at the capture
-  std::string range;   // "2 <= s0 <= 512"; empty: any size
+  std::string name;             // "s0"
+  std::string source;           // what it stands for: "x.size(0)"
+  std::optional<int64_t> hint;  // its value at the capture; none: the graph computes it
+  std::string range;            // "2 <= s0 <= 512"; empty: any size
 };
 
 // Not thread-safe; the GIL guards it.
 class SymbolGuards {
  public:
   SymbolGuards() = default;
-  // `sources[i]`: of the symbol with the id i of the environment.
+  // `sources[i]`: of the symbol with the id i of the environment, for all of them.
   SymbolGuards(std::vector<SymbolSource> sources, const sym::ShapeEnvironment& environment);
 
   bool empty() const { return sources_.empty(); }
@@ -45,6 +45,7 @@ class SymbolGuards {
   template <class ValueAt>
   bool check(const ValueAt& value_at) {
     for (size_t i = 0; i < sources_.size(); ++i) {
+      if (!sources_[i].source.is_valid()) continue;
       const std::optional<int64_t> value =
           read_integer(sources_[i].part, sources_[i].dimension, value_at(sources_[i].source));
       if (!value) return false;
@@ -52,8 +53,10 @@ class SymbolGuards {
     }
     return holds();
   }
-  // By the ids of the symbols; those of the last check().
+  // By the ids of the symbols; those of the last check(). 0 for those that the graph computes.
   std::span<const int64_t> values() const { return values_; }
+  // The same, with nothing for those.
+  std::vector<std::optional<int64_t>> known_values() const;
   // Why the last check() failed: a relation with what was and what is.
   std::string explain() const;
   // A line for each relation.

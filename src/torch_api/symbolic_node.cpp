@@ -197,7 +197,7 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
   static bool is_floating(const Value& value) { return std::holds_alternative<double>(value); }
 
-  bool decided() { return environment().decide(condition(), symbols_->where); }
+  bool decided() { return environment().expect(condition(), symbols_->where); }
   bool general_or(bool otherwise) {
     try {
       return environment().decide_general(condition(), symbols_->where);

@@ -3,9 +3,11 @@
 //
 // PyTorch's composite operators, views and autograd formulas compute with SymInt and ask questions of
 // SymBool. The ways of asking keep their meaning:
-//   guard_bool, guard_int                     decide() and specialise(): the values at hand answer, with a
-//   guard guard_or_false, guard_or_true,            decide_general(): no guard where the general answer is
-//   that of the guard_size_oblivious                      values at hand. What data decides is false, or true
+//   guard_bool                                expect(): the values at hand answer, with a guard; of data the
+//                                             likely answer, with an assertion
+//   guard_int                                 specialise(): the value at hand, with a guard
+//   guard_or_false, guard_or_true,            decide_general(): no guard where the general answer is that of
+//   the guard_size_oblivious                      values at hand. What data decides is false, or true
 //   statically_known_true                     answer(): what is certain
 //   expect_true                               check()
 // Floats are numbers: an integer that becomes one is specialised first, with a guard.

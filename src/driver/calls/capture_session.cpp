@@ -136,7 +136,7 @@ class Session {
   struct NotesSymbols {
     const eval::Interpreter& interpreter;
     bool& has_symbols;
-    ~NotesSymbols() { has_symbols = !interpreter.numbers.symbol_sources.empty(); }
+    ~NotesSymbols() { has_symbols = interpreter.numbers.has_symbols(); }
   };
 
   // One try. Null: `stopped`.
@@ -153,7 +153,7 @@ class Session {
     } catch (eval::Break& stop) {
       PyErr_Clear();
       stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
-                 !interpreter.numbers.varying.empty() || !interpreter.numbers.symbol_sources.empty()};
+                 !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols()};
       return nullptr;
     }
   }

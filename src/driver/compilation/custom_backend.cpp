@@ -91,7 +91,7 @@ class CustomGraph : public CompiledGraph {
         backend_(std::move(backend)),
         name_(std::move(name)) {}
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t>) override {
     const hook::HookPause pause;  // the backend's own code is not captured
     const c10::AutoGradMode restored(at::GradMode::is_enabled());
     Ref list = list_of(inputs);

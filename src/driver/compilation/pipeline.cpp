@@ -18,9 +18,11 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/compilation/frozen_graph.h"
+#include "driver/compilation/staged_graph.h"
 #include "driver/state/metrics.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/staging/stages.h"
 #include "plan/step_buffers.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/executable.h"
@@ -38,7 +40,7 @@ class InterpretedGraph : public CompiledGraph {
       : graph_(std::move(graph)), constants_(std::move(constants)) {
     random_device_ = runtime::random_device(graph_);
   }
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     runtime::KeepsGenerator generator(random_device_);
     std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_, symbols);
     generator.advance();
@@ -77,13 +79,13 @@ class NativeGraph : public CompiledGraph {
 
   bool reads(size_t input) const override { return read_.contains(static_cast<int32_t>(input)); }
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs, symbols);
     return executable_->run(taken(inputs), symbols);
   }
 
   std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
-                                          runtime::SymbolValues symbols) override {
+                                          std::span<int64_t> symbols) override {
     std::vector<at::Tensor> mine = taken(inputs);
     inputs.clear();
     return executable_->run_and_release(std::move(mine), symbols);
@@ -148,6 +150,25 @@ void count(const plan::Plan& plan, CompileStatistics& statistics) {
       ++statistics.extern_names[runtime::called_operator(*call->op).name];
     }
   }
+}
+
+Compiled compile_stages(const graph::Graph& graph, std::vector<at::Tensor> constants,
+                        std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
+                        const std::string& stage) {
+  Compiled result;
+  int number = 0;
+  const auto compile_stage = [&](graph::Graph part, const std::vector<int32_t>& inputs) {
+    std::vector<at::Tensor> own;
+    if (!weights.empty())
+      for (const int32_t input : inputs)
+        own.push_back(input < 0 ? at::Tensor() : weights[static_cast<size_t>(input)]);
+    Compiled compiled = compile_functional(std::move(part), constants, own, options, dump,
+                                           fmt::format("{}stage{}_", stage, number++));
+    result.statistics += compiled.statistics;
+    return std::move(compiled.graph);
+  };
+  result.graph = compile_in_stages(graph, constants, compile_stage);
+  return result;
 }
 
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
@@ -247,6 +268,11 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
 Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                             std::span<const at::Tensor> weights, const CompileOptions& options,
                             const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
+  if (passes::reads_data(graph)) {
+    graph = passes::without_unneeded_reads(graph);
+    if (passes::reads_data(graph))
+      return compile_stages(graph, std::move(constants), weights, options, dump, stage);
+  }
   if (options.backend == Backend::Eager)
     return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
   const sym::HintScope scope(options.hints);

@@ -90,6 +90,20 @@ class CallInputs {
   std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
 };
 
+// The ints and bools that the graph's data decided. `symbols`: by id.
+std::vector<Ref> computed_objects(const eval::Capture& capture, std::span<const int64_t> symbols) {
+  std::vector<Ref> objects;
+  const auto value_of = [&](int64_t id) { return std::optional(symbols[static_cast<size_t>(id)]); };
+  for (const auto& computed : capture.computed) {
+    if (const auto* integer = std::get_if<Expr>(&computed))
+      objects.push_back(Ref::steal(PyLong_FromLongLong(sym::evaluate(*integer, value_of))));
+    else
+      objects.push_back(
+          Ref::steal(PyBool_FromLong(sym::evaluate(std::get<sym::Condition>(computed), value_of))));
+  }
+  return objects;
+}
+
 // Collects the warnings of PyTorch's kernels while a region runs, and shows them as PyTorch's functions do.
 class KernelWarnings final : public c10::WarningHandler {
  public:
@@ -124,8 +138,7 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   operators_ = static_cast<int64_t>(graph.nodes.size());
   if (graph.nodes.empty() && graph.outputs.empty()) return;
   CompileOptions options = wanted_options;
-  const std::span<const int64_t> symbols = capture_->guards.symbol_values();
-  options.hints = sym::Hints({symbols.begin(), symbols.end()});
+  options.hints = sym::Hints(capture_->guards.known_symbol_values());
   if (backend) {
     if (capture_->torch_program) {
       graph_ = compile_with_backend(*capture_, inputs(), backend, name);
@@ -230,7 +243,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   const bool is_long = graph_ && graph_->is_long();
   const CallInputs tensors_in(*capture_, owned_);
   const std::span<const int64_t> values = capture_->guards.symbol_values();
-  const std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
+  std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals)
@@ -259,7 +272,8 @@ std::optional<std::vector<Ref>> Entry::run() {
     outputs.reserve(tensors.size());
     for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));
   }
-  eval::Rebuilder rebuilder(capture_->objects, externals, outputs);
+  const std::vector<Ref> computed = computed_objects(*capture_, symbols);
+  eval::Rebuilder rebuilder(capture_->objects, externals, outputs, computed);
   // Results are made after effects, since an iterator among them may go over a container that these change.
   for (const eval::Effect& effect : capture_->effects)
     if (!eval::perform(effect, rebuilder)) return std::vector<Ref>();

@@ -10,6 +10,7 @@
 #include "eval/externals/own_code.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/externals/variables.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/attribute_writes.h"
 #include "eval/objects/attributes.h"
@@ -25,15 +26,23 @@
 #include "eval/state/generator.h"
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
+#include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
 namespace {
 
 constexpr int kSharedVariable = 0x40;  // CO_FAST_CELL in co_localspluskinds, of Python 3.11 to 3.13
 
+bool has_symbolic_length(PyObject* tensor) {
+  const at::Tensor& value = runtime::tensor_of(tensor);
+  return value.dim() > 0 && value.sym_size(0).is_symbolic();
+}
+
 Ref length(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "len", 1, 1);
   PyObject* object = arg(a, 0);
+  if (trace::is_trace_tensor(object) && has_symbolic_length(object))
+    return integer(interpreter, torch_api::expression_of(runtime::tensor_of(object).sym_size(0)));
   if (trace::is_trace_tensor(object))
     return torch_result(interpreter, [&] {
       const Py_ssize_t size = PyObject_Size(object);
@@ -175,6 +184,11 @@ Ref number(Interpreter& interpreter, const Arguments& a, const char* name, const
     PyObject* value = arg(a, 0);
     if (has_python_special(interpreter, value, special))
       return call_special(interpreter, value, special, type);
+    // The number may be a symbol, which int() of C code cannot give.
+    if (trace::is_trace_tensor(value) && alone && type == &PyLong_Type && interpreter.numbers.symbols &&
+        at::isIntegralType(runtime::tensor_of(value).scalar_type(), /*includeBool=*/false))
+      return torch_result(interpreter,
+                          [&] { return Ref::steal(PyObject_CallMethod(value, "item", nullptr)); });
     if (trace::is_trace_tensor(value))
       return torch_result(interpreter,
                           [&] { return call_real(interpreter, reinterpret_cast<PyObject*>(type), a); });

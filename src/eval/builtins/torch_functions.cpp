@@ -2,7 +2,11 @@
 // that call one.
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 #include "eval/builtins/builtin_families.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/torch/torch_call.h"
@@ -51,29 +55,66 @@ Ref numbers_of(Interpreter& interpreter, Arguments& a) {
   return a.positional[0];
 }
 
+// Whether it is True: a bool that only data tell is, and the run checks that.
+bool is_known_or_checked(Interpreter& interpreter, PyObject* condition) {
+  if (!is_varying_number(condition) || varying_class(interpreter, condition) != &PyBool_Type)
+    return condition == Py_True;
+  const std::optional<sym::Condition> undecided = undecided_truth(interpreter, condition);
+  return undecided ? rely_on(interpreter, *undecided) : constant_of(interpreter, condition) == Py_True;
+}
+
 // torch._check() and the like with a condition that holds. With one that does not, it is a break, and eager
 // raises.
 Ref check_condition(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check", 1, 2, true);
-  if (arg(a, 0) != Py_True) interpreter.stop("calls torch._check()");
+  if (!is_known_or_checked(interpreter, arg(a, 0))) interpreter.stop("calls torch._check()");
+  return none();
+}
+
+// torch._check_is_size(i). What it warns of is not shown.
+Ref check_size(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, "torch._check_is_size", 1, 1);
+  const std::optional<sym::Expr> size = expression_of(interpreter, arg(a, 0));
+  if (!size || !depends_on_data(interpreter, arg(a, 0))) interpreter.stop("calls torch._check_is_size()");
+  const torch_api::Symbols& symbols = *interpreter.numbers.symbols;
+  if (interpreter.numbers.symbols->environment.expect_size(*size, symbols.where) == sym::Checked::Fails)
+    interpreter.stop("calls torch._check_is_size()");
   return none();
 }
 
 Ref check_condition_with(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_with", 3, 3);
-  if (arg(a, 1) != Py_True) interpreter.stop("calls torch._check_with()");
+  if (!is_known_or_checked(interpreter, arg(a, 1))) interpreter.stop("calls torch._check_with()");
   return none();
+}
+
+// torch.masked_select(). Its formula for gradients wants numbers for sizes; that of indexing does not.
+Ref masked_select(Interpreter& interpreter, Arguments& a) {
+  PyObject* const real = well_known("torch", "masked_select");
+  const auto is_traced = [](const Ref& value) { return trace::is_trace_tensor(value.get()); };
+  if (a.positional.size() != 2 || !a.keywords.empty() || !std::ranges::all_of(a.positional, is_traced) ||
+      runtime::tensor_of(arg(a, 1)).scalar_type() != at::kBool || !interpreter.numbers.symbols)
+    return call_torch(interpreter, real, a);
+  const Ref both = call_torch(interpreter, well_known("torch", "broadcast_tensors"), a);
+  if (!both || !PySequence_Check(both.get()) || PySequence_Size(both.get()) != 2)
+    interpreter.stop("calls torch.masked_select()");
+  const Ref self = Ref::steal(PySequence_GetItem(both.get(), 0)),
+            mask = Ref::steal(PySequence_GetItem(both.get(), 1));
+  return get_item(interpreter, self.get(), mask.get());
 }
 
 constexpr BuiltinEntry kTable[] = {
     {"torch", "_check", &check_condition},
     {"torch", "_check_with", &check_condition_with},
+    {"torch", "_check_is_size", &check_size},
     {"torch", "_check_index", &check_condition},
     {"torch", "_check_not_implemented", &check_condition},
     {"torch", "_check_type", &check_condition},
     {"torch", "_check_value", &check_condition},
     {"torch.optim.optimizer", "_get_value", &number_of},
     {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
+    {"torch", "masked_select", &masked_select},
+    {"torch", "Tensor.masked_select", &masked_select},
     {"torch", "max_pool1d", &max_pool1d},
     {"torch.nn.functional", "max_pool1d", &max_pool1d},
 };

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "autograd/record_backward.h"
 #include "base/log.h"
@@ -223,14 +225,49 @@ void raise_violations(const sym::ShapeEnvironment& environment) {
   throw Interrupted{};
 }
 
+// Has each assertion checked behind the node that computes the last of its symbols.
+void place_checks(const sym::ShapeEnvironment& environment, graph::Graph& graph) {
+  std::unordered_map<int64_t, graph::NodeId> computed_by;
+  for (const graph::NodeId n : graph.nodes.ids())
+    for (const graph::ComputedSymbol& symbol : graph.nodes[n].computed)
+      computed_by.emplace(symbol.variable.variable_id(), n);
+  for (const sym::Assertion& assertion : environment.assertions()) {
+    graph::NodeId last = graph::kNoNode;
+    for (const Expr& variable : sym::variables(assertion.condition))
+      if (const auto it = computed_by.find(variable.variable_id()); it != computed_by.end())
+        last = std::max(last, it->second);
+    if (last == graph::kNoNode) throw Unsupported("a check of a size that no operator computes");
+    graph.nodes[last].checks.push_back(assertion.condition);
+  }
+}
+
+// The caller reads the symbols once the graph has run: all of them, or those of templates.
+void want_symbols(Capture& capture, bool all) {
+  std::unordered_set<int64_t> wanted;
+  for (const auto& computed : capture.computed)
+    std::visit(
+        [&](const auto& value) {
+          for (const Expr& variable : sym::variables(value)) wanted.insert(variable.variable_id());
+        },
+        computed);
+  for (graph::Node& node : capture.recording.graph.nodes)
+    for (graph::ComputedSymbol& symbol : node.computed)
+      symbol.is_wanted = all || wanted.contains(symbol.variable.variable_id());
+}
+
 // Guards the relations between symbols that the capture relies on. The graph's sizes get the form in which
 // equal symbols are one, and ranges are as narrow as they are known to be.
 void settle_symbols(Interpreter& interpreter) {
-  if (interpreter.numbers.symbol_sources.empty()) return;
+  if (!interpreter.numbers.has_symbols()) return;
   const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
   raise_violations(environment);
-  graph::map_expressions(interpreter.capture->recording.graph,
-                         [&](const Expr& e) { return environment.simplify(e); });
+  const sym::Facts facts = environment.facts_of_guards();
+  graph::Graph& graph = interpreter.capture->recording.graph;
+  graph::map_expressions(graph, [&](const Expr& e) { return facts.simplify(e); });
+  place_checks(environment, graph);
+  // Backward passes are given the symbols of the forward pass.
+  want_symbols(*interpreter.capture, interpreter.capture->joint.has_value());
+  interpreter.numbers.symbol_sources.resize(environment.symbols().size());
   guards::SymbolGuards symbols(interpreter.numbers.symbol_sources, environment);
   for (const std::string& relation : symbols.texts()) log(Channel::Dynamic, "guard {}", relation);
   interpreter.guards().require_symbols(std::move(symbols));

@@ -11,6 +11,7 @@
 #include "eval/builtins/prelude_iterators.h"
 #include "eval/externals/identity.h"
 #include "eval/externals/type_lookup.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/python/passing_iterator.h"
@@ -107,6 +108,14 @@ Template TemplateBuilder::build(PyObject* object) {
   if (depth_ > kDeepestObjects)
     interpreter_.stop(
         fmt::format("more than {} objects in each other outlive the captured region", kDeepestObjects));
+  if (depends_on_data(interpreter_, object)) {
+    const Numbers::Varying& number = interpreter_.numbers.varying.at(object);
+    if (number.condition)
+      capture_.computed.emplace_back(*number.condition);
+    else
+      capture_.computed.emplace_back(*number.expression);
+    return {TemplateKind::Computed, static_cast<int32_t>(capture_.computed.size()) - 1, {}};
+  }
   if (is_varying_number(object)) return external(varying_source(interpreter_, object));
   if (trace::is_trace_tensor(object)) {
     if (interpreter_.externals.external_of.contains(object))

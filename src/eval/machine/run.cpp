@@ -14,6 +14,7 @@
 #include "eval/externals/identity.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/externals/variables.h"
+#include "eval/machine/checked_branch.h"
 #include "eval/machine/generators.h"
 #include "eval/machine/step_build.h"
 #include "eval/machine/step_call.h"
@@ -21,6 +22,7 @@
 #include "eval/machine/step_generator.h"
 #include "eval/machine/step_names.h"
 #include "eval/machine/unread.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/attribute_writes.h"
 #include "eval/objects/containers.h"
@@ -34,6 +36,7 @@
 #include "eval/state/interpreter.h"
 #include "eval/state/stack.h"
 #include "eval/torch/torch_call.h"
+#include "sym/environment/data_dependence.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::eval {
@@ -168,6 +171,9 @@ Flow run(Interpreter& interpreter, Frame& frame) {
   } link(interpreter, frame);
   try {
     return run_instructions(interpreter, frame);
+  } catch (const sym::DataDependence& dependence) {
+    interpreter.break_lines.push_back(line_text(frame));
+    interpreter.stop(dependence.reason(), dependence.hint());
   } catch (...) {
     interpreter.break_lines.push_back(line_text(frame));
     throw;
@@ -252,6 +258,10 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
     case Op::UnaryNot:
     case Op::ToBool: {
       Ref operand = pop(frame);
+      if (const auto undecided = undecided_truth(interpreter, operand.get())) {
+        stack.push_back(truth_of(interpreter, in.op == Op::ToBool ? *undecided : !*undecided));
+        return Flow::Next;
+      }
       bool error = false;
       const bool value = truth(interpreter, operand.get(), &error);
       if (error) return Flow::Raised;
@@ -261,7 +271,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
     case Op::CompareOp: {
       Ref right = pop(frame), left = pop(frame);
       Ref result = compare(interpreter, left.get(), right.get(), in.arg);
-      if (result && in.arg2) {
+      if (result && in.arg2 && !undecided_truth(interpreter, result.get())) {
         bool error = false;
         const bool value = truth(interpreter, result.get(), &error);
         if (error) return Flow::Raised;
@@ -339,7 +349,9 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
     case Op::PopJumpIfFalse: {
       Ref condition = pop(frame);
       bool error = false;
-      const bool value = truth(interpreter, condition.get(), &error);
+      const std::optional<bool> checked =
+          checked_branch(interpreter, frame, in, in.op == Op::PopJumpIfTrue, condition.get());
+      const bool value = checked ? *checked : truth(interpreter, condition.get(), &error);
       if (error) return Flow::Raised;
       if (value == (in.op == Op::PopJumpIfTrue)) jump(interpreter, frame, in.arg);
       return Flow::Jumped;

@@ -139,8 +139,8 @@ Ref integer(Interpreter& interpreter, const Expr& expression) {
   const Expr known = interpreter.numbers.symbols ? environment(interpreter).simplify(expression) : expression;
   if (known.is_constant()) return Ref::steal(PyLong_FromLongLong(known.constant()));
   const std::optional<int64_t> value = environment(interpreter).hint(known);
-  if (!value) interpreter.stop("uses a size that depends on data");
-  return make_varying(interpreter, {Ref::steal(PyLong_FromLongLong(*value)), kNoSource, known});
+  Ref at_hand = value ? Ref::steal(PyLong_FromLongLong(*value)) : Ref();
+  return make_varying(interpreter, {std::move(at_hand), kNoSource, known});
 }
 
 Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym::SymbolKind kind,
@@ -153,6 +153,8 @@ Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym:
   Expr symbol =
       environment(interpreter).admit(kind, {from.source.number(), std::move(name), ""}, value, mark);
   log(Channel::Dynamic, "{} = {}, {} at this call", symbol.str(), shown, value);
+  // Symbols of data, which have none, may have been made since.
+  interpreter.numbers.symbol_sources.resize(static_cast<size_t>(symbol.variable_id()));
   interpreter.numbers.symbol_sources.push_back(from);
   return symbol;
 }
@@ -162,8 +164,13 @@ bool is_symbolic_integer(Interpreter& interpreter, PyObject* object) {
          varying_class(interpreter, object) == &PyLong_Type;
 }
 
+bool depends_on_data(Interpreter& interpreter, PyObject* object) {
+  return is_varying_number(object) && !interpreter.numbers.varying.at(object).value;
+}
+
 std::optional<Expr> expression_of(Interpreter& interpreter, PyObject* object) {
   if (!interpreter.numbers.symbols) return std::nullopt;
+  if (depends_on_data(interpreter, object)) return interpreter.numbers.varying.at(object).expression;
   if (!is_varying_number(object)) {
     const std::optional<int64_t> value = small_int(object);
     return value ? std::optional<Expr>(*value) : std::nullopt;
@@ -175,6 +182,24 @@ std::optional<Expr> expression_of(Interpreter& interpreter, PyObject* object) {
   number.expression =
       new_symbol(interpreter, {number.source, guards::IntegerPart::Value}, sym::SymbolKind::Integer, *value);
   return number.expression;
+}
+
+std::optional<sym::Condition> undecided_truth(Interpreter& interpreter, PyObject* object) {
+  if (!depends_on_data(interpreter, object)) return std::nullopt;
+  const Numbers::Varying& number = interpreter.numbers.varying.at(object);
+  const sym::Condition condition =
+      number.condition ? *number.condition : sym::not_equal(*number.expression, 0);
+  return environment(interpreter).depends_on_data(condition) ? std::optional(condition) : std::nullopt;
+}
+
+Ref truth_of(Interpreter& interpreter, const sym::Condition& condition) {
+  if (!environment(interpreter).depends_on_data(condition))
+    return truth_object(decide(interpreter, condition));
+  return make_varying(interpreter, {Ref(), kNoSource, std::nullopt, condition});
+}
+
+bool rely_on(Interpreter& interpreter, const sym::Condition& condition) {
+  return environment(interpreter).check(condition, interpreter.numbers.symbols->where) != sym::Checked::Fails;
 }
 
 bool decide(Interpreter& interpreter, const sym::Condition& condition) {
@@ -227,7 +252,7 @@ std::optional<Ref> integer_comparison(Interpreter& interpreter, PyObject* left, 
   const std::array<PyObject*, 2> operands = {left, right};
   const auto values = expressions_of(interpreter, operands);
   if (!values) return std::nullopt;
-  return truth_object(decide(interpreter, relation(operation, (*values)[0], (*values)[1])));
+  return truth_of(interpreter, relation(operation, (*values)[0], (*values)[1]));
 }
 
 std::optional<Ref> integer_unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {

@@ -29,12 +29,18 @@ Ref converted(PyObject* items, const Convert& convert) {
   return PyTuple_Check(items) ? Ref::steal(PyList_AsTuple(result.get())) : result;
 }
 
+// The int at hand in the place of a varying one; 0 for one that depends on data.
+Ref number_at_hand(Interpreter& interpreter, PyObject* varying) {
+  const Ref& value = interpreter.numbers.varying.at(varying).value;
+  return value ? value : Ref::steal(PyLong_FromLong(0));
+}
+
 // The operand with the ints at hand in place of varying ones.
 Ref at_hand(Interpreter& interpreter, PyObject* operand) {
-  if (is_varying_number(operand)) return interpreter.numbers.varying.at(operand).value;
+  if (is_varying_number(operand)) return number_at_hand(interpreter, operand);
   if (!PyTuple_Check(operand)) return Ref::borrow(operand);
   return converted(operand, [&](PyObject* item) {
-    return is_varying_number(item) ? interpreter.numbers.varying.at(item).value : Ref::borrow(item);
+    return is_varying_number(item) ? number_at_hand(interpreter, item) : Ref::borrow(item);
   });
 }
 

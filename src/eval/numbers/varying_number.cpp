@@ -85,7 +85,9 @@ SourceId varying_source(Interpreter& interpreter, PyObject* object) {
 }
 
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
-  return Py_TYPE(interpreter.numbers.varying.at(object).value.get());
+  const Numbers::Varying& number = interpreter.numbers.varying.at(object);
+  if (number.value) return Py_TYPE(number.value.get());
+  return number.condition ? &PyBool_Type : &PyLong_Type;
 }
 
 Ref constant_of(Interpreter& interpreter, PyObject* object) {
@@ -94,6 +96,7 @@ Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (number.source != kNoSource && interpreter.externals.unguarded &&
       interpreter.externals.unguarded->contains(interpreter.guards().describe(number.source)))
     interpreter.stop("uses a number or text that was another one at each call");
+  if (number.condition) return Ref::borrow(decide(interpreter, *number.condition) ? Py_True : Py_False);
   if (number.expression) return specialised(interpreter, *number.expression);
   interpreter.guards().require(number.source, CheckKind::Equal, number.value.get());
   return number.value;
@@ -111,6 +114,8 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   std::array<PyObject*, 2> values = {};
   std::array<SourceId, 2> sources = {kNoSource, kNoSource};
   for (size_t i = 0; i < operands.size(); ++i) {
+    if (depends_on_data(interpreter, operands[i]))
+      interpreter.stop("calculates with a number that depends on data");
     if (is_varying_number(operands[i])) {
       values[i] = interpreter.numbers.varying.at(operands[i]).value.get();
       sources[i] = varying_source(interpreter, operands[i]);
@@ -134,8 +139,21 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   return result;
 }
 
+// The tensor without dimensions whose number an int that depends on data is; undefined if it is no such
+// number.
+at::Tensor tensor_of_data(Interpreter& interpreter, PyObject* varying) {
+  const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(varying).expression;
+  const bool is_symbol = expression && expression->kind() == sym::Kind::Variable;
+  return is_symbol ? interpreter.recorder.tensor_of_symbol(expression->variable_id()) : at::Tensor();
+}
+
 bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject* varying) {
   PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
+  if (!value) {
+    const bool takes_integers = tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble ||
+                                tensor.scalar_type() == at::kLong;
+    return takes_integers && tensor_of_data(interpreter, varying).defined();
+  }
   switch (tensor.scalar_type()) {
     case at::kFloat:
       return PyFloat_CheckExact(value) ? guards::fits_float(value) : fits_int64(value);
@@ -149,6 +167,9 @@ bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject*
 }
 
 Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) {
+  // What only kernels use is not read by the host.
+  if (depends_on_data(interpreter, varying))
+    return Ref::steal(runtime::wrap_tensor(tensor_of_data(interpreter, varying).to(type)));
   const SourceId source = varying_source(interpreter, varying);
   Ref& input = interpreter.numbers.inputs[source];
   PyObject* const value = interpreter.numbers.varying.at(varying).value.get();

@@ -51,6 +51,8 @@ Ref make_slice(Interpreter& interpreter, PyObject* start, PyObject* stop, PyObje
 bool truth(Interpreter& interpreter, PyObject* object, bool* error) {
   if (object == Py_True) return true;
   if (object == Py_False || object == Py_None) return false;
+  if (const std::optional<sym::Condition> condition = undecided_truth(interpreter, object))
+    return decide(interpreter, *condition);
   if (is_varying_number(object)) {
     const Arguments arguments{{Ref::borrow(object)}, {}};
     if (const auto known = call_on_varying(interpreter, reinterpret_cast<PyObject*>(&PyBool_Type), arguments))
@@ -111,6 +113,11 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
     guard_tensor_special(interpreter, object, "__getitem__");
     refuse_own_code(interpreter, key, "indexing");
     Ref index = plain(interpreter, key, "indexing", ShownAs::Symbols);
+    // The operator itself takes no torch.SymInt.
+    if (is_symbolic_integer(interpreter, key))
+      return torch_result(interpreter, [&] {
+        return Ref::steal(PyObject_CallMethod(object, "select", "iO", 0, index.get()));
+      });
     return torch_result(interpreter, "operator", "getitem", {object, index.get()},
                         [&] { return Ref::steal(PyObject_GetItem(object, index.get())); });
   }

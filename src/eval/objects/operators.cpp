@@ -98,6 +98,13 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
   if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_arithmetic(interpreter, kind, in_place, left, right))
       return *result;
+    if (depends_on_data(interpreter, left) && trace::is_trace_tensor(right)) {
+      guard_tensor_special(interpreter, right, entry.reflected);
+      const Ref number = plain(interpreter, left, "an operator", ShownAs::Symbols);
+      return torch_result(interpreter, [&] {
+        return Ref::steal(PyObject_CallMethod(right, entry.reflected, "O", number.get()));
+      });
+    }
     // The tensor's operator takes a symbol.
     if (!trace::is_trace_tensor(left) || !is_symbolic_integer(interpreter, right)) {
       const Ref a = constant_of(interpreter, left), b = constant_of(interpreter, right);

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "autograd/joint.h"
@@ -62,7 +63,9 @@ struct Capture {
   // be expressed as one; `torch_problem` has the reason.
   std::optional<TorchProgram> torch_program;
   std::string torch_problem;
-  std::vector<guards::SourceId> inputs;     // the source of each graph input
+  std::vector<guards::SourceId> inputs;  // the source of each graph input
+  // Ints and bools that templates refer to, known once the graph has run.
+  std::vector<std::variant<sym::Expr, sym::Condition>> computed;
   std::vector<guards::SourceId> externals;  // the source of each external object that templates refer to
   EndKind end = EndKind::Return;
   int32_t offset = -1;  // of the last instruction, in code units; -1 for a whole call

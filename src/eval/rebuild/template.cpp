@@ -63,6 +63,8 @@ Ref Rebuilder::part(const Template& t) {
       return externals_[index];
     case TemplateKind::Output:
       return outputs_[index];
+    case TemplateKind::Computed:
+      return computed_[index];
     case TemplateKind::Object:
       return make(index);
   }

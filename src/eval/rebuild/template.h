@@ -18,6 +18,7 @@ enum class TemplateKind : uint8_t {
   Constant,  // `object` itself, the same at every run
   External,  // an external object: number `index` of Capture::externals
   Output,    // graph output `index`
+  Computed,  // an int or bool that data decide: number `index` of Capture::computed
   Object,    // object number `index` of the TemplateObjects
 };
 
@@ -71,14 +72,16 @@ struct ObjectTemplate {
 using TemplateObjects = std::vector<ObjectTemplate>;
 
 // Rebuilds the objects of one run. Each object is made once, so references that are shared in the templates
-// are shared in the results. The spans have to outlive it. `externals` and `outputs` are by number.
+// are shared in the results. The spans have to outlive it. `externals`, `outputs` and `computed` are by
+// number.
 class Rebuilder {
  public:
   Rebuilder(const TemplateObjects& objects, std::span<const cpy::Ref> externals,
-            std::span<const cpy::Ref> outputs)
+            std::span<const cpy::Ref> outputs, std::span<const cpy::Ref> computed)
       : objects_(objects),
         externals_(externals),
         outputs_(outputs),
+        computed_(computed),
         made_(objects.size()),
         filled_(objects.size()) {}
   // Null with an exception set on failure; null without one for TemplateKind::Null.
@@ -95,6 +98,7 @@ class Rebuilder {
   const TemplateObjects& objects_;
   std::span<const cpy::Ref> externals_;
   std::span<const cpy::Ref> outputs_;
+  std::span<const cpy::Ref> computed_;
   std::vector<cpy::Ref> made_;
   std::vector<bool> filled_;
   std::vector<size_t> unfilled_;  // made, to be filled before build() returns

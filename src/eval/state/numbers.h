@@ -12,15 +12,17 @@
 #include "guards/source.h"
 #include "guards/symbol_guards.h"
 #include "sym/expr.h"
+#include "sym/relations/condition.h"
 #include "torch_api/symbolic_node.h"
 
 namespace oxy::eval {
 
 struct Numbers {
   struct Varying {
-    cpy::Ref value;           // at this call: an int or float
+    cpy::Ref value;           // at this call: an int or float. Null: an int or bool that only data tell
     guards::SourceId source;  // none: an int whose expression tells it, until somebody asks for a source
-    std::optional<sym::Expr> expression;  // of an int, over the symbols
+    std::optional<sym::Expr> expression;                     // of an int, over the symbols
+    std::optional<sym::Condition> condition = std::nullopt;  // of a bool that only data tell
   };
   // By the object that stands for the number in the program. Externals::keep_alive keeps the keys alive.
   std::unordered_map<PyObject*, Varying> varying;
@@ -28,8 +30,10 @@ struct Numbers {
   std::unordered_map<guards::SourceId, cpy::Ref> inputs;
   int calculations = 0;  // how many sources of kind Calculated were made
 
-  torch_api::SymbolsPointer symbols;                 // null: the capture makes no symbols
-  std::vector<guards::SymbolSource> symbol_sources;  // by the id of the symbol
+  torch_api::SymbolsPointer symbols;  // null: the capture makes no symbols
+  // By the id of the symbol, up to the last one that has a source.
+  std::vector<guards::SymbolSource> symbol_sources;
+  bool has_symbols() const { return symbols && !symbols->environment.symbols().empty(); }
 };
 
 }  // namespace oxy::eval

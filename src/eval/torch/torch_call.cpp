@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "eval/externals/c_calls.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
@@ -151,6 +152,42 @@ std::optional<Ref> known_list(Interpreter& interpreter, PyObject* callable, cons
   return Ref::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
 }
 
+constexpr int64_t kMostNumbers = 32;  // each of which the host may have to read
+
+int64_t known_size(Interpreter& interpreter, const at::Tensor& tensor, int64_t dim) {
+  const sym::Expr size = torch_api::expression_of(tensor.sym_size(dim));
+  return size.is_constant() ? size.constant() : PyLong_AsLongLong(specialised(interpreter, size).get());
+}
+
+// tensor.tolist() of a tensor of few integers: their numbers, in lists as deep as the tensor has dimensions.
+Ref list_of_numbers(Interpreter& interpreter, const at::Tensor& tensor) {
+  if (tensor.dim() == 0) {
+    const Ref item = Ref::steal(runtime::wrap_tensor(tensor));
+    return torch_result(interpreter,
+                        [&] { return Ref::steal(PyObject_CallMethod(item.get(), "item", nullptr)); });
+  }
+  Ref list = Ref::steal(PyList_New(0));
+  for (int64_t i = 0; i < known_size(interpreter, tensor, 0); ++i) {
+    const Ref part = list_of_numbers(interpreter, tensor.select(0, i));
+    if (!part || PyList_Append(list.get(), part.get()) != 0) return {};
+  }
+  return list;
+}
+
+// The same for any call of tolist(). Nothing: the tensor is another one.
+std::optional<Ref> computed_list(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  const bool is_bound = PyCFunction_Check(callable);
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;
+  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
+  if (!self || !trace::is_trace_tensor(self) || !interpreter.numbers.symbols) return std::nullopt;
+  const at::Tensor& tensor = runtime::tensor_of(self);
+  if (!at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false)) return std::nullopt;
+  int64_t count = 1;
+  for (int64_t d = 0; d < tensor.dim(); ++d) count *= known_size(interpreter, tensor, d);
+  if (count > kMostNumbers) return std::nullopt;
+  return list_of_numbers(interpreter, tensor);
+}
+
 }  // namespace
 
 Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
@@ -170,7 +207,8 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
                            : make_like(interpreter, self.get(), std::move(others));
   }
   if (method == "tolist" && arguments.keywords.empty())
-    if (std::optional<Ref> list = known_list(interpreter, callable, arguments)) return *list;
+    for (const auto& way : {&known_list, &computed_list})
+      if (std::optional<Ref> list = way(interpreter, callable, arguments)) return *list;
   if (is_untraceable(method)) interpreter.stop(fmt::format("calls .{} of a tensor", method));
   if (const std::optional<Arguments> tensors = tensors_for_varying(interpreter, callable, method, arguments))
     return call_torch(interpreter, callable, *tensors);

@@ -55,6 +55,20 @@ bool ShapeContext::divisible(const Expr& a, const Expr& b) const {
   return questions_ != nullptr && !(b == Expr(0)) && questions_->decide(sym::divisible(a, b));
 }
 
+sym::Expr SizeQuestions::computed_size(const sym::Expr&) const {
+  throw Unsupported("the shape of a result depends on data");
+}
+
+bool ShapeContext::require(const sym::Condition& condition) const {
+  if (const auto known = condition.constant()) return *known;
+  return questions_ != nullptr && questions_->require(condition);
+}
+
+Expr ShapeContext::computed_size(const Expr& at_most) const {
+  if (questions_ == nullptr) throw Unsupported(schema_.name + ": the shape of the result depends on data");
+  return questions_->computed_size(at_most);
+}
+
 const TensorMeta& ShapeContext::no_tensor(size_t i) const {
   throw Unsupported(fmt::format("{}: argument {} is not a tensor", schema_.name, i));
 }

@@ -56,6 +56,10 @@ class ShapeContext {
   bool less(const Expr& a, const Expr& b) const;
   bool less_equal(const Expr& a, const Expr& b) const;
   bool divisible(const Expr& a, const Expr& b) const;
+  // SizeQuestions::require; false if nobody may be asked and ranges do not tell.
+  bool require(const sym::Condition& condition) const;
+  // SizeQuestions::computed_size; Unsupported if nobody may be asked.
+  Expr computed_size(const Expr& at_most) const;
   // Null: nobody may be asked, and what is not known is not covered by the rule.
   const SizeQuestions* questions() const { return questions_; }
 

@@ -123,6 +123,11 @@ bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, c
   return true;
 }
 
+bool is_size(const ShapeContext& context, const Expr& e) {
+  if (context.questions() == nullptr) return !sym::known_less(e, 0);
+  return context.require(sym::less_equal(0, e));
+}
+
 void expect_elements(const ShapeContext& context, const Expr& size) {
   if (context.questions() == nullptr || size.is_constant()) return;
   const sym::Condition has_elements = sym::less(0, size);

@@ -47,6 +47,10 @@ bool are_equal(const ShapeContext& context, const std::vector<Expr>& a, const st
 // Whether what has the sizes `from` can be expanded to the sizes `to`.
 bool broadcasts_to(const ShapeContext& context, const std::vector<Expr>& from, const std::vector<Expr>& to);
 
+// Whether what is given as a size is not negative. Of what data decide that is required; where nobody may be
+// asked, only numbers that are certainly negative are refused.
+bool is_size(const ShapeContext& context, const Expr& e);
+
 // Of a dimension that is indexed. A kernel reads something for each index, also for one that is out of range:
 // that there are elements becomes a guard, if the size is a symbol with a value at hand.
 void expect_elements(const ShapeContext& context, const Expr& size);

@@ -18,6 +18,9 @@ class SizeQuestions {
   virtual ~SizeQuestions() = default;
 
   virtual bool decide(const sym::Condition& question) const = 0;
+  // Of what has to hold, or the operator refuses the call: as decide(), but what data decide holds, and is
+  // checked while the graph runs.
+  virtual bool require(const sym::Condition& condition) const { return decide(condition); }
   // What is certain of sizes other than 0 and 1: for where the result is right for these as well. No guard.
   virtual std::optional<bool> generally(const sym::Condition& question) const = 0;
   // The answer of the values at hand: for choosing what to ask, and for nothing else. Nothing if there are
@@ -25,6 +28,9 @@ class SizeQuestions {
   virtual std::optional<bool> at_hand(const sym::Condition& question) const = 0;
   // The number itself, guarded: for what is another program with each number.
   virtual int64_t specialise(const sym::Expr& e) const = 0;
+  // A size that data decide, from 0 to `at_most`, for exactly one of the call's results. Unsupported where
+  // sizes cannot depend on data.
+  virtual sym::Expr computed_size(const sym::Expr& at_most) const;
 };
 
 }  // namespace oxy::ops

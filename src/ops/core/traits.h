@@ -51,6 +51,7 @@ enum class Recording : uint8_t {
                  // node in its place, since nobody sees the difference there
   SwapsStorage,  // refused: it changes the storage of a tensor
   NeedsData,     // its result depends on data
+  Number,        // likewise: the number in a tensor, which may be a symbol that the host reads
 };
 
 // Operators whose results have sizes that depend on data, except for some calls.

@@ -31,7 +31,7 @@ Options options(const ShapeContext& context) {
 TensorMeta fresh(const ShapeContext& context, const Options& o, DType dtype, Device device,
                  const std::vector<Expr>& sizes) {
   for (const Expr& size : sizes)
-    if (context.less(size, 0)) not_covered(context, "a negative size");
+    if (!is_size(context, size)) not_covered(context, "a negative size");
   TensorMeta meta = contiguous_meta(o.dtype.value_or(dtype), o.device.value_or(device), sizes);
   return o.format ? with_format(context, meta, meta.dtype, *o.format) : meta;
 }

@@ -207,7 +207,23 @@ Family indexing_operators() {
        .decompose = composed(decompositions::embedding_dense_backward)},
       {.name = "aten::repeat_interleave.Tensor",
        .schema = "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+       .shape = shapes::repeat_interleave,
+       .raises = Raises::OnIntegers,
        .traits = {.known_size = KnownSize::WhenGiven}},
+      {.name = "aten::nonzero", .schema = "aten::nonzero(Tensor self) -> Tensor", .shape = shapes::nonzero},
+      {.name = "aten::_unique2",
+       .schema = "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool "
+                 "return_counts=False) -> (Tensor, Tensor, Tensor)",
+       .shape = shapes::unique},
+      {.name = "aten::unique_consecutive",
+       .schema =
+           "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? "
+           "dim=None) -> (Tensor, Tensor, Tensor)",
+       .shape = shapes::unique_consecutive},
+      {.name = "aten::unique_dim",
+       .schema = "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+                 "return_counts=False) -> (Tensor, Tensor, Tensor)",
+       .shape = shapes::unique_rows},
       {.name = "aten::repeat",
        .schema = "aten::repeat(Tensor self, SymInt[] repeats) -> Tensor",
        .shape = shapes::repeat,

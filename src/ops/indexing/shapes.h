@@ -26,6 +26,12 @@ Metas masked_scatter(const ShapeContext& context);  // self and mask broadcast a
 Metas index(const ShapeContext& context);  // x[i, j]: (self, indices), any mixture of tensors and None
 Metas index_select(const ShapeContext& context);
 Metas take(const ShapeContext& context);
+// Of sizes that depend on data.
+Metas nonzero(const ShapeContext& context);
+Metas repeat_interleave(const ShapeContext& context);   // (repeats, *, output_size)
+Metas unique(const ShapeContext& context);              // (self, sorted, return_inverse, return_counts)
+Metas unique_consecutive(const ShapeContext& context);  // (self, return_inverse, return_counts, dim)
+Metas unique_rows(const ShapeContext& context);         // (self, dim, sorted, return_inverse, return_counts)
 Metas embedding(const ShapeContext& context);
 Metas embedding_backward(const ShapeContext& context);
 Metas repeat(const ShapeContext& context);

@@ -17,7 +17,8 @@ Metas in_place(const ShapeContext& context) {
   const OperatorEntry* functional = entry == nullptr ? nullptr : find(entry->functional);
   if (functional == nullptr || !functional->shape) not_covered(context, "no functional counterpart");
   const Metas result = functional->shape(context);
-  if (result.empty() || result[0].sizes != self.sizes) not_covered(context, "a result of another shape");
+  if (result.empty() || !are_equal(context, result[0].sizes, self.sizes))
+    not_covered(context, "a result of another shape");
   if (category(result[0].dtype) > category(self.dtype)) not_covered(context, "a result of a wider type");
   return {self};
 }

@@ -63,6 +63,10 @@ Family recording_operators() {
                  "dense_dim) -> Tensor(a!)",
        .traits = {.recording = Recording::SwapsStorage}},
 
+      {.name = "aten::_local_scalar_dense",
+       .schema = "aten::_local_scalar_dense(Tensor self) -> Scalar",
+       .traits = {.recording = Recording::Number}},
+
       {.name = "aten::_assert_async",
        .schema = "aten::_assert_async(Tensor self) -> ()",
        .traits = {.recording = Recording::NeedsData}},

@@ -167,7 +167,7 @@ Metas select(const ShapeContext& context) {
   Expr index = expression(context, 2);
   const Expr size = out.sizes[at(dim)];
   if (context.less(index, 0)) index = index + size;
-  if (!context.less_equal(0, index) || !context.less(index, size))
+  if (!context.less_equal(0, index) || !context.require(sym::less(index, size)))
     not_covered(context, "an index out of range");
   out.storage_offset = out.storage_offset + index * out.strides[at(dim)];
   remove_dim(out, dim);
@@ -223,7 +223,7 @@ Metas split(const ShapeContext& context) {
   const size_t dim = at(dim_argument(context, 2, self.rank()));
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
   const Expr& size = self.sizes[dim];
-  if (context.less(part, 0)) not_covered(context, "a negative part size");
+  if (!is_size(context, part)) not_covered(context, "a negative part size");
   if (context.equal(part, 0)) {
     if (!context.equal(size, 0)) not_covered(context, "a part size of zero");
     return {sliced(self, dim, 0, size)};
@@ -250,7 +250,7 @@ Metas split_with_sizes(const ShapeContext& context) {
   Metas out;
   Expr start = 0;
   for (const Expr& length : list(context, 1)) {
-    if (!context.less_equal(0, length)) not_covered(context, "a negative part size");
+    if (!is_size(context, length)) not_covered(context, "a negative part size");
     out.push_back(sliced(self, dim, start, length));
     start = start + length;
   }

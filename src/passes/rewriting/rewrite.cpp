@@ -192,7 +192,7 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) 
 
 bool has_effect(const Node& node) {
   const OperatorSchema& op = *node.op;
-  return op.is_random || op.is_mutating() || is_opaque(op) || node.outputs.empty();
+  return op.is_random || op.is_mutating() || is_opaque(op) || node.outputs.empty() || !node.computed.empty();
 }
 
 bool is_view_like(const OperatorSchema& op) {

@@ -14,11 +14,13 @@ namespace oxy::runtime {
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
-  // Graph input i is inputs[i]. Throws runtime::LeftToEager or what an operator throws; nothing that the
-  // caller can see has changed then.
-  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, SymbolValues symbols) = 0;
+  // Graph input i is inputs[i]. `symbols`: their values by id; those that the graph computes
+  // (graph::ComputedSymbol) are written. Throws runtime::LeftToEager or what an operator throws; nothing else
+  // that the caller can see has changed then.
+  virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) = 0;
   // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
-  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs, SymbolValues symbols) {
+  virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
+                                                  std::span<int64_t> symbols) {
     return run(inputs, symbols);
   }
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.

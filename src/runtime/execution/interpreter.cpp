@@ -55,9 +55,9 @@ at::Tensor output_tensor(const graph::Graph& graph, const graph::Output& output,
 
 }  // namespace
 
-std::vector<at::Tensor> run_node(const graph::Node& node,
-                                 const std::function<at::Tensor(graph::ValueId)>& tensor,
-                                 SymbolValues symbols) {
+std::vector<c10::IValue> call_node(const graph::Node& node,
+                                   const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                   SymbolValues symbols) {
   const c10::OperatorHandle op = handle_of(*node.op);
   check(node.args.size() == node.op->arguments.size(), "a node has the wrong number of arguments");
   torch::jit::Stack stack;
@@ -69,6 +69,13 @@ std::vector<at::Tensor> run_node(const graph::Node& node,
   for (size_t i = 0; i < arguments.size(); ++i)
     stack.push_back(ivalue_from_argument(arguments[i], node.op->arguments[i], tensor));
   op.callBoxed(stack);
+  return stack;
+}
+
+std::vector<at::Tensor> run_node(const graph::Node& node,
+                                 const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                 SymbolValues symbols) {
+  const std::vector<c10::IValue> stack = call_node(node, tensor, symbols);
   std::vector<at::Tensor> results;
   results.reserve(node.outputs.size());
   for_each_returned_tensor(stack, stack.size(), [&](const at::Tensor& t) { results.push_back(t); });

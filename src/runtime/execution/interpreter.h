@@ -18,6 +18,10 @@ namespace oxy::runtime {
 std::vector<at::Tensor> interpret(const graph::Graph& graph, std::span<const at::Tensor> inputs,
                                   std::span<const at::Tensor> constants, SymbolValues symbols = {});
 
+// What the operator of one node returns.
+std::vector<c10::IValue> call_node(const graph::Node& node,
+                                   const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                   SymbolValues symbols = {});
 // The returned tensors of one node, lists flattened; undefined where the operator returns none.
 std::vector<at::Tensor> run_node(const graph::Node& node,
                                  const std::function<at::Tensor(graph::ValueId)>& tensor,

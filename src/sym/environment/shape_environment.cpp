@@ -143,6 +143,12 @@ Answer ShapeEnvironment::answer(const Condition& question, Assume assume) const 
   return facts_.answer(question, assume);
 }
 
+bool ShapeEnvironment::depends_on_data(const Condition& question) const {
+  if (answer(question) != Answer::Unknown) return false;
+  const Condition asked = facts_.simplify(question);
+  return !hint(asked) && symbol_without_value(asked);
+}
+
 bool ShapeEnvironment::decide(const Condition& question, const Locate& where) {
   const Answer known = answer(question);
   if (known != Answer::Unknown) return known == Answer::True;
@@ -172,6 +178,32 @@ bool ShapeEnvironment::decide_general(const Condition& question, const Locate& w
 bool ShapeEnvironment::decide_or_default(const Condition& question, bool otherwise) const {
   const Answer known = answer(question);
   return known == Answer::Unknown ? otherwise : known == Answer::True;
+}
+
+std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
+  if (const auto general = certain(answer(question, Assume::LargeSizes))) return general;
+  Facts with = facts_;
+  for (const Expr& v : variables(question))
+    if (const Symbol* symbol = find(v.variable_id()); symbol && !symbol->hint) with.add(less_equal(0, v));
+  if (const auto of_sizes = certain(with.answer(question))) return of_sizes;
+  if (question.kind() != ConditionKind::Relation) return std::nullopt;
+  switch (question.relation().kind()) {
+    case RelationKind::Zero:
+      return true;
+    case RelationKind::NonZero:
+      return false;
+    case RelationKind::NonNegative:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool ShapeEnvironment::expect(const Condition& question, const Locate& where) {
+  const Condition asked = facts_.simplify(question);
+  if (depends_on_data(asked))
+    if (const std::optional<bool> value = likely(asked))
+      if (check(*value ? asked : !asked, where) != Checked::Fails) return *value;
+  return decide(question, where);
 }
 
 int64_t ShapeEnvironment::specialise(const Expr& e, const Locate& where) {
@@ -227,7 +259,23 @@ Checked ShapeEnvironment::expect_size(const Expr& e, const Locate& where) {
 
 void ShapeEnvironment::assume(const Condition& condition) {
   Facts with = facts_;
-  if (with.add(plain(condition))) facts_ = std::move(with);
+  assumed_.push_back(plain(condition));
+  if (with.add(assumed_.back())) facts_ = std::move(with);
+}
+
+Facts ShapeEnvironment::facts_of_guards() const {
+  if (assertions_.empty()) return facts_;
+  Facts facts;
+  for (const Symbol& symbol : symbols_)
+    facts.declare(symbol.variable, symbol.hint ? Availability::Early : Availability::Late,
+                  symbol.kind != SymbolKind::Integer && symbol.kind != SymbolKind::Data);
+  const auto add = [&](const Condition& condition) {
+    Facts with = facts;
+    if (with.add(condition)) facts = std::move(with);
+  };
+  std::ranges::for_each(assumed_, add);
+  for (const Demand& demand : demands_) add(demand.condition);
+  return facts;
 }
 
 void ShapeEnvironment::demand(const Condition& condition, const std::string& where) {

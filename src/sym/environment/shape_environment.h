@@ -57,6 +57,8 @@ class ShapeEnvironment {
 
   // What is certain.
   Answer answer(const Condition& question, Assume assume = Assume::Nothing) const;
+  // Whether only data tell the answer: neither what is certain nor the values at hand do.
+  bool depends_on_data(const Condition& question) const;
   // The answer for all calls. Unknown becomes the answer of the values at hand, and a guard. DataDependence
   // if there are none.
   bool decide(const Condition& question, const Locate& where);
@@ -66,6 +68,10 @@ class ShapeEnvironment {
   bool decide_general(const Condition& question, const Locate& where);
   // For a question whose answer `otherwise` is right whatever comes: what is certain, or else that. No guard.
   bool decide_or_default(const Condition& question, bool otherwise) const;
+  // For a question of an operator's. As decide(), but what only data could tell gets the answer that is
+  // likely: numbers are not negative, sizes are neither 0 nor 1, and what is compared is equal. That becomes
+  // an assertion. DataDependence if no answer is likely.
+  bool expect(const Condition& question, const Locate& where);
   // The value of the expression for all calls, guarded.
   int64_t specialise(const Expr& e, const Locate& where);
 
@@ -85,6 +91,8 @@ class ShapeEnvironment {
   // equal become one.
   Expr simplify(const Expr& e) const { return facts_.simplify(e); }
   Range range(const Expr& e) const { return facts_.range(e); }
+  // What holds as soon as the guards do, without what assertions add.
+  Facts facts_of_guards() const;
 
   // All that was asked for, in order, and what remains of it when nothing is said twice. The conditions have
   // symbols with values only.
@@ -102,6 +110,8 @@ class ShapeEnvironment {
   const Symbol* find(int64_t variable_id) const;
   // A symbol of it that has no value; null if all have one.
   const Symbol* symbol_without_value(const Condition& condition) const;
+  // The likely answer of expect().
+  std::optional<bool> likely(const Condition& question) const;
   // Of a condition whose value is known without its symbols that have none: a condition without those that
   // decides it.
   Condition decisive_part(const Condition& condition, bool value) const;
@@ -115,6 +125,7 @@ class ShapeEnvironment {
   std::vector<Symbol> symbols_;  // by id less first_id_
   Facts facts_;
   std::vector<Demand> demands_;
+  std::vector<Condition> assumed_;
   std::vector<Assertion> assertions_;
   std::vector<MarkViolation> violations_;
 };

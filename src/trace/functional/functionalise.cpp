@@ -78,7 +78,12 @@ class Functionaliser {
   }
 
   void copy_node(const Node& node) {
-    Node copy{.op = node.op, .args = {}, .outputs = {}, .location = out_.location};
+    Node copy{.op = node.op,
+              .args = {},
+              .outputs = {},
+              .location = out_.location,
+              .computed = node.computed,
+              .checks = node.checks};
     for (const Argument& argument : node.args) copy.args.push_back(sets_.read_argument(argument));
     convert_compared(*copy.op, copy.args);
     if (ops::traits_of(*node.op).addresses_storage())

@@ -5,7 +5,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/index.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
@@ -24,6 +26,7 @@
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
 #include "trace/functional/functional_forms.h"
+#include "trace/recording/data_reads.h"
 #include "trace/recording/library_operators.h"
 #include "trace/recording/metadata.h"
 #include "trace/recording/opaque_calls.h"
@@ -157,23 +160,6 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
   }
 }
 
-// Whether the sizes of the results are known. Boolean masks select a number of elements that depends on data.
-bool has_static_shape(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  const auto is_mask = [](const c10::IValue& index) {
-    return index.isTensor() && index.toTensor().defined() &&
-           (index.toTensor().scalar_type() == c10::kBool || index.toTensor().scalar_type() == c10::kByte);
-  };
-  switch (ops::traits_of(*info.schema).known_size) {
-    case ops::KnownSize::Never:
-      return false;
-    case ops::KnownSize::WithoutMasks:
-      return std::ranges::none_of(call[1].toListRef(), is_mask);
-    case ops::KnownSize::WhenGiven:
-      return !call[1].isNone();
-  }
-  return false;
-}
-
 bool makes_inference_tensor(const OperatorInfo& info, std::span<const c10::IValue> call, size_t result) {
   if (!c10::InferenceMode::is_enabled()) return false;
   const int alias = info.schema->returns[result].alias_set;
@@ -244,6 +230,7 @@ void record(Session& session, const OperatorInfo& info, Stack* stack) {
     metadata.tensors = std::move(kept);
   }
   const graph::NodeId node = session.add_node(info.schema, std::move(args), std::move(metadata.tensors));
+  session.recording.graph.nodes[node].computed = std::move(metadata.computed);
   session.recording.histories.resize(session.recording.graph.nodes.size());
   if (std::ranges::find(history.requires_grad, true) == history.requires_grad.end())
     history.requires_grad.clear();
@@ -394,6 +381,25 @@ void answer_shape(const OperatorInfo& info, Stack* stack) {
   stack->emplace_back(std::move(meta));
 }
 
+void record_computed_shape(Session& session, const OperatorInfo& info, Stack* stack) {
+  const std::span<const c10::IValue> call = arguments_of(info, *stack);
+  if (has_known_shape(info, call)) return record(session, info, stack);
+  if (answer_from_known_values(session, info, call, stack)) return;
+  if (info.schema == op::masked_select()) {
+    const std::vector<at::Tensor> alike = at::broadcast_tensors({call[0].toTensor(), call[1].toTensor()});
+    at::Tensor selected = at::index(alike[0], {alike[1]});
+    torch::jit::drop(*stack, call.size());
+    return stack->push_back(std::move(selected));
+  }
+  if (ops::traits_of(*info.schema).known_size == ops::KnownSize::WithoutMasks) {
+    stack->back() = without_masks(session, call[0].toTensor(), call[1].toOptionalTensorList());
+    return record(session, info, stack);
+  }
+  if (info.rule == nullptr)
+    throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
+  record(session, info, stack);
+}
+
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
   const std::string& name = info.handle.schema().name();
   for (c10::IValue& value : std::span(*stack).last(info.handle.schema().arguments().size())) {
@@ -439,11 +445,11 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       return answer_now(session, info, keys, stack);
     case Treatment::NeedsData:
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
+      if (ops::traits_of(*info.schema).recording == ops::Recording::Number)
+        return record_number(session, info, stack);
       throw_cannot_trace(fmt::format("the result of {} depends on data", name));
     case Treatment::DynamicShape:
-      if (has_static_shape(info, arguments_of(info, *stack))) return record(session, info, stack);
-      if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
-      throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", name));
+      return record_computed_shape(session, info, stack);
     case Treatment::Refuse:
       if (info.replacement && torch::autograd::get_current_graph_task_id() != -1)
         return record(session, operator_info(*info.replacement), stack);

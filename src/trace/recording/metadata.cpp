@@ -22,6 +22,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "trace/recording/data_reads.h"
 #include "trace/recording/values_at_hand.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
@@ -145,9 +146,12 @@ ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue
 // Asks the shape environment of a recording.
 class Questions final : public ops::SizeQuestions {
  public:
-  explicit Questions(torch_api::Symbols& symbols) : symbols_(symbols) {}
+  explicit Questions(Session& session) : session_(session), symbols_(*session.symbols) {}
   bool decide(const sym::Condition& question) const override {
-    return symbols_.environment.decide(question, symbols_.where);
+    return symbols_.environment.expect(question, symbols_.where);
+  }
+  bool require(const sym::Condition& condition) const override {
+    return symbols_.environment.check(condition, symbols_.where) != sym::Checked::Fails;
   }
   std::optional<bool> generally(const sym::Condition& question) const override {
     return sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
@@ -158,8 +162,31 @@ class Questions final : public ops::SizeQuestions {
   int64_t specialise(const Expr& e) const override {
     return symbols_.environment.specialise(e, symbols_.where);
   }
+  Expr computed_size(const Expr& at_most) const override {
+    const Expr size = new_computed_symbol(session_, {0, sym::kMaxInt}, "the shape of a result");
+    symbols_.environment.assume(sym::less_equal(size, at_most));
+    computed_.push_back(size);
+    return size;
+  }
+
+  // Those that were made, and whose sizes they are.
+  std::vector<graph::ComputedSymbol> computed(std::span<const TensorMeta> results) const {
+    std::vector<graph::ComputedSymbol> symbols;
+    for (const Expr& size : computed_) {
+      graph::ComputedSymbol symbol{.variable = size};
+      for (size_t r = 0; r < results.size() && symbol.output < 0; ++r)
+        for (size_t d = 0; d < results[r].sizes.size() && symbol.output < 0; ++d)
+          if (results[r].sizes[d] == size)
+            symbol.output = static_cast<int32_t>(r), symbol.dimension = static_cast<int32_t>(d);
+      check(symbol.output >= 0, "a shape rule makes a size that no result has");
+      symbols.push_back(std::move(symbol));
+    }
+    return symbols;
+  }
 
  private:
+  Session& session_;
+  mutable std::vector<Expr> computed_;
   torch_api::Symbols& symbols_;
 };
 
@@ -185,7 +212,7 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   std::map<graph::ValueId, TensorMeta> simplified;
   if (session.symbols) {
     // What has become known since the values were recorded.
-    questions.emplace(*session.symbols);
+    questions.emplace(session);
     meta_of = [&](graph::ValueId id) -> const TensorMeta& {
       const auto [found, is_new] = simplified.try_emplace(id);
       if (is_new) found->second = simplify(*session.symbols, session.meta_of(id));
@@ -207,11 +234,13 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   } catch (const InternalError&) {
     throw;
   } catch (const std::exception& error) {
+    if (is_cannot_trace(error)) throw;
     if (session.strict_shapes)
       throw InternalError(fmt::format("the shape rule of {}: {}", info.schema->name, error.what()));
     return std::nullopt;
   }
   ResultMetadata result;
+  if (questions) result.computed = questions->computed(metas);
   size_t lists = 0;
   for (const ReturnInfo& r : info.schema->returns) {
     if (r.kind == ArgumentKind::TensorList) ++lists;
@@ -237,7 +266,7 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
 // Whether the results that the rule gives fit into the written arguments. These keep their metadata; the rule
 // only says whether the call is legal.
 bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue> call,
-                           const ResultMetadata& result) {
+                           const ResultMetadata& result, const torch_api::Symbols* symbols) {
   for (size_t r = 0; r < info.returned_argument.size(); ++r) {
     if (info.returned_argument[r] < 0 || r >= result.tensors.size() || !result.tensors[r]) continue;
     const c10::IValue& written = call[static_cast<size_t>(info.returned_argument[r])];
@@ -247,7 +276,8 @@ bool written_arguments_fit(const OperatorInfo& info, std::span<const c10::IValue
     const bool is_out = info.schema->arguments[static_cast<size_t>(info.returned_argument[r])].kwarg_only;
     if (is_out ? computed != tensor.scalar_type() : !c10::canCast(computed, tensor.scalar_type()))
       return false;
-    if (sizes != runtime::metadata_of(tensor).sizes) return false;
+    const TensorMeta written_meta = runtime::metadata_of(tensor);
+    if (sizes != (symbols ? simplify(*symbols, written_meta) : written_meta).sizes) return false;
   }
   return true;
 }
@@ -384,7 +414,7 @@ std::vector<c10::IValue> with_known_numbers(const OperatorInfo& info, std::span<
     if ((too_short & types_of(info, call)) != 0)
       value = value.toSymInt().guard_int(__FILE__, __LINE__);
     else
-      value = at_hand(symbols, value);
+      value = symbols->environment.hint(torch_api::expression_of(value.toSymInt())).value_or(1);
   }
   return result;
 }
@@ -474,6 +504,26 @@ bool has_symbols(const Session& session, const std::vector<graph::Argument>& arg
   });
 }
 
+// Whether all sizes and integers of the call have values before the graph runs.
+bool is_call_at_hand(const Session& session, const ResultMetadata& result,
+                     const std::vector<graph::Argument>& args) {
+  const torch_api::Symbols* symbols = session.symbols.get();
+  return is_at_hand(symbols, args, session.meta_of) &&
+         std::ranges::all_of(result.tensors, [&](const std::optional<TensorMeta>& meta) {
+           return !meta || is_at_hand(symbols, *meta);
+         });
+}
+
+// A number that data decide is a size from now on, if it is one of a result.
+void expect_sizes(torch_api::Symbols& symbols, const ResultMetadata& result) {
+  for (const std::optional<TensorMeta>& meta : result.tensors) {
+    if (!meta) continue;
+    for (const Expr& size : meta->sizes)
+      if (!size.is_constant() && !symbols.environment.hint(size))
+        symbols.environment.expect_size(size, symbols.where);
+  }
+}
+
 void simplify(const torch_api::Symbols& symbols, ResultMetadata& result) {
   for (std::optional<TensorMeta>& meta : result.tensors) {
     if (meta) meta = simplify(symbols, *meta);
@@ -489,11 +539,15 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   if (info.rule != nullptr) {
     std::optional<ResultMetadata> result = from_rule(session, info, args);
     if (result && symbols != nullptr) simplify(*symbols, *result);
-    if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result))) {
-      if (session.strict_shapes) compare_with_eager(info, *result, call, symbols);
+    if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result, symbols))) {
+      if (session.strict_shapes && is_call_at_hand(session, *result, args))
+        compare_with_eager(info, *result, call, symbols);
+      if (symbols != nullptr) expect_sizes(*session.symbols, *result);
       return std::move(*result);
     }
   }
+  if (info.treatment == Treatment::DynamicShape && !has_known_shape(info, call))
+    throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
   if (symbols != nullptr && has_symbols(session, args))
     throw_cannot_trace(fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name));
   ResultMetadata result = from_kernels(info, call);

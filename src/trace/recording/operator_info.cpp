@@ -110,6 +110,7 @@ void classify(OperatorInfo& info) {
     case ops::Recording::SwapsStorage:
       return refuse(info, "it changes the storage of a tensor");
     case ops::Recording::NeedsData:
+    case ops::Recording::Number:
       info.treatment = Treatment::NeedsData;
       return;
   }

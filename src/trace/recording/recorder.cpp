@@ -167,6 +167,18 @@ size_t Recorder::node_count() const {
   return session_->recording.graph.nodes.size();
 }
 
+at::Tensor Recorder::tensor_of_symbol(int64_t id) const {
+  check(session_ != nullptr, "the recording has ended");
+  const auto it = session_->number_tensors.find(id);
+  return it == session_->number_tensors.end() ? at::Tensor() : it->second;
+}
+
+bool Recorder::reads_data() const {
+  check(session_ != nullptr, "the recording has ended");
+  return std::ranges::any_of(session_->recording.graph.nodes,
+                             [](const graph::Node& node) { return !node.computed.empty(); });
+}
+
 graph::NodeId Recorder::next_node() const {
   check(session_ != nullptr, "the recording has ended");
   return session_->recording.graph.nodes.next_id();

@@ -93,6 +93,11 @@ class Recorder {
   // called once a node, with the GIL.
   void set_location(std::function<graph::LocationId(graph::Graph&)> location);
   size_t node_count() const;
+  // The integer tensor without dimensions whose number the symbol is; undefined if the symbol is no such
+  // number.
+  at::Tensor tensor_of_symbol(int64_t id) const;
+  // Whether a node computes a symbol.
+  bool reads_data() const;
   // The node that will be recorded next.
   graph::NodeId next_node() const;
   // Whether a node from `first_node` on writes to a tensor that an earlier node has made, or to an input or

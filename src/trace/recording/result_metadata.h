@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "aten/tensor_meta.h"
+#include "graph/graph.h"
 
 namespace oxy::trace {
 
@@ -17,6 +18,7 @@ struct ResultMetadata {
   std::vector<std::optional<TensorMeta>> tensors;
   std::vector<size_t> list_sizes;   // one a returned list of tensors
   std::vector<c10::IValue> others;  // one a return, set where it is no tensor and no list of tensors
+  std::vector<graph::ComputedSymbol> computed;  // of sizes that only data tell
 };
 
 // Makes it of the values that a call has returned. `describe(tensor, r)` gives the metadata of a defined

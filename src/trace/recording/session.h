@@ -52,6 +52,8 @@ struct Session {
   std::function<graph::LocationId(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;
+  // By symbol: a copy, without dimensions, of the tensor whose number it is.
+  std::unordered_map<int64_t, at::Tensor> number_tensors;
   std::vector<FakeCall> fake_calls;
 
   // The value of a tensor in this recording: that of a trace tensor, or a constant for a real tensor, which

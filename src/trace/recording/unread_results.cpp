@@ -46,6 +46,8 @@ void check_unread_results(const graph::Graph& graph, graph::NodeId end, const to
     const graph::Node& node = graph.nodes[number];
     const auto is_read = [&](graph::ValueId id) { return id != graph::kNoValue && read[id]; };
     if (!is_plain(*node.op) || std::ranges::any_of(node.outputs, is_read)) continue;
+    const auto meta_of = [&](graph::ValueId id) -> const TensorMeta& { return graph.meta(id); };
+    if (!node.computed.empty() || !is_at_hand(symbols, node.args, meta_of)) continue;
     try {
       const Unheard unheard;
       graph::Node call = node;

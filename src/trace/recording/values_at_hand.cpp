@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/sizes.h"
 
@@ -19,6 +21,32 @@ Expr at_hand(const torch_api::Symbols* symbols, const Expr& e) {
 }
 
 }  // namespace
+
+bool is_at_hand(const torch_api::Symbols* symbols, const TensorMeta& meta) {
+  bool is_known = true;
+  graph::map_expressions(meta, [&](const Expr& e) {
+    is_known = is_known && (e.is_constant() || (symbols != nullptr && symbols->environment.hint(e)));
+    return e;
+  });
+  return is_known;
+}
+
+bool is_at_hand(const torch_api::Symbols* symbols, const std::vector<graph::Argument>& arguments,
+                const std::function<const TensorMeta&(graph::ValueId)>& meta_of) {
+  bool is_known = true;
+  graph::map_expressions(arguments, [&](const Expr& e) {
+    is_known = is_known && (e.is_constant() || (symbols != nullptr && symbols->environment.hint(e)));
+    return e;
+  });
+  const auto look = [&](graph::ValueId id) {
+    if (id != graph::kNoValue) is_known = is_known && is_at_hand(symbols, meta_of(id));
+  };
+  for (const graph::Argument& argument : arguments) {
+    if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) look(ref->id);
+    if (const auto* list = std::get_if<graph::ValueList>(&argument)) std::ranges::for_each(list->ids, look);
+  }
+  return is_known;
+}
 
 TensorMeta at_hand(const torch_api::Symbols* symbols, TensorMeta meta) {
   return graph::map_expressions(std::move(meta), [&](const Expr& e) { return at_hand(symbols, e); });
