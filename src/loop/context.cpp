@@ -219,6 +219,7 @@ Tensor LoweringContext::generate(std::vector<Tensor> inputs, std::vector<Expr> s
 
 Tensor LoweringContext::pointwise(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype,
                                   ScalarFunction fn, int work) {
+  for (const Tensor& input : inputs) require_broadcast(input.sizes, sizes);
   auto source = new_source(inputs, sizes, dtype, work);
   source->element = [inputs = std::move(inputs), fn = std::move(fn), dtype](BodyBuilder& b,
                                                                             const Index& index) {
@@ -264,6 +265,7 @@ Tensor LoweringContext::reshape(const Tensor& x, std::vector<Expr> sizes) const 
 
 Tensor LoweringContext::expand(const Tensor& x, std::vector<Expr> sizes) const {
   if (sizes == x.sizes) return x;
+  require_broadcast(x.sizes, sizes);
   return whole_view(x, std::move(sizes), [&](const Index& index) { return broadcast_index(x.sizes, index); });
 }
 

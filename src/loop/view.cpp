@@ -1,5 +1,7 @@
 #include "loop/view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -89,6 +91,14 @@ Index reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to, 
     j = j_end;
   }
   return result;
+}
+
+void require_broadcast(const std::vector<Expr>& from, const std::vector<Expr>& to) {
+  check(from.size() <= to.size(), "a tensor is broadcast to fewer dimensions");
+  const size_t skipped = to.size() - from.size();
+  for (size_t k = 0; k < from.size(); ++k)
+    if (!is_one(from[k]) && !(from[k] == to[k + skipped]))
+      throw Unsupported(fmt::format("a size {} that is to be {}", from[k].str(), to[k + skipped].str()));
 }
 
 Index broadcast_index(const std::vector<Expr>& from, const Index& index) {

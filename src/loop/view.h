@@ -17,6 +17,9 @@ Index at(const Index& map, const Index& index);
 // `index` into a tensor of sizes `to` as the index of the same element, in row-major order, into sizes
 // `from`. Dimensions that merely merge or split need no division; the element counts are equal.
 Index reshape_index(const std::vector<Expr>& from, const std::vector<Expr>& to, const Index& index);
+// Unsupported unless each size is 1 or the one that it is broadcast to. What is known to be equal is written
+// alike (graph/sizes.h); of others the elements would be somewhere else.
+void require_broadcast(const std::vector<Expr>& from, const std::vector<Expr>& to);
 // `index` into a tensor that is broadcast: aligned at the last dimension, 0 in dimensions of size 1.
 Index broadcast_index(const std::vector<Expr>& from, const Index& index);
 // Position `linear` in memory of a dense tensor as its index; nothing unless the strides are those of a dense

@@ -132,10 +132,10 @@ Invoke prepare_convolution(const CallSite& site) {
     if (Invoke pointwise = prepare_pointwise(site)) return pointwise;
   if (spatial == 1) return {};  // ATen makes it two-dimensional first
   return [x, weight, bias, stride, padding, dilation, groups, where = site.results[0],
-          spec = out](at::Tensor* tensors) {
+          spec = &out](at::Tensor* tensors) {
     std::optional<at::Tensor> b;
     if (bias != kNoSlot) b = tensors[bias];
-    deliver(tensors, where, spec,
+    deliver(tensors, where, *spec,
             at::native::mkldnn_convolution(tensors[x], tensors[weight], b, padding, stride, dilation, groups),
             true);
   };

@@ -1,10 +1,12 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
 #include "runtime/cpu/arena_pool.h"
+#include "runtime/cpu/gemm.h"
 #include "runtime/cpu/handlers.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/cpu/memory.h"
@@ -14,15 +16,33 @@ namespace oxy::runtime {
 
 namespace {
 
-constexpr auto kHandlers = std::to_array<std::pair<std::string_view, Handler>>({
-    {"aten::mm", prepare_mm},
-    {"aten::addmm", prepare_addmm},
-    {"aten::bmm", prepare_bmm},
-    {"aten::baddbmm", prepare_baddbmm},
-    {"aten::convolution", prepare_convolution},
-    {"oxyfuel::packed_linear", prepare_packed_linear},
-    {"oxyfuel::packed_convolution", prepare_packed_convolution},
+bool always() {
+  return true;
+}
+bool never() {
+  return false;
+}
+
+struct ShortWay {
+  std::string_view op;
+  Handler prepare;
+  bool (*chooses_by_sizes)();
+};
+
+constexpr auto kShortWays = std::to_array<ShortWay>({
+    {"aten::mm", prepare_mm, has_onednn_products},
+    {"aten::addmm", prepare_addmm, has_onednn_products},
+    {"aten::bmm", prepare_bmm, has_onednn_products},
+    {"aten::baddbmm", prepare_baddbmm, has_onednn_products},
+    {"aten::convolution", prepare_convolution, always},
+    {"oxyfuel::packed_linear", prepare_packed_linear, never},
+    {"oxyfuel::packed_convolution", prepare_packed_convolution, never},
 });
+
+const ShortWay* short_way(const OperatorSchema& op) {
+  const auto found = std::ranges::find(kShortWays, op.name, &ShortWay::op);
+  return found == kShortWays.end() ? nullptr : &*found;
+}
 
 class CpuDevice : public DeviceRuntime {
  public:
@@ -37,9 +57,12 @@ class CpuDevice : public DeviceRuntime {
     return make_slice_queue(scratch_bytes);
   }
   Invoke prepare_call(const CallSite& site) const override {
-    for (const auto& [name, handler] : kHandlers)
-      if (name == site.call.op->name) return handler(site);
-    return {};
+    const ShortWay* const way = short_way(*site.call.op);
+    return way == nullptr ? Invoke() : way->prepare(site);
+  }
+  bool chooses_by_sizes(const OperatorSchema& op) const override {
+    const ShortWay* const way = short_way(op);
+    return way != nullptr && way->chooses_by_sizes();
   }
   const Packing* packing() const override { return &onednn_packing(); }
 };

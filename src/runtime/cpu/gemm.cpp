@@ -64,7 +64,7 @@ std::optional<TensorSpec> broadcast(const TensorSpec& addend, const TensorSpec& 
 struct Product {
   Slot a, b;
   ResultSlot result;
-  TensorSpec spec;  // of the result
+  const TensorSpec* spec;  // of the result
 };
 
 // alpha * a @ b + beta * addend on oneDNN; `addend` none: the product alone.
@@ -72,11 +72,11 @@ Invoke onednn_product(Product p, Slot addend, std::optional<TensorSpec> broadcas
                       double alpha) {
   if (!broadcast_addend)
     return [p](at::Tensor* tensors) {
-      onednn_matmul(tensors[p.a], tensors[p.b], target(tensors, p.result, p.spec), 0.0f);
+      onednn_matmul(tensors[p.a], tensors[p.b], target(tensors, p.result, *p.spec), 0.0f);
     };
   return [p, addend, spec = *broadcast_addend, beta = static_cast<float>(beta),
           alpha = static_cast<float>(alpha)](at::Tensor* tensors) {
-    at::Tensor& result = target(tensors, p.result, p.spec);
+    at::Tensor& result = target(tensors, p.result, *p.spec);
     result.copy_(view_of(tensors[addend], spec));
     onednn_matmul(tensors[p.a], tensors[p.b], result, beta, alpha);
   };
@@ -86,18 +86,18 @@ Invoke onednn_product(Product p, Slot addend, std::optional<TensorSpec> broadcas
 std::optional<Product> product(const CallSite& site, size_t first) {
   if (site.results.size() != 1 || site.results[0].slot == kNoSlot) return std::nullopt;
   const Slot result = site.results[0].slot;
-  return Product{site.tensor(first), site.tensor(first + 1), site.results[0], site.spec(result)};
+  return Product{site.tensor(first), site.tensor(first + 1), site.results[0], &site.spec(result)};
 }
 
 bool onednn_fits(const CallSite& site, const Product& p) {
-  if (!is_contiguous(p.spec)) return false;
+  if (!is_contiguous(*p.spec)) return false;
   for (const Slot slot : {p.a, p.b})
     if (site.spec(slot).dtype != c10::kFloat) return false;
   const TensorSpec& a = site.spec(p.a);
   // A matrix-vector product is bound by memory, and oneDNN's corrupts the heap (PyTorch 2.13).
-  for (const size_t d : {p.spec.sizes.size() - 2, p.spec.sizes.size() - 1})
-    if (p.spec.sizes[d] == 1) return false;
-  return p.spec.dtype == c10::kFloat && onednn_pays(p.spec.element_count(), a.sizes.back());
+  for (const size_t d : {p.spec->sizes.size() - 2, p.spec->sizes.size() - 1})
+    if (p.spec->sizes[d] == 1) return false;
+  return p.spec->dtype == c10::kFloat && onednn_pays(p.spec->element_count(), a.sizes.back());
 }
 
 template <class Plain>
@@ -106,7 +106,7 @@ Invoke prepare_product(const CallSite& site, Plain plain) {
   if (!p) return {};
   if (onednn_fits(site, *p)) return onednn_product(*p, kNoSlot, std::nullopt, 0, 1);
   return [p = *p, plain](at::Tensor* tensors) {
-    plain(tensors[p.a], tensors[p.b], target(tensors, p.result, p.spec));
+    plain(tensors[p.a], tensors[p.b], target(tensors, p.result, *p.spec));
   };
 }
 
@@ -119,24 +119,27 @@ Invoke prepare_sum(const CallSite& site, Plain plain) {
   const Slot addend = site.tensor(0);
   const double beta = site.number(3);
   const double alpha = site.number(4);
-  const auto broadcast_addend = broadcast(site.spec(addend), p->spec);
-  if (broadcast_addend && beta != 0 && alpha != 0 && site.spec(addend).dtype == c10::kFloat &&
-      onednn_fits(site, *p))
-    return onednn_product(*p, addend, broadcast_addend, beta, alpha);
+  if (beta != 0 && alpha != 0 && site.spec(addend).dtype == c10::kFloat && onednn_fits(site, *p))
+    if (auto broadcast_addend = broadcast(site.spec(addend), *p->spec))
+      return onednn_product(*p, addend, std::move(broadcast_addend), beta, alpha);
   // Integer products want integer scales.
   const auto scale = [&](size_t argument) {
     const auto* integer = std::get_if<Expr>(&site.call.args[argument]);
     return integer ? c10::Scalar(integer->constant()) : c10::Scalar(site.number(argument));
   };
   return [p = *p, addend, beta = scale(3), alpha = scale(4), plain](at::Tensor* tensors) {
-    plain(tensors[addend], tensors[p.a], tensors[p.b], beta, alpha, target(tensors, p.result, p.spec));
+    plain(tensors[addend], tensors[p.a], tensors[p.b], beta, alpha, target(tensors, p.result, *p.spec));
   };
 }
 
 }  // namespace
 
+bool has_onednn_products() {
+  return !is_intel() && &at::native::mkldnn_matmul != nullptr && onednn_takes_bfloat16();
+}
+
 bool onednn_pays(int64_t result_elements, int64_t inner) {
-  if (is_intel() || &at::native::mkldnn_matmul == nullptr || !onednn_takes_bfloat16()) return false;
+  if (!has_onednn_products()) return false;
   if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return false;
   return inner > 0 && result_elements * inner >= kOneDnnLeastWork;
 }

@@ -7,6 +7,8 @@
 
 namespace oxy::runtime {
 
+// Whether oneDNN is ever asked on this machine.
+bool has_onednn_products();
 // True if oneDNN beats MKL on this machine for a float32 product of `result_elements` sums of `inner` terms.
 bool onednn_pays(int64_t result_elements, int64_t inner);
 

@@ -82,12 +82,12 @@ Invoke prepare_packed_linear(const CallSite& site) {
   const Slot x = site.tensor(0), weight = site.tensor(1), bias = site.tensor(2), residual = site.tensor(4);
   const ResultSlot where = site.results.at(0);
   check(where.slot != kNoSlot, "a packed operator without a result");
-  const TensorSpec spec = site.spec(where.slot);
+  const TensorSpec* const spec = &site.spec(where.slot);
   const ActivationInfo& activation = activation_of(site.text(3));
   if (residual == kNoSlot) {
     static const auto op = find<LinearUnary>("mkldnn::_linear_pointwise", "");
     return [=](at::Tensor* tensors) {
-      deliver(tensors, where, spec,
+      deliver(tensors, where, *spec,
               op.call(tensors[x], tensors[weight], optional(tensors, bias), activation.onednn, Scalars(),
                       algorithm_of(activation)),
               true);
@@ -96,7 +96,7 @@ Invoke prepare_packed_linear(const CallSite& site) {
   check(activation.ours == "none", "a packed linear adds the residual last");
   static const auto op = find<LinearBinary>("mkldnn::_linear_pointwise", "binary");
   return [=](at::Tensor* tensors) {
-    deliver(tensors, where, spec,
+    deliver(tensors, where, *spec,
             op.call(tensors[x], tensors[residual], tensors[weight], optional(tensors, bias), "add"), true);
   };
 }
@@ -105,14 +105,14 @@ Invoke prepare_packed_convolution(const CallSite& site) {
   const Slot x = site.tensor(0), weight = site.tensor(1), bias = site.tensor(2), residual = site.tensor(8);
   const ResultSlot where = site.results.at(0);
   check(where.slot != kNoSlot, "a packed operator without a result");
-  const TensorSpec spec = site.spec(where.slot);
+  const TensorSpec* const spec = &site.spec(where.slot);
   const auto stride = site.integers(3), padding = site.integers(4), dilation = site.integers(5);
   const auto groups = static_cast<int64_t>(site.number(6));
   const ActivationInfo& activation = activation_of(site.text(7));
   if (residual == kNoSlot) {
     static const auto op = find<ConvolutionUnary>("mkldnn::_convolution_pointwise", "");
     return [=](at::Tensor* tensors) {
-      deliver(tensors, where, spec,
+      deliver(tensors, where, *spec,
               op.call(tensors[x], tensors[weight], optional(tensors, bias), padding, stride, dilation, groups,
                       activation.onednn, Scalars(), algorithm_of(activation)),
               true);
@@ -122,7 +122,7 @@ Invoke prepare_packed_convolution(const CallSite& site) {
   static const auto op = find<ConvolutionBinary>("mkldnn::_convolution_pointwise", "binary");
   const OptionalText after = activation.ours == "relu" ? OptionalText("relu") : OptionalText();
   return [=](at::Tensor* tensors) {
-    deliver(tensors, where, spec,
+    deliver(tensors, where, *spec,
             op.call(tensors[x], tensors[residual], tensors[weight], optional(tensors, bias), padding, stride,
                     dilation, groups, "add", at::Scalar(1.0), after, Scalars(), OptionalText()),
             true);

@@ -53,6 +53,7 @@ class CudaDevice : public DeviceRuntime {
     return make_grid_queue(driver_, index);
   }
   Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
+  bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   const Packing* packing() const override { return &cuda_packing(); }
   std::shared_ptr<Recorder> recorder(c10::DeviceIndex index) const override {
     return cuda_recorder(driver_, index);

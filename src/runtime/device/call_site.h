@@ -28,6 +28,8 @@ struct CallSite {
 
   // The only tensor of an argument; kNoSlot if it is None. InternalError if it is something else.
   Slot tensor(size_t argument) const;
+  // Lives as long as the prepared call. Where sizes are symbols, its numbers change between calls; a call
+  // that has read them is prepared again then.
   const TensorSpec& spec(Slot slot) const { return specs.at(static_cast<size_t>(slot)); }
   bool flag(size_t argument) const;
   double number(size_t argument) const;  // bool, integer or float

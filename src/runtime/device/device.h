@@ -42,6 +42,8 @@ class DeviceRuntime {
 
   // A shorter way than torch's dispatcher for this call; empty if there is none.
   virtual Invoke prepare_call(const CallSite& site) const = 0;
+  // Whether sizes decide which way that is, or whether there is one.
+  virtual bool chooses_by_sizes(const OperatorSchema& op) const = 0;
   // Of the current stream of the device with this index. Null: work cannot be recorded there now.
   virtual std::shared_ptr<Recorder> recorder(c10::DeviceIndex /*index*/) const { return nullptr; }
   // How weights are laid out for its libraries; null: they take them as they are.

@@ -13,20 +13,21 @@ namespace oxy::runtime {
 
 struct PreparedSlices {
   backend::SliceFunction function = nullptr;
-  int64_t extent = 1;         // above zero
+  int64_t extent = 1;
   int64_t grain = 1;          // iterations of one slice, at least
   int64_t scratch_bytes = 0;  // of one slice that runs, a multiple of 64
 };
 
 struct PreparedGrid {
   backend::GridFunction function;
-  std::array<int64_t, 3> size{1, 1, 1};  // programs, each above zero
+  std::array<int64_t, 3> size{1, 1, 1};  // programs
 };
 
 struct PreparedLaunch {
   std::vector<plan::BufferId> buffers;  // the kernel's arguments
   std::vector<int64_t> sizes;           // and its integers
   std::variant<PreparedSlices, PreparedGrid> shape;
+  bool has_work = true;  // the extent, or each size of the grid, is above zero; without, nothing is launched
 };
 
 // The call cannot go on as a plan: a kernel met an index out of range, which eager reports best, or it would

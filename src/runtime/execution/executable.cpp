@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 
 #include "base/error.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/frame.h"
-#include "runtime/execution/prepared_plan.h"
+#include "runtime/execution/prepare.h"
 #include "runtime/execution/recorded_steps.h"
 #include "runtime/execution/specialise.h"
 #include "runtime/execution/steps.h"
@@ -32,13 +33,26 @@ constexpr int64_t kMostAttempts = 16;  // each finds at least one step that cann
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
  public:
-  Variant(PreparedPlan plan, std::span<const at::Tensor> constants, RecordingPolicy policy)
-      : plan_(std::move(plan)),
+  Variant(Preparation preparation, std::span<const at::Tensor> constants, RecordingPolicy policy)
+      : owned_(std::move(preparation.plan)),
+        plan_(*owned_),
+        numbers_(std::move(preparation.numbers)),
         need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
         constants_(constants),
-        calls_until_recording_(policy == RecordingPolicy::AtFirstCall ? 0 : kCallsBeforeRecording),
-        attempts_left_(
-            policy == RecordingPolicy::Never || spans_to_record(plan_, {}).empty() ? 0 : kMostAttempts) {}
+        policy_(policy) {
+    expect_recording();
+  }
+
+  // For the sizes that `symbolic` evaluated last, from which the plan was prepared. No call runs.
+  void resize(SymbolicPlan& symbolic) {
+    const int64_t arena_bytes = plan_.arena_bytes;
+    write(numbers_, symbolic, *owned_);
+    if (plan_.arena_bytes != arena_bytes) need_ = plan_.runtime->arenas().announce(plan_.arena_bytes);
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(idle_, [](const Worker& worker) { return worker.recorded != nullptr; });
+    for (const Worker& worker : idle_) worker.frame->refit();
+    expect_recording();
+  }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
     if (owned != nullptr) plan_.runtime->arenas().drop_idle_above(plan_.arena_bytes);
@@ -99,6 +113,12 @@ class Variant {
   }
 
  private:
+  void expect_recording() {
+    calls_until_recording_ = policy_ == RecordingPolicy::AtFirstCall ? 0 : kCallsBeforeRecording;
+    const bool is_worth = policy_ != RecordingPolicy::Never && !spans_to_record(plan_, {}).empty();
+    attempts_left_ = is_worth ? kMostAttempts : 0;
+  }
+
   // What one call at a time works with. `recorded`: null until its calls replay.
   struct Worker {
     std::unique_ptr<Frame> frame;
@@ -202,9 +222,12 @@ class Variant {
     }
   }
 
-  PreparedPlan plan_;
+  std::unique_ptr<PreparedPlan> owned_;
+  const PreparedPlan& plan_;
+  PlanNumbers numbers_;
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
   std::span<const at::Tensor> constants_;
+  RecordingPolicy policy_;
   std::atomic<int64_t> calls_until_recording_;
   std::atomic<int64_t> attempts_left_;  // to record; 0: calls neither record nor replay
   mutable std::mutex mutex_;
@@ -214,6 +237,8 @@ class Variant {
 
 // Sizes that changed on every call would otherwise keep an arena each.
 constexpr size_t kMostVariants = 8;
+// Of sets of sizes that were served last and have no variant now.
+constexpr size_t kMostRemembered = 16;
 
 }  // namespace
 
@@ -225,35 +250,65 @@ struct Executable::Impl {
   std::unique_ptr<SymbolicPlan> symbolic;
   std::shared_ptr<Variant> fixed;  // of a plan without symbols
   std::mutex mutex;
-  std::vector<std::pair<std::vector<int64_t>, std::shared_ptr<Variant>>> variants;  // most recent last
+  struct Sized {
+    std::vector<int64_t> values;
+    std::shared_ptr<Variant> variant;
+  };
+  std::vector<Sized> variants;                   // most recent last
+  std::deque<std::vector<int64_t>> without_one;  // sets of sizes that lost their variant, most recent last
 
-  std::shared_ptr<Variant> make_variant(std::span<const int64_t> values) {
-    const plan::Plan with_numbers = symbolic->at(values);
-    for (const Expr& size : with_numbers.positive)
-      if (size.constant() < 1) throw LeftToEager();
+  std::shared_ptr<Variant> make_variant() {
     return std::make_shared<Variant>(
-        prepare(with_numbers, kernels.get(), constants.size(), options.visible_outputs), constants,
+        prepare(*symbolic, kernels.get(), constants.size(), options.visible_outputs), constants,
         options.recording);
   }
 
+  void forget(std::vector<Sized>::iterator least) {
+    without_one.push_back(std::move(least->values));
+    if (without_one.size() > kMostRemembered) without_one.pop_front();
+    variants.erase(least);
+  }
+
+  // Sizes that come again get a variant of their own; others take over the one that was used least recently.
+  std::shared_ptr<Variant> variant_for_new(std::vector<int64_t> values) {
+    if (!symbolic->evaluate(values)) throw LeftToEager();
+    const auto known = std::ranges::find(without_one, values);
+    const bool comes_again = known != without_one.end();
+    if (comes_again) without_one.erase(known);
+    const auto idle =
+        std::ranges::find_if(variants, [](const Sized& sized) { return sized.variant.use_count() == 1; });
+    std::shared_ptr<Variant> variant;
+    if (idle == variants.end() || (comes_again && variants.size() < kMostVariants)) {
+      if (variants.size() == kMostVariants) forget(variants.begin());
+      variant = make_variant();
+    } else {
+      variant = idle->variant;
+      forget(idle);
+      variant->resize(*symbolic);
+    }
+    variants.push_back({std::move(values), variant});
+    return variant;
+  }
+
   std::shared_ptr<Variant> variant_for(SymbolValues given) {
-    std::vector<int64_t> values;
-    values.reserve(symbolic->symbols().size());
-    for (const int64_t id : symbolic->symbols()) {
+    const std::vector<int64_t>& symbols = symbolic->symbols();
+    for (const int64_t id : symbols)
       check(id >= 0 && static_cast<size_t>(id) < given.size(), "a symbol of a plan has no value");
-      values.push_back(given[static_cast<size_t>(id)]);
-    }
+    const auto fits = [&](const Sized& sized) {
+      for (size_t i = 0; i < symbols.size(); ++i)
+        if (sized.values[i] != given[static_cast<size_t>(symbols[i])]) return false;
+      return true;
+    };
     const std::scoped_lock lock(mutex);
-    const auto it =
-        std::find_if(variants.begin(), variants.end(), [&](const auto& v) { return v.first == values; });
-    if (it != variants.end()) {
+    if (!variants.empty() && fits(variants.back())) return variants.back().variant;
+    if (const auto it = std::ranges::find_if(variants, fits); it != variants.end()) {
       std::rotate(it, it + 1, variants.end());
-      return variants.back().second;
+      return variants.back().variant;
     }
-    if (variants.size() == kMostVariants) variants.erase(variants.begin());
-    auto variant = make_variant(values);
-    variants.emplace_back(std::move(values), std::move(variant));
-    return variants.back().second;
+    std::vector<int64_t> values;
+    values.reserve(symbols.size());
+    for (const int64_t id : symbols) values.push_back(given[static_cast<size_t>(id)]);
+    return variant_for_new(std::move(values));
   }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned,
@@ -274,7 +329,9 @@ Executable::Executable(plan::Plan plan, std::shared_ptr<backend::KernelLibrary> 
   impl_->constants = std::move(constants);
   impl_->options = options;
   impl_->symbolic = std::make_unique<SymbolicPlan>(impl_->plan);
-  if (impl_->symbolic->symbols().empty()) impl_->fixed = impl_->make_variant({});
+  if (!impl_->symbolic->symbols().empty()) return;
+  if (!impl_->symbolic->evaluate({})) throw Unsupported("a kernel needs a size that is 0");
+  impl_->fixed = impl_->make_variant();
 }
 
 Executable::~Executable() = default;
@@ -295,7 +352,7 @@ int64_t Executable::arena_bytes() const {
   if (impl_->fixed) return impl_->fixed->bytes();
   const std::scoped_lock lock(impl_->mutex);
   int64_t total = 0;
-  for (const auto& [values, variant] : impl_->variants) total += variant->bytes();
+  for (const auto& sized : impl_->variants) total += sized.variant->bytes();
   return total;
 }
 
@@ -303,7 +360,7 @@ RecordingState Executable::recording_state() const {
   RecordingState state;
   if (impl_->fixed) impl_->fixed->add_to(state);
   const std::scoped_lock lock(impl_->mutex);
-  for (const auto& [values, variant] : impl_->variants) variant->add_to(state);
+  for (const auto& sized : impl_->variants) sized.variant->add_to(state);
   return state;
 }
 

@@ -22,11 +22,13 @@ void* address_for_reading(const at::Tensor& tensor) {
 
 Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
     : plan_(plan),
+      constants_(constants),
       alignment_(plan.runtime->alignment()),
       arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
                                                    static_cast<size_t>(plan.arena_bytes),
                                                    c10::DataPtr(nullptr, plan.device),
                                                    /*allocator=*/nullptr, /*resizable=*/false)),
+      scratch_bytes_(plan.scratch_bytes),
       queue_(plan.runtime->new_queue(plan.scratch_bytes, plan.device.index())),
       slab_(*plan.runtime, plan.device.index()),
       pointers_(plan.buffers.size(), nullptr),
@@ -50,8 +52,39 @@ Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
       pointers_[i] = address_for_reading(constant);
       if (slots.whole != kNoSlot) tensors_[static_cast<size_t>(slots.whole)] = constant;
       make_parts(slots, constant);
+      if (!slots.parts.empty()) constant_buffers_.push_back(i);
     }
   }
+}
+
+void Frame::refit() {
+  const c10::InferenceMode normal_tensors(false);
+  arena_.unsafeGetStorageImpl()->set_nbytes(static_cast<size_t>(plan_.arena_bytes));
+  if (plan_.scratch_bytes > scratch_bytes_) {
+    queue_ = plan_.runtime->new_queue(plan_.scratch_bytes, plan_.device.index());
+    scratch_bytes_ = plan_.scratch_bytes;
+  }
+  place_buffers();
+  for (const size_t i : arena_buffers_) {
+    const BufferSlots& slots = plan_.buffers[i];
+    const int64_t first =
+        plan_.arena_offsets[i] / static_cast<int64_t>(c10::elementSize(slots.whole_spec.dtype));
+    const auto resize = [&](Slot slot) {
+      const TensorSpec& spec = plan_.specs[static_cast<size_t>(slot)];
+      tensors_[static_cast<size_t>(slot)].unsafeGetTensorImpl()->set_sizes_and_strides(
+          spec.sizes, spec.strides, first + spec.offset);
+    };
+    if (slots.whole != kNoSlot) resize(slots.whole);
+    for (const Slot part : slots.parts) resize(part);
+  }
+  for (const size_t i : constant_buffers_) {
+    make_parts(plan_.buffers[i], constants_[static_cast<size_t>(plan_.constants[i])]);
+  }
+}
+
+void Frame::place_buffers() {
+  char* const base = static_cast<char*>(arena_.unsafeGetStorageImpl()->mutable_data());
+  for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
 }
 
 void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
@@ -67,7 +100,7 @@ void Frame::take_memory(const Arena* lent) {
   char* const base = static_cast<char*>((lent ? lent->memory : memory_.memory).get());
   if (arena_.data() == base) return;
   arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, plan_.device});
-  for (const size_t i : arena_buffers_) pointers_[i] = base + plan_.arena_offsets[i];
+  place_buffers();
 }
 
 bool Frame::is_aligned(const at::Tensor& input) const {

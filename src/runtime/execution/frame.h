@@ -21,6 +21,9 @@ class Frame {
   // `plan` outlives the frame.
   Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants);
 
+  // The plan has other numbers than when the frame was made, or made fit last. Between calls.
+  void refit();
+
   // Points the input buffers at these tensors, which it borrows: each lives until drop() of its buffer or
   // end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.) `lent`: the arena to
   // use; null: the frame takes one.
@@ -64,6 +67,7 @@ class Frame {
   int64_t held_bytes() const { return queue_->held_bytes(); }
 
  private:
+  void place_buffers();
   void take_memory(const Arena* lent);
   void own_inputs();
   void drop_input(at::Tensor& whole) const;
@@ -74,10 +78,13 @@ class Frame {
   void make_parts(const BufferSlots& slots, const at::Tensor& whole);
 
   const PreparedPlan& plan_;
+  std::span<const at::Tensor> constants_;
   uintptr_t alignment_;
   Arena memory_;        // of the running call
   c10::Storage arena_;  // over it, or over what the last call had
   std::vector<size_t> arena_buffers_;
+  std::vector<size_t> constant_buffers_;  // of which there are windows
+  int64_t scratch_bytes_;                 // that the queue was made for
   std::unique_ptr<LaunchQueue> queue_;
   std::vector<void*> launched_;           // the pointers of one launch
   SlabAllocator slab_;                    // of the running call

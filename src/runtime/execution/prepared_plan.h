@@ -1,4 +1,5 @@
-// A plan whose sizes are all known, resolved to the form that a call walks through.
+// A plan whose sizes are all known, resolved to the form that a call walks through. What differs between sets
+// of sizes are numbers alone (plan_numbers.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +33,9 @@ struct PreparedFree {
 // An output's memory is needed from here on.
 struct PreparedAllocation {
   plan::BufferId buffer;
-  int64_t slab_bytes =
-      0;  // of this output and of later ones that share blocks of memory; 0 if it has memory of its own
+  bool stays_inside = false;  // the caller does not see it: it may share a block of memory with others
+  // Of this output and of later ones that share blocks; 0 if it has memory of its own.
+  int64_t slab_bytes = 0;
 };
 
 // No later step reads this input: a caller that gave it away has no more use for it.
@@ -94,11 +96,5 @@ struct PreparedPlan {
   int64_t scratch_bytes = 0;  // the most that a slice of a launch needs
   bool draws_random_numbers = false;
 };
-
-// `plan` must be verified and free of symbols. Outputs from `visible_outputs` on stay inside the library:
-// small ones share blocks of memory. Unsupported for buffers on several devices and for devices that no plan
-// runs on; UserError for operators that this torch lacks.
-PreparedPlan prepare(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count,
-                     size_t visible_outputs);
 
 }  // namespace oxy::runtime

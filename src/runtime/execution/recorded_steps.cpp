@@ -119,7 +119,7 @@ void RecordedSteps::enqueue(const Span& span, Frame& frame, const std::function<
     if (at_step) at_step(i);
     const PreparedStep& step = plan_.steps[i];
     if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
-      frame.launch(*kernel);
+      run_launch(*kernel, frame);
     } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
       run_call(*call, frame);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {

@@ -78,27 +78,45 @@ SymbolicPlan::SymbolicPlan(const plan::Plan& plan) : plan_(without_sources(plan)
     add_variables(definition.value);
   }
   plan_.definitions.clear();
-  std::vector<Expr> results;
   for_each_expression(plan_, [&](Expr& expr) {
     if (expr.is_constant()) return;
     add_variables(expr);
-    results.push_back(expr);
+    number_of_.emplace(&expr, expressions_.size());
+    places_.push_back(&expr);
+    expressions_.push_back(expr);
   });
   std::ranges::set_difference(used, defined, std::back_inserter(symbols_));
-  if (!symbols_.empty()) program_ = sym::compile(symbols_, definitions, results);
+  if (symbols_.empty()) return;
+  program_ = sym::compile(symbols_, definitions, expressions_);
+  work_.resize(program_.slots());
 }
 
-plan::Plan SymbolicPlan::at(std::span<const int64_t> values) const {
-  plan::Plan plan = plan_;
-  if (symbols_.empty()) return plan;
-  std::vector<int64_t> work(program_.slots());
-  if (program_.run(values, work).status != sym::RunStatus::Holds)
+bool SymbolicPlan::evaluate(std::span<const int64_t> values) {
+  is_written_ = false;
+  if (!symbols_.empty() && program_.run(values, work_).status != sym::RunStatus::Holds)
     throw sym::ArithmeticError("a size of a plan does not fit in 64 bits");
-  size_t next = 0;
-  for_each_expression(plan, [&](Expr& expr) {
-    if (!expr.is_constant()) expr = Expr(program_.result(work, next++));
+  return std::ranges::all_of(plan_.positive, [this](const Expr& size) {
+    return (is_fixed(size) ? size.constant() : value(expression_at(size))) > 0;
   });
-  return plan;
+}
+
+const plan::Plan& SymbolicPlan::with_numbers() {
+  if (!is_written_)
+    for (size_t i = 0; i < places_.size(); ++i) *places_[i] = Expr(value(i));
+  is_written_ = true;
+  return plan_;
+}
+
+bool SymbolicPlan::are_alike(const Expr& a, const Expr& b) const {
+  const auto first = number_of_.find(&a);
+  const auto second = number_of_.find(&b);
+  if (first == number_of_.end() || second == number_of_.end())
+    return first == second && a == b;  // neither is an expression
+  return expressions_[first->second] == expressions_[second->second];
+}
+
+bool SymbolicPlan::are_alike(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
+  return std::ranges::equal(a, b, [this](const Expr& x, const Expr& y) { return are_alike(x, y); });
 }
 
 }  // namespace oxy::runtime

@@ -2,6 +2,10 @@
 
 namespace oxy::runtime {
 
+void run_launch(const PreparedLaunch& launch, Frame& frame) {
+  if (launch.has_work) frame.launch(launch);
+}
+
 void run_call(const PreparedCall& call, Frame& frame) {
   call.invoke(frame.tensors());
   for (const plan::BufferId id : call.returned) frame.adopt(id);
@@ -17,7 +21,7 @@ void run_steps(const PreparedPlan& plan, StepSpan span, Frame& frame, std::vecto
   for (size_t i = span.begin; i < span.end; ++i) {
     const PreparedStep& step = plan.steps[i];
     if (const auto* kernel = std::get_if<PreparedLaunch>(&step))
-      frame.launch(*kernel);
+      run_launch(*kernel, frame);
     else if (const auto* call = std::get_if<PreparedCall>(&step))
       run_call(*call, frame);
     else if (const auto* allocation = std::get_if<PreparedAllocation>(&step))

@@ -20,6 +20,7 @@ struct StepSpan {
 // `owned`: the inputs, if they may be dropped on the way; else null.
 void run_steps(const PreparedPlan& plan, StepSpan span, Frame& frame, std::vector<at::Tensor>* owned);
 
+void run_launch(const PreparedLaunch& launch, Frame& frame);
 void run_call(const PreparedCall& call, Frame& frame);
 void run_release(const PreparedRelease& release, Frame& frame, std::vector<at::Tensor>* owned);
 

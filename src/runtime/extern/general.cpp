@@ -80,7 +80,7 @@ struct GeneralCall {
   std::vector<std::pair<size_t, Slot>> tensors;
   std::vector<ListPatch> lists;
   std::vector<ResultSlot> results;
-  std::vector<TensorSpec> specs;  // of the results
+  std::vector<const TensorSpec*> specs;  // of the results; null: not wanted
   bool writes_out = false;
   bool copies_arguments = false;
 
@@ -145,9 +145,9 @@ struct GeneralCall {
     size_t next = 0;
     const auto take = [&](const at::Tensor& tensor) {
       if (next < results.size() && results[next].slot != kNoSlot) {
-        if (opaque) check_as_announced(tensor, specs[next]);
+        if (opaque) check_as_announced(tensor, *specs[next]);
         check(tensor.defined(), fmt::format("{} returned no tensor", op.schema().name()));
-        deliver(table, results[next], specs[next], tensor, is_owned(tensor, given));
+        deliver(table, results[next], *specs[next], tensor, is_owned(tensor, given));
       }
       ++next;
     };
@@ -177,7 +177,7 @@ Invoke prepare_general(const CallSite& site) {
   bool all_planned = !site.results.empty() && site.results.size() == schema.returns.size();
   for (size_t i = 0; i < site.results.size(); ++i) {
     call.results.push_back(site.results[i]);
-    call.specs.push_back(site.results[i].slot == kNoSlot ? TensorSpec{} : site.spec(site.results[i].slot));
+    call.specs.push_back(site.results[i].slot == kNoSlot ? nullptr : &site.spec(site.results[i].slot));
     all_planned &= site.planned(i);
   }
   if (all_planned && !is_opaque(schema))

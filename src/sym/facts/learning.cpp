@@ -180,6 +180,10 @@ bool Facts::learn_zero(const Expr& value, bool& is_absorbed) {
 }
 
 bool Facts::learn_nonzero(const Expr& value, bool& is_absorbed) {
+  // `x % 2 != 0`, likewise.
+  const Range all = value.range();
+  if (all == Range{0, 1} || all == Range{-1, 0})
+    return learn_zero(Relation(RelationKind::Zero, value - (all.low + all.high)).value(), is_absorbed);
   const auto line = as_line(value);
   if (!line) return false;
   check(line->coefficient == 1, "a relation is not in canonical form");
@@ -191,6 +195,8 @@ bool Facts::learn_nonzero(const Expr& value, bool& is_absorbed) {
 }
 
 bool Facts::learn_nonnegative(const Expr& value, bool& is_absorbed) {
+  // `1 <= x % 2`: the only number that is left.
+  if (value.range().high == 0) return learn_zero(Relation(RelationKind::Zero, value).value(), is_absorbed);
   for (const Expr& term : terms(value)) {
     const Monomial m = monomial(term);
     if (m.factors.size() != 1 || m.factors[0].kind() != Kind::Variable) continue;

@@ -67,6 +67,19 @@ TEST_CASE("facts: remainders combine") {
   CHECK_FALSE(facts.add(divisible(s, 3)));
 }
 
+TEST_CASE("facts: a remainder of which one value is left") {
+  const Expr s = Expr::variable("s", 0, {0, kMaxInt});
+  const Expr rest = s - min(s, floordiv(s, 2) + 1);
+  for (const Condition& is_odd : {less_equal(1, mod(s, 2)), not_equal(mod(s, 2), 0), equal(mod(s, 2), 1)}) {
+    Facts facts;
+    facts.declare(s, Availability::Early, true);
+    CHECK(facts.add(is_odd));
+    CHECK(facts.simplify(rest) == floordiv(s, 2));
+    CHECK(facts.add(equal(rest, 1)));
+    CHECK(facts.simplify(s) == Expr(3));
+  }
+}
+
 TEST_CASE("facts: inequalities between variables") {
   const Expr s = size("s", 0), t = size("t", 1), u = size("u", 2);
   Facts facts;

@@ -1,4 +1,4 @@
-#include "runtime/execution/prepared_plan.h"
+#include "runtime/execution/prepare.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,12 @@
 #include "aten/opaque.h"
 #include "base/error.h"
 #include "plan/step_buffers.h"
-#include "runtime/extern/general.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 
 namespace oxy::runtime {
 
 namespace {
-
-constexpr int64_t kMostSlabBytes = int64_t{256} << 10;  // of an output that shares a block
 
 std::vector<int64_t> values(const std::vector<Expr>& expressions) {
   std::vector<int64_t> result;
@@ -24,17 +21,27 @@ std::vector<int64_t> values(const std::vector<Expr>& expressions) {
   return result;
 }
 
-class Preparation {
- public:
-  Preparation(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count)
-      : plan_(plan), kernels_(kernels), constant_count_(constant_count) {}
+// Where the numbers of a slot stand in the plan.
+struct SlotSource {
+  const std::vector<Expr>* sizes;
+  const std::vector<Expr>* strides;
+  const Expr* offset;  // null: 0
+};
 
-  PreparedPlan prepare(size_t visible_outputs) {
+class Preparer {
+ public:
+  Preparer(const plan::Plan& plan, const SymbolicPlan& symbolic, const backend::KernelLibrary* kernels,
+           size_t constant_count)
+      : plan_(plan), symbolic_(symbolic), kernels_(kernels), constant_count_(constant_count) {}
+
+  Preparation prepare(size_t visible_outputs) {
     find_device_of_buffers();
     add_buffers();
     find_lives();
+    find_inner_outputs(visible_outputs);
     for (size_t n = 0; n < plan_.steps.size(); ++n) {
-      for (const plan::BufferId id : begins_[n]) result_.steps.emplace_back(PreparedAllocation{id});
+      for (const plan::BufferId id : begins_[n])
+        result_.steps.emplace_back(PreparedAllocation{id, stays_inside_[id.index()]});
       std::visit([&](const auto& s) { add(s); }, plan_.steps[n]);
       for (const plan::BufferId id : ends_[n])
         result_.steps.emplace_back(PreparedRelease{id, plan_.buffers[id].slot});
@@ -53,8 +60,10 @@ class Preparation {
       }
     }
     collect_transient();
-    share_slabs(visible_outputs);
-    return std::move(result_);
+    prepare_calls();
+    derive(result_);
+    collect_numbers();
+    return {std::move(owned_), std::move(numbers_)};
   }
 
  private:
@@ -69,26 +78,18 @@ class Preparation {
     result_.runtime = &device_runtime(result_.device.type());
   }
 
-  void share_slabs(size_t visible_outputs) {
-    std::vector<bool> is_private(plan_.buffers.size());
-    for (size_t i = 0; i < is_private.size(); ++i)
-      is_private[i] = result_.storages[i] == plan::Storage::Output;  // they live on together
+  // Outputs that only the library sees. They live on together.
+  void find_inner_outputs(size_t visible_outputs) {
+    stays_inside_.resize(plan_.buffers.size());
+    for (size_t i = 0; i < stays_inside_.size(); ++i)
+      stays_inside_[i] = result_.storages[i] == plan::Storage::Output;
     const auto show = [&](const plan::Output& output) {
-      if (output.kind == graph::OutputKind::Value) is_private[output.view.buffer.index()] = false;
+      if (output.kind == graph::OutputKind::Value) stays_inside_[output.view.buffer.index()] = false;
     };
     for (size_t i = 0; i < plan_.outputs.size() && i < visible_outputs; ++i) {
       show(plan_.outputs[i]);
       if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
         show(plan_.outputs[static_cast<size_t>(plan_.outputs[i].alias)]);
-    }
-    int64_t left = 0;
-    for (size_t n = result_.steps.size(); n-- > 0;) {
-      auto* allocation = std::get_if<PreparedAllocation>(&result_.steps[n]);
-      if (allocation == nullptr || !is_private[allocation->buffer.index()]) continue;
-      const int64_t bytes = bytes_of(result_.buffers[allocation->buffer.index()].whole_spec);
-      if (bytes == 0 || bytes >= kMostSlabBytes) continue;
-      left += (bytes + 63) / 64 * 64;
-      allocation->slab_bytes = left;
     }
   }
 
@@ -156,28 +157,38 @@ class Preparation {
     }
   }
 
-  Slot new_slot(TensorSpec spec) {
+  Slot new_slot(TensorSpec spec, SlotSource source) {
     result_.specs.push_back(std::move(spec));
+    sources_.push_back(source);
     return static_cast<Slot>(result_.specs.size() - 1);
   }
 
   Slot whole_slot(plan::BufferId id) {
     BufferSlots& slots = result_.buffers.at(id.index());
-    if (slots.whole == kNoSlot) slots.whole = new_slot(slots.whole_spec);
+    const plan::Buffer& buffer = plan_.buffers[id];
+    if (slots.whole == kNoSlot)
+      slots.whole = new_slot(slots.whole_spec, {&buffer.sizes, &buffer.strides, nullptr});
     return slots.whole;
   }
 
+  bool is_fixed_zero(const Expr& offset) const { return symbolic_.is_fixed(offset) && offset == Expr(0); }
+
+  // Views share a slot where they are alike for all sizes.
   Slot slot_of(const plan::View& view) {
     BufferSlots& slots = result_.buffers.at(view.buffer.index());
-    TensorSpec spec{slots.whole_spec.dtype, values(view.sizes), values(view.strides), view.offset.constant()};
-    const auto same = [](const TensorSpec& a, const TensorSpec& b) {
-      return a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
-    };
-    if (same(spec, slots.whole_spec)) return whole_slot(view.buffer);
-    for (const Slot part : slots.parts)
-      if (same(spec, result_.specs[static_cast<size_t>(part)])) return part;
+    const plan::Buffer& buffer = plan_.buffers[view.buffer];
+    if (is_fixed_zero(view.offset) && symbolic_.are_alike(view.sizes, buffer.sizes) &&
+        symbolic_.are_alike(view.strides, buffer.strides))
+      return whole_slot(view.buffer);
+    for (const Slot part : slots.parts) {
+      const SlotSource& other = sources_[static_cast<size_t>(part)];
+      if (symbolic_.are_alike(view.offset, *other.offset) && symbolic_.are_alike(view.sizes, *other.sizes) &&
+          symbolic_.are_alike(view.strides, *other.strides))
+        return part;
+    }
     if (storage(view.buffer) == plan::Storage::Extern) whole_slot(view.buffer);
-    const Slot slot = new_slot(std::move(spec));
+    TensorSpec spec{slots.whole_spec.dtype, values(view.sizes), values(view.strides), view.offset.constant()};
+    const Slot slot = new_slot(std::move(spec), {&view.sizes, &view.strides, &view.offset});
     slots.parts.push_back(slot);
     return slot;
   }
@@ -188,23 +199,20 @@ class Preparation {
     const backend::KernelFunction function = kernels_->function(launch.kernel.index());
     step.buffers = launch.buffers;
     step.sizes = values(launch.sizes);
-    bool has_work = false;
     if (const auto* slices = std::get_if<plan::Slices>(&launch.shape)) {
       const PreparedSlices shape{std::get<backend::SliceFunction>(function), slices->extent.constant(),
-                                 slices->grain, (slices->scratch_bytes.constant() + 63) / 64 * 64};
+                                 slices->grain, slices->scratch_bytes.constant()};
       check(shape.function != nullptr, "a kernel is missing from its library");
-      result_.scratch_bytes = std::max(result_.scratch_bytes, shape.scratch_bytes);
-      has_work = shape.extent > 0;
       step.shape = shape;
     } else {
       PreparedGrid shape{std::get<backend::GridFunction>(function)};
       check(shape.function.handle != nullptr, "a kernel is missing from its library");
       const plan::Grid& grid = std::get<plan::Grid>(launch.shape);
       for (size_t d = 0; d < shape.size.size(); ++d) shape.size[d] = grid.size[d].constant();
-      has_work = std::ranges::all_of(shape.size, [](int64_t programs) { return programs > 0; });
       step.shape = shape;
     }
-    if (has_work) result_.steps.emplace_back(std::move(step));
+    launches_.emplace_back(result_.steps.size(), &launch);
+    result_.steps.emplace_back(std::move(step));
   }
 
   void add(const plan::Call& call) {
@@ -230,9 +238,84 @@ class Preparation {
       site.results.push_back({whole_slot(id), !is_extern});
       if (is_extern) step.returned.push_back(id);
     }
-    step.invoke = result_.runtime->prepare_call(site);
-    if (!step.invoke) step.invoke = prepare_general(site);
+    calls_.push_back({.step = result_.steps.size(), .site = std::move(site)});
     result_.steps.emplace_back(std::move(step));
+  }
+
+  bool is_fixed(const std::vector<Expr>& list) const {
+    return std::ranges::all_of(list, [this](const Expr& place) { return symbolic_.is_fixed(place); });
+  }
+
+  bool is_fixed(Slot slot) const {
+    if (slot == kNoSlot) return true;
+    const SlotSource& source = sources_[static_cast<size_t>(slot)];
+    return is_fixed(*source.sizes) && is_fixed(*source.strides) &&
+           (source.offset == nullptr || symbolic_.is_fixed(*source.offset));
+  }
+
+  bool has_numbers_that_differ(const plan::CallArgument& argument) const {
+    if (const auto* number = std::get_if<Expr>(&argument)) return !symbolic_.is_fixed(*number);
+    const auto* list = std::get_if<std::vector<Expr>>(&argument);
+    return list != nullptr && !is_fixed(*list);
+  }
+
+  // When all slots are known, so that addresses of specs stay.
+  void prepare_calls() {
+    for (SizedCall& call : calls_) {
+      const CallSite& site = call.site;
+      call.has_numbers = std::ranges::any_of(
+          site.call.args, [this](const plan::CallArgument& a) { return has_numbers_that_differ(a); });
+      std::get<PreparedCall>(result_.steps[call.step]).invoke = choose_way(*result_.runtime, call);
+      const auto is_other = [this](Slot slot) { return !is_fixed(slot); };
+      const bool has_tensors_that_differ = std::ranges::any_of(site.argument_slots,
+                                                               [&](const std::vector<Slot>& slots) {
+                                                                 return std::ranges::any_of(slots, is_other);
+                                                               }) ||
+                                           std::ranges::any_of(site.results, is_other, &ResultSlot::slot);
+      if (call.has_numbers || (has_tensors_that_differ && result_.runtime->chooses_by_sizes(*site.call.op)))
+        numbers_.calls.push_back(std::move(call));
+    }
+  }
+
+  void note(int64_t& target, const Expr& source) {
+    if (!symbolic_.is_fixed(source)) numbers_.places.push_back({&target, symbolic_.expression_at(source)});
+  }
+  void note(std::vector<int64_t>& targets, const std::vector<Expr>& sources) {
+    for (size_t i = 0; i < targets.size(); ++i) note(targets[i], sources[i]);
+  }
+  void note(TensorSpec& spec, const SlotSource& source) {
+    note(spec.sizes, *source.sizes);
+    note(spec.strides, *source.strides);
+    if (source.offset != nullptr) note(spec.offset, *source.offset);
+  }
+
+  void collect_numbers() {
+    for (size_t i = 0; i < result_.specs.size(); ++i) note(result_.specs[i], sources_[i]);
+    for (const plan::BufferId id : plan_.buffers.ids()) {
+      const plan::Buffer& buffer = plan_.buffers[id];
+      note(result_.buffers[id.index()].whole_spec, {&buffer.sizes, &buffer.strides, nullptr});
+      if (buffer.storage == plan::Storage::Arena)
+        note(result_.arena_offsets[id.index()], buffer.arena_offset);
+    }
+    for (const auto& [step, launch] : launches_) {
+      auto& prepared = std::get<PreparedLaunch>(result_.steps[step]);
+      note(prepared.sizes, launch->sizes);
+      if (auto* slices = std::get_if<PreparedSlices>(&prepared.shape)) {
+        const auto& shape = std::get<plan::Slices>(launch->shape);
+        note(slices->extent, shape.extent);
+        note(slices->scratch_bytes, shape.scratch_bytes);
+      } else {
+        const auto& grid = std::get<plan::Grid>(launch->shape);
+        auto& size = std::get<PreparedGrid>(prepared.shape).size;
+        for (size_t d = 0; d < size.size(); ++d) note(size[d], grid.size[d]);
+      }
+    }
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const plan::View& view = plan_.outputs[i].view;
+      if (plan_.outputs[i].kind != graph::OutputKind::Value)
+        note(result_.outputs[i].spec, {&view.sizes, &view.strides, &view.offset});
+    }
+    note(result_.arena_bytes, plan_.arena_bytes);
   }
 
   void add(const plan::Free& step) { result_.steps.emplace_back(PreparedFree{step.buffer}); }
@@ -264,17 +347,24 @@ class Preparation {
   }
 
   const plan::Plan& plan_;
+  const SymbolicPlan& symbolic_;
   const backend::KernelLibrary* kernels_;
   size_t constant_count_;
-  std::vector<std::vector<plan::BufferId>> begins_, ends_;  // by step: outputs, inputs
-  PreparedPlan result_;
+  std::vector<std::vector<plan::BufferId>> begins_, ends_;        // by step: outputs, inputs
+  std::vector<bool> stays_inside_;                                // by buffer
+  std::vector<SlotSource> sources_;                               // by slot
+  std::vector<std::pair<size_t, const plan::Launch*>> launches_;  // and their steps
+  std::vector<SizedCall> calls_;
+  std::unique_ptr<PreparedPlan> owned_ = std::make_unique<PreparedPlan>();
+  PreparedPlan& result_ = *owned_;
+  PlanNumbers numbers_;
 };
 
 }  // namespace
 
-PreparedPlan prepare(const plan::Plan& plan, const backend::KernelLibrary* kernels, size_t constant_count,
-                     size_t visible_outputs) {
-  return Preparation(plan, kernels, constant_count).prepare(visible_outputs);
+Preparation prepare(SymbolicPlan& symbolic, const backend::KernelLibrary* kernels, size_t constant_count,
+                    size_t visible_outputs) {
+  return Preparer(symbolic.with_numbers(), symbolic, kernels, constant_count).prepare(visible_outputs);
 }
 
 }  // namespace oxy::runtime
