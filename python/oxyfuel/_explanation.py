@@ -36,8 +36,8 @@ class Explanation:
     guards, and why it ends where it does. ``str()`` and notebooks show it.
 
     ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
-    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``recordings`` (CUDA graphs that calls replay by now),
-    ``not_recorded`` (why some steps are in none), ``visits``, ``guards``, ``symbols``, and ``end``, a break or
+    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now),
+    ``not_replayed`` (why some steps are in none), ``visits``, ``guards``, ``symbols``, and ``end``, a break or
     ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
     it) and ``range``.
     A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
@@ -98,9 +98,9 @@ class Explanation:
             lines.append(f"{number}. {self._title(segment)}")
             lines += [f"    symbol {_symbol(symbol)}" for symbol in segment["symbols"]]
             lines += [f"    guard {guard}" for guard in segment["guards"]]
-            if segment["recordings"]:
-                lines.append(f"    {_count(segment['recordings'], 'CUDA graph')}")
-            lines += [f"    not in a CUDA graph: {reason}" for reason in segment["not_recorded"]]
+            if segment["device_graphs"]:
+                lines.append(f"    {_count(segment['device_graphs'], 'CUDA graph')}")
+            lines += [f"    not in a CUDA graph: {reason}" for reason in segment["not_replayed"]]
             if segment["end"]:
                 lines.append(f"    {'ends' if segment['is_captured'] else 'not captured'}: {segment['end']['reason']}")
                 lines += [f"        {line}" for line in self._end_lines(segment["end"])]
@@ -118,8 +118,8 @@ class Explanation:
             if segment["end"]:
                 verb = "ends" if segment["is_captured"] else "not captured"
                 parts.append(f"<div>{verb}: {html.escape(segment['end']['reason'])}{listed(self._end_lines(segment['end']))}</div>")
-            if segment["not_recorded"]:
-                parts.append(f"<div>not in a CUDA graph:{listed(segment['not_recorded'])}</div>")
+            if segment["not_replayed"]:
+                parts.append(f"<div>not in a CUDA graph:{listed(segment['not_replayed'])}</div>")
             if segment["symbols"]:
                 title = _count(len(segment["symbols"]), "symbol")
                 parts.append(f"<details><summary>{title}</summary>{listed(map(_symbol, segment['symbols']))}</details>")

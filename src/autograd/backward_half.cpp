@@ -122,11 +122,11 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::
   }
 }
 
-runtime::RecordingState BackwardHalf::recording_state() {
+runtime::DeviceGraphState BackwardHalf::device_graph_state() {
   const std::scoped_lock lock(mutex_);
-  runtime::RecordingState state;
+  runtime::DeviceGraphState state;
   for (const auto& [absent, variant] : variants_)
-    if (variant->compiled) state.add(variant->compiled->recording_state());
+    if (variant->compiled) state.add(variant->compiled->device_graph_state());
   return state;
 }
 

@@ -38,7 +38,7 @@ class BackwardHalf final : public BackwardProgram {
                Replay replay);
 
   const Replay& replay() const { return replay_; }
-  runtime::RecordingState recording_state();
+  runtime::DeviceGraphState device_graph_state();
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent, runtime::SymbolValues symbols) override;

@@ -121,10 +121,10 @@ class DifferentiableGraph final : public CompiledGraph {
   }
 
   bool is_long() const override { return forward_->is_long(); }
-  runtime::RecordingState recording_state() const override {
-    runtime::RecordingState state = forward_->recording_state();
+  runtime::DeviceGraphState device_graph_state() const override {
+    runtime::DeviceGraphState state = forward_->device_graph_state();
     for (const Part& part : parts_)
-      if (part.program) state.add(part.program->recording_state());
+      if (part.program) state.add(part.program->device_graph_state());
     return state;
   }
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }

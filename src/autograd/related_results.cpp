@@ -57,7 +57,7 @@ class RelatedResults final : public CompiledGraph {
   }
   bool is_long() const override { return graph_->is_long(); }
   bool reads(size_t i) const override { return graph_->reads(i); }
-  runtime::RecordingState recording_state() const override { return graph_->recording_state(); }
+  runtime::DeviceGraphState device_graph_state() const override { return graph_->device_graph_state(); }
   bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
 
  private:

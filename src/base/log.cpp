@@ -34,7 +34,7 @@ constexpr std::array kChannels = {
     ChannelEntry{Channel::Recompiles, "recompiles", "which guard failed when a function is compiled again"},
     ChannelEntry{Channel::Dynamic, "dynamic",
                  "the symbols of sizes that change, and the guards that programs need of them"},
-    ChannelEntry{Channel::Recordings, "recordings",
+    ChannelEntry{Channel::DeviceGraphs, "device_graphs",
                  "what a GPU's calls replay as CUDA graphs, and which steps cannot be recorded"},
     ChannelEntry{Channel::Timing, "timing", "seconds spent in every stage of a compilation"},
 };

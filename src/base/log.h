@@ -11,7 +11,18 @@
 
 namespace oxy {
 
-enum class Channel : uint8_t { Graph, Loops, Schedule, Code, Guards, Breaks, Recompiles, Dynamic, Recordings, Timing };
+enum class Channel : uint8_t {
+  Graph,
+  Loops,
+  Schedule,
+  Code,
+  Guards,
+  Breaks,
+  Recompiles,
+  Dynamic,
+  DeviceGraphs,
+  Timing
+};
 
 namespace detail {
 extern std::atomic<uint32_t> enabled_channels;

@@ -51,7 +51,8 @@ bool reduces_rows(const loop::Program& program, const Computation& c) {
   for (const loop::Inst& inst : c.body.insts) {
     if (inst.op != loop::Op::Load) continue;
     const loop::Buffer& buffer = program.buffers[inst.buffer];
-    const std::vector<Expr> strides = buffer.strides ? *buffer.strides : contiguous_strides(buffer.sizes);
+    if (!buffer.strides) continue;  // its layout will follow those of others
+    const std::vector<Expr>& strides = *buffer.strides;
     const std::vector<Expr>& index = c.body.indices[inst.index];
     Expr offset = 0;
     for (size_t d = 0; d < index.size(); ++d) offset = offset + index[d] * strides[d];
@@ -230,11 +231,13 @@ std::vector<Computation> split(loop::Program& program, Computation& c, const Spl
     most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
   size_t chosen = c.reduction.size();
   int64_t parts = 0;
-  for (size_t k = 0; k < c.reduction.size() && parts == 0; ++k)
-    if (auto extent = c.reduction[k].extent.as_constant()) {
-      parts = part_count(*extent, most);
-      chosen = k;
-    }
+  for (size_t k = 0; k < c.reduction.size(); ++k) {
+    const auto extent = c.reduction[k].extent.as_constant();
+    const int64_t found = extent ? part_count(*extent, most) : 0;
+    if (found <= parts) continue;
+    parts = found;
+    chosen = k;
+  }
   if (parts == 0) return {};
 
   LoopVariable& divided = c.reduction[chosen];

@@ -93,7 +93,7 @@ class NativeGraph : public CompiledGraph {
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
 
-  runtime::RecordingState recording_state() const override { return executable_->recording_state(); }
+  runtime::DeviceGraphState device_graph_state() const override { return executable_->device_graph_state(); }
 
   bool valid(std::span<const at::Tensor> inputs) override {
     bool unchanged = true;
@@ -213,10 +213,10 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
 
 }  // namespace
 
-runtime::RecordingPolicy recording_policy(bool graphs, std::string_view mode) {
-  using runtime::RecordingPolicy;
-  if (!graphs || mode == "max-autotune-no-cudagraphs") return RecordingPolicy::Never;
-  return mode == "reduce-overhead" ? RecordingPolicy::AtFirstCall : RecordingPolicy::AfterTwoCalls;
+runtime::DeviceGraphPolicy device_graph_policy(bool graphs, std::string_view mode) {
+  using runtime::DeviceGraphPolicy;
+  if (!graphs || mode == "max-autotune-no-cudagraphs") return DeviceGraphPolicy::Never;
+  return mode == "reduce-overhead" ? DeviceGraphPolicy::AtFirstCall : DeviceGraphPolicy::AfterTwoCalls;
 }
 
 CompileStatistics statistics_of(const trace::Recording& recording) {
@@ -330,7 +330,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   Span span("prepare");
   auto executable = std::make_unique<runtime::Executable>(
       std::move(plan), std::move(library), std::move(frozen.constants),
-      runtime::ExecutableOptions{ownership.visible_outputs, options.recording});
+      runtime::ExecutableOptions{ownership.visible_outputs, options.device_graphs});
   result.statistics.arena_bytes = executable->arena_bytes();
   result.statistics.packed_bytes = frozen.constant_bytes;
   result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),

@@ -33,12 +33,12 @@ struct CompileOptions {
   double copy_budget = kDefaultCopyBudget;
   bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
-  runtime::RecordingPolicy recording = runtime::RecordingPolicy::AfterTwoCalls;
+  runtime::DeviceGraphPolicy device_graphs = runtime::DeviceGraphPolicy::AfterTwoCalls;
   sym::Hints hints = {};  // of the graph's symbols
 };
 
 // `graphs`, `mode`: oxyfuel.compile()'s.
-runtime::RecordingPolicy recording_policy(bool graphs, std::string_view mode);
+runtime::DeviceGraphPolicy device_graph_policy(bool graphs, std::string_view mode);
 
 using runtime::CompiledGraph;
 

@@ -86,10 +86,10 @@ class StagedGraph final : public CompiledGraph {
     });
   }
 
-  runtime::RecordingState recording_state() const override {
-    runtime::RecordingState state;
+  runtime::DeviceGraphState device_graph_state() const override {
+    runtime::DeviceGraphState state;
     for (const CompiledStage& stage : stages_)
-      if (stage.graph) state.add(stage.graph->recording_state());
+      if (stage.graph) state.add(stage.graph->device_graph_state());
     return state;
   }
 

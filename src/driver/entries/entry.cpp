@@ -179,7 +179,7 @@ Region Entry::describe() const {
           .operators = operators_,
           .kernels = kernels_,
           .extern_calls = extern_calls_,
-          .recordings = graph_ ? graph_->recording_state() : runtime::RecordingState(),
+          .device_graphs = graph_ ? graph_->device_graph_state() : runtime::DeviceGraphState(),
           .guards = capture_->guards.describe_all(),
           .symbols = {capture_->guards.symbols().begin(), capture_->guards.symbols().end()},
           .end = end};

@@ -21,7 +21,7 @@ struct Region {
   int64_t operators = 0;
   int64_t kernels = 0;
   int64_t extern_calls = 0;
-  runtime::RecordingState recordings;
+  runtime::DeviceGraphState device_graphs;
   int64_t visits = 0;  // calls that went through it during the watch
   std::vector<std::string> guards;
   std::vector<guards::DescribedSymbol> symbols;

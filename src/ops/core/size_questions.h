@@ -9,7 +9,7 @@
 namespace oxy::ops {
 
 // An answer is right for all calls that the compilation serves: what is not certain becomes a guard.
-// Implementations throw sym::DataDependence for what depends on data (sym/environment/shape_environment.h).
+// Of what depends on data the likely answer is taken, and checked by the run (sym/environment).
 class SizeQuestions {
  public:
   SizeQuestions() = default;

@@ -36,7 +36,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.fusion = fusion;
   options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
-  options.compile.recording = oxy::driver::recording_policy(graphs, mode);
+  options.compile.device_graphs = oxy::driver::device_graph_policy(graphs, mode);
   options.fullgraph = fullgraph;
   if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
   options.recompile_limit = recompile_limit;
@@ -68,8 +68,8 @@ nb::list watch(nb::handle function) {
     item["operators"] = region.operators;
     item["kernels"] = region.kernels;
     item["extern_calls"] = region.extern_calls;
-    item["recordings"] = region.recordings.spans;
-    item["not_recorded"] = region.recordings.reasons;
+    item["device_graphs"] = region.device_graphs.spans;
+    item["not_replayed"] = region.device_graphs.reasons;
     item["visits"] = region.visits;
     item["guards"] = region.guards;
     nb::list symbols;

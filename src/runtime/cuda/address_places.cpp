@@ -41,14 +41,14 @@ bool is_same_work(const CapturedNode& a, const CapturedNode& b) {
 
 void require_same_work(const CapturedPass& a, const CapturedPass& b) {
   if (a.nodes.size() != b.nodes.size() || a.movable.size() != b.movable.size())
-    throw NotRecorded{"it does not do the same each time", {}};
+    throw NotReplayable{"it does not do the same each time", {}};
   for (size_t n = 0; n < a.nodes.size(); ++n)
-    if (!is_same_work(a.nodes[n], b.nodes[n])) throw NotRecorded{"it does not do the same each time", n};
+    if (!is_same_work(a.nodes[n], b.nodes[n])) throw NotReplayable{"it does not do the same each time", n};
   const auto is_same = [](const LoggedAllocation& x, const LoggedAllocation& y) {
     return x.first_node == y.first_node && x.end_node == y.end_node;
   };
   if (!std::ranges::equal(a.allocations, b.allocations, is_same))
-    throw NotRecorded{"it does not allocate the same each time", {}};
+    throw NotReplayable{"it does not allocate the same each time", {}};
 }
 
 // A memory of a node, as it lies in the two passes.
@@ -145,7 +145,7 @@ class NodeReader {
           return has_shifted_half(word, memory) || (!is_left_over && has_half(word, memory, 0));
         });
     if (may_be_address)
-      throw NotRecorded{
+      throw NotReplayable{
           fmt::format("a parameter is not understood ({:#x}, {:#x} on trial)", word.real, word.decoy), node_};
   }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/cuda/captured_graph.h"
-#include "runtime/device/recording.h"
+#include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {
 
@@ -25,8 +25,8 @@ struct MovableNode {
 // Finds them by comparing two passes over the same work: one with decoys in the places of the given memories,
 // and one with the memories themselves. The passes differ in addresses alone, so a word that differs is the
 // address of a movable memory, or of memory that was allocated on the way. Or it is noise: nobody has set the
-// bytes between the members of a struct, and nobody reads them. Throws NotRecorded if the passes are not the
-// same work, or if a word may be an address in another form than as a whole.
+// bytes between the members of a struct, and nobody reads them. Throws NotReplayable if the passes are not
+// the same work, or if a word may be an address in another form than as a whole.
 std::vector<MovableNode> find_places(const CapturedPass& decoy, const CapturedPass& real);
 
 }  // namespace oxy::runtime

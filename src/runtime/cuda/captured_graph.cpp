@@ -69,7 +69,7 @@ CapturedNode CapturedGraph::read(CudaHandle handle, size_t number) const {
     };
     if (!is_on_device(node.copy.source_type, node.copy.source) ||
         !is_on_device(node.copy.target_type, node.copy.target))
-      throw NotRecorded{"it copies between the host and the device", number};
+      throw NotReplayable{"it copies between the host and the device", number};
     node.parameters = {bytes_at(&node.copy.source, sizeof node.copy.source),
                        bytes_at(&node.copy.target, sizeof node.copy.target)};
   } else if (type == kFillNode) {
@@ -77,8 +77,8 @@ CapturedNode CapturedGraph::read(CudaHandle handle, size_t number) const {
     check_call(driver_, graphs.get_fill(handle, &node.fill), "to read a recorded fill");
     node.parameters = {bytes_at(&node.fill.target, sizeof node.fill.target)};
   } else if (type != kEmptyNode) {
-    throw NotRecorded{fmt::format("it enqueues more than kernels, copies and fills (node type {})", type),
-                      number};
+    throw NotReplayable{fmt::format("it enqueues more than kernels, copies and fills (node type {})", type),
+                        number};
   }
   return node;
 }
@@ -122,7 +122,7 @@ CapturedPass capture(const Driver& driver, CudaHandle stream,
     throw;
   }
   if (driver.graphs.end_capture(stream, &graph) != 0 || graph == nullptr)
-    throw NotRecorded{"it waits for the device", {}};
+    throw NotReplayable{"it waits for the device", {}};
   CapturedGraph captured(driver, graph);
   std::vector<CapturedNode> nodes = captured.nodes();
   return {std::move(captured), std::move(nodes), std::move(allocations), std::move(movable), 0};

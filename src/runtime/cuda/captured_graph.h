@@ -7,7 +7,7 @@
 
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/allocation_log.h"
-#include "runtime/device/recording.h"
+#include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {
 
@@ -39,8 +39,8 @@ class CapturedGraph {
   CapturedGraph& operator=(CapturedGraph&&) = delete;
 
   CudaHandle handle() const { return graph_; }
-  // In the order in which they were enqueued. Throws NotRecorded for nodes that cannot be replayed with other
-  // addresses.
+  // In the order in which they were enqueued. Throws NotReplayable for nodes that cannot be replayed with
+  // other addresses.
   std::vector<CapturedNode> nodes() const;
 
  private:

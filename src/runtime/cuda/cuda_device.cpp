@@ -7,7 +7,7 @@
 
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/convolution_layouts.h"
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
 
 namespace oxy::runtime {
@@ -55,8 +55,8 @@ class CudaDevice : public DeviceRuntime {
   Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   const Packing* packing() const override { return &cuda_packing(); }
-  std::shared_ptr<Recorder> recorder(c10::DeviceIndex index) const override {
-    return cuda_recorder(driver_, index);
+  std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex index) const override {
+    return cuda_graph_maker(driver_, index);
   }
 
  private:

@@ -26,7 +26,7 @@ DecoyMemory::DecoyMemory(const backend::cuda::Driver& driver, c10::DeviceIndex d
   }
   try {
     if (next > 0) map(device, next);
-  } catch (const NotRecorded&) {
+  } catch (const NotReplayable&) {
     free();
     throw;
   }
@@ -41,7 +41,7 @@ DecoyMemory::~DecoyMemory() {
 void DecoyMemory::map(c10::DeviceIndex device, size_t bytes) {
   const auto& graphs = driver_.graphs;
   const auto require = [](backend::cuda::Result result) {
-    if (result != 0) throw NotRecorded{"the driver gives no addresses for a trial", {}};
+    if (result != 0) throw NotReplayable{"the driver gives no addresses for a trial", {}};
   };
   backend::cuda::PhysicalMemory memory;
   memory.location.index = device;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/load/driver.h"
-#include "runtime/device/recording.h"
+#include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {
 
@@ -16,7 +16,7 @@ namespace oxy::runtime {
 // everybody who asks, but one small piece of memory lies behind all of them.
 class DecoyMemory {
  public:
-  // Throws NotRecorded if the driver refuses.
+  // Throws NotReplayable if the driver refuses.
   DecoyMemory(const backend::cuda::Driver& driver, c10::DeviceIndex device,
               std::span<const MovableMemory> memories);
   ~DecoyMemory();

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "runtime/device/arena.h"
+#include "runtime/device/device_graph.h"
 #include "runtime/device/launch.h"
 #include "runtime/device/packing.h"
-#include "runtime/device/recording.h"
 #include "runtime/values/tensors.h"
 
 namespace oxy::runtime {
@@ -45,7 +45,7 @@ class DeviceRuntime {
   // Whether sizes decide which way that is, or whether there is one.
   virtual bool chooses_by_sizes(const OperatorSchema& op) const = 0;
   // Of the current stream of the device with this index. Null: work cannot be recorded there now.
-  virtual std::shared_ptr<Recorder> recorder(c10::DeviceIndex /*index*/) const { return nullptr; }
+  virtual std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex /*index*/) const { return nullptr; }
   // How weights are laid out for its libraries; null: they take them as they are.
   virtual const Packing* packing() const { return nullptr; }
 };

@@ -27,7 +27,7 @@ class CompiledGraph {
   virtual bool is_long() const = 0;
   // False if the elements of input i make no difference.
   virtual bool reads(size_t /*i*/) const { return true; }
-  virtual RecordingState recording_state() const { return {}; }
+  virtual DeviceGraphState device_graph_state() const { return {}; }
   // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
   virtual bool valid(std::span<const at::Tensor> inputs) = 0;
 };

@@ -2,19 +2,21 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <mutex>
 
 #include "base/error.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepare.h"
-#include "runtime/execution/recorded_steps.h"
+#include "runtime/execution/replayed_steps.h"
 #include "runtime/execution/specialise.h"
 #include "runtime/execution/steps.h"
 
@@ -33,7 +35,7 @@ constexpr int64_t kMostAttempts = 16;  // each finds at least one step that cann
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
  public:
-  Variant(Preparation preparation, std::span<const at::Tensor> constants, RecordingPolicy policy)
+  Variant(Preparation preparation, std::span<const at::Tensor> constants, DeviceGraphPolicy policy)
       : owned_(std::move(preparation.plan)),
         plan_(*owned_),
         numbers_(std::move(preparation.numbers)),
@@ -82,19 +84,7 @@ class Variant {
       if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
         outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
     generator.advance();
-    if (!plan_.mutations.empty()) {
-      const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
-      auto copy = copies.begin();
-      for (const PreparedMutation& mutation : plan_.mutations) {
-        const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
-        if (!mutation.is_done) {
-          const at::Tensor& target = mutation.is_seen || input.is_inference() ? input : input.variable_data();
-          target.copy_(mutation.copy ? *copy++ : frame.tensors()[mutation.slot]);
-        } else if (mutation.is_seen && !input.is_inference()) {
-          input.unsafeGetTensorImpl()->bump_version();
-        }
-      }
-    }
+    perform_mutations(inputs, frame, copies);
     return outputs;
   }
 
@@ -105,7 +95,7 @@ class Variant {
     return total;
   }
 
-  void add_to(RecordingState& state) const {
+  void add_to(DeviceGraphState& state) const {
     const std::scoped_lock lock(mutex_);
     for (const Worker& worker : idle_)
       if (worker.recorded) state.spans += worker.recorded->span_count();
@@ -114,23 +104,23 @@ class Variant {
 
  private:
   void expect_recording() {
-    calls_until_recording_ = policy_ == RecordingPolicy::AtFirstCall ? 0 : kCallsBeforeRecording;
-    const bool is_worth = policy_ != RecordingPolicy::Never && !spans_to_record(plan_, {}).empty();
+    calls_until_recording_ = policy_ == DeviceGraphPolicy::AtFirstCall ? 0 : kCallsBeforeRecording;
+    const bool is_worth = policy_ != DeviceGraphPolicy::Never && !spans_to_replay(plan_, {}).empty();
     attempts_left_ = is_worth ? kMostAttempts : 0;
   }
 
   // What one call at a time works with. `recorded`: null until its calls replay.
   struct Worker {
     std::unique_ptr<Frame> frame;
-    std::unique_ptr<RecordedSteps> recorded;
+    std::unique_ptr<ReplayedSteps> recorded;
   };
 
   struct Lease {
-    explicit Lease(Variant& variant) : owner(variant), recorder(variant.recorder_of_this_call()) {
-      if (recorder) in_use = std::unique_lock(recorder->in_use(), std::try_to_lock);
-      if (!in_use.owns_lock()) recorder = nullptr;
-      worker = variant.take(recorder.get());
-      if (recorder && !worker.recorded) fresh = std::make_unique<RecordedSteps>(variant.plan_, recorder);
+    explicit Lease(Variant& variant) : owner(variant), maker(variant.maker_of_this_call()) {
+      if (maker) in_use = std::unique_lock(maker->in_use(), std::try_to_lock);
+      if (!in_use.owns_lock()) maker = nullptr;
+      worker = variant.take(maker.get());
+      if (maker && !worker.recorded) fresh = std::make_unique<ReplayedSteps>(variant.plan_, maker);
     }
     ~Lease() {
       worker.frame->end_call();
@@ -139,55 +129,55 @@ class Variant {
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     const Arena* arena() const {
-      if (!recorder) return nullptr;
+      if (!maker) return nullptr;
       return &(worker.recorded ? worker.recorded : fresh)->arena();
     }
 
     Variant& owner;
-    std::shared_ptr<Recorder> recorder;  // null: the call neither records nor replays
+    std::shared_ptr<DeviceGraphMaker> maker;  // null: the call neither records nor replays
     std::unique_lock<std::mutex> in_use;
     Worker worker;
-    std::unique_ptr<RecordedSteps> fresh;  // to be recorded by this call
+    std::unique_ptr<ReplayedSteps> fresh;  // to be recorded by this call
   };
 
-  std::shared_ptr<Recorder> recorder_of_this_call() {
+  std::shared_ptr<DeviceGraphMaker> maker_of_this_call() {
     if (attempts_left_.load(std::memory_order_relaxed) == 0) return nullptr;
     if (calls_until_recording_.load(std::memory_order_relaxed) > 0) {
       calls_until_recording_.fetch_sub(1, std::memory_order_relaxed);
       return nullptr;
     }
-    return plan_.runtime->recorder(plan_.device.index());
+    return plan_.runtime->graph_maker(plan_.device.index());
   }
 
   void run_steps_of(Lease& lease, std::vector<at::Tensor>* owned) {
     Frame& frame = *lease.worker.frame;
     if (lease.fresh && frame.uses_inputs_as_given()) {
-      UnrecordableSteps unrecordable;
+      UnreplayableSteps unreplayable;
       {
         const std::scoped_lock lock(mutex_);
-        unrecordable = unrecordable_;
+        unreplayable = unrecordable_;
       }
-      if (lease.fresh->record(frame, owned, unrecordable)) {
+      if (lease.fresh->record(frame, owned, unreplayable)) {
         lease.worker.recorded = std::move(lease.fresh);
         return;
       }
       attempts_left_.fetch_sub(1, std::memory_order_relaxed);
       const std::scoped_lock lock(mutex_);
-      unrecordable_.merge(unrecordable);
-    } else if (lease.recorder && lease.worker.recorded) {
+      unrecordable_.merge(unreplayable);
+    } else if (lease.maker && lease.worker.recorded) {
       lease.worker.recorded->run(frame, owned);
     } else {
       run_steps(plan_, {0, plan_.steps.size()}, frame, owned);
     }
   }
 
-  // One that replays on the recorder's stream if there is one, else one that does not replay.
-  Worker take(const Recorder* recorder) {
+  // One that replays on the maker's stream if there is one, else one that does not replay.
+  Worker take(const DeviceGraphMaker* maker) {
     {
       const std::scoped_lock lock(mutex_);
       auto found = idle_.end();
       for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-        if (recorder && it->recorded && &it->recorded->recorder() == recorder) {
+        if (maker && it->recorded && &it->recorded->maker() == maker) {
           found = it;
           break;
         }
@@ -205,6 +195,33 @@ class Variant {
   void give_back(Worker worker) {
     const std::scoped_lock lock(mutex_);
     idle_.push_back(std::move(worker));
+  }
+
+  // `copies`: the values of those mutations that need one, in order.
+  void perform_mutations(std::span<const at::Tensor> inputs, Frame& frame,
+                         std::span<const at::Tensor> copies) const {
+    if (plan_.mutations.empty()) return;
+    const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
+    auto copy = copies.begin();
+    std::map<c10::ScalarType, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> together;
+    for (const PreparedMutation& mutation : plan_.mutations) {
+      const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
+      if (!mutation.is_done) {
+        const at::Tensor& target = mutation.is_seen || input.is_inference() ? input : input.variable_data();
+        const at::Tensor& value = mutation.copy ? *copy++ : frame.tensors()[mutation.slot];
+        if (plan_.device.type() == kHost || target.scalar_type() != value.scalar_type()) {
+          target.copy_(value);
+          continue;
+        }
+        auto& [targets, values] = together[target.scalar_type()];
+        targets.push_back(target);
+        values.push_back(value);
+      } else if (mutation.is_seen && !input.is_inference()) {
+        input.unsafeGetTensorImpl()->bump_version();
+      }
+    }
+    // One launch for many: batch norms of a model have two small tensors each.
+    for (auto& [type, pair] : together) at::_foreach_copy_(pair.first, pair.second);
   }
 
   void take_values(Frame& frame, std::vector<at::Tensor>& outputs) const {
@@ -227,12 +244,12 @@ class Variant {
   PlanNumbers numbers_;
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
   std::span<const at::Tensor> constants_;
-  RecordingPolicy policy_;
+  DeviceGraphPolicy policy_;
   std::atomic<int64_t> calls_until_recording_;
   std::atomic<int64_t> attempts_left_;  // to record; 0: calls neither record nor replay
   mutable std::mutex mutex_;
   std::vector<Worker> idle_;
-  UnrecordableSteps unrecordable_;
+  UnreplayableSteps unrecordable_;
 };
 
 // Sizes that changed on every call would otherwise keep an arena each.
@@ -260,7 +277,7 @@ struct Executable::Impl {
   std::shared_ptr<Variant> make_variant() {
     return std::make_shared<Variant>(
         prepare(*symbolic, kernels.get(), constants.size(), options.visible_outputs), constants,
-        options.recording);
+        options.graphs);
   }
 
   void forget(std::vector<Sized>::iterator least) {
@@ -356,8 +373,8 @@ int64_t Executable::arena_bytes() const {
   return total;
 }
 
-RecordingState Executable::recording_state() const {
-  RecordingState state;
+DeviceGraphState Executable::device_graph_state() const {
+  DeviceGraphState state;
   if (impl_->fixed) impl_->fixed->add_to(state);
   const std::scoped_lock lock(impl_->mutex);
   for (const auto& sized : impl_->variants) sized.variant->add_to(state);

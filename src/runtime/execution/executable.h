@@ -18,16 +18,17 @@ namespace oxy::runtime {
 
 inline constexpr size_t kAllOutputs = std::numeric_limits<size_t>::max();
 
-// When a call records its work, so that later calls of the same sizes replay it (runtime/device/recording.h).
-enum class RecordingPolicy : uint8_t { Never, AfterTwoCalls, AtFirstCall };
+// When a call records its work, so that later calls of the same sizes replay it
+// (runtime/device/device_graph.h).
+enum class DeviceGraphPolicy : uint8_t { Never, AfterTwoCalls, AtFirstCall };
 
 // What is recorded of a plan, over all its sizes.
-struct RecordingState {
+struct DeviceGraphState {
   size_t spans = 0;  // that are replayed
   // Why steps are not recorded: "aten::nonzero: ...".
   std::vector<std::string> reasons;
 
-  void add(const RecordingState& other) {
+  void add(const DeviceGraphState& other) {
     spans += other.spans;
     reasons.insert(reasons.end(), other.reasons.begin(), other.reasons.end());
   }
@@ -35,7 +36,7 @@ struct RecordingState {
 
 struct ExecutableOptions {
   size_t visible_outputs = kAllOutputs;  // outputs from here on never leave the library
-  RecordingPolicy recording = RecordingPolicy::AfterTwoCalls;
+  DeviceGraphPolicy graphs = DeviceGraphPolicy::AfterTwoCalls;
 };
 
 class Executable {
@@ -54,7 +55,7 @@ class Executable {
 
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;
-  RecordingState recording_state() const;
+  DeviceGraphState device_graph_state() const;
 
  private:
   struct Impl;

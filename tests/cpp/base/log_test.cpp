@@ -37,7 +37,7 @@ TEST_CASE("log: lists, blanks, all") {
   CHECK(log_enabled(Channel::Code));
   CHECK_FALSE(log_enabled(Channel::Graph));
   enable_logs("all");
-  CHECK(enabled_logs() == "graph,loops,schedule,code,guards,breaks,recompiles,dynamic,recordings,timing");
+  CHECK(enabled_logs() == "graph,loops,schedule,code,guards,breaks,recompiles,dynamic,device_graphs,timing");
   enable_logs("");
   CHECK(enabled_logs().empty());
 }
@@ -51,7 +51,7 @@ TEST_CASE("log: an unknown channel is named, with those that exist, and changes 
   } catch (const UserError& error) {
     CHECK(std::string(error.what()) ==
           "unknown log channel 'kernels': the channels are graph, loops, schedule, code, guards, breaks, "
-          "recompiles, dynamic, recordings, timing, all, help");
+          "recompiles, dynamic, device_graphs, timing, all, help");
   }
   CHECK(enabled_logs() == "code");
 }

@@ -15,7 +15,7 @@ f = oxyfuel.compile(lambda x, y: torch.softmax(torch.nn.functional.gelu(x + y), 
 with torch.no_grad():
     f(torch.randn(6, 100), torch.randn(6, 100))
 """
-CHANNELS = {"graph", "loops", "schedule", "code", "guards", "breaks", "recompiles", "dynamic", "recordings", "timing"}
+CHANNELS = {"graph", "loops", "schedule", "code", "guards", "breaks", "recompiles", "dynamic", "device_graphs", "timing"}
 
 
 def run(program=PROGRAM, **environment):

@@ -60,7 +60,7 @@ def test_ways_to_ask(environment, how, size, answer, guards):
 
 @pytest.mark.parametrize("how, answer", [
     ("size oblivious", None), ("or false", False), ("or true", True), ("statically known", False),
-    ("has value", False), ("==", None)])
+    ("has value", False)])
 def test_ways_to_ask_about_data(environment, how, answer):
     x = environment.tensor("x", [at_hand(1)], with_data=False)
     if answer is None:

@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <ATen/ATen.h>
@@ -10,6 +11,7 @@
 #include "backend/cpu/jit/jit.h"
 #include "base/error.h"
 #include "runtime/cpu/packing.h"
+#include "runtime/cuda/address_places.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
 #include "runtime/values/convert.h"
@@ -98,6 +100,31 @@ std::vector<plan::BufferId> ids(const std::vector<int>& numbers) {
 struct Runner {
   std::shared_ptr<runtime::Executable> executable;
 };
+
+// One pass of recorded work, as the driver would have given it. A node is a kernel with one parameter of
+// words.
+using Words = std::vector<uint64_t>;
+using Allocation = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // address, bytes, nodes; -1: to the end
+using Memory = std::pair<uint64_t, int64_t>;                         // address, bytes
+
+runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Memory>& given,
+                           const std::vector<Memory>& results, const std::vector<Allocation>& allocations) {
+  static const backend::cuda::Driver driver;
+  runtime::CapturedPass result{runtime::CapturedGraph(driver, nullptr), {}, {}, {}, given.size()};
+  for (const Words& words : nodes) {
+    runtime::CapturedNode node;
+    node.kind = runtime::NodeKind::Kernel;
+    const auto* const first = reinterpret_cast<const std::byte*>(words.data());
+    node.parameters.emplace_back(first, first + words.size() * sizeof(uint64_t));
+    result.nodes.push_back(std::move(node));
+  }
+  for (const auto& [address, bytes, first, end] : allocations)
+    result.allocations.push_back({address, bytes, static_cast<size_t>(first),
+                                  end < 0 ? runtime::kStillAllocated : static_cast<size_t>(end)});
+  for (const auto* memories : {&given, &results})
+    for (const auto& [address, bytes] : *memories) result.movable.push_back({address, bytes});
+  return result;
+}
 
 }  // namespace
 
@@ -189,6 +216,21 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
     runtime::FreezeAttempt attempt = runtime::try_freeze(tensor(t));
     if (attempt.frozen) return nb::cast(std::move(*attempt.frozen));
     return nb::cast(attempt.reason);
+  });
+  nb::class_<runtime::CapturedPass>(m, "CapturedPass");
+  m.def("captured_pass", &pass, nb::arg("nodes"), nb::arg("given"),
+        nb::arg("results") = std::vector<Memory>(), nb::arg("allocations") = std::vector<Allocation>());
+  // (word, memory, bytes from its first) of each place; ValueError with the reason.
+  m.def("find_places", [](const runtime::CapturedPass& decoy, const runtime::CapturedPass& real) {
+    std::vector<std::tuple<size_t, size_t, uint64_t>> result;
+    try {
+      for (const runtime::MovableNode& node : runtime::find_places(decoy, real))
+        for (const runtime::Place& place : node.places)
+          result.emplace_back(place.offset / sizeof(uint64_t), place.movable, place.distance);
+    } catch (const runtime::NotReplayable& error) {
+      throw nb::value_error(error.reason.c_str());
+    }
+    return result;
   });
   m.def("note_thaw", [](nb::handle t) { runtime::note_thaw(tensor(t)); });
   m.def("pack_linear", [](nb::handle w, int64_t rows) {

@@ -1,4 +1,4 @@
-#include "runtime/execution/recorded_steps.h"
+#include "runtime/execution/replayed_steps.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ bool is_worth(const PreparedPlan& plan, StepSpan span) {
 
 }  // namespace
 
-std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const UnrecordableSteps& unrecordable) {
+std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable) {
   std::vector<StepSpan> result;
   StepSpan span;  // ends behind the last launch or call
   bool is_open = false;
@@ -47,7 +47,7 @@ std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const Unrecordab
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (!is_work(plan.steps[i])) continue;
     const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
-    if ((call != nullptr && !call->may_be_recorded) || unrecordable.contains(i)) {
+    if ((call != nullptr && !call->may_be_recorded) || unreplayable.contains(i)) {
       close();
       continue;
     }
@@ -59,10 +59,10 @@ std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const Unrecordab
   return result;
 }
 
-RecordedSteps::RecordedSteps(const PreparedPlan& plan, std::shared_ptr<Recorder> recorder)
+ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
     : plan_(plan),
-      recorder_(std::move(recorder)),
-      arena_(recorder_->arena(plan.arena_bytes)),
+      maker_(std::move(maker)),
+      arena_(maker_->arena(plan.arena_bytes)),
       is_result_(plan.buffers.size()) {
   for (const PreparedOutput& output : plan.outputs)
     if (output.kind == graph::OutputKind::Value && !output.copy &&
@@ -70,7 +70,7 @@ RecordedSteps::RecordedSteps(const PreparedPlan& plan, std::shared_ptr<Recorder>
       is_result_[output.buffer.index()] = true;
 }
 
-RecordedSteps::Span RecordedSteps::describe(StepSpan steps) const {
+ReplayedSteps::Span ReplayedSteps::describe(StepSpan steps) const {
   Span span;
   span.steps = steps;
   std::set<plan::BufferId> used;
@@ -98,13 +98,13 @@ RecordedSteps::Span RecordedSteps::describe(StepSpan steps) const {
   return span;
 }
 
-void RecordedSteps::allocate_outputs(const Span& span, Frame& frame) const {
+void ReplayedSteps::allocate_outputs(const Span& span, Frame& frame) const {
   for (size_t i = span.steps.begin; i < span.steps.end; ++i)
     if (const auto* allocation = std::get_if<PreparedAllocation>(&plan_.steps[i]))
       if (plan_.storages[allocation->buffer.index()] == plan::Storage::Output) frame.allocate(*allocation);
 }
 
-void RecordedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const {
+void ReplayedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const {
   for (const size_t i : span.ends) {
     if (const auto* release = std::get_if<PreparedRelease>(&plan_.steps[i]))
       run_release(*release, frame, owned);
@@ -113,8 +113,8 @@ void RecordedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::
   }
 }
 
-// What a recording of the span stands for.
-void RecordedSteps::enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step) {
+// What a graph of the span stands for.
+void ReplayedSteps::enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step) {
   for (size_t i = span.steps.begin; i < span.steps.end; ++i) {
     if (at_step) at_step(i);
     const PreparedStep& step = plan_.steps[i];
@@ -130,7 +130,7 @@ void RecordedSteps::enqueue(const Span& span, Frame& frame, const std::function<
   }
 }
 
-std::vector<MovableMemory> RecordedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
+std::vector<MovableMemory> ReplayedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
                                                      Frame& frame,
                                                      const std::function<void(size_t)>& at_step) {
   for (size_t i = 0; i < addresses.size(); ++i)
@@ -148,25 +148,25 @@ std::vector<MovableMemory> RecordedSteps::enqueue_at(std::span<const uintptr_t> 
 
 // What is true of a call is likely to be true of the others of its operator: each attempt to record costs
 // time.
-void RecordedSteps::note_unrecordable(size_t step, const std::string& reason,
-                                      UnrecordableSteps& unrecordable) const {
+void ReplayedSteps::note_unreplayable(size_t step, const std::string& reason,
+                                      UnreplayableSteps& unreplayable) const {
   const auto* call = std::get_if<PreparedCall>(&plan_.steps[step]);
   if (call == nullptr) {
-    unrecordable[step] = reason;
+    unreplayable[step] = reason;
   } else {
     for (size_t i = 0; i < plan_.steps.size(); ++i)
       if (const auto* other = std::get_if<PreparedCall>(&plan_.steps[i]); other && other->op == call->op)
-        unrecordable.try_emplace(i, fmt::format("{}: {}", call->op->name, reason));
+        unreplayable.try_emplace(i, fmt::format("{}: {}", call->op->name, reason));
   }
-  log(Channel::Recordings, "step {} of {} cannot be recorded: {}", step, plan_.steps.size(),
-      unrecordable.at(step));
+  log(Channel::DeviceGraphs, "step {} of {} cannot be recorded: {}", step, plan_.steps.size(),
+      unreplayable.at(step));
 }
 
-bool RecordedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* owned,
-                           UnrecordableSteps& unrecordable) {
+bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* owned,
+                           UnreplayableSteps& unreplayable) {
   allocate_outputs(span, frame);
   const Frame::Tables before = frame.tables();
-  recorder_->warm_up([&] {
+  maker_->warm_up([&] {
     frame.begin_launches();
     enqueue(span, frame);
   });
@@ -177,18 +177,18 @@ bool RecordedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   }
   const Frame::Tables after = frame.tables();
   std::vector<std::pair<size_t, size_t>> begins;  // steps with their first nodes, of the last pass
-  const auto at_step = [&](size_t step) { begins.emplace_back(step, recorder_->begin_part()); };
+  const auto at_step = [&](size_t step) { begins.emplace_back(step, maker_->begin_part()); };
   std::vector<MovableMemory> given;
   for (const plan::BufferId id : span.given) given.push_back(memory_of(id, frame));
   std::string reason;
   try {
-    span.recording = recorder_->record(given, [&](std::span<const uintptr_t> addresses) {
+    span.graph = maker_->record(given, [&](std::span<const uintptr_t> addresses) {
       frame.restore(before);
       frame.begin_launches();
       begins.clear();
       return enqueue_at(addresses, span, frame, at_step);
     });
-  } catch (const NotRecorded& error) {
+  } catch (const NotReplayable& error) {
     reason = error.reason;
     while (begins.size() > 1 && error.node && begins.back().second > *error.node) begins.pop_back();
   } catch (const std::exception& error) {  // what a step throws that may not be recorded
@@ -198,28 +198,28 @@ bool RecordedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   frame.begin_launches();
   end_buffers(span, frame, owned);
   if (reason.empty()) return true;
-  note_unrecordable(begins.empty() ? span.steps.begin : begins.back().first, reason, unrecordable);
+  note_unreplayable(begins.empty() ? span.steps.begin : begins.back().first, reason, unreplayable);
   return false;
 }
 
-bool RecordedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable) {
+bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable) {
   std::vector<Span> spans;
   size_t next = 0;  // the first step that was not performed
   bool is_recorded = true;
-  for (const StepSpan& steps : spans_to_record(plan_, unrecordable)) {
+  for (const StepSpan& steps : spans_to_replay(plan_, unreplayable)) {
     run_steps(plan_, {next, steps.begin}, frame, owned);
     next = steps.end;
-    is_recorded = record(spans.emplace_back(describe(steps)), frame, owned, unrecordable);
+    is_recorded = record(spans.emplace_back(describe(steps)), frame, owned, unreplayable);
     if (!is_recorded) break;
   }
   run_steps(plan_, {next, plan_.steps.size()}, frame, owned);
   if (!is_recorded) return false;
   spans_ = std::move(spans);
-  log(Channel::Recordings, "{} CUDA graphs of {} steps", spans_.size(), plan_.steps.size());
+  log(Channel::DeviceGraphs, "{} CUDA graphs of {} steps", spans_.size(), plan_.steps.size());
   return true;
 }
 
-void RecordedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
+void ReplayedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
   size_t next = 0;
   for (const Span& span : spans_) {
     run_steps(plan_, {next, span.steps.begin}, frame, owned);
@@ -231,7 +231,7 @@ void RecordedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
       frame.place(id, plan_.runtime->empty(plan_.buffers[id.index()].whole_spec, plan_.device.index()));
       addresses_.push_back(frame.address(id));
     }
-    if (span.recording->replay(addresses_)) {
+    if (span.graph->replay(addresses_)) {
       for (const auto& [id, address] : span.kept) frame.place(id, address);
     } else {
       enqueue(span, frame);

@@ -22,41 +22,42 @@ struct MovableMemory {
 };
 
 // Recorded work. One replay at a time.
-class Recording {
+class DeviceGraph {
  public:
-  virtual ~Recording() = default;
+  virtual ~DeviceGraph() = default;
   // Enqueues the work on the current stream, with the movable memories at these addresses: first those that
-  // were given to Recorder::record(), then its results. False, with nothing enqueued: one of them is not
-  // aligned as it was when the work was recorded, which libraries may rely on.
+  // were given to DeviceGraphMaker::record(), then its results. False, with nothing enqueued: one of them is
+  // not aligned as it was when the work was recorded, which libraries may rely on.
   virtual bool replay(std::span<const uintptr_t> addresses) = 0;
 };
 
 // The work cannot be recorded.
-struct NotRecorded {
+struct NotReplayable {
   std::string reason;          // for the user
-  std::optional<size_t> node;  // which part of the work it is, by Recorder::begin_part()
+  std::optional<size_t> node;  // which part of the work it is, by DeviceGraphMaker::begin_part()
 };
 
-// Records what is enqueued on one of the caller's streams, and owns the memory that its recordings share:
+// Records what is enqueued on one of the caller's streams, and owns the memory that its graphs share:
 // their work is done in the order of the stream, one call after the other.
-class Recorder {
+class DeviceGraphMaker {
  public:
-  virtual ~Recorder() = default;
+  virtual ~DeviceGraphMaker() = default;
 
-  // Held by a call from its first replay to its last. A call that does not get it runs without recordings.
+  // Held by a call from its first replay to its last. A call that does not get it runs without graphs.
   std::mutex& in_use() { return in_use_; }
-  // At least `bytes` that every recording of the stream may write to.
+  // At least `bytes` that every graph of the stream may write to.
   virtual std::shared_ptr<const Arena> arena(int64_t bytes) = 0;
   // Performs `work` in the order of the stream, so that libraries have prepared themselves when record()
-  // follows on this thread. What it allocates is memory of the recordings.
+  // follows on this thread. What it allocates is memory of the graphs.
   virtual void warm_up(const std::function<void()>& work) = 0;
 
   // Enqueues the work with the given memories at these addresses. Returns the memories that it allocates and
   // that the caller keeps.
   using Enqueue = std::function<std::vector<MovableMemory>(std::span<const uintptr_t> addresses)>;
   // `given`: the movable memories that exist before. `enqueue` is called several times, with their addresses
-  // and with others; nothing is performed. Throws NotRecorded, or what `enqueue` throws.
-  virtual std::unique_ptr<Recording> record(std::span<const MovableMemory> given, const Enqueue& enqueue) = 0;
+  // and with others; nothing is performed. Throws NotReplayable, or what `enqueue` throws.
+  virtual std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> given,
+                                              const Enqueue& enqueue) = 0;
   // To be called by `enqueue` between its parts: how many kernels, copies and fills it has enqueued so far.
   virtual size_t begin_part() = 0;
 

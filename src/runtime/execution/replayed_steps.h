@@ -1,4 +1,4 @@
-// The steps of a frame with spans of them recorded (runtime/device/recording.h): a call replays each span
+// The steps of a frame with spans of them recorded (runtime/device/device_graph.h): a call replays each span
 // instead of enqueuing its launches and extern calls one by one.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/recording.h"
+#include "runtime/device/device_graph.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepared_plan.h"
 #include "runtime/execution/steps.h"
@@ -18,31 +18,31 @@
 namespace oxy::runtime {
 
 // By index: the steps that cannot be recorded, with the reasons.
-using UnrecordableSteps = std::map<size_t, std::string>;
+using UnreplayableSteps = std::map<size_t, std::string>;
 
-// The largest spans that are worth a recording: those that have several launches, or an extern call.
-std::vector<StepSpan> spans_to_record(const PreparedPlan& plan, const UnrecordableSteps& unrecordable);
+// The largest spans that are worth a graph: those that have several launches, or an extern call.
+std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable);
 
-class RecordedSteps {
+class ReplayedSteps {
  public:
-  // `plan` outlives it. The arena of its calls is the recorder's.
-  RecordedSteps(const PreparedPlan& plan, std::shared_ptr<Recorder> recorder);
+  // `plan` outlives it. The arena of its calls is the maker's.
+  ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker);
 
-  Recorder& recorder() const { return *recorder_; }
+  DeviceGraphMaker& maker() const { return *maker_; }
   const Arena& arena() const { return *arena_; }
   size_t span_count() const { return spans_.size(); }
 
-  // The steps of one call, whose frame has begun with arena(). The caller has locked the recorder.
-  // record() performs them one by one, and makes recordings of them. False: a step was met that cannot be
-  // recorded, and is in `unrecordable` now; then nothing is recorded.
-  bool record(Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable);
+  // The steps of one call, whose frame has begun with arena(). The caller has locked the maker.
+  // record() performs them one by one, and makes graphs of them. False: a step was met that cannot be
+  // recorded, and is in `unreplayable` now; then nothing is recorded.
+  bool record(Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable);
   // Precondition: record() has succeeded.
   void run(Frame& frame, std::vector<at::Tensor>* owned);
 
  private:
   struct Span {
     StepSpan steps;
-    std::unique_ptr<Recording> recording;
+    std::unique_ptr<DeviceGraph> graph;
     std::vector<plan::BufferId> given;    // buffers that exist before the span, and that it uses
     std::vector<plan::BufferId> made;     // temporary and extern-owned buffers that begin in it
     std::vector<plan::BufferId> results;  // those of them that the caller keeps
@@ -52,12 +52,12 @@ class RecordedSteps {
   };
 
   Span describe(StepSpan steps) const;
-  // False: a step is in `unrecordable` now, and the span has been performed all the same.
-  bool record(Span& span, Frame& frame, std::vector<at::Tensor>* owned, UnrecordableSteps& unrecordable);
+  // False: a step is in `unreplayable` now, and the span has been performed all the same.
+  bool record(Span& span, Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable);
   // `at_step`: called before each step.
   std::vector<MovableMemory> enqueue_at(std::span<const uintptr_t> addresses, Span& span, Frame& frame,
                                         const std::function<void(size_t)>& at_step);
-  void note_unrecordable(size_t step, const std::string& reason, UnrecordableSteps& unrecordable) const;
+  void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
   void enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step = {});
   void allocate_outputs(const Span& span, Frame& frame) const;
   void end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const;
@@ -66,7 +66,7 @@ class RecordedSteps {
   }
 
   const PreparedPlan& plan_;
-  std::shared_ptr<Recorder> recorder_;
+  std::shared_ptr<DeviceGraphMaker> maker_;
   std::shared_ptr<const Arena> arena_;
   std::vector<bool> is_result_;  // by buffer: extern-owned, and the caller keeps it
   std::vector<Span> spans_;

@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_recording.h"
+#include "runtime/cuda/cuda_graph.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -24,10 +24,10 @@ uintptr_t word_at(const ParameterBytes& bytes) {
   return result;
 }
 
-class CudaRecording : public Recording {
+class CudaGraph : public DeviceGraph {
  public:
-  CudaRecording(const Driver& driver, c10::DeviceIndex device, CapturedGraph graph,
-                std::vector<MovableNode> nodes, const std::vector<MovableMemory>& movable)
+  CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedGraph graph,
+            std::vector<MovableNode> nodes, const std::vector<MovableMemory>& movable)
       : driver_(driver),
         guard_(c10::DeviceType::CUDA),
         device_(c10::DeviceType::CUDA, device),
@@ -43,14 +43,14 @@ class CudaRecording : public Recording {
     check_call(driver_, driver_.graphs.instantiate(&executable_, graph_.handle(), 0), "a recorded graph");
     check_call(driver_, driver_.graphs.current_context(&context_), "to tell the current context");
   }
-  ~CudaRecording() override {
+  ~CudaGraph() override {
     if (executable_ != nullptr) driver_.graphs.destroy_executable(executable_);
   }
-  CudaRecording(const CudaRecording&) = delete;
-  CudaRecording& operator=(const CudaRecording&) = delete;
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
 
   bool replay(std::span<const uintptr_t> addresses) override {
-    check(addresses.size() == addresses_.size(), "a recording is replayed with another number of addresses");
+    check(addresses.size() == addresses_.size(), "a graph is replayed with another number of addresses");
     for (size_t i = 0; i < addresses.size(); ++i)
       if ((addresses[i] ^ addresses_[i]) % kAlignment != 0 && !users_[i].empty()) return false;
     for (size_t i = 0; i < addresses.size(); ++i) {
@@ -126,10 +126,9 @@ class CudaRecording : public Recording {
 
 }  // namespace
 
-std::unique_ptr<Recording> make_recording(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
-                                          std::vector<MovableNode> nodes) {
-  return std::make_unique<CudaRecording>(driver, device, std::move(pass.graph), std::move(nodes),
-                                         pass.movable);
+std::unique_ptr<DeviceGraph> make_graph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
+                                        std::vector<MovableNode> nodes) {
+  return std::make_unique<CudaGraph>(driver, device, std::move(pass.graph), std::move(nodes), pass.movable);
 }
 
 }  // namespace oxy::runtime

@@ -19,10 +19,10 @@ def tensor(*sizes, dtype=torch.float32):
     return torch.randn(sizes, device=CUDA).to(dtype)
 
 
-def recordings(compiled, *arguments):
+def device_graphs(compiled, *arguments):
     """How many CUDA graphs calls replay, and why some steps are in none."""
     segments = oxyfuel.explain(compiled)(*arguments).segments
-    return sum(s["recordings"] for s in segments), [reason for s in segments for reason in s["not_recorded"]]
+    return sum(s["device_graphs"] for s in segments), [reason for s in segments for reason in s["not_replayed"]]
 
 
 def check_calls(function, make, count=None, calls=CALLS, **options):
@@ -33,7 +33,7 @@ def check_calls(function, make, count=None, calls=CALLS, **options):
         results = [compiled(*arguments) for arguments in all_arguments]
         for arguments, result in zip(all_arguments, results, strict=True):
             check_close(result, function(*arguments), function(*tree_map(in_float64, arguments)))
-        found, reasons = recordings(compiled, *make())
+        found, reasons = device_graphs(compiled, *make())
     assert count is None or (found, reasons) == (count, [])
     return compiled
 
@@ -144,7 +144,7 @@ def test_training(dropout):
     assert train(ours, compiled) == pytest.approx(train(theirs, theirs), rel=1e-4)
     for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-3)
-    found, _ = recordings(compiled, tensor(4, 16, 64))
+    found, _ = device_graphs(compiled, tensor(4, 16, 64))
     assert found >= 2
 
 
@@ -292,7 +292,7 @@ def test_options():
 
 
 def test_memory_of_a_model_is_kept_once():
-    """Recordings of one stream share what they write to on the way."""
+    """Graphs of one stream share what they write to on the way."""
     torch.cuda.empty_cache()
     models = [nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).to(CUDA).eval() for _ in range(4)]
     x = tensor(4096, 1024)

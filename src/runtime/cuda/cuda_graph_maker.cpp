@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_recorder.h"
+#include "runtime/cuda/cuda_graph_maker.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -12,7 +12,7 @@
 
 #include "runtime/cuda/address_places.h"
 #include "runtime/cuda/captured_graph.h"
-#include "runtime/cuda/cuda_recording.h"
+#include "runtime/cuda/cuda_graph.h"
 #include "runtime/cuda/decoy_memory.h"
 #include "torch_api/allocator_pool.h"
 
@@ -34,9 +34,9 @@ c10::Stream new_stream(const Driver& driver, c10::Device device) {
                      static_cast<c10::StreamId>(reinterpret_cast<intptr_t>(stream)));
 }
 
-class CudaRecorder : public Recorder {
+class CudaGraphMaker : public DeviceGraphMaker {
  public:
-  CudaRecorder(const Driver& driver, c10::Device device, c10::Stream stream)
+  CudaGraphMaker(const Driver& driver, c10::Device device, c10::Stream stream)
       : driver_(driver),
         device_(device),
         stream_(stream),
@@ -62,7 +62,7 @@ class CudaRecorder : public Recorder {
     wait(stream_, capturing_);
   }
 
-  std::unique_ptr<Recording> record(std::span<const MovableMemory> given, const Enqueue& enqueue) override {
+  std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> given, const Enqueue& enqueue) override {
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), given);
     // Memory that is allocated on the way lies elsewhere in the passes with decoys, too.
@@ -72,7 +72,7 @@ class CudaRecorder : public Recorder {
     const CapturedPass decoy = capture_in(decoy_pool, decoys.addresses(), given, enqueue);
     CapturedPass real = capture_in(pool_, addresses, given, enqueue);
     std::vector<MovableNode> nodes = find_places(decoy, real);
-    return make_recording(driver_, device_.index(), std::move(real), std::move(nodes));
+    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes));
   }
 
   size_t begin_part() override { return node_count(driver_, capturing_.native_handle()); }
@@ -109,22 +109,22 @@ class CudaRecorder : public Recorder {
 
 }  // namespace
 
-std::shared_ptr<Recorder> cuda_recorder(const Driver& driver, c10::DeviceIndex device) {
+std::shared_ptr<DeviceGraphMaker> cuda_graph_maker(const Driver& driver, c10::DeviceIndex device) {
   if (!driver.graphs.is_complete()) return nullptr;
   const c10::Device whole(c10::DeviceType::CUDA, device);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(whole.type()).getStream(whole);
   if (is_capturing(driver, stream.native_handle())) return nullptr;
   static std::mutex& mutex = *new std::mutex;
-  static auto& recorders =
-      *new std::map<std::pair<c10::DeviceIndex, c10::StreamId>, std::shared_ptr<CudaRecorder>>;
+  static auto& makers =
+      *new std::map<std::pair<c10::DeviceIndex, c10::StreamId>, std::shared_ptr<CudaGraphMaker>>;
   const std::pair key(device, stream.id());
   {
     const std::scoped_lock lock(mutex);
-    if (const auto it = recorders.find(key); it != recorders.end()) return it->second;
+    if (const auto it = makers.find(key); it != makers.end()) return it->second;
   }
-  auto made = std::make_shared<CudaRecorder>(driver, whole, stream);  // takes the GIL: not under the lock
+  auto made = std::make_shared<CudaGraphMaker>(driver, whole, stream);  // takes the GIL: not under the lock
   const std::scoped_lock lock(mutex);
-  return recorders.try_emplace(key, std::move(made)).first->second;
+  return makers.try_emplace(key, std::move(made)).first->second;
 }
 
 }  // namespace oxy::runtime
