@@ -139,6 +139,11 @@ Ref integer(Interpreter& interpreter, const Expr& expression) {
   const Expr known = interpreter.numbers.symbols ? environment(interpreter).simplify(expression) : expression;
   if (known.is_constant()) return Ref::steal(PyLong_FromLongLong(known.constant()));
   const std::optional<int64_t> value = environment(interpreter).hint(known);
+  const auto is_at_hand = [&](const Expr& symbol) {
+    return environment(interpreter).hint(symbol).has_value();
+  };
+  if (!value && std::ranges::all_of(sym::variables(known), is_at_hand))
+    interpreter.stop("calculates a number of more than 64 bits");
   Ref at_hand = value ? Ref::steal(PyLong_FromLongLong(*value)) : Ref();
   return make_varying(interpreter, {std::move(at_hand), kNoSource, known});
 }

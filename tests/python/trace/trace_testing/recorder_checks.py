@@ -28,15 +28,17 @@ READS_OF_DATA = {
     "tolist": lambda x: x.tolist(),
     "storage": lambda x: x.untyped_storage(),
     "dlpack": lambda x: torch.utils.dlpack.to_dlpack(x),
-    "nonzero": lambda x: x.nonzero(),
-    "boolean index": lambda x: x[x > 0],
-    "masked_select": lambda x: x.masked_select(x > 0),
-    "unique": lambda x: x.unique(),
     "equal": lambda x: torch.equal(x, x),
     "allclose": lambda x: torch.allclose(x, x + 1),
     "contains": lambda x: 3 in x,
     # What repr() calls of a tensor with data. Releases differ in what they take a trace tensor for.
     "text": lambda x: torch._tensor_str._tensor_str(x, 0),
+}
+SIZES_OF_DATA = {
+    "nonzero": lambda x: x.nonzero(),
+    "boolean index": lambda x: x[x > 0],
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "unique": lambda x: x.unique(),
 }
 STORAGE_CHANGES = {
     "resize_": lambda x: x.clone().resize_(2, 2),
@@ -54,6 +56,13 @@ def test_what_cannot_be_traced_says_so(name):
     with torch.no_grad(), pytest.raises(CannotTrace):
         record(function, x48())
     assert not is_trace_tensor(torch.ones(2))  # recording has ended
+
+
+@pytest.mark.parametrize("name", SIZES_OF_DATA)
+def test_a_size_that_data_decides_is_a_symbol(name):
+    with torch.no_grad():
+        text = record(SIZES_OF_DATA[name], x48()).text()
+    assert "symbol u0 : id 0 in [0, 32]" in text and "-> u0 = size(0, 0)" in text
 
 
 def test_except_exception_does_not_swallow_it():
