@@ -1,6 +1,6 @@
 """Programs on a GPU: the first call, and a call after that, in eager and compiled. Prints the table of docs/gpu.md.
 
-    python benchmarks/gpu_programs.py [--models]
+    python benchmarks/gpu_programs.py
 
 Times of a call are host and device together, of 50 calls back to back. For the first call without compiled kernels on disk:
 OXYFUEL_CACHE=off.
@@ -52,31 +52,13 @@ def show_small():
     show("transpose and add, 64 x 1024", lambda a: a.t().contiguous() + 1, x)
 
 
-def show_models():
-    import torchvision
-    from transformers import BertConfig, BertModel
-
-    bert = BertModel(BertConfig()).to(DEVICE).eval().bfloat16()
-    for batch in (1, 16):
-        ids = torch.randint(0, 1000, (batch, 128), device=DEVICE)
-        show(f"BERT-base, bfloat16, {batch} x 128", lambda i: bert(input_ids=i)[0], ids)
-    resnet = torchvision.models.resnet50().to(DEVICE).eval()
-    images = torch.randn(8, 3, 224, 224, device=DEVICE)
-    show("ResNet-50, float32, batch 8", resnet, images)
-    show("ResNet-50, bfloat16, batch 8", resnet.bfloat16(), images.bfloat16())
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", action="store_true", help="BERT and ResNet-50 as well")
-    arguments = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
     print("| program | eager, us | ours, us | first call, s | compiled |\n|---|---|---|---|---|")
     torch.manual_seed(0)
     with torch.no_grad():
         show_small()
-        if arguments.models:
-            show_models()
 
 
 if __name__ == "__main__":

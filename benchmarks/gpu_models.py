@@ -1,0 +1,158 @@
+"""Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
+
+    python benchmarks/gpu_models.py [--models bert resnet llama train] [--ways eager ours no-graphs compile reduce-overhead]
+
+Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
+with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together.
+"""
+
+import argparse
+import time
+
+import torch
+
+import oxyfuel
+
+CUDA = torch.device("cuda")
+ROUNDS, CALLS, WARM_UP = 3, 20, 6
+
+
+def no_graphs(model):
+    return oxyfuel.compile(model, options={"graphs": False})
+
+
+def reduce_overhead(model):
+    return torch.compile(model, mode="reduce-overhead")
+
+
+WAYS = {
+    "eager": lambda model: model,
+    "ours": oxyfuel.compile,
+    "no-graphs": no_graphs,
+    "compile": torch.compile,
+    "reduce-overhead": reduce_overhead,
+}
+
+
+def seconds(function, count):
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(count):
+        function()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / count
+
+
+def inference(model, *arguments, **options):
+    """Makes a function that calls the model in a way."""
+
+    def make(way):
+        compiled = way(model)
+
+        def call():
+            with torch.no_grad():
+                compiled(*arguments, **options)
+
+        return call
+
+    return make
+
+
+def training(model, argument, loss):
+    """Makes a function that runs a forward and a backward pass under autocast to bfloat16."""
+    parameters = list(model.parameters())
+
+    def make(way):
+        compiled = way(model)
+
+        def step():
+            with torch.autocast("cuda", torch.bfloat16):
+                result = loss(compiled(argument))
+            result.backward()
+            for parameter in parameters:
+                parameter.grad = None
+
+        return step
+
+    return make
+
+
+def show(name, make, ways):
+    """A row. A call of ours that ran in eager is named as such."""
+    cells = []
+    for way in ways:
+        torch._dynamo.reset()
+        oxyfuel.reset()
+        torch.cuda.reset_peak_memory_stats()
+        function = make(WAYS[way])
+        first = seconds(function, 1)
+        for _ in range(WARM_UP):
+            function()
+        steady = min(seconds(function, CALLS) for _ in range(ROUNDS))
+        peak = torch.cuda.max_memory_allocated() >> 20
+        note = " in eager" if way in ("ours", "no-graphs") and oxyfuel.metrics()["calls_eager"] else ""
+        cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB){note}")
+        del function
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def random_ids(*sizes):
+    return torch.randint(0, 1000, sizes, device=CUDA)
+
+
+def bert(ways):
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig()).to(CUDA).eval().bfloat16()
+    for batch in (1, 16):
+        show(f"BERT-base, bfloat16, {batch} x 128", inference(model, random_ids(batch, 128)), ways)
+
+
+def resnet(ways):
+    import torchvision
+
+    for dtype in (torch.bfloat16, torch.float32):
+        model = torchvision.models.resnet50().to(CUDA).eval().to(dtype)
+        for batch in (1, 32):
+            images = torch.randn(batch, 3, 224, 224, device=CUDA, dtype=dtype)
+            show(f"ResNet-50, {str(dtype)[6:]}, batch {batch}", inference(model, images), ways)
+
+
+def llama(ways):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 4}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=32000, **sizes)).to(CUDA).eval().bfloat16()
+    for batch, length in ((1, 1), (4, 256)):
+        make = inference(model, random_ids(batch, length), use_cache=False)
+        show(f"Llama, 16 layers of 1024, bfloat16, {batch} x {length}", make, ways)
+
+
+def train(ways):
+    import torchvision
+    from transformers import BertConfig, BertForMaskedLM
+
+    model = BertForMaskedLM(BertConfig()).to(CUDA).train()
+    show("BERT-base, a training step, 16 x 128", training(model, random_ids(16, 128), lambda out: out.logits.float().mean()), ways)
+    model = torchvision.models.resnet50().to(CUDA).train()
+    images = torch.randn(32, 3, 224, 224, device=CUDA)
+    show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways)
+
+
+MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "train": train}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    arguments = parser.parse_args()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory)\n")
+    print(f"| model | {' | '.join(arguments.ways)} |\n|---|{'---|' * len(arguments.ways)}")
+    torch.manual_seed(0)
+    for name in arguments.models:
+        MODELS[name](arguments.ways)
+
+
+if __name__ == "__main__":
+    main()
