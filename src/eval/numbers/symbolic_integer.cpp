@@ -143,7 +143,7 @@ Ref integer(Interpreter& interpreter, const Expr& expression) {
     return environment(interpreter).hint(symbol).has_value();
   };
   if (!value && std::ranges::all_of(sym::variables(known), is_at_hand))
-    interpreter.stop("calculates a number of more than 64 bits");
+    throw sym::ArithmeticError("a number of more than 64 bits");
   Ref at_hand = value ? Ref::steal(PyLong_FromLongLong(*value)) : Ref();
   return make_varying(interpreter, {std::move(at_hand), kNoSource, known});
 }

@@ -122,6 +122,10 @@ def test_types_of_numbers(dtype):
     check(lambda x, t: (t.item(), x[: t.item()] + 1), numbers(3, 4, 5, 0, dtype=dtype))
 
 
+def test_results_of_more_than_64_bits():
+    check(lambda x, t: (t.item() ** 3 + 1, t.item() ** 2 > 0, x + 1), numbers(3, 4, 2**40, -(2**55), 5))
+
+
 def test_a_number_of_64_bits():
     check(lambda x, t: t.item(), numbers(3, 4, 2**62, -(2**63), 5), whole=False)
 
