@@ -40,7 +40,7 @@ def sizes_among_arguments(x):
 
 def in_place(x):
     x.mul_(2)
-    return x.sum()
+    return x.abs().sum()  # terms that cancel would leave nothing but rounding
 
 
 PROGRAMS = [windows_on_a_constant, products, aliases, long_rows, extern_calls, sizes_among_arguments, in_place]
@@ -49,6 +49,7 @@ ORDER = [5, 9, 5, 3, 17, 9, 40, 2, 64, 5, 33, 17, 1, 7, 1, 23, *range(20, 50), 0
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_any_order_of_sizes(program):
+    torch.manual_seed(0)
     compiled = oxyfuel.compile(program, dynamic=True)
     kept = []
 
