@@ -7,11 +7,11 @@ with mode="reduce-overhead". Times are the best of three rounds of 20 calls back
 """
 
 import argparse
-import time
 
 import torch
 
 import oxyfuel
+from gpu_timing import seconds
 
 CUDA = torch.device("cuda")
 ROUNDS, CALLS, WARM_UP = 3, 20, 6
@@ -32,15 +32,6 @@ WAYS = {
     "compile": torch.compile,
     "reduce-overhead": reduce_overhead,
 }
-
-
-def seconds(function, count):
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(count):
-        function()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - begin) / count
 
 
 def inference(model, *arguments, **options):

@@ -7,24 +7,15 @@ OXYFUEL_CACHE=off.
 """
 
 import argparse
-import time
 
 import torch
 import torch.nn.functional as F
 
 import oxyfuel
+from gpu_timing import seconds
 
 CALLS = 50
 DEVICE = torch.device("cuda")
-
-
-def seconds(function, count):
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(count):
-        function()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - begin) / count
 
 
 def show(name, function, *arguments):

@@ -8,8 +8,8 @@
 
 namespace oxy::torch_api {
 
-// Blocks that are freed stay in the pool as long as it lives, so that recorded work may write to them. The
-// pool lives until its last tensor is gone.
+// While this object lives, blocks that are freed stay in the pool, so that recorded work may write to them.
+// Afterwards PyTorch takes them back, each when its tensor is gone.
 class AllocatorPool {
  public:
   // Takes the GIL, as all members do.

@@ -174,8 +174,7 @@ class StagedGraph final : public CompiledGraph {
       if (results_[i].kind != OutputKind::InputAlias) continue;
       const auto number = static_cast<size_t>(results_[i].alias);
       const at::Tensor& input = inputs[number];
-      // Views that take part in autograd are made by who knows of gradients.
-      results[i] = runtime::alias_of(input.requires_grad() ? input.detach() : input,
+      results[i] = runtime::alias_of(runtime::without_history(input),
                                      spec(metas_[inputs_[number]], metas_[results_[i].value], symbols));
     }
   }

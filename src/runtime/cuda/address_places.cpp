@@ -40,7 +40,8 @@ bool is_same_work(const CapturedNode& a, const CapturedNode& b) {
 }
 
 void require_same_work(const CapturedPass& a, const CapturedPass& b) {
-  if (a.nodes.size() != b.nodes.size() || a.movable.size() != b.movable.size())
+  if (a.nodes.size() != b.nodes.size() || a.given.size() != b.given.size() ||
+      a.results.size() != b.results.size())
     throw NotReplayable{"it does not do the same each time", {}};
   for (size_t n = 0; n < a.nodes.size(); ++n)
     if (!is_same_work(a.nodes[n], b.nodes[n])) throw NotReplayable{"it does not do the same each time", n};
@@ -97,7 +98,7 @@ bool has_shifted_half(const Difference& word, const Memory& memory) {
   return false;
 }
 
-// What makes a node tell its memories apart, and finds movable ones in its parameters.
+// Reads the parameters of one node: which memory each word that differs is an address of.
 class NodeReader {
  public:
   NodeReader(const CapturedPass& decoy, const CapturedPass& real, size_t node) : node_(node) {
@@ -106,13 +107,13 @@ class NodeReader {
       const LoggedAllocation &here = real.allocations[i], &there = decoy.allocations[i];
       if (!here.is_alive_at(node)) continue;
       Memory memory{here.address, there.address, static_cast<uintptr_t>(here.bytes) - 1, {}};
-      for (size_t m = real.given; here.end_node == kStillAllocated && m < real.movable.size(); ++m)
-        if (here.contains(real.movable[m].address)) memory.movable = m;
+      for (size_t r = 0; here.end_node == kStillAllocated && r < real.results.size(); ++r)
+        if (here.contains(real.results[r].address)) memory.movable = real.given.size() + r;
       memories_.push_back(memory);
     }
-    for (size_t m = 0; m < real.given; ++m)
-      memories_.push_back({real.movable[m].address, decoy.movable[m].address,
-                           static_cast<uintptr_t>(real.movable[m].bytes), m});
+    for (size_t m = 0; m < real.given.size(); ++m)
+      memories_.push_back(
+          {real.given[m].address, decoy.given[m].address, static_cast<uintptr_t>(real.given[m].bytes), m});
   }
 
   std::vector<Place> read(const CapturedNode& here, const CapturedNode& there) {

@@ -12,8 +12,8 @@ namespace oxy::runtime {
 
 struct Place {
   size_t parameter = 0;
-  size_t offset = 0;  // bytes
-  size_t movable = 0;
+  size_t offset = 0;       // bytes
+  size_t movable = 0;      // given memories first, then results
   uintptr_t distance = 0;  // bytes from the memory's first
 };
 

@@ -27,8 +27,8 @@ struct LoggedAllocation {
   bool is_alive_at(size_t node) const { return node >= first_node && node < end_node; }
 };
 
-// Logs what this thread allocates and frees while it lives: PyTorch's allocators tell it as they tell the
-// profiler, which sees nothing meanwhile.
+// Logs what this thread allocates and frees while the object lives. It stands in the profiler's place, to
+// which PyTorch's allocators report; the profiler sees nothing meanwhile.
 class AllocationLog {
  public:
   // `node_count`: how many nodes have been recorded so far.

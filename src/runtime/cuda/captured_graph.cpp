@@ -18,8 +18,6 @@ constexpr int kThreadLocalCapture = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 constexpr int kKernelNode = 0, kCopyNode = 1, kFillNode = 2, kEmptyNode = 5;  // CU_GRAPH_NODE_TYPE_*
 constexpr unsigned kDeviceMemory = 2, kUnifiedMemory = 4;                     // CU_MEMORYTYPE_*
 constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-// CU_LAUNCH_PARAM_*: the keys of KernelNode::extra.
-const auto kBufferPointer = reinterpret_cast<void*>(1), kBufferBytes = reinterpret_cast<void*>(2);
 
 ParameterBytes bytes_at(const void* begin, size_t count) {
   const auto* const first = static_cast<const std::byte*>(begin);
@@ -89,8 +87,8 @@ void CapturedGraph::read_kernel(CapturedNode& node) const {
     const void* buffer = nullptr;
     size_t size = 0;
     for (void** extra = kernel.extra; extra != nullptr && *extra != nullptr; extra += 2) {
-      if (extra[0] == kBufferPointer) buffer = extra[1];
-      if (extra[0] == kBufferBytes) size = *static_cast<const size_t*>(extra[1]);
+      if (extra[0] == backend::cuda::kParameterBuffer) buffer = extra[1];
+      if (extra[0] == backend::cuda::kParameterBytes) size = *static_cast<const size_t*>(extra[1]);
     }
     if (buffer != nullptr) node.parameters.push_back(bytes_at(buffer, size));
     node.is_one_buffer = buffer != nullptr;
@@ -106,15 +104,15 @@ void CapturedGraph::read_kernel(CapturedNode& node) const {
   }
 }
 
-CapturedPass capture(const Driver& driver, CudaHandle stream,
+CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<MovableMemory> given,
                      const std::function<std::vector<MovableMemory>()>& enqueue) {
   check_call(driver, driver.graphs.begin_capture(stream, kThreadLocalCapture), "to record a stream");
   CudaHandle graph = nullptr;
-  std::vector<MovableMemory> movable;
+  std::vector<MovableMemory> results;
   std::vector<LoggedAllocation> allocations;
   try {
     const AllocationLog log([&] { return node_count(driver, stream); });
-    movable = enqueue();
+    results = enqueue();
     allocations = log.allocations();
   } catch (...) {
     driver.graphs.end_capture(stream, &graph);
@@ -125,7 +123,8 @@ CapturedPass capture(const Driver& driver, CudaHandle stream,
     throw NotReplayable{"it waits for the device", {}};
   CapturedGraph captured(driver, graph);
   std::vector<CapturedNode> nodes = captured.nodes();
-  return {std::move(captured), std::move(nodes), std::move(allocations), std::move(movable), 0};
+  return {std::move(captured), std::move(nodes), std::move(allocations), std::move(given),
+          std::move(results)};
 }
 
 size_t node_count(const Driver& driver, CudaHandle stream) {

@@ -56,13 +56,13 @@ struct CapturedPass {
   CapturedGraph graph;
   std::vector<CapturedNode> nodes;
   std::vector<LoggedAllocation> allocations;
-  std::vector<MovableMemory> movable;  // those that exist before, then results
-  size_t given = 0;                    // how many exist before
+  std::vector<MovableMemory> given;    // that exist before
+  std::vector<MovableMemory> results;  // that are allocated on the way, and that the caller keeps
 };
 
-// Captures what `enqueue` enqueues on `stream`, which is current. If it throws, the capture ends and the
-// stream is as before.
-CapturedPass capture(const backend::cuda::Driver& driver, CudaHandle stream,
+// Captures what `enqueue` enqueues on `stream`, which is current; it returns the results. If it throws, the
+// capture ends and the stream is as before.
+CapturedPass capture(const backend::cuda::Driver& driver, CudaHandle stream, std::vector<MovableMemory> given,
                      const std::function<std::vector<MovableMemory>()>& enqueue);
 
 // How many nodes the capture of `stream` has so far.

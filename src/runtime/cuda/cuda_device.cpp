@@ -55,6 +55,7 @@ class CudaDevice : public DeviceRuntime {
   Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   const Packing* packing() const override { return &cuda_packing(); }
+  bool makes_graphs() const override { return driver_.graphs.is_complete(); }
   std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex index) const override {
     return cuda_graph_maker(driver_, index);
   }

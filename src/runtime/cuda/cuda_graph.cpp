@@ -16,7 +16,6 @@ using backend::cuda::Driver;
 
 constexpr size_t kAddressBytes = sizeof(uintptr_t);
 constexpr uintptr_t kAlignment = 256;  // as far as a library may look at an address
-const auto kBufferPointer = reinterpret_cast<void*>(1), kBufferBytes = reinterpret_cast<void*>(2);
 
 uintptr_t word_at(const ParameterBytes& bytes) {
   uintptr_t result = 0;
@@ -26,15 +25,15 @@ uintptr_t word_at(const ParameterBytes& bytes) {
 
 class CudaGraph : public DeviceGraph {
  public:
-  CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedGraph graph,
-            std::vector<MovableNode> nodes, const std::vector<MovableMemory>& movable)
+  CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass, std::vector<MovableNode> nodes)
       : driver_(driver),
         guard_(c10::DeviceType::CUDA),
         device_(c10::DeviceType::CUDA, device),
-        graph_(std::move(graph)),
+        graph_(std::move(pass.graph)),
         nodes_(std::move(nodes)),
-        users_(movable.size()) {
-    for (const MovableMemory& memory : movable) addresses_.push_back(memory.address);
+        users_(pass.given.size() + pass.results.size()) {
+    for (const auto* memories : {&pass.given, &pass.results})
+      for (const MovableMemory& memory : *memories) addresses_.push_back(memory.address);
     for (size_t n = 0; n < nodes_.size(); ++n)
       for (const Place& place : nodes_[n].places)
         if (users_[place.movable].empty() || users_[place.movable].back() != n)
@@ -96,7 +95,8 @@ class CudaGraph : public DeviceGraph {
   void update_kernel(CapturedNode& node) {
     backend::cuda::KernelNode kernel = node.kernel;
     size_t size = 0;
-    void* extra[5] = {kBufferPointer, nullptr, kBufferBytes, &size, nullptr};
+    void* extra[5] = {backend::cuda::kParameterBuffer, nullptr, backend::cuda::kParameterBytes, &size,
+                      nullptr};
     pointers_.clear();
     if (node.is_one_buffer) {
       size = node.parameters[0].size();
@@ -128,7 +128,7 @@ class CudaGraph : public DeviceGraph {
 
 std::unique_ptr<DeviceGraph> make_graph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
                                         std::vector<MovableNode> nodes) {
-  return std::make_unique<CudaGraph>(driver, device, std::move(pass.graph), std::move(nodes), pass.movable);
+  return std::make_unique<CudaGraph>(driver, device, std::move(pass), std::move(nodes));
 }
 
 }  // namespace oxy::runtime

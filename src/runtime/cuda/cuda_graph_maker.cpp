@@ -81,15 +81,10 @@ class CudaGraphMaker : public DeviceGraphMaker {
   CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
                           std::span<const MovableMemory> given, const Enqueue& enqueue) {
     const torch_api::AllocatorPool::Use use(pool);
-    CapturedPass pass = capture(driver_, capturing_.native_handle(), [&] {
-      std::vector<MovableMemory> movable;
-      for (size_t i = 0; i < given.size(); ++i) movable.push_back({addresses[i], given[i].bytes});
-      const std::vector<MovableMemory> results = enqueue(addresses);
-      movable.insert(movable.end(), results.begin(), results.end());
-      return movable;
-    });
-    pass.given = given.size();
-    return pass;
+    std::vector<MovableMemory> placed;
+    for (size_t i = 0; i < given.size(); ++i) placed.push_back({addresses[i], given[i].bytes});
+    return capture(driver_, capturing_.native_handle(), std::move(placed),
+                   [&] { return enqueue(addresses); });
   }
 
   // What `waiting` is given from here on is done after what `stream` has been given.
@@ -110,7 +105,6 @@ class CudaGraphMaker : public DeviceGraphMaker {
 }  // namespace
 
 std::shared_ptr<DeviceGraphMaker> cuda_graph_maker(const Driver& driver, c10::DeviceIndex device) {
-  if (!driver.graphs.is_complete()) return nullptr;
   const c10::Device whole(c10::DeviceType::CUDA, device);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(whole.type()).getStream(whole);
   if (is_capturing(driver, stream.native_handle())) return nullptr;

@@ -10,8 +10,8 @@
 
 namespace oxy::runtime {
 
-// The maker of the device's current stream, made when it is first asked for. Null if the driver is too old
-// for it, or if the caller captures the stream at the moment.
+// The maker of the device's current stream, made when it is first asked for. Null if the
+// caller captures the stream at the moment. Precondition: the driver has the functions for graphs.
 std::shared_ptr<DeviceGraphMaker> cuda_graph_maker(const backend::cuda::Driver& driver,
                                                    c10::DeviceIndex device);
 

@@ -44,6 +44,8 @@ class DeviceRuntime {
   virtual Invoke prepare_call(const CallSite& site) const = 0;
   // Whether sizes decide which way that is, or whether there is one.
   virtual bool chooses_by_sizes(const OperatorSchema& op) const = 0;
+  // Whether graph_maker() may give one.
+  virtual bool makes_graphs() const { return false; }
   // Of the current stream of the device with this index. Null: work cannot be recorded there now.
   virtual std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex /*index*/) const { return nullptr; }
   // How weights are laid out for its libraries; null: they take them as they are.

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/device/arena.h"
@@ -31,7 +30,7 @@ class DeviceGraph {
   virtual bool replay(std::span<const uintptr_t> addresses) = 0;
 };
 
-// The work cannot be recorded.
+// Thrown: the work cannot be recorded.
 struct NotReplayable {
   std::string reason;          // for the user
   std::optional<size_t> node;  // which part of the work it is, by DeviceGraphMaker::begin_part()

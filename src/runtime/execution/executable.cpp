@@ -24,13 +24,9 @@ namespace oxy::runtime {
 
 namespace {
 
-// Views that take part in autograd are made by who knows of gradients.
-at::Tensor without_history(const at::Tensor& tensor) {
-  return tensor.requires_grad() ? tensor.detach() : tensor;
-}
-
-constexpr int64_t kCallsBeforeRecording = 2;
-constexpr int64_t kMostAttempts = 16;  // each finds at least one step that cannot be recorded
+constexpr int64_t kCallsBeforeGraphs = 2;
+// To record the steps. Each that fails finds at least one step that cannot be replayed.
+constexpr int64_t kMostAttempts = 16;
 
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
@@ -41,8 +37,11 @@ class Variant {
         numbers_(std::move(preparation.numbers)),
         need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
         constants_(constants),
-        policy_(policy) {
-    expect_recording();
+        // The steps are the same for all sizes, and so is this.
+        policy_(plan_.runtime->makes_graphs() && !spans_to_replay(plan_, {}).empty()
+                    ? policy
+                    : DeviceGraphPolicy::Never) {
+    expect_graphs();
   }
 
   // For the sizes that `symbolic` evaluated last, from which the plan was prepared. No call runs.
@@ -51,9 +50,9 @@ class Variant {
     write(numbers_, symbolic, *owned_);
     if (plan_.arena_bytes != arena_bytes) need_ = plan_.runtime->arenas().announce(plan_.arena_bytes);
     const std::scoped_lock lock(mutex_);
-    std::erase_if(idle_, [](const Worker& worker) { return worker.recorded != nullptr; });
+    std::erase_if(idle_, [](const Worker& worker) { return worker.replayed != nullptr; });
     for (const Worker& worker : idle_) worker.frame->refit();
-    expect_recording();
+    expect_graphs();
   }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>* owned) {
@@ -98,21 +97,21 @@ class Variant {
   void add_to(DeviceGraphState& state) const {
     const std::scoped_lock lock(mutex_);
     for (const Worker& worker : idle_)
-      if (worker.recorded) state.spans += worker.recorded->span_count();
-    for (const auto& [step, reason] : unrecordable_) state.reasons.push_back(reason);
+      if (worker.replayed) state.spans += worker.replayed->span_count();
+    for (const auto& [step, reason] : unreplayable_) state.reasons.push_back(reason);
   }
 
  private:
-  void expect_recording() {
-    calls_until_recording_ = policy_ == DeviceGraphPolicy::AtFirstCall ? 0 : kCallsBeforeRecording;
-    const bool is_worth = policy_ != DeviceGraphPolicy::Never && !spans_to_replay(plan_, {}).empty();
-    attempts_left_ = is_worth ? kMostAttempts : 0;
+  void expect_graphs() {
+    if (policy_ == DeviceGraphPolicy::Never) return;
+    calls_until_graphs_ = policy_ == DeviceGraphPolicy::AtFirstCall ? 0 : kCallsBeforeGraphs;
+    attempts_left_ = kMostAttempts;
   }
 
-  // What one call at a time works with. `recorded`: null until its calls replay.
+  // What one call at a time works with. `replayed`: null until its calls replay.
   struct Worker {
     std::unique_ptr<Frame> frame;
-    std::unique_ptr<ReplayedSteps> recorded;
+    std::unique_ptr<ReplayedSteps> replayed;
   };
 
   struct Lease {
@@ -120,7 +119,7 @@ class Variant {
       if (maker) in_use = std::unique_lock(maker->in_use(), std::try_to_lock);
       if (!in_use.owns_lock()) maker = nullptr;
       worker = variant.take(maker.get());
-      if (maker && !worker.recorded) fresh = std::make_unique<ReplayedSteps>(variant.plan_, maker);
+      if (maker && !worker.replayed) fresh = std::make_unique<ReplayedSteps>(variant.plan_, maker);
     }
     ~Lease() {
       worker.frame->end_call();
@@ -130,7 +129,7 @@ class Variant {
     Lease& operator=(const Lease&) = delete;
     const Arena* arena() const {
       if (!maker) return nullptr;
-      return &(worker.recorded ? worker.recorded : fresh)->arena();
+      return &(worker.replayed ? worker.replayed : fresh)->arena();
     }
 
     Variant& owner;
@@ -142,8 +141,8 @@ class Variant {
 
   std::shared_ptr<DeviceGraphMaker> maker_of_this_call() {
     if (attempts_left_.load(std::memory_order_relaxed) == 0) return nullptr;
-    if (calls_until_recording_.load(std::memory_order_relaxed) > 0) {
-      calls_until_recording_.fetch_sub(1, std::memory_order_relaxed);
+    if (calls_until_graphs_.load(std::memory_order_relaxed) > 0) {
+      calls_until_graphs_.fetch_sub(1, std::memory_order_relaxed);
       return nullptr;
     }
     return plan_.runtime->graph_maker(plan_.device.index());
@@ -155,17 +154,17 @@ class Variant {
       UnreplayableSteps unreplayable;
       {
         const std::scoped_lock lock(mutex_);
-        unreplayable = unrecordable_;
+        unreplayable = unreplayable_;
       }
       if (lease.fresh->record(frame, owned, unreplayable)) {
-        lease.worker.recorded = std::move(lease.fresh);
+        lease.worker.replayed = std::move(lease.fresh);
         return;
       }
       attempts_left_.fetch_sub(1, std::memory_order_relaxed);
       const std::scoped_lock lock(mutex_);
-      unrecordable_.merge(unreplayable);
-    } else if (lease.maker && lease.worker.recorded) {
-      lease.worker.recorded->run(frame, owned);
+      unreplayable_.merge(unreplayable);
+    } else if (lease.maker && lease.worker.replayed) {
+      lease.worker.replayed->run(frame, owned);
     } else {
       run_steps(plan_, {0, plan_.steps.size()}, frame, owned);
     }
@@ -177,11 +176,11 @@ class Variant {
       const std::scoped_lock lock(mutex_);
       auto found = idle_.end();
       for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-        if (maker && it->recorded && &it->recorded->maker() == maker) {
+        if (maker && it->replayed && &it->replayed->maker() == maker) {
           found = it;
           break;
         }
-        if (!it->recorded) found = it;
+        if (!it->replayed) found = it;
       }
       if (found != idle_.end()) {
         Worker worker = std::move(*found);
@@ -245,11 +244,11 @@ class Variant {
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
   std::span<const at::Tensor> constants_;
   DeviceGraphPolicy policy_;
-  std::atomic<int64_t> calls_until_recording_;
-  std::atomic<int64_t> attempts_left_;  // to record; 0: calls neither record nor replay
+  std::atomic<int64_t> calls_until_graphs_ = 0;
+  std::atomic<int64_t> attempts_left_ = 0;  // to record the steps; 0: calls neither record nor replay
   mutable std::mutex mutex_;
   std::vector<Worker> idle_;
-  UnreplayableSteps unrecordable_;
+  UnreplayableSteps unreplayable_;
 };
 
 // Sizes that changed on every call would otherwise keep an arena each.

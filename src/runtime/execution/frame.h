@@ -36,7 +36,7 @@ class Frame {
   void adopt(plan::BufferId buffer);
   void drop(plan::BufferId buffer);
 
-  // What the buffers of one call are at some point of it.
+  // The memory and the tensors of a call's buffers, as they are at one of its steps.
   struct Tables {
     std::vector<void*> pointers;      // by buffer
     std::vector<at::Tensor> tensors;  // by slot
@@ -53,7 +53,7 @@ class Frame {
   uintptr_t address(plan::BufferId buffer) const {
     return reinterpret_cast<uintptr_t>(pointers_[buffer.index()]);
   }
-  // All inputs are aligned as kernels want them, so that no copies of them stand in for them.
+  // False if copies stand in for inputs that are not aligned as kernels want them.
   bool uses_inputs_as_given() const { return copies_.empty(); }
 
   at::Tensor* tensors() { return tensors_.data(); }

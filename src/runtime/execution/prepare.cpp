@@ -226,7 +226,7 @@ class Preparer {
     }
     PreparedCall step;
     step.op = call.op;
-    step.may_be_recorded = !call.op->is_random && !is_opaque(*call.op);
+    step.is_replayable = !call.op->is_random && !is_opaque(*call.op);
     plan::for_each_buffer(call, [&](plan::BufferId id) { step.buffers.push_back(id); });
     result_.draws_random_numbers |= call.op->is_random;
     for (const plan::BufferId id : call.outputs) {

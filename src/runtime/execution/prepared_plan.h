@@ -21,7 +21,7 @@ namespace oxy::runtime {
 struct PreparedCall {
   const OperatorSchema* op = nullptr;
   Invoke invoke;
-  bool may_be_recorded = true;           // it does the same each time, on the device alone
+  bool is_replayable = true;             // it does the same each time, on the device alone
   std::vector<plan::BufferId> buffers;   // that it reads or writes
   std::vector<plan::BufferId> returned;  // those of them that are extern-owned and exist from here on
 };

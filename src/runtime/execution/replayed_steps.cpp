@@ -47,7 +47,7 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (!is_work(plan.steps[i])) continue;
     const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
-    if ((call != nullptr && !call->may_be_recorded) || unreplayable.contains(i)) {
+    if ((call != nullptr && !call->is_replayable) || unreplayable.contains(i)) {
       close();
       continue;
     }

@@ -82,6 +82,10 @@ at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec) {
   return viewed.as_strided(spec.sizes, spec.strides, base.storage_offset() * own / item + spec.offset);
 }
 
+at::Tensor without_history(const at::Tensor& tensor) {
+  return tensor.requires_grad() ? tensor.detach() : tensor;
+}
+
 at::Tensor for_reading(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
   if (!c10::impl::cow::is_cow_data_ptr(storage.data_ptr())) return tensor;

@@ -49,6 +49,9 @@ bool loses_history_when_written(const at::Tensor& tensor);
 // the caller's grad mode, and never `base` itself. Strides and offset count elements of spec.dtype, the
 // offset from the first element of base.
 at::Tensor alias_of(const at::Tensor& base, const TensorSpec& spec);
+// The tensor, or one that shares its memory and that autograd does not know: for views of it that are given
+// their histories later.
+at::Tensor without_history(const at::Tensor& tensor);
 // A tensor of the same elements for an operator that asks for a mutable pointer but only reads: over
 // copy-on-write storage it borrows the memory, so that the storage stays shared. Valid while `tensor` is.
 at::Tensor for_reading(const at::Tensor& tensor);

@@ -4,33 +4,7 @@ import pytest
 import torch
 
 import oxyfuel
-
-
-def compiles(function):
-    """How often `function()` compiles a graph."""
-    before = oxyfuel.metrics()["graphs"]
-    function()
-    return oxyfuel.metrics()["graphs"] - before
-
-
-def strides(x):
-    """Those that count."""
-    return [stride for stride, size in zip(x.stride(), x.shape) if size > 1] if x.numel() else []
-
-
-def same(a, b):
-    """Equal in values, dtypes, sizes, strides and Python types, through containers."""
-    if isinstance(a, torch.Tensor):
-        assert a.shape == b.shape and a.dtype == b.dtype and strides(a) == strides(b), (a.stride(), b.stride())
-        torch.testing.assert_close(a, b, equal_nan=True)
-        return
-    assert type(a) is type(b)
-    if isinstance(a, (tuple, list)):
-        assert len(a) == len(b)
-        for x, y in zip(a, b):
-            same(x, y)
-        return
-    assert a == b
+from size_checks import compiles, same
 
 
 def check(function, calls, most, **options):

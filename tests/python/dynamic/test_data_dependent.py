@@ -6,26 +6,7 @@ import torch
 import data_programs
 import oxyfuel
 import seeds
-
-
-def strides(x):
-    """Those that count."""
-    return [stride for stride, size in zip(x.stride(), x.shape) if size > 1] if x.numel() else []
-
-
-def same(a, b):
-    """Equal in values, dtypes, sizes, strides and Python types, through containers."""
-    if isinstance(a, torch.Tensor):
-        assert a.shape == b.shape and a.dtype == b.dtype and strides(a) == strides(b), (a.shape, b.shape, a.stride(), b.stride())
-        torch.testing.assert_close(a, b, equal_nan=True)
-        return
-    assert type(a) is type(b)
-    if isinstance(a, (tuple, list)):
-        assert len(a) == len(b)
-        for x, y in zip(a, b):
-            same(x, y)
-        return
-    assert a == b
+from size_checks import in_threads, same
 
 
 def outcome(function, arguments):
@@ -410,26 +391,17 @@ def test_a_weight_that_is_frozen():
 
 
 def test_threads():
-    import threading
-
     compiled = oxyfuel.compile(lambda x: (x[x > 0] * 2, x[x > 1].size(0)))
     compiled(torch.randn(1000))
-    wrong = []
 
-    def run(seed):
+    def work(seed):
         generator = torch.Generator().manual_seed(seed)
         for _ in range(50):
             x = torch.randn(1000, generator=generator)
             values, count = compiled(x)
-            if not torch.equal(values, x[x > 0] * 2) or count != (x > 1).sum():
-                wrong.append(seed)
+            assert torch.equal(values, x[x > 0] * 2) and count == (x > 1).sum()
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, work)
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))

@@ -1,13 +1,11 @@
 """A compiled function whose sizes are others at every call: its plan gets other numbers, in place."""
 
-import threading
-
 import pytest
 import torch
 import torch.nn.functional as F
 
 import oxyfuel
-from test_changed_sizes import compiles, same
+from size_checks import compiles, in_threads, same
 
 TABLE = torch.randn(64, 6)
 
@@ -98,20 +96,11 @@ def test_gradients_in_any_order_of_sizes():
 def test_threads_with_sizes_of_their_own():
     compiled = oxyfuel.compile(products, dynamic=True)
     compiled(torch.randn(5, 6))
-    failures = []
 
     def work(seed):
         generator = torch.Generator().manual_seed(seed)
-        try:
-            for k in range(150):
-                x = torch.randn(2 + (seed * 31 + k * (1 + seed % 3)) % 50, 6, generator=generator)
-                same(compiled(x), products(x))
-        except BaseException as error:
-            failures.append(error)
+        for k in range(150):
+            x = torch.randn(2 + (seed * 31 + k * (1 + seed % 3)) % 50, 6, generator=generator)
+            same(compiled(x), products(x))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    in_threads(6, work)

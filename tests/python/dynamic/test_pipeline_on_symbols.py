@@ -7,7 +7,8 @@ import torch.nn.functional as F
 import oxyfuel
 from graphs import run_seed
 from sizes import program_with_sizes
-from test_changed_sizes import check, compiles, same
+from size_checks import compiles, same
+from test_changed_sizes import check
 
 
 @pytest.mark.filterwarnings("ignore")

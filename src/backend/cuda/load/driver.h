@@ -13,6 +13,11 @@ namespace oxy::backend::cuda {
 using Result = int;  // 0: success
 using Handle = void*;
 
+// The keys of `extra` (CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE): each is followed by its
+// value. A null ends the list.
+inline void* const kParameterBuffer = reinterpret_cast<void*>(1);
+inline void* const kParameterBytes = reinterpret_cast<void*>(2);
+
 // A node of a CUDA graph that launches a kernel (CUDA_KERNEL_NODE_PARAMS_v2). Either `parameters` has an
 // address for each parameter of the kernel, or `extra` names one buffer with all of them.
 struct KernelNode {

@@ -110,7 +110,7 @@ using Memory = std::pair<uint64_t, int64_t>;                         // address,
 runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Memory>& given,
                            const std::vector<Memory>& results, const std::vector<Allocation>& allocations) {
   static const backend::cuda::Driver driver;
-  runtime::CapturedPass result{runtime::CapturedGraph(driver, nullptr), {}, {}, {}, given.size()};
+  runtime::CapturedPass result{runtime::CapturedGraph(driver, nullptr), {}, {}, {}, {}};
   for (const Words& words : nodes) {
     runtime::CapturedNode node;
     node.kind = runtime::NodeKind::Kernel;
@@ -121,8 +121,8 @@ runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Me
   for (const auto& [address, bytes, first, end] : allocations)
     result.allocations.push_back({address, bytes, static_cast<size_t>(first),
                                   end < 0 ? runtime::kStillAllocated : static_cast<size_t>(end)});
-  for (const auto* memories : {&given, &results})
-    for (const auto& [address, bytes] : *memories) result.movable.push_back({address, bytes});
+  for (const auto& [address, bytes] : given) result.given.push_back({address, bytes});
+  for (const auto& [address, bytes] : results) result.results.push_back({address, bytes});
   return result;
 }
 
