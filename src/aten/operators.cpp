@@ -194,6 +194,19 @@ const OperatorSchema* gelu() {
   return schema;
 }
 
+const OperatorSchema* philox_states() {
+  static const OperatorSchema* const schema =
+      intern_schema("oxyfuel::philox_states(SymInt[] counts, int threads, Device device) -> Tensor", true);
+  return schema;
+}
+
+const OperatorSchema* philox_dropout() {
+  static const OperatorSchema* const schema = intern_schema(
+      "oxyfuel::philox_dropout(Tensor input, Tensor states, int place, float p, int width, int threads, "
+      "SymInt[] strides) -> (Tensor, Tensor)");
+  return schema;
+}
+
 const OperatorSchema* native_dropout() {
   static const OperatorSchema* const schema =
       intern_schema("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", true);

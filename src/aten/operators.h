@@ -49,8 +49,13 @@ const OperatorSchema* rsqrt();           // (self)
 const OperatorSchema* neg();             // (self)
 const OperatorSchema* gelu();            // (self, approximate)
 const OperatorSchema* native_dropout();  // (input, p, train)
-const OperatorSchema* mm();              // (self, mat2)
-const OperatorSchema* addmm();           // (self, mat1, mat2, beta, alpha)
+// Dropout with eager's numbers in kernels of our own (passes/random/draw_in_kernels.h). philox_states draws
+// for several of them: (counts, threads, device) -> int64 of the seed and a counter for each.
+const OperatorSchema* philox_states();
+// (input, states, place, p, width, threads, strides) -> result, mask
+const OperatorSchema* philox_dropout();
+const OperatorSchema* mm();     // (self, mat2)
+const OperatorSchema* addmm();  // (self, mat1, mat2, beta, alpha)
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 const OperatorSchema* convolution();

@@ -288,6 +288,9 @@ const OperatorSchema* intern_schema(std::string_view text, bool is_random) {
   OperatorSchema parsed = Parser(text).parse();
   parsed.is_random = is_random || std::any_of(parsed.arguments.begin(), parsed.arguments.end(),
                                               [](auto& a) { return a.kind == ArgumentKind::Generator; });
+  const auto dropout = std::ranges::find(parsed.arguments, "dropout_p", &ArgumentInfo::name);
+  if (dropout != parsed.arguments.end())
+    parsed.dropout = static_cast<int>(dropout - parsed.arguments.begin());
   SchemaTable& t = table();
   std::lock_guard lock(t.mutex);
   const auto found = t.by_name.find(parsed.name);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace oxy {
@@ -72,11 +73,21 @@ struct OperatorSchema {
   std::vector<ArgumentInfo> arguments;
   std::vector<ReturnInfo> returns;
   bool is_random = false;  // draws from a generator (torch's nondeterministic_seeded tag)
-  EntryLink entry = {};    // of ops alone
+  // The place of the probability of a dropout: where it is 0, a random operator draws nothing. -1: none.
+  int dropout = -1;
+  EntryLink entry = {};  // of ops alone
 
   bool is_mutating() const;  // writes to an argument
   bool is_view() const;      // returns an alias of an argument and writes to none
 };
+
+// Whether a call draws from a generator. `args`: the call's, of a graph or of a plan, in schema order.
+template <class Arguments>
+bool draws_numbers(const OperatorSchema& op, const Arguments& args) {
+  if (!op.is_random || op.dropout < 0) return op.is_random;
+  const auto* probability = std::get_if<double>(&args.at(static_cast<size_t>(op.dropout)));
+  return probability == nullptr || *probability != 0;
+}
 
 // Interns the operator described by `text`, in torch's syntax:
 // "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". The pointer lives for ever.

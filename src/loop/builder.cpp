@@ -87,6 +87,7 @@ constexpr auto kOps = std::to_array<OpInfo>({
     {Op::Ge, "ge", 2},
     {Op::Where, "where", 3},
     {Op::Fma, "fma", 3},
+    {Op::Philox, "philox", 3},
     {Op::BindIndex, "bind", 1},
 });
 
@@ -249,6 +250,12 @@ Value BodyBuilder::where(Value condition, Value a, Value b) {
 Value BodyBuilder::fma(Value a, Value b, Value c) {
   check(a.dtype == b.dtype && a.dtype == c.dtype, "fma needs three values of one type");
   return append({.op = Op::Fma, .dtype = a.dtype, .operands = {a.id, b.id, c.id}});
+}
+
+Value BodyBuilder::philox(Value seed, Value counter, Value position) {
+  check(seed.dtype == DType::Int64 && counter.dtype == DType::Int64 && position.dtype == DType::Int64,
+        "philox needs three Int64");
+  return append({.op = Op::Philox, .dtype = DType::Float32, .operands = {seed.id, counter.id, position.id}});
 }
 
 Value BodyBuilder::round_to(Value x, DType dtype) {

@@ -49,6 +49,7 @@ class BodyBuilder {
   Value binary(Op op, Value a, Value b);  // of equal types; comparisons give Bool
   Value where(Value condition, Value a, Value b);
   Value fma(Value a, Value b, Value c);
+  Value philox(Value seed, Value counter, Value position);
   // x rounded to `dtype` (float16 or bfloat16; others are left alone), in x's type.
   Value round_to(Value x, DType dtype);
   // `x` (an integer) as an index into a dimension of `size` elements. Negative values count from the end if

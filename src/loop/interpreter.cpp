@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "loop/builder.h"
 #include "loop/number.h"
+#include "loop/random_bits.h"
 
 namespace oxy::loop {
 
@@ -227,6 +228,8 @@ class Interpreter {
         return rounded(
             {std::fma(operand(0).f, operand(1).f, operand(2).f), operand(0).i * operand(1).i + operand(2).i},
             inst.dtype);
+      case Op::Philox:
+        return {philox_uniform(operand(0).i, operand(1).i, operand(2).i), 0};
       case Op::BindIndex: {
         int64_t size = value(index()[0]);
         int64_t i = operand(0).i;

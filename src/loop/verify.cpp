@@ -80,6 +80,11 @@ struct Verifier {
       case Op::IsInf:
         require(inst.dtype == DType::Bool && is_floating(dtype(0)), where + ": floating to Bool");
         return;
+      case Op::Philox:
+        require(inst.dtype == DType::Float32 && dtype(0) == DType::Int64 && dtype(1) == DType::Int64 &&
+                    dtype(2) == DType::Int64,
+                where + ": three Int64 to a Float32");
+        return;
       case Op::Where:
         require(dtype(0) == DType::Bool && dtype(1) == inst.dtype && dtype(2) == inst.dtype,
                 where + ": a Bool and two values of the result's type");

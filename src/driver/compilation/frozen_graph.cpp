@@ -243,6 +243,15 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
   return chosen;
 }
 
+std::optional<passes::DropoutThreads> dropout_threads(DType dtype, Device device) {
+  const runtime::DeviceRuntime* const runtime = runtime::find_device(runtime::device_to_torch(device).type());
+  if (runtime == nullptr) return std::nullopt;
+  const auto threads =
+      runtime->dropout_threads(runtime::dtype_to_torch(dtype), static_cast<c10::DeviceIndex>(device.index));
+  if (!threads) return std::nullopt;
+  return passes::DropoutThreads{threads->width, threads->threads, threads->block};
+}
+
 }  // namespace
 
 passes::Options plain_options(const graph::Graph& graph) {
@@ -289,6 +298,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
     options = freezing_options(graph, [&](const graph::Graph& part) { return evaluator(part); });
   }
   options.activation_memory_budget = budgets.activations;
+  options.dropout_threads = dropout_threads;
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();
 

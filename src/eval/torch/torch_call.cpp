@@ -10,6 +10,7 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
+#include "eval/torch/attention_masks.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/number_arguments.h"
 #include "runtime/values/tensor_object.h"
@@ -210,6 +211,8 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
     for (const auto& way : {&known_list, &computed_list})
       if (std::optional<Ref> list = way(interpreter, callable, arguments)) return *list;
   if (is_untraceable(method)) interpreter.stop(fmt::format("calls .{} of a tensor", method));
+  if (const std::optional<Arguments> plain = with_plain_mask(callable, arguments))
+    return call_torch(interpreter, callable, *plain);
   if (const std::optional<Arguments> tensors = tensors_for_varying(interpreter, callable, method, arguments))
     return call_torch(interpreter, callable, *tensors);
   if (PyCFunction_Check(callable)) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/core/bounds.h"
 #include "ops/core/size_questions.h"
 #include "ops/core/traits.h"
 
@@ -99,7 +100,9 @@ struct OperatorEntry {
   Lowering lower;           // may be empty: extern call
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
-  ResultRule has_result;   // may be empty: all results
+  ResultRule has_result;  // may be empty: all results
+  BoundsRule bounds =
+      nullptr;             // null: what moves elements keeps their bounds, and of others nothing is known
   bool is_random = false;  // draws from a generator without naming one in its schema
   Raises raises = Raises::Never;
   Traits traits = {};

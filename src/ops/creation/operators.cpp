@@ -13,12 +13,14 @@ Family creation_operators() {
        .schema = "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::filled,
-       .lower = lowerings::zeros},
+       .lower = lowerings::zeros,
+       .bounds = bounds::zeros},
       {.name = "aten::ones",
        .schema = "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::filled,
-       .lower = lowerings::ones},
+       .lower = lowerings::ones,
+       .bounds = bounds::ones},
       {.name = "aten::empty.memory_format",
        .schema = "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
                  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -29,7 +31,8 @@ Family creation_operators() {
        .schema = "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
                  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::full,
-       .lower = lowerings::full},
+       .lower = lowerings::full,
+       .bounds = bounds::filled},
       {.name = "aten::zeros_like",
        .schema = "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -101,17 +104,20 @@ Family creation_operators() {
        .schema = "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::arange,
-       .lower = lowerings::arange},
+       .lower = lowerings::arange,
+       .bounds = bounds::count_to},
       {.name = "aten::arange.start",
        .schema = "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? "
                  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::arange,
-       .lower = lowerings::arange},
+       .lower = lowerings::arange,
+       .bounds = bounds::count_from},
       {.name = "aten::arange.start_step",
        .schema = "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? "
                  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::arange,
-       .lower = lowerings::arange},
+       .lower = lowerings::arange,
+       .bounds = bounds::count_from},
       {.name = "aten::linspace",
        .schema = "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? "
                  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -125,7 +131,8 @@ Family creation_operators() {
        .schema = "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::scalar_tensor,
-       .lower = lowerings::full},
+       .lower = lowerings::full,
+       .bounds = bounds::scalar_tensor},
       {.name = "aten::eye",
        .schema = "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                  "bool? pin_memory=None) -> Tensor",

@@ -3,6 +3,7 @@
 #include "ops/creation/shapes.h"
 #include "ops/pointwise/shapes.h"
 #include "ops/random/decompositions.h"
+#include "ops/random/lowerings.h"
 #include "ops/random/shapes.h"
 
 namespace oxy::ops {
@@ -74,6 +75,15 @@ Family random_operators() {
        .decompose = composed(decompositions::dropout),
        .is_random = true,
        .traits = {.acts_if = 2}},
+      {.name = "oxyfuel::philox_states",
+       .schema = "oxyfuel::philox_states(SymInt[] counts, int threads, Device device) -> Tensor",
+       .shape = shapes::philox_states,
+       .is_random = true},
+      {.name = "oxyfuel::philox_dropout",
+       .schema = "oxyfuel::philox_dropout(Tensor input, Tensor states, int place, float p, int width, int "
+                 "threads, SymInt[] strides) -> (Tensor, Tensor)",
+       .shape = shapes::dropout_of_states,
+       .lower = lowerings::philox_dropout},
       {.name = "aten::multinomial",
        .schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                  "generator=None) -> Tensor",

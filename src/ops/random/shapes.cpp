@@ -40,19 +40,40 @@ Metas normal(const ShapeContext& context) {
   return {contiguous_meta(mean.dtype, mean.device, broadcast(context, operands))};
 }
 
-Metas dropout(const ShapeContext& context) {
+namespace {
+
+TensorMeta mask_of(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
-  const TensorMeta mask = dense_like(context, self, DType::Bool);
-  TensorMeta out = dense_like(context, self, self.dtype);
-  const bool trains = context.is_none(2) || flag(context, 2);
-  if (trains) {  // a product with the mask
-    const TensorMeta* const operands[] = {&self, &mask};
-    out = element_wise_layout(context, operands);
-    out.dtype = self.dtype;
-    out.device = self.device;
-  }
+  return dense_like(context, self, DType::Bool);
+}
+
+// A product with the mask.
+Metas masked(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta mask = mask_of(context);
+  const TensorMeta* const operands[] = {&self, &mask};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = self.dtype;
+  out.device = self.device;
   return {out, mask};
+}
+
+}  // namespace
+
+Metas dropout(const ShapeContext& context) {
+  const bool trains = context.is_none(2) || flag(context, 2);
+  if (trains) return masked(context);
+  return {dense_like(context, context.tensor(0), context.tensor(0).dtype), mask_of(context)};
+}
+
+Metas philox_states(const ShapeContext& context) {
+  const auto count = static_cast<int64_t>(list(context, 0).size());
+  return {contiguous_meta(DType::Int64, device_or(context, 2, {}), {Expr(1 + count)})};
+}
+
+Metas dropout_of_states(const ShapeContext& context) {
+  return masked(context);
 }
 
 Metas multinomial(const ShapeContext& context) {

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/timing.h"
+#include "passes/random/draw_in_kernels.h"
 #include "passes/simplification/accumulate_embeddings.h"
 #include "passes/simplification/common_subexpressions.h"
 #include "passes/simplification/dead_code.h"
@@ -34,6 +35,12 @@ constexpr Pass kSimplifyViews = {"passes.simplify_views", plain<simplify_views>}
 constexpr Pass kSimplifyArithmetic = {"passes.simplify_arithmetic", plain<simplify_arithmetic>};
 constexpr Pass kCommonSubexpressions = {"passes.common_subexpressions", plain<merge_common_subexpressions>};
 constexpr Pass kFoldBatchNorm = {"passes.fold_batch_norm", plain<fold_batch_norm>};
+constexpr Pass kDrawInKernels = {
+    "passes.draw_in_kernels",
+    [](const Graph& graph, const PassContext& context) {
+      return draw_in_kernels(graph, context.options.dropout_threads);
+    },
+    [](const Graph&, const PassContext& context) { return context.options.dropout_threads != nullptr; }};
 constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<convolution_to_linear>};
 constexpr Pass kChannelsLast = {"passes.channels_last", [](const Graph& graph, const PassContext& context) {
                                   return use_channels_last(graph, context.options.choose_layout);
@@ -74,9 +81,9 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {
-    &kFoldBatchNorm,   &kConvolutionToLinear, &kChannelsLast,         &kSeparateBias,
-    &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings, &kDecompose};
+constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels, &kFoldBatchNorm,        &kConvolutionToLinear,
+                                             &kChannelsLast,  &kSeparateBias,         &kPackConvolution,
+                                             &kPackLinear,    &kAccumulateEmbeddings, &kDecompose};
 constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode, &kSeparateResults, &kDeadCode, &kRecompute};
 
 class PassRunner {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/dump.h"
+#include "passes/random/draw_in_kernels.h"
 #include "passes/weights/channels_last.h"
 #include "passes/weights/fold_constants.h"
 #include "passes/weights/pack_convolution.h"
@@ -21,6 +22,7 @@ struct Options {
   ConvolutionPacking convolution;
   ChooseLayout choose_layout;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
+  FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass
 };
 

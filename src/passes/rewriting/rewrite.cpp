@@ -192,7 +192,8 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) 
 
 bool has_effect(const Node& node) {
   const OperatorSchema& op = *node.op;
-  return op.is_random || op.is_mutating() || is_opaque(op) || node.outputs.empty() || !node.computed.empty();
+  return draws_numbers(op, node.args) || op.is_mutating() || is_opaque(op) || node.outputs.empty() ||
+         !node.computed.empty();
 }
 
 bool is_view_like(const OperatorSchema& op) {

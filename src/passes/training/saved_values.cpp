@@ -18,6 +18,10 @@ namespace {
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
+// The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
+// nothing else will do.
+constexpr int64_t kLastResort = int64_t{1} << 48;
+
 using graph::kNoValue;
 
 bool is_recomputable(const Node& node) {
@@ -84,6 +88,12 @@ class Chooser {
 
   bool stands_in(ValueId id) const { return !stands_in_.empty() && stands_in_[id]; }
 
+  int64_t cost_of_saving(ValueId id) const {
+    const int64_t cost = bytes(id) + kBytesOfATensor;
+    if (pass_.is_held[id]) return (cost + 1) / 2;
+    return is_non_overlapping_and_dense(graph_.meta(id)) ? cost : kLastResort;
+  }
+
   int64_t bytes(ValueId id) const {
     const TensorMeta& meta = graph_.meta(id);
     return sym::estimate(element_count(meta)) * static_cast<int64_t>(item_size(meta.dtype));
@@ -119,10 +129,8 @@ class Chooser {
     const auto exit = [](ValueId id) { return 2 * id.number() + 1; };
     FlowNetwork network(sink + 1);
     const auto can_be_saved_at = [&](ValueId id, bool is_view) {
-      const int64_t cost = bytes(id) + kBytesOfATensor;
       const bool never = is_view || stands_in(id) || checkpoints_[id] == CheckpointRole::Interior;
-      network.add_edge(entrance(id), exit(id),
-                       never ? FlowNetwork::kUnbounded : (pass_.is_held[id] ? (cost + 1) / 2 : cost));
+      network.add_edge(entrance(id), exit(id), never ? FlowNetwork::kUnbounded : cost_of_saving(id));
     };
     const auto is_read_late = [&](ValueId id) {
       if (is_early_[id]) network.add_edge(exit(id), sink, FlowNetwork::kUnbounded);

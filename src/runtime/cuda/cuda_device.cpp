@@ -5,10 +5,13 @@
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
+#include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/convolution_layouts.h"
 #include "runtime/cuda/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/philox.h"
+#include "runtime/device/call_site.h"
 
 namespace oxy::runtime {
 
@@ -52,9 +55,15 @@ class CudaDevice : public DeviceRuntime {
   std::unique_ptr<LaunchQueue> new_queue(int64_t /*scratch_bytes*/, c10::DeviceIndex index) const override {
     return make_grid_queue(driver_, index);
   }
-  Invoke prepare_call(const CallSite& /*site*/) const override { return {}; }
+  Invoke prepare_call(const CallSite& site) const override {
+    return site.call.op == op::philox_states() ? prepare_philox_states(driver_, site) : Invoke();
+  }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   const Packing* packing() const override { return &cuda_packing(); }
+  std::optional<DropoutThreads> dropout_threads(c10::ScalarType dtype,
+                                                c10::DeviceIndex index) const override {
+    return cuda_dropout_threads(driver_, dtype, index);
+  }
   bool makes_graphs() const override { return driver_.graphs.is_complete(); }
   std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex index) const override {
     return cuda_graph_maker(driver_, index);

@@ -10,7 +10,7 @@ namespace oxy::runtime {
 
 std::optional<c10::Device> random_device(const graph::Graph& graph) {
   for (const graph::Node& node : graph.nodes) {
-    if (!node.op->is_random) continue;
+    if (!draws_numbers(*node.op, node.args)) continue;
     for (const graph::ValueId id : node.outputs)
       if (id != graph::kNoValue) return device_to_torch(graph.meta(id).device);
   }

@@ -226,9 +226,10 @@ class Preparer {
     }
     PreparedCall step;
     step.op = call.op;
-    step.is_replayable = !call.op->is_random && !is_opaque(*call.op);
+    const bool draws = draws_numbers(*call.op, call.args);
+    step.is_replayable = !draws && !is_opaque(*call.op);
     plan::for_each_buffer(call, [&](plan::BufferId id) { step.buffers.push_back(id); });
-    result_.draws_random_numbers |= call.op->is_random;
+    result_.draws_random_numbers |= draws;
     for (const plan::BufferId id : call.outputs) {
       if (id == plan::kNoBuffer) {
         site.results.push_back({});

@@ -12,6 +12,7 @@
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/host.h"
 #include "trace/recording/session.h"
+#include "trace/recording/written_values.h"
 
 namespace oxy::trace {
 
@@ -33,7 +34,7 @@ class Collector {
   explicit Collector(const Session& session) : session_(session), graph_(session.recording.graph) {}
 
   std::optional<Slice> collect(graph::ValueId value) {
-    if (!visit(value) || is_written()) return std::nullopt;
+    if (!visit(value) || is_written(graph_, slice_.values)) return std::nullopt;
     return std::move(slice_);
   }
 
@@ -64,31 +65,6 @@ class Collector {
     const auto& foreign = session_.recording.foreign_constants;
     return constant != graph_.constants.end() &&
            std::ranges::find(foreign, constant->handle) == foreign.end();
-  }
-
-  // Whether a value is in the slice, or is a view of one that is.
-  bool shares_memory(graph::ValueId value, std::unordered_set<graph::ValueId>& seen) const {
-    if (slice_.values.contains(value)) return true;
-    if (!seen.insert(value).second) return false;
-    const graph::NodeId producer = graph_.values[value].node;
-    if (producer == graph::kNoNode) return false;
-    const graph::Node& node = graph_.nodes[producer];
-    if (std::ranges::none_of(node.op->returns, [](const auto& r) { return r.alias_set >= 0; })) return false;
-    bool shares = false;
-    graph::for_each_input(node, [&](graph::ValueId input) { shares = shares || shares_memory(input, seen); });
-    return shares;
-  }
-
-  bool is_written() const {
-    std::unordered_set<graph::ValueId> seen;
-    for (const graph::Node& node : graph_.nodes) {
-      if (!node.op->is_mutating()) continue;
-      bool written = false;
-      graph::for_each_input(node,
-                            [&](graph::ValueId input) { written = written || shares_memory(input, seen); });
-      if (written) return true;
-    }
-    return false;
   }
 
   const Session& session_;

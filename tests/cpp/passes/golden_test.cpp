@@ -46,6 +46,10 @@ const Options& permissive_options() {
     result.convolution = {[](const ConvolutionSite&) { return true; }, fuses};
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
+    result.dropout_threads = [](DType dtype, Device) {
+      return std::optional(
+          DropoutThreads{.width = dtype == DType::Float32 ? 4 : 8, .threads = 1024, .block = 256});
+    };
     return result;
   }();
   return options;
@@ -111,7 +115,7 @@ std::string trimmed(std::string text) {
 void intern_built_operators() {
   op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
   op::mul(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(), op::packed_linear();
-  op::pack_convolution(), op::packed_convolution();
+  op::pack_convolution(), op::packed_convolution(), op::philox_states(), op::philox_dropout();
 }
 
 }  // namespace

@@ -315,6 +315,8 @@ std::string op_text(const NestInst& inst, std::span<const Operand> operands, OpC
       std::string comparison = fmt::format("{} == {}", magnitude, infinity);
       return context.vector ? as_mask(comparison, dtype) : "(" + comparison + ")";
     }
+    case Op::Philox:
+      throw Unsupported("random numbers in a generated kernel");
     case Op::Reciprocal:
       return fmt::format("({} / {})", literal(Scalar{1.0}, dtype), text(x));
     case Op::Rsqrt:

@@ -72,7 +72,8 @@ Opened open() {
                            find(library, "cuLibraryUnload", d.unload_library) &&
                            find(library, "cuLibraryGetKernel", d.get_kernel) &&
                            find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
-                           find(library, "cuLaunchKernel", d.launch);
+                           find(library, "cuLaunchKernel", d.launch) &&
+                           find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
   d.graphs = find_graph_functions(library);
   if (!is_complete || version < kOldestVersion)
     result.missing = fmt::format("NVIDIA's driver is for CUDA {}.{}, and 12.0 is needed", version / 1000,

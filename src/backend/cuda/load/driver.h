@@ -129,6 +129,8 @@ struct Driver {
   Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
                    void** extra) = nullptr;
+  // From host memory that may be given back at once.
+  Result (*copy_to_device)(uint64_t target, const void* source, size_t bytes, Handle stream) = nullptr;
   GraphFunctions graphs;  // all or none
 };
 

@@ -68,6 +68,21 @@ def larger(a, b):
 def smaller(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 )"},
+    {"uniform_number", R"(
+@triton.jit
+def uniform_number(seed, counter, position):
+    sequence = position >> 2
+    first, second, third, fourth = tl.philox(
+        seed.to(tl.uint64),
+        counter.to(tl.uint32),
+        (counter >> 32).to(tl.uint32),
+        sequence.to(tl.uint32),
+        (sequence >> 32).to(tl.uint32),
+    )
+    word = position & 3
+    bits = tl.where(word == 0, first, tl.where(word == 1, second, tl.where(word == 2, third, fourth)))
+    return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
+)"},
     {"times", R"(
 @triton.jit
 def times(a, b):

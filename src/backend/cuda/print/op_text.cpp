@@ -289,6 +289,9 @@ std::string op_text(const NestInst& inst, std::span<const Value> operands, OpCon
       return fmt::format("{}.to({}, bitcast=True)", text(0), triton_type(inst.dtype));
     case Op::Where:
       return fmt::format("tl.where({}, {}, {})", text(0), operands[1].text, operands[2].text);
+    case Op::Philox:
+      context.needs.helpers.insert("uniform_number");
+      return call("uniform_number", operands);
     case Op::IsNan:
       return fmt::format("{0} != {0}", text(0));
     case Op::IsInf:

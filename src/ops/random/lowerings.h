@@ -1,0 +1,12 @@
+// Lowering rules of operators that draw random numbers.
+#pragma once
+
+#include "graph/graph.h"
+#include "loop/context.h"
+
+namespace oxy::ops::lowerings {
+
+// The numbers that PyTorch's kernel for native_dropout draws on a GPU (aten/src/ATen/native/cuda/Dropout.cu).
+void philox_dropout(loop::LoweringContext& context, const graph::Node& node);
+
+}  // namespace oxy::ops::lowerings
