@@ -1,14 +1,18 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
 
     python benchmarks/gpu_models.py [--models bert resnet llama train] [--ways eager ours no-graphs compile reduce-overhead]
+                                    [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
 with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together.
+--kernels lists below each row the kernels that take most of the device's time, in microseconds a call.
 """
 
 import argparse
+from collections import Counter
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 import oxyfuel
 from gpu_timing import seconds
@@ -68,9 +72,23 @@ def training(model, argument, loss):
     return make
 
 
-def show(name, make, ways):
+def kernels_of(function, count):
+    """Lines for those that take most of the device's time: microseconds and launches a call, and the name."""
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(CALLS):
+            function()
+        torch.cuda.synchronize()
+    times, launches = Counter(), Counter()
+    for event in profiled.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            times[event.name] += event.device_time
+            launches[event.name] += 1
+    return [f"{time / CALLS:8.0f} us {launches[name] / CALLS:6.1f}  {name[:100]}" for name, time in times.most_common(count)]
+
+
+def show(name, make, ways, kernels=0):
     """A row. A call of ours that ran in eager is named as such."""
-    cells = []
+    cells, lists = [], []
     for way in ways:
         torch._dynamo.reset()
         oxyfuel.reset()
@@ -82,52 +100,54 @@ def show(name, make, ways):
         steady = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak = torch.cuda.max_memory_allocated() >> 20
         note = " in eager" if way in ("ours", "no-graphs") and oxyfuel.metrics()["calls_eager"] else ""
+        if kernels:
+            lists += [way, *kernels_of(function, kernels)]
         cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB){note}")
         del function
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print("\n".join([f"| {name} | {' | '.join(cells)} |", *lists]), flush=True)
 
 
 def random_ids(*sizes):
     return torch.randint(0, 1000, sizes, device=CUDA)
 
 
-def bert(ways):
+def bert(ways, kernels):
     from transformers import BertConfig, BertModel
 
     model = BertModel(BertConfig()).to(CUDA).eval().bfloat16()
     for batch in (1, 16):
-        show(f"BERT-base, bfloat16, {batch} x 128", inference(model, random_ids(batch, 128)), ways)
+        show(f"BERT-base, bfloat16, {batch} x 128", inference(model, random_ids(batch, 128)), ways, kernels)
 
 
-def resnet(ways):
+def resnet(ways, kernels):
     import torchvision
 
     for dtype in (torch.bfloat16, torch.float32):
         model = torchvision.models.resnet50().to(CUDA).eval().to(dtype)
         for batch in (1, 32):
             images = torch.randn(batch, 3, 224, 224, device=CUDA, dtype=dtype)
-            show(f"ResNet-50, {str(dtype)[6:]}, batch {batch}", inference(model, images), ways)
+            show(f"ResNet-50, {str(dtype)[6:]}, batch {batch}", inference(model, images), ways, kernels)
 
 
-def llama(ways):
+def llama(ways, kernels):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 4}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=32000, **sizes)).to(CUDA).eval().bfloat16()
     for batch, length in ((1, 1), (4, 256)):
         make = inference(model, random_ids(batch, length), use_cache=False)
-        show(f"Llama, 16 layers of 1024, bfloat16, {batch} x {length}", make, ways)
+        show(f"Llama, 16 layers of 1024, bfloat16, {batch} x {length}", make, ways, kernels)
 
 
-def train(ways):
+def train(ways, kernels):
     import torchvision
     from transformers import BertConfig, BertForMaskedLM
 
     model = BertForMaskedLM(BertConfig()).to(CUDA).train()
-    show("BERT-base, a training step, 16 x 128", training(model, random_ids(16, 128), lambda out: out.logits.float().mean()), ways)
+    show("BERT-base, a training step, 16 x 128", training(model, random_ids(16, 128), lambda out: out.logits.float().mean()), ways, kernels)
     model = torchvision.models.resnet50().to(CUDA).train()
     images = torch.randn(32, 3, 224, 224, device=CUDA)
-    show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways)
+    show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways, kernels)
 
 
 MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "train": train}
@@ -137,12 +157,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--kernels", type=int, default=0)
     arguments = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory)\n")
     print(f"| model | {' | '.join(arguments.ways)} |\n|---|{'---|' * len(arguments.ways)}")
     torch.manual_seed(0)
     for name in arguments.models:
-        MODELS[name](arguments.ways)
+        MODELS[name](arguments.ways, arguments.kernels)
 
 
 if __name__ == "__main__":

@@ -170,8 +170,8 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   for (const graph::NodeId n : graph_.nodes.ids() | std::views::reverse) {
     const Node& node = graph_.nodes[n];
     // What is drawn depends on all that was drawn before.
-    if (!search.needs(node) && !(slice.random_device && node.op->is_random)) continue;
-    if (node.op->is_random) slice.random_device = runtime::random_device(graph_);
+    if (!search.needs(node) && !(slice.random_device && draws_numbers(*node.op, node.args))) continue;
+    if (draws_numbers(*node.op, node.args)) slice.random_device = runtime::random_device(graph_);
     slice.nodes.push_back(n);
     search.take(node);
   }

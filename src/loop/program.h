@@ -117,7 +117,7 @@ enum class Op : uint8_t {
   // three
   Where,   // Bool, then, else
   Fma,     // a * b + c with one rounding
-  Philox,  // seed, counter, 4 * sequence + word (Int64, not negative): a Float32 in (0, 1], random_bits.h
+  Philox,  // of Int64 seed, counter and position: the random Float32 of philox_uniform() (random_bits.h)
   // indirect indexing: operands[0] (Int64) becomes the index variable with id `variable` in later
   // expressions.
   // Body::indices[index][0] is the size of the indexed dimension: negative values have it added; a value

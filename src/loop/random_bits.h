@@ -7,7 +7,9 @@
 
 namespace oxy::loop {
 
-// Four words of the sequence `sequence` under the key `seed`, at `counter`.
+inline constexpr int64_t kPhiloxWords = 4;  // that it gives at once
+
+// The words of the sequence `sequence` under the key `seed`, at `counter`.
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter, uint64_t sequence);
 
 // What Op::Philox computes: word `position % 4` of the sequence `position / 4`, as a number in (0, 1] that is

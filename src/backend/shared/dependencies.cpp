@@ -31,8 +31,8 @@ Accesses accesses_of(const loop::Program& program, const Item& item, StepId step
     for_each_view(*call, [&](const loop::BufferView& view) { a.reads.push_back(view.buffer); });
     for (BufferId id : call->outputs)
       if (id != kNoBuffer) a.writes.push_back(id);
-    a.is_ordered = call->op && (call->op->is_random || call->op->is_mutating() || is_opaque(*call->op) ||
-                                a.writes.empty());
+    a.is_ordered = call->op && (draws_numbers(*call->op, call->args) || call->op->is_mutating() ||
+                                is_opaque(*call->op) || a.writes.empty());
     return a;
   }
   for (const loop::Inst& inst : item.insts)

@@ -243,13 +243,11 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
   return chosen;
 }
 
-std::optional<passes::DropoutThreads> dropout_threads(DType dtype, Device device) {
+std::optional<loop::DropoutThreads> dropout_threads(DType dtype, Device device) {
   const runtime::DeviceRuntime* const runtime = runtime::find_device(runtime::device_to_torch(device).type());
   if (runtime == nullptr) return std::nullopt;
-  const auto threads =
-      runtime->dropout_threads(runtime::dtype_to_torch(dtype), static_cast<c10::DeviceIndex>(device.index));
-  if (!threads) return std::nullopt;
-  return passes::DropoutThreads{threads->width, threads->threads, threads->block};
+  return runtime->dropout_threads(runtime::dtype_to_torch(dtype),
+                                  static_cast<c10::DeviceIndex>(device.index));
 }
 
 }  // namespace

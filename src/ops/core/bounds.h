@@ -23,7 +23,7 @@ using BoundsOfArgument = std::function<std::optional<Bounds>(size_t place)>;
 // Of the first result.
 using BoundsRule = std::optional<Bounds> (*)(const BoundsOfArgument& arguments);
 
-// The nearest such bounds that allow as much.
+// The narrowest bounds of that form which contain the given ones.
 Bounds widened(Bounds bounds);
 
 // Of a number among the arguments of a node.

@@ -101,8 +101,8 @@ struct OperatorEntry {
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
   ResultRule has_result;  // may be empty: all results
-  BoundsRule bounds =
-      nullptr;             // null: what moves elements keeps their bounds, and of others nothing is known
+  // Null: results of operators that move elements have the argument's bounds, others have none.
+  BoundsRule bounds = nullptr;
   bool is_random = false;  // draws from a generator without naming one in its schema
   Raises raises = Raises::Never;
   Traits traits = {};

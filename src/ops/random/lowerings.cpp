@@ -1,6 +1,6 @@
 #include "ops/random/lowerings.h"
 
-#include "ops/core/lowering_arguments.h"
+#include "loop/dropout_threads.h"
 
 namespace oxy::ops::lowerings {
 
@@ -9,36 +9,10 @@ using loop::Index;
 using loop::LoweringContext;
 using loop::Tensor;
 using loop::Value;
-using sym::floordiv;
-using sym::mod;
 
 namespace {
 
-constexpr int64_t kWords = 4;  // that Philox gives at once
 constexpr int kWorkOfPhilox = 60;
-
-// Which number of which thread an element gets.
-struct Place {
-  Expr position;  // 4 * thread + word
-  Expr counter;   // above the state's
-};
-
-// Each thread takes `width` neighbours at a time. With a width of 1 the four numbers that it draws at once go
-// to elements that lie `threads` apart.
-Place place_of(const Expr& element, const Expr& count, int64_t width, int64_t threads) {
-  const auto small = [](const Expr& e, int64_t size) { return e.range().high < size; };
-  if (width == 1) {
-    const Expr row = small(count, threads + 1) ? Expr(0) : floordiv(element, threads);
-    const Expr thread = small(count, threads + 1) ? element : mod(element, threads);
-    return {thread * kWords + mod(row, kWords), floordiv(row, kWords)};
-  }
-  const Expr block = floordiv(element, width), neighbour = mod(element, width);
-  const bool is_one_round = small(count, width * threads + 1);
-  const Expr thread = is_one_round ? block : mod(block, threads);
-  const Expr round = is_one_round ? Expr(0) : floordiv(block, threads);
-  return {thread * kWords + mod(neighbour, kWords),
-          round * ((width + kWords - 1) / kWords) + floordiv(neighbour, kWords)};
-}
 
 }  // namespace
 
@@ -53,14 +27,13 @@ void philox_dropout(LoweringContext& context, const graph::Node& node) {
   const double scale = wide == DType::Float32
                            ? static_cast<double>(static_cast<float>(1.0 / static_cast<float>(kept)))
                            : 1.0 / kept;
-  Expr count = 1;
-  for (const Expr& size : input.sizes) count = count * size;
+  const Expr count = sym::product(input.sizes);
   const Tensor mask = context.generate(
       {states}, input.sizes, DType::Bool,
       [=](BodyBuilder& b, const Index& index) {
         Expr element = 0;
         for (size_t d = 0; d < index.size(); ++d) element = element + index[d] * strides[d];
-        const Place where = place_of(element, count, width, threads);
+        const loop::DropoutPlace where = loop::dropout_place(element, count, width, threads);
         const Value counter = LoweringContext::element(b, states, {Expr(1 + place)});
         const Value number = b.philox(LoweringContext::element(b, states, {Expr(0)}),
                                       counter + b.index(where.counter), b.index(where.position));

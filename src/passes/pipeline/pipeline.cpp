@@ -35,12 +35,13 @@ constexpr Pass kSimplifyViews = {"passes.simplify_views", plain<simplify_views>}
 constexpr Pass kSimplifyArithmetic = {"passes.simplify_arithmetic", plain<simplify_arithmetic>};
 constexpr Pass kCommonSubexpressions = {"passes.common_subexpressions", plain<merge_common_subexpressions>};
 constexpr Pass kFoldBatchNorm = {"passes.fold_batch_norm", plain<fold_batch_norm>};
-constexpr Pass kDrawInKernels = {
-    "passes.draw_in_kernels",
-    [](const Graph& graph, const PassContext& context) {
-      return draw_in_kernels(graph, context.options.dropout_threads);
-    },
-    [](const Graph&, const PassContext& context) { return context.options.dropout_threads != nullptr; }};
+constexpr Pass kDrawInKernels = {"passes.draw_in_kernels",
+                                 [](const Graph& graph, const PassContext& context) {
+                                   return draw_in_kernels(graph, context.options.dropout_threads);
+                                 },
+                                 [](const Graph& graph, const PassContext& context) {
+                                   return context.options.dropout_threads != nullptr && has_dropout(graph);
+                                 }};
 constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<convolution_to_linear>};
 constexpr Pass kChannelsLast = {"passes.channels_last", [](const Graph& graph, const PassContext& context) {
                                   return use_channels_last(graph, context.options.choose_layout);

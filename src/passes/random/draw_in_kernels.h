@@ -9,19 +9,18 @@
 #include <functional>
 #include <optional>
 
+#include "loop/dropout_threads.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
 
-// How a device's own kernel for dropout shares the elements among its threads.
-struct DropoutThreads {
-  int64_t width = 1;    // the most elements that a thread takes at a time, neighbours in memory; a power of 2
-  int64_t threads = 1;  // the most that run at once, of all blocks
-  int64_t block = 1;    // threads of a block
-};
+using loop::DropoutThreads;
 
-// Of elements of this type on this device; nothing where it is not known.
+// Of the device's own kernel for elements of this type; nothing where it is not known.
 using FindDropoutThreads = std::function<std::optional<DropoutThreads>(DType dtype, Device device)>;
+
+// Whether there is any dropout in the graph.
+bool has_dropout(const Graph& graph);
 
 Graph draw_in_kernels(const Graph& source, const FindDropoutThreads& find);
 

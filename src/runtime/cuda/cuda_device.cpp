@@ -60,8 +60,8 @@ class CudaDevice : public DeviceRuntime {
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   const Packing* packing() const override { return &cuda_packing(); }
-  std::optional<DropoutThreads> dropout_threads(c10::ScalarType dtype,
-                                                c10::DeviceIndex index) const override {
+  std::optional<loop::DropoutThreads> dropout_threads(c10::ScalarType dtype,
+                                                      c10::DeviceIndex index) const override {
     return cuda_dropout_threads(driver_, dtype, index);
   }
   bool makes_graphs() const override { return driver_.graphs.is_complete(); }

@@ -19,11 +19,13 @@
 
 namespace oxy::runtime {
 
+using loop::DropoutThreads;
+using loop::kPhiloxWords;
+
 namespace {
 
 constexpr int kMultiprocessors = 16, kThreadsOfMultiprocessor = 39;  // CU_DEVICE_ATTRIBUTE_…
 constexpr int64_t kBlock = 256;                                      // threads
-constexpr int64_t kWords = 4;                                        // that Philox gives at once
 constexpr int64_t kVectorBytes = 16;
 constexpr double kDropped = 0.5;
 
@@ -45,7 +47,7 @@ bool is_capturing(const backend::cuda::Driver& driver, c10::DeviceIndex index) {
 int64_t offset_step(int64_t count, int64_t threads) {
   if (count == 0) return 0;
   const int64_t used = std::min(threads, (count + kBlock - 1) / kBlock * kBlock);
-  return ((count - 1) / (used * kWords) + 1) * kWords;
+  return ((count - 1) / (used * kPhiloxWords) + 1) * kPhiloxWords;
 }
 
 // Whether PyTorch's kernel keeps the elements [begin, end) as it should of what draws from `seed` at
@@ -54,15 +56,12 @@ bool draws_alike(const at::Tensor& mask, const DropoutThreads& threads, uint64_t
                  int64_t begin, int64_t end) {
   const at::Tensor part = mask.slice(0, begin, end).cpu();
   const bool* const kept = part.const_data_ptr<bool>();
-  const int64_t rounds = std::max<int64_t>(1, threads.width / kWords);
+  const auto counter = static_cast<int64_t>(offset) / kPhiloxWords;
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t block = i / threads.width, neighbour = i % threads.width;
-    const int64_t counter =
-        static_cast<int64_t>(offset) / kWords + block / threads.threads * rounds + neighbour / kWords;
-    const int64_t position = block % threads.threads * kWords + neighbour % kWords;
-    if ((loop::philox_uniform(static_cast<int64_t>(seed), counter, position) < 1 - kDropped) !=
-        kept[i - begin])
-      return false;
+    const loop::DropoutPlace place = loop::dropout_place(i, mask.numel(), threads.width, threads.threads);
+    const float number = loop::philox_uniform(static_cast<int64_t>(seed), counter + place.counter.constant(),
+                                              place.position.constant());
+    if ((number < 1 - kDropped) != kept[i - begin]) return false;
   }
   return true;
 }
@@ -96,8 +95,7 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
   static std::map<std::pair<c10::DeviceIndex, c10::ScalarType>, std::optional<DropoutThreads>> known;
   if (is_capturing(driver, index)) return std::nullopt;
   const std::scoped_lock lock(mutex);
-  const auto [place, is_new] = known.try_emplace({index, dtype});
-  if (!is_new) return place->second;
+  if (const auto found = known.find({index, dtype}); found != known.end()) return found->second;
   int processors = 0, threads = 0;
   if (driver.device_attribute(&processors, kMultiprocessors, index) != 0 ||
       driver.device_attribute(&threads, kThreadsOfMultiprocessor, index) != 0)
@@ -106,8 +104,12 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
                              processors * (threads / kBlock) * kBlock, kBlock};
   const c10::DeviceGuard guard(device_of(index));
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  if (is_right(tried, dtype, device_of(index))) place->second = tried;
-  return place->second;
+  try {
+    const bool is_known = is_right(tried, dtype, device_of(index));
+    return known[{index, dtype}] = is_known ? std::optional(tried) : std::nullopt;
+  } catch (const c10::OutOfMemoryError&) {
+    return std::nullopt;  // another time
+  }
 }
 
 Invoke prepare_philox_states(const backend::cuda::Driver& driver, const CallSite& site) {
@@ -128,7 +130,7 @@ Invoke prepare_philox_states(const backend::cuda::Driver& driver, const CallSite
       auto offset = static_cast<int64_t>(generator.get_offset());
       states.push_back(static_cast<int64_t>(generator.current_seed()));
       for (const int64_t step : steps) {
-        states.push_back(offset / kWords);
+        states.push_back(offset / kPhiloxWords);
         offset += step;
       }
       generator.set_offset(static_cast<uint64_t>(offset));

@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
+#include "loop/dropout_threads.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/device_graph.h"
-#include "runtime/device/dropout.h"
 #include "runtime/device/launch.h"
 #include "runtime/device/packing.h"
 #include "runtime/values/tensors.h"
@@ -50,10 +50,10 @@ class DeviceRuntime {
   virtual bool makes_graphs() const { return false; }
   // Of the current stream of the device with this index. Null: work cannot be recorded there now.
   virtual std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex /*index*/) const { return nullptr; }
-  // Of elements of this type; nothing where it is not known. Precondition: the device with this index draws
-  // no number meanwhile that the program asked for.
-  virtual std::optional<DropoutThreads> dropout_threads(c10::ScalarType /*dtype*/,
-                                                        c10::DeviceIndex /*index*/) const {
+  // How PyTorch's kernel for dropout shares elements of this type among threads; nothing where it is not
+  // known. May try it out on the device, and then puts the generator's state back.
+  virtual std::optional<loop::DropoutThreads> dropout_threads(c10::ScalarType /*dtype*/,
+                                                              c10::DeviceIndex /*index*/) const {
     return std::nullopt;
   }
   // How weights are laid out for its libraries; null: they take them as they are.

@@ -52,7 +52,7 @@ class Collector {
       return is_fresh_constant(value);
     }
     const graph::Node& node = graph_.nodes[producer];
-    if (node.op->is_mutating() || node.op->is_random || is_opaque(*node.op)) return false;
+    if (node.op->is_mutating() || draws_numbers(*node.op, node.args) || is_opaque(*node.op)) return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
     bool known = true;

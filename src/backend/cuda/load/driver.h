@@ -129,7 +129,7 @@ struct Driver {
   Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
                    void** extra) = nullptr;
-  // From host memory that may be given back at once.
+  // `source` is pageable memory of the host. It may be freed once the call has returned.
   Result (*copy_to_device)(uint64_t target, const void* source, size_t bytes, Handle stream) = nullptr;
   GraphFunctions graphs;  // all or none
 };
