@@ -292,6 +292,10 @@ Expr launch_extent(const LoopNest& nest) {
   size_t count = nest.outer.size() - (nest.tiled ? 2 : row_lanes ? 1 : 0);
   for (size_t k = 0; k < count; ++k) extent = extent * nest.outer[k].extent;
   if (nest.tiled) extent = extent * sym::ceildiv(nest.outer[count].extent, kTileSide);
+  // A slice reads what its lanes share before it comes to the first of them. Without lanes there may be no
+  // memory to read.
+  if (count < nest.outer.size() && nest.outer.back().extent.range().low < 1)
+    extent = extent * sym::min(nest.outer.back().extent, 1);
   return extent;
 }
 

@@ -118,7 +118,8 @@ inline constexpr int64_t kTileSide = 64;
 // the last.
 bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& load);
 
-// Iterations that a launch splits over threads, and the work of one of them in nanoseconds, about.
+// Iterations that a launch splits over threads (none if any loop around all phases has none), and the work of
+// one of them in nanoseconds, about.
 Expr launch_extent(const LoopNest& nest);
 double nanoseconds_per_iteration(const LoopNest& nest);
 Expr scratch_bytes(const LoopNest& nest);

@@ -15,7 +15,13 @@ using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
 
 // Constants and most inputs are only read: a const pointer leaves copy-on-write storage shared.
 void* address_for_reading(const at::Tensor& tensor) {
-  return tensor.has_storage() ? const_cast<void*>(tensor.const_data_ptr()) : nullptr;
+  if (!tensor.has_storage()) return nullptr;
+  // const_data_ptr() is null for a tensor without elements. A kernel may read what it repeats before a loop
+  // that has no iterations: torch.ones(3, 1).expand(3, 0).
+  const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  const auto* const memory = static_cast<const char*>(impl->unsafe_storage().data());
+  if (memory == nullptr) return nullptr;
+  return const_cast<char*>(memory + impl->storage_offset() * static_cast<int64_t>(impl->itemsize()));
 }
 
 }  // namespace

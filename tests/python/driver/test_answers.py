@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_map
 
 import oxyfuel
 from eager_comparison import outcome, program
@@ -184,6 +185,37 @@ def test_copies_of_storages_begin_where_their_argument_does(compile):
     )
     results = [compile(f)(x) for f in functions]
     return [(y, y.stride(), y.storage_offset(), y[1:].storage_offset()) for y in results]
+
+
+@program(whole=True)
+def test_rows_without_elements(compile):
+    """A kernel may read what the elements of a row share before it finds that there are none."""
+    def write_transposed(x):
+        y = torch.floor_divide(x, x)
+        y.view(0, 64).mT.add_(1)
+        return y
+
+    return compile(write_transposed)(torch.zeros(64, 0, dtype=torch.float64))
+
+
+@program()
+def test_repeated_rows_without_elements(compile):
+    """The memory of what is repeated is there although no element is."""
+    functions = (
+        lambda a, b: a.sigmoid() + b, lambda a, b: a.sum(-1) + b.sum(-1), lambda a, b: (a + b).sum(0), lambda a, b: (a * b).softmax(-1),
+        lambda a, b: (a - b.mean(-1, keepdim=True)) * a.exp(), lambda a, b: (a.transpose(0, 1).contiguous() + 1, b.mT + 1),
+        lambda a, b: torch.cat([a, b], -1), lambda a, b: a.cumsum(-1) * 2 + b,
+    )
+    results = []
+    for function in functions:
+        for dynamic in (True, None):
+            compiled = compile(function, dynamic=dynamic)
+            for rows, columns, length in ((3, 5, 7), (4, 6, 9), (3, 5, 0), (0, 5, 7), (3, 0, 7), (64, 64, 0), (0, 0, 0)):
+                a = torch.ones(rows, columns, 1).expand(rows, columns, length)
+                b = torch.full((rows, 1, length), 2.0).expand(rows, columns, length)
+                results += [compiled(x, y) for x in (a, b) for y in (a, b)]
+    # Strides of dimensions without elements may be others than eager's.
+    return tree_map(lambda result: result.clone(memory_format=torch.contiguous_format), results)
 
 
 @program(whole=True)
