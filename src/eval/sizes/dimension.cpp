@@ -30,7 +30,7 @@ std::string text_attribute(PyObject* object, const char* name) {
 
 // torch writes "no bound" as an object that is no int, or as None.
 sym::Range range_attributes(PyObject* object) {
-  return {std::max<int64_t>(exact_int(attribute(object, "min").get()).value_or(0), 0),
+  return {exact_int(attribute(object, "min").get()).value_or(-sym::kMaxInt),
           std::min(exact_int(attribute(object, "max").get()).value_or(sym::kMaxInt), sym::kMaxInt)};
 }
 
@@ -73,6 +73,7 @@ Dimension named_dimension(PyObject* object, const std::string& place) {
   PyObject* const named = is_derived ? root.get() : object;
   result.name = text_attribute(named, "__name__");
   result.named_range = range_attributes(named);
+  result.named_range.low = std::max<int64_t>(result.named_range.low, 0);
   sym::Range range = result.named_range;
   if (is_derived) {
     result.offset = value_at(function.get(), 0, place);

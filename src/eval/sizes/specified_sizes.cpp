@@ -58,7 +58,8 @@ struct BoundArguments {
   std::string keywords;                 // of further keywords
 };
 
-// Nothing: the callable has no signature, or the arguments do not fit it. The call will say so.
+// Nothing: the arguments do not fit the callable, and the call will say so. Throws Interrupted if it has no
+// signature.
 std::optional<BoundArguments> bind(PyObject* target, PyObject* const* args, size_t positional,
                                    PyObject* kwnames) {
   const Ref module_class = member("torch.nn", "Module");
@@ -66,12 +67,11 @@ std::optional<BoundArguments> bind(PyObject* target, PyObject* const* args, size
   if (is_module < 0) throw Interrupted{};
   const Ref called = is_module ? expect(PyObject_GetAttrString(target, "forward")) : Ref::borrow(target);
   const Ref signature_of = member("inspect", "signature");
-  const Ref signature = Ref::steal(PyObject_CallOneArg(signature_of.get(), called.get()));
-  const Ref binder = signature ? Ref::steal(PyObject_GetAttrString(signature.get(), "bind")) : Ref();
-  const Ref bound = binder ? Ref::steal(PyObject_Vectorcall(binder.get(), args, positional, kwnames)) : Ref();
+  const Ref signature = expect(PyObject_CallOneArg(signature_of.get(), called.get()));
+  const Ref binder = expect(PyObject_GetAttrString(signature.get(), "bind"));
+  const Ref bound = Ref::steal(PyObject_Vectorcall(binder.get(), args, positional, kwnames));
   if (!bound) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
-      throw Interrupted{};
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw Interrupted{};
     PyErr_Clear();
     return std::nullopt;
   }
@@ -176,6 +176,7 @@ const Dimension* SpecifiedSizes::of_int(const std::string& place) const {
 }
 
 void SpecifiedSizes::match(PyObject* specification, PyObject* object, const Place& place) {
+  if (object == Py_None) return;  // of an argument that a call may leave out
   if (runtime::is_tensor(object)) return match_tensor(specification, object, place);
   if (PyLong_CheckExact(object)) return match_int(specification, object, place);
   if (PyDict_Check(object)) return match_dict(specification, object, place);

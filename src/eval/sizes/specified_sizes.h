@@ -6,7 +6,7 @@
 //   - None stands for anything, and makes all sizes below it static.
 //   - Keys and parameters that are not named, and dimensions that a dict leaves out, have nothing said of
 //   them.
-//   - An argument that the call leaves to its default needs no entry, and may have one.
+//   - An argument that the call leaves to its default, or for which it gives None, may have any entry.
 #pragma once
 
 #include <Python.h>
@@ -25,7 +25,7 @@ class SpecifiedSizes {
  public:
   // Matches the specification with the arguments of a call of `target`. Holds the tensors. Throws Interrupted
   // with a Python exception that names the place in the specification and the argument:
-  //   TypeError, ValueError   the specification does not fit the arguments
+  //   TypeError, ValueError   the specification does not fit the arguments, or `target` has no signature
   //   RuntimeError            a size contradicts it
   // Runs Python code: inspect.signature, pytree's flattening functions, `fn` of a torch.export.Dim.
   SpecifiedSizes(PyObject* specification, PyObject* target, PyObject* const* args, size_t nargsf,

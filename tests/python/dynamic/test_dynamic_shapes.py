@@ -150,6 +150,26 @@ def test_ints():
             lambda x, n: x * {3: 1, 4: 2}[n], {"n": Dim.DYNAMIC}, *calls[0])
 
 
+def test_bounds_of_ints():
+    calls = [(torch.randn(3), n) for n in (3, -5, 0)]
+    assert run(lambda x, n: x * n, {"n": Dim.DYNAMIC(max=5)}, *calls) == 1
+    refused(RuntimeError, r"n is 9, but Dim\.DYNAMIC of dynamic_shapes\['n'\] is at most 5", lambda x, n: x * n,
+            {"n": Dim.DYNAMIC(max=5)}, torch.randn(3), 9)
+
+
+def test_optional_arguments():
+    def function(x, y=None):
+        return x * 2 if y is None else x * y
+
+    calls = [(rows(3)[0],), (rows(4)[0], None), tuple(rows(4, 4)), tuple(rows(5, 5))]
+    assert run(function, {"x": {0: BATCH}, "y": {0: BATCH}}, *calls) == 3
+    assert run(function, ({0: BATCH}, {0: BATCH}), *calls) == 3
+
+
+def test_a_callable_without_a_signature():
+    refused(ValueError, "no signature found", torch.sin, {"input": {0: BATCH}}, *rows(3))
+
+
 def test_ints_within_containers_and_variadic_arguments():
     def function(*rest, **named):
         return rest[0] * rest[1][0] + named["k"]["n"] * torch.ones(rest[1][0])
