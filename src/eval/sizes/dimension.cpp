@@ -103,10 +103,6 @@ std::optional<int64_t> exact_int(PyObject* object) {
   return overflow == 0 ? std::optional(value) : std::nullopt;
 }
 
-bool is_dimension(PyObject* object) {
-  return PyLong_CheckExact(object) || !hint_name(object).empty() || is_named(object);
-}
-
 Dimension read_dimension(PyObject* object, const std::string& place) {
   if (object == Py_None) return {.mark = {sym::MarkKind::Static}};
   if (PyLong_CheckExact(object)) {

@@ -32,8 +32,6 @@ struct Dimension {
 //   the same, `root` and `fn`      a size that follows from another one, linearly
 // `place`: of the object, for messages. Throws Interrupted with a TypeError or ValueError. May run `fn`.
 Dimension read_dimension(PyObject* object, const std::string& place);
-// Whether the object stands for one size, so that it is no description of a container.
-bool is_dimension(PyObject* object);
 
 // The int of an exact int; nothing for others (`object` may be null), and for one of more than 64 bits.
 std::optional<int64_t> exact_int(PyObject* object);

@@ -152,5 +152,6 @@ def test_all_kinds_of_arithmetic():
         sizes = [n + m, n * m, n // 2 + 1, n % 3 + 1, min(n, m), max(n, m), n - 1, 2 * n - m + 9]
         return [torch.ones(size) + x.sum() for size in sizes]
 
-    backend = handed(function, *[(torch.randn(n, 3), torch.randn(m, 2)) for n, m in ((5, 4), (6, 3), (7, 5))], dynamic=True)
+    calls = [(torch.randn(n, 3), torch.randn(m, 2)) for n, m in ((5, 4), (6, 3), (7, 5))]
+    backend = handed(function, *calls, dynamic=True)
     assert len(backend.modules) <= 2
