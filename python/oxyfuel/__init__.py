@@ -15,7 +15,7 @@ from oxyfuel._controls import (
     is_compiling,
     set_stance,
 )
-from oxyfuel._marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from oxyfuel._marks import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
 from oxyfuel._triton import use_triton
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "mark_unbacked",
     "maybe_mark_dynamic",
     "metrics",
     "register_backend",

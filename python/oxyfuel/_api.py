@@ -13,6 +13,7 @@ from oxyfuel import _core
 from oxyfuel._backends import check_backend, compile_target
 from oxyfuel._explanation import Explanation
 from oxyfuel._module import compile_module
+from oxyfuel._symbolic_inputs import symbolic_inputs
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {
@@ -33,7 +34,17 @@ class Unsupported(RuntimeError):
     """Raised under ``fullgraph=True`` when a function cannot be captured whole: the reason, the line, what to do."""
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode="default", options=None, disable=False):
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="native",
+    mode="default",
+    options=None,
+    disable=False,
+    dynamic_shapes=None,
+):
     """Compile a function or a module, as ``torch.compile`` does; also a decorator, with and without arguments.
 
     Args:
@@ -55,20 +66,33 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             one: random numbers are eager's), ``graphs`` (bool: on a GPU, calls whose sizes were there twice before are
             recorded as CUDA graphs and replayed; inputs are not copied, and results are new tensors as ever).
         disable: return ``model`` as it is.
+        dynamic_shapes: what the sizes of the arguments are, in the form of ``torch.export``'s argument of this name: a
+            dict by parameter, or a tuple or list in their order; for a tensor a dict by dimension, or a tuple or list of
+            all dimensions. A dimension is a ``torch.export.Dim``, ``Dim.DYNAMIC`` or ``Dim.AUTO`` (a symbol), an int (this
+            number), ``Dim.STATIC`` or ``None`` (a number: each is compiled for itself). What is not named is as
+            ``dynamic`` says.
 
     Raises:
-        TypeError, ValueError: for arguments of another type or value.
+        TypeError, ValueError: for arguments of another type or value. At a call: if ``dynamic_shapes`` does not fit its
+            arguments.
+        RuntimeError: at a call, if sizes or the function contradict ``dynamic_shapes``.
     """
     check_backend(backend)
     if mode is not None and not (isinstance(mode, str) and mode in _MODES):
         raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     if dynamic is not None and not isinstance(dynamic, bool):
         raise TypeError(f"dynamic must be None, True or False, not {dynamic!r}")
+    if dynamic_shapes is not None and not isinstance(dynamic_shapes, (dict, tuple, list)):
+        raise TypeError(
+            f"dynamic_shapes must be a dict by parameter, a tuple or a list, not {type(dynamic_shapes).__name__}"
+        )
     for name, value in (("fullgraph", fullgraph), ("disable", disable)):
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
     settings = _settings(options)
-    settings.update(backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode or "default")
+    settings.update(
+        backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode or "default", dynamic_shapes=dynamic_shapes
+    )
     if model is None:
         return lambda target: compile(
             _checked("compile", target),
@@ -78,6 +102,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="native", mode
             mode=mode,
             options=options,
             disable=disable,
+            dynamic_shapes=dynamic_shapes,
         )
     _checked("compile", model)
     if disable:
@@ -171,12 +196,15 @@ def metrics():
 
 def dynamo_backend(graph_module, example_inputs, *, mode=None, options=None):
     """What ``torch.compile(model, backend="oxyfuel")`` calls: compiles a graph of torch.compile's, for inference and
-    training. ``mode`` and ``options`` are those of :func:`compile`; sizes come from the calls, not from the examples.
+    training. ``mode`` and ``options`` are those of :func:`compile`. Inputs that are symbols there, and sizes that are made
+    of symbols, are symbols here; other sizes come from the calls, not from the examples.
     """
     if not isinstance(graph_module, torch.fx.GraphModule):
         raise TypeError(f"dynamo_backend() takes a torch.fx.GraphModule, not {type(graph_module).__name__}")
     graph_module.code  # its forward() may be written only when somebody asks for it
-    return compile(graph_module.forward, mode=mode, options=options)
+    return compile(
+        graph_module.forward, mode=mode, options=options, dynamic_shapes=symbolic_inputs(graph_module, example_inputs)
+    )
 
 
 def explain(fn):

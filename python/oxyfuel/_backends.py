@@ -11,7 +11,7 @@ def register_backend(name_or_fn, *, name=None):
 
     A backend is called with a ``torch.fx.GraphModule``, the calls of torch's functions and methods in a captured
     region, and a list of its inputs at that call, and returns a callable that takes the inputs and returns a tuple
-    of the outputs.
+    of the outputs. Sizes that vary and that the calls use are inputs: ints, before the tensors.
 
     Args:
         name_or_fn: the backend, or its name: then a decorator is returned.

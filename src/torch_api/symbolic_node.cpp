@@ -199,11 +199,7 @@ class SymbolicNode final : public c10::SymNodeImpl {
 
   bool decided() { return environment().expect(condition(), symbols_->where); }
   bool general_or(bool otherwise) {
-    try {
-      return environment().decide_general(condition(), symbols_->where);
-    } catch (const sym::DataDependence&) {
-      return otherwise;
-    }
+    return environment().decide_general_or(condition(), otherwise, symbols_->where);
   }
   Expr simplified(const Value& value) { return environment().simplify(get<Expr>(value)); }
 

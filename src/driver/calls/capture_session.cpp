@@ -144,7 +144,11 @@ class Session {
                                          int64_t stop_at, Stopped& stopped) {
     Span span("capture");
     CaptureGate gate;
-    eval::Interpreter interpreter(capture_options(options_, numbers, warnings, gate));
+    eval::CaptureOptions options = capture_options(options_, numbers, warnings, gate);
+    // Behind a break stand tensors whose sizes follow from those that the user has named.
+    if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
+      options.all_sizes_vary = true;
+    eval::Interpreter interpreter(options);
     const NotesSymbols notes{interpreter, has_symbols_};
     try {
       auto capture = request_.capture(interpreter, stop_at);
@@ -152,9 +156,13 @@ class Session {
       return capture;
     } catch (eval::Break& stop) {
       PyErr_Clear();
+      eval::raise_unbacked(interpreter);
       stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
                  !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols()};
       return nullptr;
+    } catch (const std::exception&) {
+      eval::raise_unbacked(interpreter);
+      throw;
     }
   }
 

@@ -6,6 +6,7 @@
 #include "cpy/gil.h"
 #include "cpy/thread.h"
 #include "driver/calls/segments.h"
+#include "driver/calls/specified_call.h"
 #include "driver/state/capture_gate.h"
 #include "driver/state/metrics.h"
 #include "driver/state/stance.h"
@@ -38,16 +39,19 @@ std::string callable_name(PyObject* target) {
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
                                      eval::PendingWarnings& warnings, CaptureGate& gate) {
   const bool is_custom = static_cast<bool>(options.custom_backend);
-  const bool all_vary = options.dynamic == Dynamic::Always && !is_custom && !varying.given_up();
-  const auto* const sizes = is_custom || options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
+  const bool all_vary = options.dynamic == Dynamic::Always && !varying.given_up();
+  const auto* const sizes = options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
   const auto* const numbers = is_custom ? nullptr : varying.numbers();
+  PyObject* const specification = varying.given_up() ? nullptr : options.dynamic_shapes.get();
   return {.torch_program = is_custom,
           .knows_elements = !is_custom && !*options.elements_vary,
           .varying_numbers = numbers,
-          .symbols = options.dynamic != Dynamic::Never && !is_custom && !varying.given_up(),
+          .symbols = (options.dynamic != Dynamic::Never || specification != nullptr) && !varying.given_up(),
+          .data_symbols = options.dynamic != Dynamic::Never && !is_custom,
           .varying_sizes = sizes,
           .all_sizes_vary = all_vary || varying.all_sizes(),
-          .all_numbers_vary = all_vary,
+          .all_numbers_vary = all_vary && !is_custom,
+          .specified_sizes = specification != nullptr ? SpecifiedCall::sizes(specification) : nullptr,
           .warnings = &warnings,
           .gate = gate.for_interpreter()};
 }
@@ -80,6 +84,7 @@ void reset_all() {
 int CompiledCallable::traverse(visitproc visit, void* arg) const {
   Py_VISIT(target_.get());
   Py_VISIT(options_->custom_backend.callable.get());
+  Py_VISIT(options_->dynamic_shapes.get());
   // Generators that calls returned may share the options. Then this object does not own them alone.
   if (options_.use_count() == 1 && options_->segments.use_count() == 1)
     if (const int stopped = options_->segments->traverse(visit, arg)) return stopped;
@@ -118,8 +123,10 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   if (site_.state == SiteState::Eager || compiling_ || cpy::is_traced(PyThreadState_Get()) ||
       stance() == Stance::ForceEager)
     return call_eager(args, nargsf, kwnames);
-  if (site_.state == SiteState::Breaks)
+  if (site_.state == SiteState::Breaks) {
+    const SpecifiedCall specified(options_->dynamic_shapes.get(), target_.get(), args, nargsf, kwnames);
     return call_in_segments(target_.get(), args, nargsf, kwnames, options_);
+  }
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const size_t count = positional + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   constexpr size_t kInline = 16;
@@ -146,6 +153,7 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
 
 PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, PyObject* const* args,
                                              size_t nargsf, PyObject* kwnames) {
+  const SpecifiedCall specified(options_->dynamic_shapes.get(), target_.get(), args, nargsf, kwnames);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   CaptureRequest request{.subject = name_,
                          .name = name_,

@@ -33,6 +33,8 @@ struct CallableOptions {
   CustomBackend custom_backend;
   bool fullgraph = false;
   Dynamic dynamic = Dynamic::Changed;
+  // What the user says of the sizes of the arguments (eval/sizes/specified_sizes.h); null: nothing.
+  cpy::Ref dynamic_shapes;
   int recompile_limit = 8;
   // A call that cannot be captured only because the cache of a functools.lru_cache lacks an answer runs in
   // eager.
@@ -43,7 +45,8 @@ struct CallableOptions {
   std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();
 };
 
-// The options of a capture under this callable. The result points to `varying`, `warnings` and `gate`.
+// The options of a capture under this callable. The result points to `varying`, `warnings` and `gate`. Throws
+// eval::Interrupted with a Python error if dynamic_shapes= does not fit the call that is under way.
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
                                      eval::PendingWarnings& warnings, CaptureGate& gate);
 

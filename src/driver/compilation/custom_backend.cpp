@@ -76,25 +76,32 @@ std::string placeholder_name(const std::string& source) {
   return result.empty() ? "input" : result;
 }
 
-Ref list_of(std::span<const at::Tensor> tensors) {
-  Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
-  for (size_t i = 0; i < tensors.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), runtime::wrap_tensor(tensors[i]));
+// What a graph module takes: the numbers of the symbols, and the tensors.
+Ref list_of(std::span<const sym::Expr> symbols, std::span<const int64_t> values,
+            std::span<const at::Tensor> tensors) {
+  Ref list = Ref::steal(PyList_New(static_cast<Py_ssize_t>(symbols.size() + tensors.size())));
+  Py_ssize_t place = 0;
+  for (const sym::Expr& symbol : symbols)
+    PyList_SET_ITEM(list.get(), place++,
+                    PyLong_FromLongLong(values[static_cast<size_t>(symbol.variable_id())]));
+  for (const at::Tensor& tensor : tensors) PyList_SET_ITEM(list.get(), place++, runtime::wrap_tensor(tensor));
   return list;
 }
 
 class CustomGraph : public CompiledGraph {
  public:
-  CustomGraph(Ref callable, size_t outputs, std::string backend, std::string name)
+  CustomGraph(Ref callable, std::vector<sym::Expr> symbols, size_t outputs, std::string backend,
+              std::string name)
       : callable_(std::move(callable)),
+        symbols_(std::move(symbols)),
         outputs_(outputs),
         backend_(std::move(backend)),
         name_(std::move(name)) {}
 
-  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t>) override {
+  std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> values) override {
     const hook::HookPause pause;  // the backend's own code is not captured
     const c10::AutoGradMode restored(at::GradMode::is_enabled());
-    Ref list = list_of(inputs);
+    Ref list = list_of(symbols_, values, inputs);
     Ref arguments = Ref::steal(PyList_AsTuple(list.get()));
     Ref result = Ref::steal(PyObject_CallObject(callable_.get(), arguments.get()));
     if (!result) {
@@ -127,6 +134,7 @@ class CustomGraph : public CompiledGraph {
   }
 
   Ref callable_;
+  std::vector<sym::Expr> symbols_;
   size_t outputs_;
   std::string backend_, name_;
 };
@@ -156,7 +164,7 @@ std::unique_ptr<CompiledGraph> compile_with_backend(const eval::Capture& capture
     dump.write("graph_module", text ? text : "?");
   }
   Span span("backend");
-  Ref list = list_of(examples);
+  Ref list = list_of(program.symbols, capture.guards.symbol_values(), examples);
   Ref compiled =
       Ref::steal(PyObject_CallFunctionObjArgs(backend.callable.get(), module.get(), list.get(), nullptr));
   if (!compiled)
@@ -164,7 +172,8 @@ std::unique_ptr<CompiledGraph> compile_with_backend(const eval::Capture& capture
   if (!PyCallable_Check(compiled.get()))
     raise(PyExc_TypeError, fmt::format("backend '{}' must return a callable, not an object of type {}",
                                        backend.name, Py_TYPE(compiled.get())->tp_name));
-  return std::make_unique<CustomGraph>(std::move(compiled), program.outputs.size(), backend.name, name);
+  return std::make_unique<CustomGraph>(std::move(compiled), program.symbols, program.outputs.size(),
+                                       backend.name, name);
 }
 
 }  // namespace oxy::driver

@@ -41,6 +41,8 @@ class GraphWriter {
     fx_ = expect(PyImport_ImportModule("torch.fx"));
     graph_ = expect(PyObject_CallMethod(fx_.get(), "Graph", nullptr));
     elements_ = expect(PyDict_New());
+    for (const sym::Expr& symbol : program.symbols)
+      integers_.emplace_back(symbol, placeholder(symbol.variable_name()));
     for (const std::string& name : names) inputs_.push_back(placeholder(name));
   }
 
@@ -109,10 +111,53 @@ class GraphWriter {
     return result;
   }
 
+  Ref call_function(const char* module, const char* name, const Ref& left, const Ref& right) {
+    const Ref imported = expect(PyImport_ImportModule(module));
+    const Ref function = expect(PyObject_GetAttrString(imported.get(), name));
+    const Ref operands = expect(PyTuple_Pack(2, left.get(), right.get()));
+    return expect(PyObject_CallMethod(graph_.get(), "call_function", "OO", function.get(), operands.get()));
+  }
+
+  // A Python int, or the node that calculates it.
+  Ref integer(const sym::Expr& e) {
+    if (e.is_constant()) return expect(PyLong_FromLongLong(e.constant()));
+    for (const auto& [known, made] : integers_)
+      if (known == e) return made;
+    const auto [module, function] = function_of(e.kind());
+    Ref result = integer(e.operands()[0]);
+    for (const sym::Expr& operand : e.operands().subspan(1))
+      result = call_function(module, function, result, integer(operand));
+    integers_.emplace_back(e, result);
+    return result;
+  }
+
+  static std::pair<const char*, const char*> function_of(sym::Kind kind) {
+    switch (kind) {
+      case sym::Kind::Sum:
+        return {"operator", "add"};
+      case sym::Kind::Product:
+        return {"operator", "mul"};
+      case sym::Kind::FloorDiv:
+        return {"operator", "floordiv"};
+      case sym::Kind::Mod:
+        return {"operator", "mod"};
+      case sym::Kind::Min:
+        return {"builtins", "min"};
+      case sym::Kind::Max:
+        return {"builtins", "max"};
+      case sym::Kind::Constant:
+      case sym::Kind::Variable:
+        break;
+    }
+    throw InternalError("an integer of a torch program is no input");
+  }
+
   Ref argument(const TorchArgument& value) {
     switch (value.kind) {
       case TorchArgumentKind::Constant:
         return value.constant;
+      case TorchArgumentKind::Integer:
+        return integer(value.integer);
       case TorchArgumentKind::Tensor:
         return node(value.tensor);
       case TorchArgumentKind::Tuple:
@@ -136,7 +181,8 @@ class GraphWriter {
 
   const eval::TorchProgram& program_;
   Ref fx_, graph_;
-  Ref elements_;  // (node, key) → the node that takes the element
+  std::vector<std::pair<sym::Expr, Ref>> integers_;  // symbols, and what is calculated of them
+  Ref elements_;                                     // (node, key) → the node that takes the element
   std::vector<Ref> inputs_, calls_;
 };
 

@@ -33,6 +33,11 @@ bool nothing_handled() {
   return !handled || handled == Py_None;
 }
 
+bool holds(const sym::Condition& condition, std::span<const int64_t> symbols) {
+  return sym::evaluate(condition,
+                       [&](int64_t id) { return std::optional(symbols[static_cast<size_t>(id)]); });
+}
+
 // A graph input as a tensor. Inputs are tensors and varying numbers (eval/numbers/varying_number.h).
 at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
@@ -231,6 +236,11 @@ std::optional<std::vector<Ref>> Entry::run() {
   const CallInputs tensors_in(*capture_, owned_);
   const std::span<const int64_t> values = capture_->guards.symbol_values();
   std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
+  for (const sym::Condition& condition : capture_->checks)
+    if (!holds(condition, symbols)) {
+      log(Channel::Breaks, "a check of a size fails, and a compiled region runs in eager");
+      return std::nullopt;
+    }
   std::vector<Ref> externals;
   externals.reserve(capture_->externals.size());
   for (guards::SourceId source : capture_->externals)

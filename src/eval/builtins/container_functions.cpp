@@ -31,6 +31,14 @@ Ref make_tuple(Interpreter& interpreter, Arguments& a) {
   return list ? Ref::steal(PyList_AsTuple(list.get())) : Ref();
 }
 
+// As the syntax `x[a:b:c]` makes one: its parts may be symbols.
+Ref make_slice_of(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, "slice", 1, 3);
+  const bool is_end_alone = a.positional.size() == 1;
+  return make_slice(interpreter, is_end_alone ? nullptr : arg(a, 0), arg(a, is_end_alone ? 0 : 1),
+                    a.positional.size() == 3 ? arg(a, 2) : nullptr);
+}
+
 Ref hashed(Interpreter& interpreter, const Arguments& a, const char* name, PyObject* (*make)(PyObject*)) {
   expect(interpreter, a, name, 0, 1);
   if (a.positional.empty()) return Ref::steal(make(nullptr));
@@ -205,6 +213,7 @@ Ref sorted(Interpreter& interpreter, Arguments& a) {
 constexpr BuiltinEntry kTable[] = {
     {"builtins", "list", &make_list},
     {"builtins", "tuple", &make_tuple},
+    {"builtins", "slice", &make_slice_of},
     {"builtins", "dict", &make_dict},
     {"builtins", "set", &make_set},
     {"builtins", "frozenset", &make_frozenset},

@@ -211,27 +211,36 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
 
 namespace {
 
-// Raises RuntimeError in the program if it contradicts what the user has marked.
-void raise_violations(const sym::ShapeEnvironment& environment) {
-  if (environment.violations().empty()) return;
+// Raises RuntimeError in the program for what contradicts the user's marks.
+template <class Counts>
+void raise_violations(const sym::ShapeEnvironment& environment, const Counts& counts) {
   std::string text;
+  std::vector<std::string> advices;
   for (const sym::MarkViolation& violation : environment.violations()) {
+    if (!counts(environment.symbol(violation.symbol))) continue;
     if (!text.empty()) text += '\n';
     text += violation.text;
     if (!violation.asked_at.empty()) text += fmt::format("\n  at {}", violation.asked_at);
+    if (std::ranges::find(advices, violation.advice) == advices.end()) advices.push_back(violation.advice);
   }
-  text += "\n  oxyfuel.maybe_mark_dynamic, or a mark with another range, allows it";
+  if (text.empty()) return;
+  for (const std::string& advice : advices) text += fmt::format("\n  {}", advice);
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
   throw Interrupted{};
 }
 
-// Has each assertion checked behind the node that computes the last of its symbols.
-void place_checks(const sym::ShapeEnvironment& environment, graph::Graph& graph) {
+// Has each assertion checked behind the node that computes the last of its symbols, or before the graph runs.
+void place_checks(const sym::ShapeEnvironment& environment, Capture& capture) {
+  graph::Graph& graph = capture.recording.graph;
   std::unordered_map<int64_t, graph::NodeId> computed_by;
   for (const graph::NodeId n : graph.nodes.ids())
     for (const graph::ComputedSymbol& symbol : graph.nodes[n].computed)
       computed_by.emplace(symbol.variable.variable_id(), n);
   for (const sym::Assertion& assertion : environment.assertions()) {
+    if (!environment.depends_on_graph(assertion.condition)) {
+      capture.checks.push_back(assertion.condition);
+      continue;
+    }
     graph::NodeId last = graph::kNoNode;
     for (const Expr& variable : sym::variables(assertion.condition))
       if (const auto it = computed_by.find(variable.variable_id()); it != computed_by.end())
@@ -255,16 +264,37 @@ void want_symbols(Capture& capture, bool all) {
       symbol.is_wanted = all || wanted.contains(symbol.variable.variable_id());
 }
 
+template <class Visit>
+void for_each_integer(TorchArgument& argument, const Visit& visit) {
+  if (argument.kind == TorchArgumentKind::Integer) visit(argument);
+  for (TorchArgument& item : argument.items) for_each_integer(item, visit);
+}
+
+// Integers of the program are written as the graph's sizes are, and their symbols become inputs.
+void settle_program(TorchProgram& program, const sym::Facts& facts) {
+  const auto settle = [&](TorchArgument& argument) {
+    argument.integer = facts.simplify(argument.integer);
+    for (const sym::Expr& variable : sym::variables(argument.integer))
+      if (std::ranges::find(program.symbols, variable) == program.symbols.end())
+        program.symbols.push_back(variable);
+  };
+  for (TorchCall& call : program.calls) {
+    for (TorchArgument& argument : call.positional) for_each_integer(argument, settle);
+    for (auto& [name, argument] : call.keywords) for_each_integer(argument, settle);
+  }
+}
+
 // Guards the relations between symbols that the capture relies on. The graph's sizes get the form in which
 // equal symbols are one, and ranges are as narrow as they are known to be.
 void settle_symbols(Interpreter& interpreter) {
   if (!interpreter.numbers.has_symbols()) return;
   const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
-  raise_violations(environment);
+  raise_violations(environment, [](const sym::Symbol&) { return true; });
   const sym::Facts facts = environment.facts_of_guards();
   graph::Graph& graph = interpreter.capture->recording.graph;
   graph::map_expressions(graph, [&](const Expr& e) { return facts.simplify(e); });
-  place_checks(environment, graph);
+  if (interpreter.capture->torch_program) settle_program(*interpreter.capture->torch_program, facts);
+  place_checks(environment, *interpreter.capture);
   // Backward passes are given the symbols of the forward pass.
   want_symbols(*interpreter.capture, interpreter.capture->joint.has_value());
   interpreter.numbers.symbol_sources.resize(environment.symbols().size());
@@ -344,6 +374,12 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
 }
 
 }  // namespace
+
+void raise_unbacked(const Interpreter& interpreter) {
+  if (!interpreter.numbers.has_symbols()) return;
+  raise_violations(interpreter.numbers.symbols->environment,
+                   [](const sym::Symbol& symbol) { return symbol.mark.kind == sym::MarkKind::Unbacked; });
+}
 
 int Capture::traverse(visitproc visit, void* arg) const {
   int stopped = guards.traverse(visit, arg);

@@ -40,4 +40,8 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
 // captures once more, with one less as `stop_at`, and the capture ends right before the break.
 std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoots& frame, int64_t stop_at);
 
+// After a capture that failed: raises RuntimeError (Interrupted) if it failed for the number of a size that
+// is marked unbacked.
+void raise_unbacked(const Interpreter& interpreter);
+
 }  // namespace oxy::eval

@@ -9,8 +9,11 @@
 #include "eval/externals/identity.h"
 #include "eval/externals/plain.h"
 #include "eval/externals/tensor_layout.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
+#include "eval/sizes/named_numbers.h"
+#include "eval/sizes/specified_sizes.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
 #include "runtime/device/device.h"
@@ -42,9 +45,19 @@ bool may_be_made_anew(PyObject* object, SourceKind where) {
   return is_bound_c_method(object);
 }
 
+// What dynamic_shapes= says of an int; null: nothing.
+const Dimension* said_of(const Interpreter& interpreter, PyObject* object, SourceId source) {
+  const SpecifiedSizes* const specified = interpreter.options.specified_sizes;
+  return specified != nullptr && interpreter.numbers.symbols && PyLong_CheckExact(object)
+             ? specified->of_int(interpreter.guards().describe(source))
+             : nullptr;
+}
+
 // Whether a number is another one at each call.
 bool varies(const Interpreter& interpreter, PyObject* object, SourceId source) {
   if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
+  if (const Dimension* const said = said_of(interpreter, object, source))
+    return said->mark.kind != sym::MarkKind::Static;
   if (interpreter.options.all_numbers_vary && PyLong_CheckExact(object) &&
       interpreter.guards().kind_of(source) == SourceKind::Root)
     return true;
@@ -74,6 +87,14 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     interpreter.stop("uses a number or text that was another one at each call");
   if (varies(interpreter, raw, source)) {
     Ref number = admit_varying(interpreter, raw, source);
+    if (const Dimension* const said = said_of(interpreter, raw, source)) {
+      const std::optional<int64_t> value = exact_int(raw);
+      if (!value) interpreter.stop("an int of more than 64 bits that is to be a symbol");
+      const sym::Expr symbol = new_symbol(interpreter, {source, guards::IntegerPart::Value},
+                                          sym::SymbolKind::Integer, *value, said->mark);
+      if (!said->name.empty()) relate(interpreter, *said, symbol, *value);
+      interpreter.numbers.varying.at(number.get()).expression = symbol;
+    }
     interpreter.externals.admitted.emplace(source, number);
     return number;
   }

@@ -4,8 +4,10 @@
 #include <numeric>
 #include <vector>
 
-#include "eval/externals/size_marks.h"
 #include "eval/numbers/symbolic_integer.h"
+#include "eval/sizes/named_numbers.h"
+#include "eval/sizes/size_marks.h"
+#include "eval/sizes/specified_sizes.h"
 #include "eval/state/interpreter.h"
 #include "guards/tensor_guard.h"
 #include "runtime/values/convert.h"
@@ -53,9 +55,19 @@ void guard_order(Interpreter& interpreter, const TensorMeta& meta, c10::IntArray
   for (size_t i = 1; i < order.size(); ++i) {
     const Expr &inner = meta.strides[order[i - 1]], &outer = meta.strides[order[i]];
     if (inner.is_constant() && outer.is_constant()) continue;
-    decide(interpreter, sym::less_equal(inner, outer));
-    decide(interpreter, sym::less_equal(inner * meta.sizes[order[i - 1]], outer));
+    for (const sym::Condition& condition :
+         {sym::less_equal(inner, outer), sym::less_equal(inner * meta.sizes[order[i - 1]], outer)})
+      if (!interpreter.numbers.symbols->environment.depends_on_data(condition))
+        decide(interpreter, condition);
   }
+}
+
+// What is said of the dimension, by the specification of the call before the marks of the tensor.
+Dimension said_of(const std::vector<Dimension>* specified, bool is_marked, PyObject* real, size_t dimension,
+                  int64_t rank) {
+  if (specified != nullptr && (*specified)[dimension].mark.kind != sym::MarkKind::None)
+    return (*specified)[dimension];
+  return is_marked ? mark_of(real, static_cast<int32_t>(dimension), rank) : Dimension();
 }
 
 }  // namespace
@@ -63,7 +75,9 @@ void guard_order(Interpreter& interpreter, const TensorMeta& meta, c10::IntArray
 std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real, SourceId source) {
   if (!interpreter.numbers.symbols) return std::nullopt;
   const bool is_marked = has_marks(real);
-  if (interpreter.guards().is_stable(source) && !is_marked) return std::nullopt;
+  const std::vector<Dimension>* const specified =
+      interpreter.options.specified_sizes ? interpreter.options.specified_sizes->of_tensor(real) : nullptr;
+  if (interpreter.guards().is_stable(source) && !is_marked && !specified) return std::nullopt;
   const at::Tensor& tensor = runtime::tensor_of(real);
   const std::string place = interpreter.guards().describe(source);
   TensorMeta meta = runtime::metadata_of(tensor);
@@ -71,14 +85,15 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
   bool has_symbols = false;
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
     const auto dimension = static_cast<int32_t>(d);
-    const sym::Mark mark = is_marked ? mark_of(real, dimension, tensor.dim()) : sym::Mark();
+    const Dimension said = said_of(specified, is_marked, real, d, tensor.dim());
     const bool is_symbol =
-        mark.kind == sym::MarkKind::None
+        said.mark.kind == sym::MarkKind::None
             ? interpreter.options.all_sizes_vary || varies(interpreter, place, IntegerPart::Size, d)
-            : mark.kind != sym::MarkKind::Static;
+            : said.mark.kind != sym::MarkKind::Static;
     if (!is_symbol) continue;
     meta.sizes[d] = new_symbol(interpreter, {source, IntegerPart::Size, dimension}, sym::SymbolKind::Size,
-                               tensor.size(dimension), mark);
+                               tensor.size(dimension), said.mark);
+    if (!said.name.empty()) relate(interpreter, said, meta.sizes[d], tensor.size(dimension));
     guard.open_size(dimension);
     has_symbols = true;
   }

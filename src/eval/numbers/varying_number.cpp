@@ -114,8 +114,13 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   std::array<PyObject*, 2> values = {};
   std::array<SourceId, 2> sources = {kNoSource, kNoSource};
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (depends_on_data(interpreter, operands[i]))
+    if (depends_on_data(interpreter, operands[i])) {
+      const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(operands[i]).expression;
+      const bool is_read_before = expression && !interpreter.numbers.symbols->environment.depends_on_graph(
+                                                    sym::equal(*expression, 0));
+      if (is_read_before) return std::nullopt;  // a size that is marked unbacked: constants are refused
       interpreter.stop("calculates with a number that depends on data");
+    }
     if (is_varying_number(operands[i])) {
       values[i] = interpreter.numbers.varying.at(operands[i]).value.get();
       sources[i] = varying_source(interpreter, operands[i]);

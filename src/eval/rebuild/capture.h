@@ -64,6 +64,8 @@ struct Capture {
   std::optional<TorchProgram> torch_program;
   std::string torch_problem;
   std::vector<guards::SourceId> inputs;  // the source of each graph input
+  // What the graph relies on and no guard says, of symbols that are read before it runs.
+  std::vector<sym::Condition> checks;
   // Ints and bools that templates refer to, known once the graph has run.
   std::vector<std::variant<sym::Expr, sym::Condition>> computed;
   std::vector<guards::SourceId> externals;  // the source of each external object that templates refer to

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpy/ref.h"
+#include "sym/expr.h"
 
 namespace oxy::eval {
 
@@ -19,11 +20,12 @@ struct TorchValue {
   std::vector<cpy::Ref> path;  // keys into the call's result, outermost first
 };
 
-enum class TorchArgumentKind : uint8_t { Constant, Tensor, Tuple, List, Dict, Slice };
+enum class TorchArgumentKind : uint8_t { Constant, Integer, Tensor, Tuple, List, Dict, Slice };
 
 struct TorchArgument {
   TorchArgumentKind kind = TorchArgumentKind::Constant;
   cpy::Ref constant;
+  sym::Expr integer;  // of symbols that are read before the region runs
   TorchValue tensor;
   std::vector<cpy::Ref> keys;        // of a dict
   std::vector<TorchArgument> items;  // of a slice: start, stop, step
@@ -39,6 +41,7 @@ struct TorchCall {
 struct TorchProgram {
   std::vector<TorchCall> calls;     // in program order; they may write to their arguments
   std::vector<TorchValue> outputs;  // the same outputs as those of Capture::recording
+  std::vector<sym::Expr> symbols;   // those of the integers: inputs, too, before the tensors
 };
 
 }  // namespace oxy::eval

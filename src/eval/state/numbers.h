@@ -4,7 +4,9 @@
 
 #include <Python.h>
 
+#include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +35,12 @@ struct Numbers {
   torch_api::SymbolsPointer symbols;  // null: the capture makes no symbols
   // By the id of the symbol, up to the last one that has a source.
   std::vector<guards::SymbolSource> symbol_sources;
+  // By the name that the user gave a number that sizes are made of (sizes/dimension.h).
+  struct Named {
+    sym::Expr expression;
+    int64_t value;  // at this call
+  };
+  std::map<std::string, Named> named;
   bool has_symbols() const { return symbols && !symbols->environment.symbols().empty(); }
 };
 

@@ -13,6 +13,8 @@
 
 namespace oxy::eval {
 
+class SpecifiedSizes;
+
 struct CaptureOptions {
   int64_t max_instructions = 5'000'000;  // of all frames; more is a Break of kind TooLong
   size_t max_nodes = 100'000;            // of the recording; more is a Break of kind TooLong
@@ -24,11 +26,13 @@ struct CaptureOptions {
   const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none
   // Sizes and strides of tensors, and ints, are symbols instead of numbers where they vary.
   bool symbols = false;
+  bool data_symbols = true;                                      // and numbers and sizes that only data tell
   const std::set<guards::ChangedSize>* varying_sizes = nullptr;  // those that do; null: none
-  bool all_sizes_vary = false;    // all sizes of tensors that are reached from arguments
-  bool all_numbers_vary = false;  // all ints among the arguments
-  PendingWarnings* warnings = nullptr;  // null: an operation that warns ends the region
-  CodeGate* gate = nullptr;             // null: C code may run any code of the program's
+  bool all_sizes_vary = false;                      // all sizes of tensors that are reached from arguments
+  bool all_numbers_vary = false;                    // all ints among the arguments
+  const SpecifiedSizes* specified_sizes = nullptr;  // what dynamic_shapes= says of this call; null: nothing
+  PendingWarnings* warnings = nullptr;              // null: an operation that warns ends the region
+  CodeGate* gate = nullptr;                         // null: C code may run any code of the program's
 };
 
 }  // namespace oxy::eval

@@ -10,6 +10,7 @@
 #include "eval/python/objects.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
+#include "torch_api/symbolic_object.h"
 
 namespace oxy::eval {
 namespace {
@@ -62,6 +63,11 @@ TorchArgument TorchCallLog::argument(PyObject* object, std::string& problem) con
       result.tensor = std::move(*value);
     else
       problem = "a tensor that no function or method of torch's made";
+    return result;
+  }
+  if (torch_api::is_symbolic_integer(object)) {
+    result.kind = TorchArgumentKind::Integer;
+    result.integer = torch_api::expression_of(torch_api::symbolic_integer_of(object));
     return result;
   }
   if (is_plain_constant(object)) {

@@ -24,9 +24,10 @@ using namespace nb::literals;
 namespace {
 
 nb::object compile(nb::handle target, const std::string& backend, nb::handle custom_backend, bool fullgraph,
-                   std::optional<bool> dynamic, bool freezing, bool fusion, int recompile_limit,
-                   bool fill_caches_in_eager, double weight_copy_budget, double activation_memory_budget,
-                   const std::string&, bool graphs, const std::string& mode) {
+                   std::optional<bool> dynamic, nb::handle dynamic_shapes, bool freezing, bool fusion,
+                   int recompile_limit, bool fill_caches_in_eager, double weight_copy_budget,
+                   double activation_memory_budget, const std::string&, bool graphs,
+                   const std::string& mode) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -39,6 +40,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.device_graphs = oxy::driver::device_graph_policy(graphs, mode);
   options.fullgraph = fullgraph;
   if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
+  if (!dynamic_shapes.is_none()) options.dynamic_shapes = oxy::cpy::Ref::borrow(dynamic_shapes.ptr());
   options.recompile_limit = recompile_limit;
   options.fill_caches_in_eager = fill_caches_in_eager;
   PyObject* callable = oxy::pybind::make_callable(target.ptr(), options);
@@ -151,9 +153,9 @@ NB_MODULE(_core, m) {
     }
   });
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a,
-        "dynamic"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a, "fill_caches_in_eager"_a,
-        "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a,
-        "graphs"_a, "mode"_a, "A CompiledFunction for any callable.");
+        "dynamic"_a.none(), "dynamic_shapes"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a,
+        "fill_caches_in_eager"_a, "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a, "graphs"_a,
+        "mode"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));

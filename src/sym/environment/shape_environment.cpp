@@ -21,6 +21,15 @@ Range intersection(const Range& a, const Range& b) {
   return {std::max(a.low, b.low), std::min(a.high, b.high)};
 }
 
+std::string said_of(const Mark& mark, const std::string& otherwise) {
+  return mark.said.empty() ? otherwise : fmt::format("is {}", mark.said);
+}
+
+std::string advice_for(const Mark& mark) {
+  return mark.said.empty() ? "oxyfuel.maybe_mark_dynamic, or a mark with another range, allows it"
+                           : "Dim.AUTO, or a dimension with other bounds, allows it";
+}
+
 std::string located(const Locate& where) {
   return where ? where() : "";
 }
@@ -44,22 +53,20 @@ Expr ShapeEnvironment::admit(SymbolKind kind, Origin origin, int64_t value, cons
   const std::string made_at = origin.made_at;
   Expr variable = add_symbol(kind, std::move(origin), is_unbacked ? std::nullopt : std::optional(value), mark,
                              range_of(kind));
-  const Condition marked = within(variable, mark.range);
   if (mark.kind == MarkKind::Static) {
     demand(equal(variable, value), made_at);
     return value;
   }
   if (!has_bounds(mark.range)) return variable;
-  if (is_unbacked) {
-    check(marked, [&] { return made_at; });
-  } else if (mark.range.low <= value && value <= mark.range.high) {
-    if (answer(marked) == Answer::Unknown) demand(marked, made_at);
-  } else {
-    const Symbol& symbol = symbols_.back();
-    violations_.push_back(
-        {symbol.id, fmt::format("{} is {}, but is marked to be {}", symbol.origin.name, value, text(marked)),
-         ""});
-  }
+  const Condition marked = within(variable, mark.range);
+  const Symbol& symbol = symbols_.back();
+  if (mark.range.low <= value && value <= mark.range.high)
+    promise(marked, made_at);
+  else
+    violations_.push_back({symbol.id,
+                           fmt::format("{} is {}, but {} to be {}", symbol.origin.name, value,
+                                       said_of(mark, "is marked"), text(marked)),
+                           "", advice_for(mark)});
   return variable;
 }
 
@@ -159,11 +166,26 @@ bool ShapeEnvironment::decide(const Condition& question, const Locate& where) {
     return *value;
   }
   if (const Symbol* symbol = symbol_without_value(asked)) {
-    std::string check =
-        fmt::format("torch._check({}) or torch._check({}) decides it", text(question), text(!question));
-    throw DataDependence(*symbol, text(question), located(where), std::move(check));
+    refuse(*symbol, text(question), where,
+           fmt::format("torch._check({}) or torch._check({}) decides it", text(question), text(!question)));
   }
   throw ArithmeticError(fmt::format("{} has no answer for the values at hand", text(question)));
+}
+
+void ShapeEnvironment::refuse(const Symbol& symbol, const std::string& question, const Locate& where,
+                              const std::string& check) {
+  std::string line = located(where);
+  if (symbol.kind != SymbolKind::Data)
+    violations_.push_back(
+        {symbol.id,
+         fmt::format("{} is marked unbacked, but the program needs to know {}", symbol.origin.name, question),
+         line, check + "; oxyfuel.mark_dynamic lets the size at hand decide"});
+  throw DataDependence(symbol, question, std::move(line), check);
+}
+
+bool ShapeEnvironment::decide_general_or(const Condition& question, bool otherwise, const Locate& where) {
+  const bool is_open = answer(question, Assume::LargeSizes) == Answer::Unknown && depends_on_data(question);
+  return is_open ? otherwise : decide_general(question, where);
 }
 
 bool ShapeEnvironment::decide_general(const Condition& question, const Locate& where) {
@@ -214,8 +236,8 @@ int64_t ShapeEnvironment::specialise(const Expr& e, const Locate& where) {
     return *value;
   }
   if (const Symbol* symbol = symbol_without_value(equal(simple, 0)))
-    throw DataDependence(*symbol, "the number " + text(e), located(where),
-                         fmt::format("torch._check({} == ...) with the number decides it", text(e)));
+    refuse(*symbol, "the number " + text(e), where,
+           fmt::format("torch._check({} == ...) with the number decides it", text(e)));
   throw ArithmeticError(fmt::format("{} cannot be computed for the values at hand", text(e)));
 }
 
@@ -263,6 +285,13 @@ void ShapeEnvironment::assume(const Condition& condition) {
   if (with.add(assumed_.back())) facts_ = std::move(with);
 }
 
+bool ShapeEnvironment::depends_on_graph(const Condition& condition) const {
+  return std::ranges::any_of(variables(condition), [&](const Expr& v) {
+    const Symbol* symbol = find(v.variable_id());
+    return symbol && symbol->kind == SymbolKind::Data;
+  });
+}
+
 Facts ShapeEnvironment::facts_of_guards() const {
   if (assertions_.empty()) return facts_;
   Facts facts;
@@ -275,16 +304,26 @@ Facts ShapeEnvironment::facts_of_guards() const {
   };
   std::ranges::for_each(assumed_, add);
   for (const Demand& demand : demands_) add(demand.condition);
+  for (const Assertion& assertion : assertions_)
+    if (!depends_on_graph(assertion.condition)) add(assertion.condition);
   return facts;
 }
 
-void ShapeEnvironment::demand(const Condition& condition, const std::string& where) {
-  const Condition demanded = plain(condition);
+void ShapeEnvironment::add_demand(const Condition& demanded, const std::string& where) {
   demands_.push_back({demanded, where.empty() ? std::vector<std::string>{} : std::vector{where}});
   // Values at hand may contradict what an assertion of the run will find: the guard stands nevertheless.
   Facts with = facts_;
   if (with.add(demanded)) facts_ = std::move(with);
+}
+
+void ShapeEnvironment::demand(const Condition& condition, const std::string& where) {
+  const Condition demanded = plain(condition);
+  add_demand(demanded, where);
   look_for_violations(demanded, where);
+}
+
+void ShapeEnvironment::promise(const Condition& condition, const std::string& said_at) {
+  if (answer(condition) == Answer::Unknown) add_demand(plain(condition), said_at);
 }
 
 void ShapeEnvironment::look_for_violations(const Condition& demanded, const std::string& where) {
@@ -296,19 +335,20 @@ void ShapeEnvironment::look_for_violations(const Condition& demanded, const std:
     std::string what;
     if (const auto value = now.as_constant()) {
       if (symbol.mark.range.low == symbol.mark.range.high) continue;
-      what = fmt::format("{} is marked dynamic, but the program takes it for {}", symbol.origin.name, *value);
+      what = fmt::format("{} {}, but the program takes it for {}", symbol.origin.name,
+                         said_of(symbol.mark, "is marked dynamic"), *value);
     } else if (has_bounds(symbol.mark.range)) {
       const Condition marked = within(symbol.variable, symbol.mark.range);
       const bool is_alone = named.size() == 1 && named[0] == symbol.variable && !(marked == demanded);
       const Range promised = intersection(symbol.mark.range, symbol.variable.range());
       const Range left = now.range();
       if (!is_alone && left.low <= promised.low && left.high >= promised.high) continue;
-      what = fmt::format("{} is marked to be {}, but the program needs {}", symbol.origin.name, text(marked),
-                         text(demanded));
+      what = fmt::format("{} {} to be {}, but the program needs {}", symbol.origin.name,
+                         said_of(symbol.mark, "is marked"), text(marked), text(demanded));
     } else {
       continue;
     }
-    violations_.push_back({symbol.id, std::move(what), where});
+    violations_.push_back({symbol.id, std::move(what), where, advice_for(symbol.mark)});
   }
 }
 

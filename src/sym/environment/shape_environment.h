@@ -37,6 +37,7 @@ struct MarkViolation {
   SymbolId symbol{};
   std::string text;      // "x.size(0) is marked dynamic, but the program takes it for 8"
   std::string asked_at;  // the line that did so; empty: the value at hand is not in the marked range
+  std::string advice;    // what the user can do
 };
 
 enum class Checked : uint8_t { Holds, Recorded, Fails };
@@ -60,12 +61,14 @@ class ShapeEnvironment {
   // Whether only data tell the answer: neither what is certain nor the values at hand do.
   bool depends_on_data(const Condition& question) const;
   // The answer for all calls. Unknown becomes the answer of the values at hand, and a guard. DataDependence
-  // if there are none.
+  // if there are none; of a size that is marked unbacked it is a violation as well.
   bool decide(const Condition& question, const Locate& where);
   // For a question whose general answer, that for sizes other than 0 and 1, is right for those as well, if
   // only the program goes on as for the general case: that answer and no guard, unless the values at hand
   // differ from it; then as decide().
   bool decide_general(const Condition& question, const Locate& where);
+  // The same, and what only data could tell is `otherwise`.
+  bool decide_general_or(const Condition& question, bool otherwise, const Locate& where);
   // For a question whose answer `otherwise` is right whatever comes: what is certain, or else that. No guard.
   bool decide_or_default(const Condition& question, bool otherwise) const;
   // For a question of an operator's. As decide(), but what only data could tell gets the answer that is
@@ -74,6 +77,10 @@ class ShapeEnvironment {
   bool expect(const Condition& question, const Locate& where);
   // The value of the expression for all calls, guarded.
   int64_t specialise(const Expr& e, const Locate& where);
+
+  // The user has said so of sizes: a guard, and nothing that the program demands. Precondition: it holds for
+  // the values at hand.
+  void promise(const Condition& condition, const std::string& said_at);
 
   // The program itself asserts the condition (`torch._check`). Of values at hand it is a guard if they
   // satisfy it, else Fails and nothing changes: the program raises. Of others it is an assertion of the run,
@@ -91,8 +98,10 @@ class ShapeEnvironment {
   // equal become one.
   Expr simplify(const Expr& e) const { return facts_.simplify(e); }
   Range range(const Expr& e) const { return facts_.range(e); }
-  // What holds as soon as the guards do, without what assertions add.
+  // What holds before the graph has computed anything: the guards, and assertions of what is read before.
   Facts facts_of_guards() const;
+  // Whether it has a symbol that the graph computes.
+  bool depends_on_graph(const Condition& condition) const;
 
   // All that was asked for, in order, and what remains of it when nothing is said twice. The conditions have
   // symbols with values only.
@@ -108,6 +117,9 @@ class ShapeEnvironment {
  private:
   Expr add_symbol(SymbolKind kind, Origin origin, std::optional<int64_t> hint, const Mark& mark, Range range);
   const Symbol* find(int64_t variable_id) const;
+  // Throws DataDependence for a question that has no answer, or a number that has no value.
+  [[noreturn]] void refuse(const Symbol& symbol, const std::string& question, const Locate& where,
+                           const std::string& check);
   // A symbol of it that has no value; null if all have one.
   const Symbol* symbol_without_value(const Condition& condition) const;
   // The likely answer of expect().
@@ -116,6 +128,7 @@ class ShapeEnvironment {
   // decides it.
   Condition decisive_part(const Condition& condition, bool value) const;
   void demand(const Condition& condition, const std::string& where);
+  void add_demand(const Condition& demanded, const std::string& where);
   void look_for_violations(const Condition& demanded, const std::string& where);
   // Over the variables as the symbols have them.
   Condition plain(const Condition& condition) const;

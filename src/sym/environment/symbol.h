@@ -29,7 +29,10 @@ enum class MarkKind : uint8_t {
 };
 struct Mark {
   MarkKind kind = MarkKind::None;
-  Range range = {};  // of a dynamic or an unbacked one
+  Range range = {};  // of a dynamic or an unbacked one; Range{}: the program may narrow it
+  // What the size is to the user, for messages: "the dimension 'batch' of dynamic_shapes['x']"; empty: it is
+  // marked.
+  std::string said = {};
 };
 
 struct Origin {

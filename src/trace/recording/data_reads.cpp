@@ -44,7 +44,8 @@ std::optional<sym::Range> range_of(at::ScalarType type) {
 }  // namespace
 
 Expr new_computed_symbol(Session& session, sym::Range range, const std::string& what) {
-  if (!session.symbols || session.is_fake) throw_cannot_trace(what + " depends on data");
+  if (!session.symbols || !session.reads_data || session.is_fake)
+    throw_cannot_trace(what + " depends on data");
   sym::ShapeEnvironment& environment = session.symbols->environment;
   std::string line = session.symbols->where ? session.symbols->where() : "";
   const std::string name = fmt::format("u{}", environment.symbols().size());

@@ -385,7 +385,7 @@ void record_computed_shape(Session& session, const OperatorInfo& info, Stack* st
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   if (has_known_shape(info, call)) return record(session, info, stack);
   if (answer_from_known_values(session, info, call, stack)) return;
-  if (!session.symbols)
+  if (!session.symbols || !session.reads_data)
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
   if (info.schema == op::masked_select()) {
     const std::vector<at::Tensor> alike = at::broadcast_tensors({call[0].toTensor(), call[1].toTensor()});

@@ -79,6 +79,7 @@ Recorder::Recorder(RecorderOptions options) {
   session_->id = new_session_id();
   session_->strict_shapes = options.strict_shapes;
   session_->symbols = std::move(options.symbols);
+  session_->reads_data = options.reads_data;
   session_->autocast_cache = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(false);
   session_->meta_of = [graph = &session_->recording.graph](graph::ValueId id) -> const TensorMeta& {

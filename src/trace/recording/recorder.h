@@ -60,6 +60,8 @@ struct RecorderOptions {
   bool strict_shapes = config().strict_shapes;
   // The symbols that the inputs' sizes may contain; null: all are numbers.
   torch_api::SymbolsPointer symbols;
+  // Numbers and sizes that only data tell are symbols, too, if there are some. False: they cannot be traced.
+  bool reads_data = true;
 };
 
 // Records on the thread that constructs it, until finish() or its destruction. Recordings do not nest (a

@@ -33,6 +33,7 @@ struct Session {
   Recording recording;
   bool strict_shapes = false;
   torch_api::SymbolsPointer symbols;  // null: all sizes are numbers
+  bool reads_data = true;             // RecorderOptions::reads_data
   bool is_fake = false;         // what is recorded is a fake function, and only its results' metadata count
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent

@@ -209,8 +209,35 @@ TEST_CASE("shape environment: marks") {
   CHECK_FALSE(e.hint(unbacked));
   CHECK(e.answer(less(unbacked, 10)) == Answer::True);
   CHECK_THROWS_AS(e.decide(equal(unbacked, 5), line("f.py:2")), DataDependence);
+  REQUIRE(e.violations().size() == 1);
+  CHECK(e.violations()[0].text ==
+        "x.size(3) is marked unbacked, but the program needs to know x.size(3) == 5");
+  CHECK(e.violations()[0].asked_at == "f.py:2");
   CHECK_FALSE(e.decide_general(equal(unbacked, 1), nowhere()));
+  CHECK(e.decide_general_or(equal(unbacked, 5), true, nowhere()));
+  CHECK(e.violations().size() == 1);
+}
+
+TEST_CASE("shape environment: what the user says is a guard and no violation") {
+  ShapeEnvironment e;
+  const Expr s = e.admit(SymbolKind::Size, origin("x.size(0)"), 8, {MarkKind::Dynamic, {2, 64}});
+  const Expr t = e.admit(SymbolKind::Size, origin("y.size(0)"), 16, {MarkKind::Dynamic, {4, 128}});
+  e.promise(equal(t, 2 * s), "the dimension '2*n'");
+  CHECK(e.answer(equal(mod(t, 2), 0)) == Answer::True);
+  CHECK(texts(e).size() == 2);
   CHECK(e.violations().empty());
+}
+
+TEST_CASE("shape environment: what is checked of sizes without values holds before the graph runs") {
+  ShapeEnvironment e;
+  const Expr u = e.admit(SymbolKind::Size, origin("x.size(0)"), 5, {MarkKind::Unbacked});
+  const Expr d = e.data_dependent(origin("u1"));
+  CHECK(e.check(less(2, u), line("f.py:1")) == Checked::Recorded);
+  CHECK(e.check(less(d, u), line("f.py:2")) == Checked::Recorded);
+  CHECK_FALSE(e.depends_on_graph(e.assertions()[0].condition));
+  CHECK(e.depends_on_graph(e.assertions()[1].condition));
+  CHECK(e.facts_of_guards().answer(less(1, u)) == Answer::True);
+  CHECK(e.facts_of_guards().answer(less(d, u)) == Answer::Unknown);
 }
 
 TEST_CASE("shape environment: marks that the program contradicts") {
