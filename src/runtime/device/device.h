@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/device/arena.h"
@@ -48,6 +49,9 @@ class DeviceRuntime {
   virtual bool makes_graphs() const { return false; }
   // Of the current stream of the device with this index. Null: work cannot be recorded there now.
   virtual std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex /*index*/) const { return nullptr; }
+  // Names the queue on which work is done that is given to the device with this index now: results are there
+  // for later work of the same queue. Nothing: the program records its work, and nothing is done yet.
+  virtual std::optional<int64_t> current_queue(c10::DeviceIndex /*index*/) const { return 0; }
   // How weights are laid out for its libraries; null: they take them as they are.
   virtual const Packing* packing() const { return nullptr; }
 };
