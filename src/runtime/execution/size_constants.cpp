@@ -127,6 +127,11 @@ std::vector<at::Tensor> SizeConstants::interpreted(SymbolValues symbols) const {
   return tensors;
 }
 
+SizeConstants::Held SizeConstants::held() const {
+  const std::scoped_lock lock(mutex_);
+  return {kept_.size(), bytes_};
+}
+
 void SizeConstants::keep(Key key, const Tensors& tensors) {
   const std::scoped_lock lock(mutex_);
   const bool is_kept = std::ranges::any_of(kept_, [&](const Kept& kept) { return kept.key == key; });

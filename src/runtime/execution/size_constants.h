@@ -31,6 +31,12 @@ class SizeConstants {
   // Thread-safe. Throws LeftToEager or what an operator throws.
   Tensors get(SymbolValues symbols);
 
+  struct Held {
+    size_t sets = 0;
+    int64_t bytes = 0;
+  };
+  Held held() const;
+
   // The most sets that are kept, and their bytes. The set that was used last is kept in any case.
   static constexpr size_t kMostSets = 8;
   static constexpr int64_t kMostBytes = int64_t{32} << 20;
@@ -57,7 +63,7 @@ class SizeConstants {
   Compile compile_;
   std::vector<int64_t> symbols_;  // the ids of those that the graph mentions
   c10::Device device_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Kept> kept_;     // most recent last
   int64_t bytes_ = 0;          // of all that are kept
   int64_t until_compiled_;     // so many sets are still computed operator by operator
