@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "aten/operators.h"
 #include "base/error.h"
@@ -101,7 +102,7 @@ class ConstantEvaluator {
     return handles;
   }
 
-  const std::set<size_t>& used() const { return used_; }
+  bool uses(size_t handle) const { return used_.contains(handle); }
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -185,7 +186,7 @@ std::vector<Copy> copies_of(const graph::Graph& part) {
   std::vector<Copy> copies;
   for (const graph::Output& output : part.outputs) {
     const TensorMeta& meta = part.meta(output.value);
-    copies.push_back({element_count(meta).constant() * static_cast<int64_t>(item_size(meta.dtype)),
+    copies.push_back({sym::estimate(element_count(meta)) * static_cast<int64_t>(item_size(meta.dtype)),
                       sources[output.value]});
   }
   return copies;
@@ -211,7 +212,7 @@ passes::Options freezing_options(const graph::Graph& graph, passes::EvaluateCons
 
 // By input: whether it is to be frozen, so that all copies fit the budget. Runs the passes once without data.
 std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::Tensor> weights,
-                                 double copy_budget) {
+                                 double copy_budget, SizeValues size_values) {
   std::vector<int32_t> handles(graph.inputs.size(), -1);
   int64_t total = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -224,13 +225,14 @@ std::vector<bool> choose_weights(const graph::Graph& graph, std::span<const at::
   for (graph::Constant& constant : rehearsed.constants)
     constant.handle += static_cast<int32_t>(weights.size());
   std::vector<Copy> copies;
-  passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph,
-                     freezing_options(graph,
-                                      [&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
-                                        copies = copies_of(part);
-                                        return std::nullopt;
-                                      }),
-                     nullptr);
+  const auto note = [&](const graph::Graph& part) -> std::optional<std::vector<int32_t>> {
+    for (Copy& copy : copies_of(part))
+      if (!copy.handles.empty()) copies.push_back(std::move(copy));
+    return std::nullopt;
+  };
+  passes::Options options = freezing_options(graph, note);
+  if (size_values == SizeValues::Apart) options.keep_size_constants = note;
+  passes::run_passes(passes::freeze_inputs(rehearsed, handles).graph, options, nullptr);
   std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) { return a.bytes < b.bytes; });
   std::vector<bool> chosen(weights.size(), false);
   auto left = static_cast<int64_t>(copy_budget * static_cast<double>(total));
@@ -250,6 +252,60 @@ std::optional<loop::DropoutThreads> dropout_threads(DType dtype, Device device) 
                                   static_cast<c10::DeviceIndex>(device.index));
 }
 
+// Gathers what depends on sizes alone.
+class SizePartKeeper {
+ public:
+  explicit SizePartKeeper(std::vector<at::Tensor>& constants) : constants_(constants) {}
+
+  // The results get handles, and no tensors.
+  std::vector<int32_t> keep(const graph::Graph& part) {
+    part_.emplace(SizePart{part, {}});
+    graph::Graph& graph = part_->graph;
+    for (const graph::Constant& constant : std::exchange(graph.constants, {})) {
+      const bool is_read = std::ranges::any_of(graph.nodes, [&](const graph::Node& node) {
+        bool reads = false;
+        graph::for_each_input(node, [&](graph::ValueId id) { reads = reads || id == constant.value; });
+        return reads;
+      });
+      if (!is_read) continue;
+      graph.inputs.push_back(constant.value);
+      part_->inputs.push_back(constants_[static_cast<size_t>(constant.handle)]);
+      used_.insert(static_cast<size_t>(constant.handle));
+    }
+    first_ = static_cast<int32_t>(constants_.size());
+    std::vector<int32_t> handles(graph.outputs.size());
+    std::iota(handles.begin(), handles.end(), first_);
+    constants_.resize(constants_.size() + handles.size());
+    return handles;
+  }
+
+  // Makes inputs of the results, behind all others.
+  void finish(FrozenGraph& frozen) {
+    if (!part_) return;
+    std::vector<graph::ValueId> values(part_->graph.outputs.size(), graph::kNoValue);
+    std::erase_if(frozen.graph.constants, [&](const graph::Constant& constant) {
+      if (constant.handle < first_) return false;
+      values[static_cast<size_t>(constant.handle - first_)] = constant.value;
+      return true;
+    });
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == graph::kNoValue)
+        frozen.graph.add_input(part_->graph.meta(part_->graph.outputs[i].value));
+      else
+        frozen.graph.inputs.push_back(values[i]);
+    }
+    frozen.size_part = std::move(part_);
+  }
+
+  bool uses(size_t handle) const { return used_.contains(handle); }
+
+ private:
+  std::vector<at::Tensor>& constants_;
+  std::optional<SizePart> part_;
+  int32_t first_ = 0;
+  std::set<size_t> used_;
+};
+
 }  // namespace
 
 passes::Options plain_options(const graph::Graph& graph) {
@@ -264,7 +320,8 @@ passes::Options plain_options(const graph::Graph& graph) {
 }
 
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
-                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump) {
+                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets,
+                     SizeValues size_values, const Dump* dump) {
   FrozenGraph result;
   result.constants = std::move(constants);
   std::vector<int32_t> handles(graph.inputs.size(), -1);
@@ -272,7 +329,7 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> frozen;
   if (!weights.empty()) {
     Span span("freeze");
-    const std::vector<bool> chosen = choose_weights(graph, weights, budgets.copies);
+    const std::vector<bool> chosen = choose_weights(graph, weights, budgets.copies, size_values);
     for (size_t i = 0; i < weights.size(); ++i) {
       if (!chosen[i]) continue;
       runtime::FreezeAttempt attempt = runtime::try_freeze(weights[i]);
@@ -297,19 +354,24 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
   }
   options.activation_memory_budget = budgets.activations;
   options.dropout_threads = dropout_threads;
+  SizePartKeeper keeper(result.constants);
+  if (size_values == SizeValues::Apart)
+    options.keep_size_constants = [&](const graph::Graph& part) { return keeper.keep(part); };
   result.graph = passes::run_passes(std::move(graph), options, dump);
   result.constant_bytes = evaluator.bytes();
 
   // A weight that is read unchanged need not be frozen. It becomes an input again.
+  const auto is_used = [&](size_t handle) { return evaluator.uses(handle) || keeper.uses(handle); };
   std::erase_if(result.graph.constants, [&](const graph::Constant& constant) {
     const auto handle = static_cast<size_t>(constant.handle);
-    if (handle < first || handle >= first + frozen.size() || evaluator.used().contains(handle)) return false;
+    if (handle < first || handle >= first + frozen.size() || is_used(handle)) return false;
     result.graph.inputs.push_back(constant.value);
     result.inputs.push_back(frozen[handle - first].first);
     return true;
   });
+  keeper.finish(result);
   for (size_t i = 0; i < frozen.size(); ++i) {
-    if (evaluator.used().contains(first + i))
+    if (is_used(first + i))
       result.weights.push_back(std::move(frozen[i]));
     else
       result.constants[first + i] = at::Tensor();

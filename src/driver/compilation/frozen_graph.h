@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,18 @@
 
 namespace oxy::driver {
 
+// What a graph needs that depends on sizes alone (passes::separate_size_constants).
+struct SizePart {
+  graph::Graph graph;
+  std::vector<at::Tensor> inputs;  // the constants that it reads; by input
+};
+
 struct FrozenGraph {
-  graph::Graph graph;                 // optimised by the passes
-  std::vector<int32_t> inputs;        // by input of `graph`: its number among the captured inputs
+  graph::Graph graph;  // optimised by the passes
+  // By input of `graph`: its number among the captured inputs. The other inputs, behind these, are the
+  // outputs of `size_part`.
+  std::vector<int32_t> inputs;
+  std::optional<SizePart> size_part;
   std::vector<at::Tensor> constants;  // by handle
   // The weights from which constants of the graph were computed: captured input number, and the watch for
   // writes.
@@ -37,10 +47,14 @@ struct MemoryBudgets {
 // The options of the passes for a graph whose weights are not frozen.
 passes::Options plain_options(const graph::Graph& graph);
 
+// Whether what depends on sizes alone is computed apart from the graph.
+enum class SizeValues : uint8_t { Apart, InPlace };
+
 // Runs the passes on a functional graph. `weights[i]`: the tensor of input i if it may be frozen, else
 // undefined. Without weights this is the plain pipeline. `constants`: those of the recording, by handle.
 // `dump` may be null.
 FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
-                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets, const Dump* dump);
+                     std::span<const at::Tensor> weights, const MemoryBudgets& budgets,
+                     SizeValues size_values, const Dump* dump);
 
 }  // namespace oxy::driver

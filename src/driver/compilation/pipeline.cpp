@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/gil.h"
 #include "driver/compilation/frozen_graph.h"
 #include "driver/compilation/staged_graph.h"
 #include "driver/state/metrics.h"
@@ -27,6 +28,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
+#include "runtime/execution/size_constants.h"
 #include "runtime/extern/program_operators.h"
 #include "trace/functional/functionalise.h"
 #include "trace/recording/metadata.h"
@@ -60,17 +62,25 @@ constexpr size_t kLongPlan = 8;
 
 class NativeGraph : public CompiledGraph {
  public:
-  // `inputs[i]`: the captured input that is the executable's input i.
+  // `inputs[i]`: the captured input that is the executable's input i. Behind these it takes what `sized` has
+  // for the sizes of the call; null: nothing.
   NativeGraph(std::unique_ptr<runtime::Executable> executable, std::vector<int32_t> inputs,
-              std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights)
-      : executable_(std::move(executable)), inputs_(std::move(inputs)), weights_(std::move(weights)) {
+              std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights,
+              std::unique_ptr<runtime::SizeConstants> sized)
+      : executable_(std::move(executable)),
+        inputs_(std::move(inputs)),
+        weights_(std::move(weights)),
+        sized_(std::move(sized)),
+        takes_all_(sized_ == nullptr) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
     const plan::Plan& plan = executable_->plan();
     const auto read = [&](plan::BufferId id) {
       if (id == plan::kNoBuffer) return;
       const plan::Buffer& buffer = plan.buffers[id];
-      if (buffer.storage == plan::Storage::Input) read_.insert(inputs_.at(static_cast<size_t>(buffer.slot)));
+      if (buffer.storage != plan::Storage::Input) return;
+      const auto input = static_cast<size_t>(buffer.slot);
+      if (input < inputs_.size()) read_.insert(inputs_[input]);
     };
     for (const plan::Step& step : plan.steps) plan::for_each_buffer(step, read);
     for (const plan::Output& output : plan.outputs)
@@ -81,12 +91,23 @@ class NativeGraph : public CompiledGraph {
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs, symbols);
-    return executable_->run(taken(inputs), symbols);
+    const runtime::SizeConstants::Tensors sized = sized_ ? sized_->get(symbols) : nullptr;
+    BorrowedTensors taken(inputs_.size() + (sized ? sized->size() : 0));
+    for (const int32_t i : inputs_) taken.add(inputs[static_cast<size_t>(i)]);
+    if (sized)
+      for (const at::Tensor& tensor : *sized) taken.add(tensor);
+    return executable_->run(taken.get(), symbols);
   }
 
   std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
                                           std::span<int64_t> symbols) override {
-    std::vector<at::Tensor> mine = taken(inputs);
+    std::vector<at::Tensor> mine;
+    mine.reserve(inputs_.size());
+    for (const int32_t i : inputs_) mine.push_back(inputs[static_cast<size_t>(i)]);
+    if (sized_) {
+      const runtime::SizeConstants::Tensors sized = sized_->get(symbols);
+      mine.insert(mine.end(), sized->begin(), sized->end());
+    }
     inputs.clear();
     return executable_->run_and_release(std::move(mine), symbols);
   }
@@ -108,18 +129,29 @@ class NativeGraph : public CompiledGraph {
   }
 
  private:
-  std::vector<at::Tensor> taken(std::span<const at::Tensor> inputs) const {
-    std::vector<at::Tensor> result;
-    result.reserve(inputs_.size());
-    for (int32_t i : inputs_) result.push_back(inputs[static_cast<size_t>(i)]);
-    return result;
-  }
+  // Without owning them: to own a tensor takes two atomic operations.
+  class BorrowedTensors {
+   public:
+    explicit BorrowedTensors(size_t count) { tensors_.reserve(count); }
+    ~BorrowedTensors() {
+      for (at::Tensor& tensor : tensors_) Borrow::destroyBorrow(tensor);
+    }
+    BorrowedTensors(const BorrowedTensors&) = delete;
+    BorrowedTensors& operator=(const BorrowedTensors&) = delete;
+    void add(const at::Tensor& tensor) { tensors_.push_back(Borrow::createBorrow(tensor)); }
+    std::span<const at::Tensor> get() const { return tensors_; }
+
+   private:
+    using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
+    std::vector<at::Tensor> tensors_;
+  };
 
   std::unique_ptr<runtime::Executable> executable_;
   std::vector<int32_t> inputs_;
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;
+  std::unique_ptr<runtime::SizeConstants> sized_;
   std::unordered_set<int32_t> read_;  // captured inputs whose elements a step or an output reads
-  bool takes_all_ = true;
+  bool takes_all_;                    // the executable's inputs are the captured ones
 };
 
 void show(Channel channel, const std::string& stage, const Dump& dump,
@@ -171,6 +203,39 @@ Compiled compile_stages(const graph::Graph& graph, std::vector<at::Tensor> const
   return result;
 }
 
+// compile_functional() for graphs that are compiled while another one runs. Null: the reason is among the
+// breaks.
+std::unique_ptr<CompiledGraph> try_compile(graph::Graph graph, std::vector<at::Tensor> constants,
+                                           const CompileOptions& options, const Dump& dump,
+                                           const std::string& stage, const runtime::Ownership& ownership,
+                                           std::string_view what) {
+  try {
+    Compiled compiled =
+        compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
+    metrics().compiled += compiled.statistics;
+    return std::move(compiled.graph);
+  } catch (const Unsupported& unsupported) {
+    count_break(unsupported.reason(), unsupported.hint(), {});
+  } catch (const std::exception& error) {
+    if (strict()) throw;
+    warn(fmt::format("oxyfuel: internal error, {} runs one operator at a time: {}\nPlease report it.", what,
+                     error.what()));
+  }
+  return nullptr;
+}
+
+std::unique_ptr<runtime::SizeConstants> size_constants(SizePart part, const CompileOptions& options,
+                                                       const Dump& dump, const std::string& stage) {
+  show(Channel::Graph, stage + "sizes_graph", dump, [&] { return graph::print(part.graph); });
+  CompileOptions own = options;
+  own.size_values = SizeValues::InPlace;
+  const auto compile = [graph = part.graph, own, dump, stage] {
+    const cpy::WithGil gil;  // one compilation at a time
+    return try_compile(graph, {}, own, dump, stage + "sizes_", {}, "what depends on sizes");
+  };
+  return std::make_unique<runtime::SizeConstants>(std::move(part.graph), std::move(part.inputs), compile);
+}
+
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
 // compile() returns.
 autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
@@ -187,20 +252,8 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
   compiler.try_compile = [options, dump](
                              graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
                              const runtime::Ownership& ownership) -> std::unique_ptr<CompiledGraph> {
-    try {
-      Compiled compiled =
-          compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
-      metrics().compiled += compiled.statistics;
-      return std::move(compiled.graph);
-    } catch (const Unsupported& unsupported) {
-      count_break(unsupported.reason(), unsupported.hint(), {});
-    } catch (const std::exception& error) {
-      if (strict()) throw;
-      warn(fmt::format(
-          "oxyfuel: internal error, a backward pass runs one operator at a time: {}\nPlease report it.",
-          error.what()));
-    }
-    return nullptr;
+    return try_compile(std::move(graph), std::move(constants), options, dump, stage, ownership,
+                       "a backward pass");
   };
   if (options.backend == Backend::Native)
     compiler.optimise = [](graph::Graph graph) {
@@ -281,9 +334,9 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   FrozenGraph frozen;
   {
     Span span("passes");
-    frozen =
-        optimise(std::move(graph), std::move(constants), weights,
-                 {options.copy_budget, options.activation_memory_budget}, stage.empty() ? &dump : nullptr);
+    frozen = optimise(std::move(graph), std::move(constants), weights,
+                      {options.copy_budget, options.activation_memory_budget}, options.size_values,
+                      stage.empty() ? &dump : nullptr);
     if (strict()) graph::verify(frozen.graph, true);
   }
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
@@ -304,9 +357,11 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
     backend::ScheduleOptions schedule_options;
     schedule_options.parallelism = at::get_num_threads();
     schedule_options.fuse = options.fusion;
-    if (!ownership.released_inputs.empty())
+    if (!ownership.released_inputs.empty()) {
       for (const int32_t input : frozen.inputs)
         schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);
+      schedule_options.released_inputs.resize(frozen.graph.inputs.size(), false);
+    }
     const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
     schedule_options.log = wanted ? &schedule_text : nullptr;
     plan = backend::schedule(std::move(program), device, schedule_options);
@@ -333,8 +388,10 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
       runtime::ExecutableOptions{ownership.visible_outputs, options.device_graphs});
   result.statistics.arena_bytes = executable->arena_bytes();
   result.statistics.packed_bytes = frozen.constant_bytes;
+  std::unique_ptr<runtime::SizeConstants> sized;
+  if (frozen.size_part) sized = size_constants(std::move(*frozen.size_part), options, dump, stage);
   result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
-                                               std::move(frozen.weights));
+                                               std::move(frozen.weights), std::move(sized));
   return result;
 }
 

@@ -35,6 +35,7 @@ struct CompileOptions {
   double activation_memory_budget = 1;  // passes::JointRoles
   runtime::DeviceGraphPolicy device_graphs = runtime::DeviceGraphPolicy::AfterTwoCalls;
   sym::Hints hints = {};  // of the graph's symbols
+  SizeValues size_values = SizeValues::Apart;
 };
 
 // `graphs`, `mode`: oxyfuel.compile()'s.

@@ -115,8 +115,10 @@ Metas constant_pad(const ShapeContext& context) {
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     Expr& size = sizes[self.sizes.size() - 1 - k];
     grows |= !(context.less_equal(pad[2 * k], 0) && context.less_equal(pad[2 * k + 1], 0));
+    // What negative padding leaves of the dimension, before anything is added.
+    const Expr left = size + sym::min(pad[2 * k], 0) + sym::min(pad[2 * k + 1], 0);
+    if (!is_size(context, left)) not_covered(context, "a negative size");
     size = size + pad[2 * k] + pad[2 * k + 1];
-    if (!is_size(context, size)) not_covered(context, "a negative size");
   }
   if (!grows) {  // a copy of a slice
     TensorMeta narrowed = self;

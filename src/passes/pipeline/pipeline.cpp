@@ -64,6 +64,12 @@ constexpr Pass kFoldConstants = {
       return fold_constants(graph, context.options.evaluate_constants, context.options.folding);
     },
     [](const Graph&, const PassContext& context) { return context.options.evaluate_constants != nullptr; }};
+constexpr Pass kSeparateSizeConstants = {
+    "passes.separate_size_constants",
+    [](const Graph& graph, const PassContext& context) {
+      return separate_size_constants(graph, context.options.keep_size_constants, context.options.folding);
+    },
+    [](const Graph&, const PassContext& context) { return context.options.keep_size_constants != nullptr; }};
 constexpr Pass kSeparateResults = {"passes.separate_results",
                                    [](const Graph& graph, const PassContext& context) {
                                      return separate_results(graph, context.had_own_memory);
@@ -85,7 +91,9 @@ constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCom
 constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels, &kFoldBatchNorm,        &kConvolutionToLinear,
                                              &kChannelsLast,  &kSeparateBias,         &kPackConvolution,
                                              &kPackLinear,    &kAccumulateEmbeddings, &kDecompose};
-constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode, &kSeparateResults, &kDeadCode, &kRecompute};
+constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode,        &kSeparateSizeConstants,
+                                     &kDeadCode,      &kSeparateResults, &kDeadCode,
+                                     &kRecompute};
 
 class PassRunner {
  public:

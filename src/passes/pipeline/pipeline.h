@@ -17,6 +17,8 @@ namespace oxy::passes {
 struct Options {
   // What the target can do with constants. Passes whose function is empty do nothing.
   EvaluateConstants evaluate_constants;
+  // Of values that depend on sizes besides (separate_size_constants).
+  EvaluateConstants keep_size_constants;
   FoldOptions folding;
   LinearPacking linear;
   ConvolutionPacking convolution;

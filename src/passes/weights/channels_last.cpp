@@ -5,7 +5,7 @@
 #include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
-#include "passes/weights/fold_constants.h"
+#include "passes/weights/constant_part.h"
 #include "sym/hints.h"
 
 namespace oxy::passes {

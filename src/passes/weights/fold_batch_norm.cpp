@@ -4,7 +4,7 @@
 
 #include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
-#include "passes/weights/fold_constants.h"
+#include "passes/weights/constant_part.h"
 
 namespace oxy::passes {
 namespace {

@@ -8,8 +8,9 @@
 
 namespace oxy::passes {
 
-// Runs a graph without inputs, mutations and symbols, and returns for each of its outputs the handle of a
-// tensor with the metadata that the graph gives it (strides too). Nothing if it cannot: the nodes stay.
+// Takes a graph without inputs and mutations over the constants of another, and returns for each of its
+// outputs the handle of a constant with the metadata that the graph gives it (strides too). Nothing if it
+// cannot: the nodes stay.
 using EvaluateConstants =
     std::function<std::optional<std::vector<int32_t>>(const graph::Graph& constant_part)>;
 
@@ -20,12 +21,13 @@ struct FoldOptions {
 };
 
 // Puts constants in the place of the values that depend on constants alone. The maximal part of the graph
-// that does is handed to `evaluate` once, with the values that the rest reads as outputs. Random and symbolic
-// nodes and uninitialised tensors are never folded.
+// that does is handed to `evaluate` once, with the values that the rest reads as outputs.
 graph::Graph fold_constants(const graph::Graph& source, const EvaluateConstants& evaluate,
                             const FoldOptions& options = {});
 
-// For each value, whether it depends on constants alone.
-IdVector<graph::ValueId, bool> constant_values(const graph::Graph& graph);
+// The same for values that depend on sizes besides. Their constants have symbols in their sizes, or values
+// that depend on symbols: `evaluate` sees to it that the graph gets those for the sizes of the call.
+graph::Graph separate_size_constants(const graph::Graph& source, const EvaluateConstants& evaluate,
+                                     const FoldOptions& options = {});
 
 }  // namespace oxy::passes

@@ -1,7 +1,7 @@
 #include "passes/weights/pack_convolution.h"
 
 #include "aten/operators.h"
-#include "passes/weights/fold_constants.h"
+#include "passes/weights/constant_part.h"
 #include "sym/hints.h"
 
 namespace oxy::passes {

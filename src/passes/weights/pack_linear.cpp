@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "aten/operators.h"
-#include "passes/weights/fold_constants.h"
+#include "passes/weights/constant_part.h"
 #include "sym/hints.h"
 
 namespace oxy::passes {

@@ -3,10 +3,12 @@
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
+#include "runtime/cuda/captured_graph.h"
 #include "runtime/cuda/convolution_layouts.h"
 #include "runtime/cuda/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
@@ -67,6 +69,12 @@ class CudaDevice : public DeviceRuntime {
   bool makes_graphs() const override { return driver_.graphs.is_complete(); }
   std::shared_ptr<DeviceGraphMaker> graph_maker(c10::DeviceIndex index) const override {
     return cuda_graph_maker(driver_, index);
+  }
+  std::optional<int64_t> current_queue(c10::DeviceIndex index) const override {
+    if (!driver_.graphs.is_complete()) return std::nullopt;  // nobody can tell
+    const c10::Stream stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(device_of(index));
+    if (is_capturing(driver_, stream.native_handle())) return std::nullopt;
+    return stream.id();
   }
 
  private:

@@ -56,6 +56,9 @@ class DeviceRuntime {
                                                               c10::DeviceIndex /*index*/) const {
     return std::nullopt;
   }
+  // Names the queue on which work is done that is given to the device with this index now: results are there
+  // for later work of the same queue. Nothing: the program records its work, and nothing is done yet.
+  virtual std::optional<int64_t> current_queue(c10::DeviceIndex /*index*/) const { return 0; }
   // How weights are laid out for its libraries; null: they take them as they are.
   virtual const Packing* packing() const { return nullptr; }
 };

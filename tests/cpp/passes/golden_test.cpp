@@ -42,6 +42,7 @@ const Options& permissive_options() {
     Options result;
     const FusesEpilogue fuses = [](std::string_view, bool) { return true; };
     result.evaluate_constants = number_results;
+    result.keep_size_constants = number_results;
     result.linear = {[](const LinearSite&) { return true; }, fuses};
     result.convolution = {[](const ConvolutionSite&) { return true; }, fuses};
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };

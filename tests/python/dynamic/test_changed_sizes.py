@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import oxyfuel
 from size_checks import compiles, same
@@ -137,3 +138,18 @@ def test_gradients():
         mine = step(x, w)
         use_compiled = False
         same(mine, step(x, w))
+
+
+@pytest.mark.parametrize("pad", [(-1, 2), (2, -3), (-2, -1), (1, 2), (0, -1), (-1, 2, -2, 1)])
+def test_padding_that_takes_more_than_there_is(pad):
+    """It raises as in eager, although what is added would make up for it."""
+    compiled = oxyfuel.compile(lambda x: F.pad(x, pad) * 2, dynamic=True)
+    for size in [6, 7, 4, 3, 2, 1, 0, 5]:
+        x = torch.randn(size, size)
+        try:
+            expected = F.pad(x, pad) * 2
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                compiled(x)
+        else:
+            same(compiled(x), expected)

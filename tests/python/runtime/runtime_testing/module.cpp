@@ -14,6 +14,7 @@
 #include "runtime/cuda/address_places.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
+#include "runtime/execution/size_constants.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "runtime/values/tensors.h"
@@ -208,6 +209,25 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
           },
           nb::arg("inputs"), nb::arg("symbols") = std::vector<int64_t>())
       .def("arena_bytes", [](const Runner& runner) { return runner.executable->arena_bytes(); });
+
+  // Of a graph in text form, with its inputs; it is never compiled.
+  nb::class_<runtime::SizeConstants>(m, "SizeConstants")
+      .def("__init__",
+           [](runtime::SizeConstants* self, const std::vector<std::string>& operators,
+              const std::string& text, nb::list inputs) {
+             for (const std::string& name : operators) schema(name);
+             new (self) runtime::SizeConstants(graph::parse(text), tensors(inputs), [] { return nullptr; });
+           })
+      .def("get",
+           [](runtime::SizeConstants& constants, const std::vector<int64_t>& symbols) {
+             nb::list result;
+             for (const at::Tensor& value : *constants.get(symbols)) result.append(wrap(value));
+             return result;
+           })
+      .def("kept", [](const runtime::SizeConstants& constants) {
+        const runtime::SizeConstants::Held held = constants.held();
+        return std::pair(held.sets, held.bytes);
+      });
 
   nb::class_<runtime::FrozenTensor>(m, "FrozenTensor")
       .def("unchanged", [](const runtime::FrozenTensor& f, nb::handle t) { return f.unchanged(tensor(t)); })
