@@ -43,6 +43,7 @@ struct FusionCosts {
   double parallel_bytes = 0;        // one that moves more has to keep all that can run at once busy
   int64_t cache_bytes = 0;          // a row that passes between loops of one kernel stays below
   double iteration_bytes = 0;       // one that moves less may run few iterations, each on its own
+  double launch_bytes = 0;          // kernels over the same loops that together move less run as one
   bool needs_shared_loops = false;  // members that reduce share all their loops with the others
 };
 

@@ -14,8 +14,40 @@ namespace {
 
 constexpr size_t kMaxOrigins = 12;
 
+constexpr int kLittleWork = 6;
+
+std::vector<Expr> sizes_that_count(const Source& s) {
+  std::vector<Expr> sizes = s.sizes;
+  std::erase(sizes, Expr(1));
+  return sizes;
+}
+
+// Whether `read` lacks a dimension of `s` and has no other.
+bool is_repeated_in(const Source& read, const Source& s) {
+  std::vector<Expr> left = sizes_that_count(s);
+  for (const Expr& size : sizes_that_count(read)) {
+    const auto found = std::ranges::find(left, size);
+    if (found == left.end()) return false;
+    left.erase(found);
+  }
+  return !left.empty();
+}
+
+// Whether every reader may compute the value again, rather than read it from memory: with little work, from
+// no more bytes than the value has, and from values that repeat along it. A batch that is normalised is such
+// a value: it is made of the batch and of numbers for a channel or for a row. Sizes themselves do not decide:
+// symbols would then round in other places than numbers.
 bool is_cheap(const Source& s) {
-  return (s.reads.size() <= 1 && s.work <= 2) || (s.reads.empty() && s.work <= 16);
+  if (s.reads.empty()) return s.work <= 16;
+  if (s.reads.size() == 1 && s.work <= 2) return true;
+  if (s.checks || s.reads.size() > kMaxReads || s.work > kLittleWork) return false;
+  int large = 0;
+  for (const Source* read : s.reads) {
+    if (is_repeated_in(*read, s)) continue;
+    if (item_size(read->dtype) > item_size(s.dtype)) return false;
+    ++large;
+  }
+  return large <= 1;
 }
 
 void insert_sorted(std::vector<const Source*>& set, const Source* s) {

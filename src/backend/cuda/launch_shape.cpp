@@ -128,17 +128,27 @@ LaunchShape tile(const LoopNest& nest, size_t loop) {
   return shape;
 }
 
+// Bytes that the access touches in all iterations of the loops.
+double touched_bytes(const Access& access, const std::vector<LoopVariable>& outer,
+                     const std::vector<LoopVariable>& inner) {
+  auto bytes = static_cast<double>(access.bytes);
+  for (const auto* loops : {&outer, &inner})
+    for (const LoopVariable& l : *loops)
+      if (!is_unmoved(access.offset, l)) bytes *= static_cast<double>(estimate(l.extent));
+  return bytes;
+}
+
 // Whether the rows' elements are contiguous, rather than those of the last outer loop.
 bool is_along_rows(const LoopNest& nest) {
   if (nest.outer.empty()) return true;
-  int64_t votes = 0;
+  double votes = 0;
   for (const Phase& phase : nest.phases) {
     const auto& loops = phase.reduction.empty() ? phase.loops : phase.reduction;
     if (loops.empty()) continue;
     for_each_access(nest, phase, [&](const Access& access) {
       const bool along =
           std::ranges::any_of(loops, [&](const LoopVariable& l) { return is_unit(access.offset, l); });
-      votes += access.bytes * (along - is_unit(access.offset, nest.outer.back()));
+      votes += touched_bytes(access, nest.outer, loops) * (along - is_unit(access.offset, nest.outer.back()));
     });
   }
   return votes >= 0;

@@ -17,6 +17,7 @@ using loop::Op;
 constexpr double kMaxGroupWork = 260;
 constexpr size_t kMaxCandidates = 12;
 constexpr size_t kMaxReadersRemembered = 4;
+constexpr size_t kMaxSmallRemembered = 8;
 // What runs so many steps apart is not joined if that holds memory in between (kMemoryWorthAKernel).
 constexpr int32_t kFarSteps = 64;
 
@@ -92,6 +93,12 @@ class Fuser {
     }
     for (const loop::Inst& inst : items_[step].insts)
       if (inst.op == Op::Load) remember_reader(inst.buffer, step);
+    if (traffic(group(group_of_[step])) < options_.costs.launch_bytes) remember_small(step);
+  }
+
+  void remember_small(StepId step) {
+    if (recent_small_.size() == kMaxSmallRemembered) recent_small_.erase(recent_small_.begin());
+    recent_small_.push_back(step);
   }
 
   void remember_reader(BufferId buffer, StepId step) {
@@ -101,7 +108,8 @@ class Fuser {
     readers.push_back(step);
   }
 
-  // Steps whose groups might take in this one: producers and those that read the same buffers, best first.
+  // Steps whose groups might take in this one: producers, those that read the same buffers, and small ones
+  // over the same loops, best first.
   std::vector<StepId> candidates(StepId step) {
     std::map<GroupId, double> gains;
     auto add = [&](StepId other, double gain) {
@@ -117,6 +125,8 @@ class Fuser {
       if (!use.writers.empty()) add(use.writers.back(), 2 * size + 1);
       for (StepId reader : recent_readers_[inst.buffer]) add(reader, size);
     }
+    for (StepId small : recent_small_)
+      if (items_[small].extents == item.extents) add(small, 0);
     std::vector<std::pair<double, GroupId>> ranked;
     for (auto& [group, gain] : gains) ranked.emplace_back(gain, group);
     std::ranges::sort(ranked, [](const auto& x, const auto& y) {
@@ -229,6 +239,7 @@ class Fuser {
     if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism &&
         total > units * options_.costs.iteration_bytes)
       return false;
+    if (same_loops && flow.empty() && total < options_.costs.launch_bytes && same_spaces(a, b)) return true;
     double saved = saved_bytes(a, b);
     if (saved <= 0 && total > 0) return false;
     if (flow.empty() && saved < 0.25 * std::min(traffic_a, traffic_b)) return false;
@@ -352,6 +363,7 @@ class Fuser {
   IdVector<GroupId, Group> groups_;
   IdVector<StepId, GroupId> group_of_;
   IdVector<BufferId, std::vector<StepId>> recent_readers_;
+  std::vector<StepId> recent_small_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/shared/split_reductions.h"
 #include "base/error.h"
 #include "loop/variables.h"
 
@@ -272,21 +273,34 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
 
 }  // namespace
 
-IdVector<StepId, Item> normalise(loop::Program& program) {
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs) {
   for (loop::Buffer& buffer : program.buffers)
     if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
       buffer.strides = contiguous_strides(buffer.sizes);
-  IdVector<StepId, Item> items(program.steps.size());
-  for (const StepId step : program.steps.ids()) {
-    if (auto* c = std::get_if<Computation>(&program.steps[step]))
-      items[step] = normalise(program, *c, step);
-    else
-      for (BufferId id : std::get<loop::ExternCall>(program.steps[step]).outputs)
-        if (id != loop::kNoBuffer) {
-          loop::Buffer& buffer = program.buffers[id];
-          if (!buffer.strides) buffer.strides = contiguous_strides(buffer.sizes);
-        }
+  IdVector<StepId, Item> items;
+  IdVector<StepId, loop::Step> steps;
+  items.reserve(program.steps.size());
+  steps.reserve(program.steps.size());
+  const auto add = [&](Computation c) {
+    items.add(normalise(program, c, steps.next_id()));
+    steps.add(std::move(c));
+  };
+  for (loop::Step& step : program.steps) {
+    if (auto* c = std::get_if<Computation>(&step)) {
+      std::vector<Computation> combine = split_long_reduction(program, *c, costs);
+      add(std::move(*c));
+      for (Computation& next : combine) add(std::move(next));
+      continue;
+    }
+    for (BufferId id : std::get<loop::ExternCall>(step).outputs)
+      if (id != loop::kNoBuffer) {
+        loop::Buffer& buffer = program.buffers[id];
+        if (!buffer.strides) buffer.strides = contiguous_strides(buffer.sizes);
+      }
+    items.add({});
+    steps.add(std::move(step));
   }
+  program.steps = std::move(steps);
   return items;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/backend.h"
 #include "backend/shared/nest_expressions.h"
 #include "loop/program.h"
 
@@ -39,9 +40,10 @@ struct Item {
   bool is_reduction() const { return kind != loop::ReductionKind::None; }
 };
 
-// Normalises the program's computations in order, and gives every buffer whose layout is free the one that
-// suits the loops that write it. One item a computation; extern calls have an empty one.
-IdVector<StepId, Item> normalise(loop::Program& program);
+// Normalises the program's computations in order, gives every buffer whose layout is free the one that suits
+// the loops that write it, and splits long reductions on the way (split_reductions.h), which adds steps. One
+// item a step of what the program is then; extern calls have an empty one.
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs);
 
 // The number of elements that a buffer spans in memory.
 Expr span_elements(const loop::Buffer& buffer);

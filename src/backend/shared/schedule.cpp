@@ -14,7 +14,6 @@
 #include "backend/shared/direct_writes.h"
 #include "backend/shared/fusion.h"
 #include "backend/shared/memory.h"
-#include "backend/shared/split_reductions.h"
 #include "base/error.h"
 
 namespace oxy::backend {
@@ -83,8 +82,7 @@ class Scheduler {
 
   plan::Plan run() {
     remove_dead_steps(program_);
-    split_long_reductions(program_, backend_.split_costs());
-    IdVector<StepId, Item> items = normalise(program_);
+    IdVector<StepId, Item> items = normalise(program_, backend_.split_costs());
     Dependencies dependencies = find_dependencies(program_, items);
     const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
     groups_ = fuse(program_, items, dependencies, fusion);

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "backend/shared/nest_expressions.h"
+#include "backend/shared/normal_form.h"
+#include "base/error.h"
 
 namespace oxy::backend {
 
@@ -47,11 +49,11 @@ bool combines_from_parts(ReductionKind kind, bool pairs) {
 
 // Whether elements of one result lie side by side, rather than those of neighbouring results.
 bool reduces_rows(const loop::Program& program, const Computation& c) {
-  int64_t votes = 0;
+  double votes = 0;  // bytes
   for (const loop::Inst& inst : c.body.insts) {
     if (inst.op != loop::Op::Load) continue;
     const loop::Buffer& buffer = program.buffers[inst.buffer];
-    if (!buffer.strides) continue;  // its layout will follow those of others
+    check(buffer.strides.has_value(), "a reduction is split before the layouts of its operands are known");
     const std::vector<Expr>& strides = *buffer.strides;
     const std::vector<Expr>& index = c.body.indices[inst.index];
     Expr offset = 0;
@@ -60,8 +62,9 @@ bool reduces_rows(const loop::Program& program, const Computation& c) {
       const auto stride = stride_of(offset, l.variable);
       return stride && *stride == Expr(1);
     };
-    votes += std::ranges::any_of(c.reduction, is_unit) ? 1 : 0;
-    votes -= std::ranges::any_of(c.loops, is_unit) ? 1 : 0;
+    const double weight = estimated_bytes(buffer);
+    if (std::ranges::any_of(c.reduction, is_unit)) votes += weight;
+    if (std::ranges::any_of(c.loops, is_unit)) votes -= weight;
   }
   return votes >= 0;
 }
@@ -216,8 +219,10 @@ std::vector<Computation> combine_softmax(loop::Program& program, const Computati
   return with_first_result(whole, first, std::move(maxima), std::move(sums));
 }
 
-// Makes `c` write its parts and returns the computations that combine them; none if it is not worth it.
-std::vector<Computation> split(loop::Program& program, Computation& c, const SplitCosts& costs) {
+}  // namespace
+
+std::vector<Computation> split_long_reduction(loop::Program& program, Computation& c,
+                                              const SplitCosts& costs) {
   if (!combines_from_parts(c.kind, costs.splits_pairs) || c.reduction.empty()) return {};
   if (c.stores.size() != result_count(c.kind)) return {};
   const double results = iterations(c.loops);
@@ -275,20 +280,6 @@ std::vector<Computation> split(loop::Program& program, Computation& c, const Spl
     default:
       return {combine_alike(whole, parts_of, c.stores[0])};
   }
-}
-
-}  // namespace
-
-void split_long_reductions(loop::Program& program, const SplitCosts& costs) {
-  IdVector<loop::StepId, loop::Step> steps;
-  steps.reserve(program.steps.size());
-  for (loop::Step& step : program.steps) {
-    std::vector<Computation> combine;
-    if (auto* c = std::get_if<Computation>(&step)) combine = split(program, *c, costs);
-    steps.add(std::move(step));
-    for (Computation& c : combine) steps.add(std::move(c));
-  }
-  program.steps = std::move(steps);
 }
 
 }  // namespace oxy::backend

@@ -115,25 +115,32 @@ std::vector<ValueRef> batch_norm_functional(Composer& c) {
           moved(c.arg(4), new_variance)};
 }
 
+// Parameters and statistics may be of a wider type than the batch, as above.
 std::vector<ValueRef> batch_norm_backward(Composer& c) {
   // (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
-  if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6) || c.meta(c.arg(5)).dtype != input.dtype ||
+  if (!c.flag(7) || c.is_none(2) || c.is_none(5) || c.is_none(6))
+    throw Unsupported("fixed statistics, or no parameters");
+  const DType wide = c.meta(c.arg(5)).dtype;
+  if (c.meta(c.arg(2)).dtype != wide || c.meta(c.arg(6)).dtype != wide ||
       c.meta(c.arg(0)).dtype != input.dtype)
-    throw Unsupported("fixed statistics, or parameters of another type");
+    throw Unsupported("parameters of another type");
   const Expr count = elements_of_a_channel(input);
   const std::vector<Expr> dims = all_but_channels(input);
-  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), by_channel(c, c.arg(5), input)});
+  const ValueRef gradient = c.convert(std::get<ValueRef>(c.arg(0)), wide);
+  const ValueRef batch = c.convert(std::get<ValueRef>(c.arg(1)), wide);
+  const ValueRef centred = c.call("aten::sub.Tensor", {batch, by_channel(c, c.arg(5), input)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, by_channel(c, c.arg(6), input)});
-  const ValueRef bias_gradient = c.call("aten::sum.dim_IntList", {c.arg(0), dims, false});
+  const ValueRef bias_gradient = sum_over(c, gradient, dims, false);
   const ValueRef weight_gradient =
-      sum_over(c, c.call("aten::mul.Tensor", {c.arg(0), normalized}), dims, false);
+      sum_over(c, c.call("aten::mul.Tensor", {gradient, normalized}), dims, false);
   const auto average = [&](ValueRef sum) { return by_channel(c, c.divide(sum, count), input); };
   const ValueRef slope = c.call("aten::mul.Tensor", {normalized, average(weight_gradient)});
-  const ValueRef level = c.call("aten::sub.Tensor", {c.arg(0), average(bias_gradient)});
+  const ValueRef level = c.call("aten::sub.Tensor", {gradient, average(bias_gradient)});
   const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
   const ValueRef factor = c.call("aten::mul.Tensor", {c.arg(2), c.arg(6)});
-  return {c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)}), weight_gradient, bias_gradient};
+  const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)});
+  return {c.convert(input_gradient, input.dtype), weight_gradient, bias_gradient};
 }
 
 }  // namespace oxy::ops::decompositions
