@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backend/shared/loop_matching.h"
 #include "backend/shared/nest_expressions.h"
 #include "base/error.h"
 
@@ -55,7 +56,7 @@ std::optional<Expr> dense_row(const Item& producer, const Expr& row, size_t dept
 
 class Fuser {
  public:
-  Fuser(const loop::Program& program, const IdVector<StepId, Item>& items, const Dependencies& dependencies,
+  Fuser(const loop::Program& program, IdVector<StepId, Item>& items, const Dependencies& dependencies,
         const FusionOptions& options)
       : program_(program), items_(items), dependencies_(dependencies), options_(options) {
     for (const loop::Buffer& buffer : program.buffers) bytes_.add(estimated_bytes(buffer));
@@ -320,43 +321,84 @@ class Fuser {
     return x.extents == y.extents;
   }
 
-  void try_merge(GroupId first, GroupId second) {
-    GroupId a = first, b = second;
-    if (group(a).position > group(b).position) std::swap(a, b);
-    Group& x = group(a);
-    Group& y = group(b);
-    if (x.work + y.work > kMaxGroupWork) return;
+  // How many loops the groups share as one kernel at `position`, if that is legal and pays.
+  std::optional<size_t> merged_depth(GroupId a, GroupId b, int32_t position, const std::vector<Edge>& flow) {
+    const Group& x = group(a);
+    const Group& y = group(b);
     size_t common = 0;
     while (common < x.extents.size() && common < y.extents.size() && x.extents[common] == y.extents[common])
       ++common;
-    auto position = merged_position(a, b);
-    if (!position) return;
-    auto flow = edges(x, y);
-    if (!flow) return;
     std::optional<size_t> depth;
     const size_t least =
         options_.costs.needs_shared_loops ? std::max(reduction_depth(x), reduction_depth(y)) : 0;
     for (size_t d = common + 1; d-- > least && !depth;) {
       bool legal = std::ranges::all_of(
-          *flow, [&](const Edge& edge) { return reads_own_row(*edge.producer, edge.store, edge.load, d); });
+          flow, [&](const Edge& edge) { return reads_own_row(*edge.producer, edge.store, edge.load, d); });
       if (legal) depth = d;
     }
-    if (!depth || !is_profitable(x, y, *depth, *flow)) return;
+    if (!depth || !is_profitable(x, y, *depth, flow)) return std::nullopt;
     if (y.position - x.position > kFarSteps) {
-      const double held = *position == y.position ? held_by_waiting(a, b) : held_by_coming_early(a, b);
-      if (held > kMemoryWorthAKernel) return;
+      const double held = position == y.position ? held_by_waiting(a, b) : held_by_coming_early(a, b);
+      if (held > kMemoryWorthAKernel) return std::nullopt;
     }
-    x.extents.resize(*depth);
+    return depth;
+  }
+
+  // The items of `a`, all pointwise over the same loops, written over the loops of a reduction that reads
+  // them. Empty if there is none, or it runs through them in another way.
+  std::vector<Item> over_loops_of_reader(const Group& a, const std::vector<Edge>& flow) {
+    const auto edge = std::ranges::find_if(flow, [](const Edge& e) { return e.consumer->is_reduction(); });
+    if (edge == flow.end()) return {};
+    std::vector<Item> items;
+    for (const StepId step : a.steps) {
+      const Item& item = items_[step];
+      if (item.is_reduction() || item.extents != a.extents) return {};
+      std::optional<Item> moved = over_loops_of(*edge->consumer, edge->load, item, edge->store);
+      if (!moved) return {};
+      items.push_back(std::move(*moved));
+    }
+    return items;
+  }
+
+  void try_merge(GroupId first, GroupId second) {
+    GroupId a = first, b = second;
+    if (group(a).position > group(b).position) std::swap(a, b);
+    Group& x = group(a);
+    if (x.work + group(b).work > kMaxGroupWork) return;
+    const auto position = merged_position(a, b);
+    if (!position) return;
+    const auto flow = edges(x, group(b));
+    if (!flow) return;
+    if (const auto depth = merged_depth(a, b, *position, *flow)) return merge(a, b, *position, *depth);
+    if (!options_.costs.needs_shared_loops) return;
+    std::vector<Item> items = over_loops_of_reader(x, *flow);
+    if (items.empty()) return;
+    std::vector<Expr> extents = items.front().extents;
+    const auto exchange = [&] {
+      for (size_t k = 0; k < items.size(); ++k) std::swap(items_[x.steps[k]], items[k]);
+      std::swap(x.extents, extents);
+    };
+    exchange();
+    if (const auto depth = merged_depth(a, b, *position, *edges(x, group(b))))
+      merge(a, b, *position, *depth);
+    else
+      exchange();
+  }
+
+  void merge(GroupId a, GroupId b, int32_t position, size_t depth) {
+    Group& x = group(a);
+    Group& y = group(b);
+    x.extents.resize(depth);
     x.steps.insert(x.steps.end(), y.steps.begin(), y.steps.end());
     std::ranges::sort(x.steps);
-    x.position = *position;
+    x.position = position;
     x.work += y.work;
     for (StepId step : y.steps) group_of_[step] = a;
     y.steps.clear();
   }
 
   const loop::Program& program_;
-  const IdVector<StepId, Item>& items_;
+  IdVector<StepId, Item>& items_;
   const Dependencies& dependencies_;
   const FusionOptions& options_;
   IdVector<BufferId, double> bytes_;
@@ -382,7 +424,7 @@ bool reads_own_row(const Item& producer, const Expr& store, const Expr& load, si
   return count && loaded_row.range().low >= 0 && sym::known_less(loaded_row, *count);
 }
 
-IdVector<GroupId, Group> fuse(const loop::Program& program, const IdVector<StepId, Item>& items,
+IdVector<GroupId, Group> fuse(const loop::Program& program, IdVector<StepId, Item>& items,
                               const Dependencies& dependencies, const FusionOptions& options) {
   return Fuser(program, items, dependencies, options).run();
 }

@@ -27,8 +27,9 @@ struct FusionOptions {
 };
 
 // The groups in the order in which they run. An edge of a dependency inside a group is always legal: what one
-// member reads, another has stored in the same iteration of the shared loops.
-IdVector<GroupId, Group> fuse(const loop::Program& program, const IdVector<StepId, Item>& items,
+// member reads, another has stored in the same iteration of the shared loops. Items that join a reduction may
+// be written over its loops (loop_matching.h).
+IdVector<GroupId, Group> fuse(const loop::Program& program, IdVector<StepId, Item>& items,
                               const Dependencies& dependencies, const FusionOptions& options);
 
 // Whether reading `load` in an iteration of the first `depth` loops finds what `producer` stored at `store`

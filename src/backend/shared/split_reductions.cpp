@@ -22,6 +22,7 @@ using loop::LoopVariable;
 using loop::ReductionKind;
 
 constexpr int64_t kFewestParts = 4;
+constexpr int64_t kLeastPart = 16;  // elements
 constexpr int64_t kPartVariables = int64_t{1} << 45;
 
 double iterations(const std::vector<LoopVariable>& loops) {
@@ -69,31 +70,43 @@ bool reduces_rows(const loop::Program& program, const Computation& c) {
   return votes >= 0;
 }
 
-// The largest divisor of n in [kFewestParts, most], or 0.
-int64_t part_count(int64_t n, int64_t most) {
-  for (int64_t parts = std::min(most, n); parts >= kFewestParts; --parts)
-    if (n % parts == 0) return parts;
-  return 0;
+// Into how many parts each loop is divided: divisors of the extents, the product as large as can be, at most
+// `most`, and outer loops before inner ones.
+struct Division {
+  std::vector<int64_t> counts;
+  int64_t total = 1;
+};
+
+void find_division(const std::vector<LoopVariable>& loops, int64_t most, Division& current, Division& best) {
+  const size_t k = current.counts.size();
+  if (k == loops.size()) {
+    if (current.total > best.total) best = current;
+    return;
+  }
+  const std::optional<int64_t> extent = loops[k].extent.as_constant();
+  for (int64_t count = std::min(extent.value_or(1), most / current.total); count >= 1; --count) {
+    if (extent.value_or(1) % count != 0) continue;
+    current.counts.push_back(count);
+    current.total *= count;
+    find_division(loops, most, current, best);
+    current.total /= count;
+    current.counts.pop_back();
+    if (best.total == most) return;
+  }
 }
 
 size_t result_count(ReductionKind kind) {
   return kind == ReductionKind::Welford || kind == ReductionKind::OnlineSoftmax ? 2 : 1;
 }
 
-// The loop over the parts, where the parts are kept, and the elements of one part.
+// The loops over the parts, where the parts are kept, and the elements of one part.
 struct Parts {
-  LoopVariable part;
+  std::vector<LoopVariable> loops;
+  int64_t count = 1;
   std::vector<Expr> sizes;
   std::vector<Expr> index;
   Expr elements = 1;
 };
-
-Expr rest_elements(const Computation& c, size_t chosen, int64_t rest) {
-  Expr elements = rest;
-  for (size_t k = 0; k < c.reduction.size(); ++k)
-    if (k != chosen) elements = elements * c.reduction[k].extent;
-  return elements;
-}
 
 Device device_of(const loop::Program& program, const Computation& c) {
   for (const loop::Store& store : c.stores)
@@ -113,7 +126,7 @@ loop::BufferId new_buffer(loop::Program& program, std::string_view name, DType d
 struct CombineBuilder {
   CombineBuilder(const Computation& whole, const Parts& parts, ReductionKind kind) {
     c.loops = whole.loops;
-    c.reduction = {parts.part};
+    c.reduction = parts.loops;
     c.kind = kind;
     c.accumulate = whole.accumulate;
     c.location = whole.location;
@@ -189,7 +202,7 @@ std::vector<Computation> combine_moments(loop::Program& program, const Computati
                                          const std::vector<loop::Store>& partial) {
   const loop::Store first = first_result(program, whole);
   CombineBuilder mean(whole, parts, ReductionKind::Sum);
-  const auto share = mean.number(1.0 / static_cast<double>(parts.part.extent.constant()));
+  const auto share = mean.number(1.0 / static_cast<double>(parts.count));
   Computation means = mean.finish(mean.add(loop::Op::Mul, mean.load(partial[0]), share), first);
   CombineBuilder squares(whole, parts, ReductionKind::Sum);
   const auto off = squares.add(loop::Op::Sub, squares.load(partial[0]), squares.load(first));
@@ -231,54 +244,62 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
   const auto few = static_cast<double>(is_row ? costs.few_rows : costs.few_columns);
   if (results >= few) return {};
   if (iterations(c.reduction) < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
-  int64_t most = costs.most_parts;
+  int64_t most = std::min(costs.most_parts, static_cast<int64_t>(iterations(c.reduction)) / kLeastPart);
   if (costs.fills_device)
     most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
-  size_t chosen = c.reduction.size();
-  int64_t parts = 0;
-  for (size_t k = 0; k < c.reduction.size(); ++k) {
-    const auto extent = c.reduction[k].extent.as_constant();
-    const int64_t found = extent ? part_count(*extent, most) : 0;
-    if (found <= parts) continue;
-    parts = found;
-    chosen = k;
-  }
-  if (parts == 0) return {};
+  Division current, division;
+  find_division(c.reduction, most, current, division);
+  if (division.total < kFewestParts) return {};
 
-  LoopVariable& divided = c.reduction[chosen];
-  int64_t rest = divided.extent.constant() / parts;
-  LoopVariable part{Expr::variable("part", kPartVariables, {0, parts - 1}), parts};
-  LoopVariable within{Expr::variable("within", kPartVariables + 1, {0, rest - 1}), rest};
-  int64_t id = divided.variable.variable_id();
+  Parts parts{.count = division.total};
+  std::vector<std::pair<int64_t, Expr>> replaced;  // variables, and what stands in their place
+  int64_t next = kPartVariables;
+  std::vector<LoopVariable> within;
+  for (size_t k = 0; k < c.reduction.size(); ++k) {
+    const LoopVariable& loop = c.reduction[k];
+    const int64_t count = division.counts[k];
+    if (count == 1) {
+      within.push_back(loop);
+      parts.elements = parts.elements * loop.extent;
+      continue;
+    }
+    parts.loops.push_back({Expr::variable("part", next++, {0, count - 1}), count});
+    Expr value = parts.loops.back().variable;
+    if (const int64_t rest = loop.extent.constant() / count; rest > 1) {
+      within.push_back({Expr::variable("within", next++, {0, rest - 1}), rest});
+      value = value * rest + within.back().variable;
+      parts.elements = parts.elements * rest;
+    }
+    replaced.emplace_back(loop.variable.variable_id(), std::move(value));
+  }
   for (auto& index : c.body.indices)
     for (Expr& e : index)
       if (!e.is_constant())
         e = sym::substitute(e, [&](int64_t v) {
-          return v == id ? std::optional<Expr>(part.variable * rest + within.variable) : std::nullopt;
+          const auto found = std::ranges::find(replaced, v, &std::pair<int64_t, Expr>::first);
+          return found == replaced.end() ? std::nullopt : std::optional(found->second);
         });
 
-  Parts parts_of{part, {}, {}, rest_elements(c, chosen, rest)};
-  for (const LoopVariable& l : c.loops) {
-    parts_of.sizes.push_back(l.extent);
-    parts_of.index.push_back(l.variable);
-  }
-  parts_of.sizes.push_back(parts);
-  parts_of.index.push_back(part.variable);
+  for (const auto* loops : {&c.loops, &parts.loops})
+    for (const LoopVariable& l : *loops) {
+      parts.sizes.push_back(l.extent);
+      parts.index.push_back(l.variable);
+    }
   const Computation whole = c;
-  c.loops.push_back(part);
-  c.reduction[chosen] = within;
+  c.loops.insert(c.loops.end(), parts.loops.begin(), parts.loops.end());
+  c.reduction = std::move(within);
   c.stores.clear();
   const auto device = device_of(program, whole);
   for (size_t k = 0; k < result_count(c.kind); ++k)
-    c.stores.push_back({new_buffer(program, "part", c.accumulate, parts_of.sizes, device), parts_of.index,
+    c.stores.push_back({new_buffer(program, "part", c.accumulate, parts.sizes, device), parts.index,
                         loop::kNoInst, loop::StoreMode::Set, static_cast<int32_t>(k)});
   switch (whole.kind) {
     case ReductionKind::Welford:
-      return combine_moments(program, whole, parts_of, c.stores);
+      return combine_moments(program, whole, parts, c.stores);
     case ReductionKind::OnlineSoftmax:
-      return combine_softmax(program, whole, parts_of, c.stores);
+      return combine_softmax(program, whole, parts, c.stores);
     default:
-      return {combine_alike(whole, parts_of, c.stores[0])};
+      return {combine_alike(whole, parts, c.stores[0])};
   }
 }
 
