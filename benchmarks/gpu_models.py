@@ -1,6 +1,6 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
 
-    python benchmarks/gpu_models.py [--models bert resnet llama train] [--ways eager ours no-graphs compile reduce-overhead]
+    python benchmarks/gpu_models.py [--models bert resnet llama distilbert … train] [--ways eager ours no-graphs compile reduce-overhead]
                                     [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
@@ -9,11 +9,13 @@ with mode="reduce-overhead". Times are the best of three rounds of 20 calls back
 """
 
 import argparse
+import functools
 from collections import Counter
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+import models
 import oxyfuel
 from gpu_timing import seconds
 
@@ -73,7 +75,7 @@ def training(model, argument, loss):
 
 
 def kernels_of(function, count):
-    """Lines for those that take most of the device's time: microseconds and launches a call, and the name."""
+    """Lines for all, and for those that take most of the device's time: microseconds and launches a call, the name."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         for _ in range(CALLS):
             function()
@@ -83,7 +85,9 @@ def kernels_of(function, count):
         if event.device_type == torch.autograd.DeviceType.CUDA:
             times[event.name] += event.device_time
             launches[event.name] += 1
-    return [f"{time / CALLS:8.0f} us {launches[name] / CALLS:6.1f}  {name[:100]}" for name, time in times.most_common(count)]
+    rows = [("all", times.total(), launches.total())]
+    rows += [(name, time, launches[name]) for name, time in times.most_common(count)]
+    return [f"{time / CALLS:8.0f} us {launched / CALLS:6.1f}  {name[:100]}" for name, time, launched in rows]
 
 
 def show(name, make, ways, kernels=0):
@@ -139,6 +143,16 @@ def llama(ways, kernels):
         show(f"Llama, 16 layers of 1024, bfloat16, {batch} x {length}", make, ways, kernels)
 
 
+def in_bfloat16(name, ways, kernels):
+    """A model of models.py in its base configuration, with few and with many inputs."""
+    for batch in (1, 16):
+        case = models.Case(name, batch=batch)
+        model = case.build().to(CUDA).bfloat16()
+        inputs = {key: value.to(CUDA) for key, value in case.inputs().items()}
+        inputs = {key: value.bfloat16() if value.is_floating_point() else value for key, value in inputs.items()}
+        show(f"{name}, bfloat16, batch {batch}", inference(model, **inputs), ways, kernels)
+
+
 def train(ways, kernels):
     import torchvision
     from transformers import BertConfig, BertForMaskedLM
@@ -150,7 +164,10 @@ def train(ways, kernels):
     show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways, kernels)
 
 
-MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "train": train}
+MODELS = {"bert": bert, "resnet": resnet, "llama": llama}
+for _name in ("distilbert", "gpt2", "t5", "vit", "mobilenetv3", "convnext"):
+    MODELS[_name] = functools.partial(in_bfloat16, _name)
+MODELS["train"] = train
 
 
 def main():

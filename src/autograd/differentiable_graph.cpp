@@ -84,7 +84,7 @@ class DifferentiableGraph final : public CompiledGraph {
     for (const Part& part : parts_) {
       if (!part.program) continue;
       const ForwardReplay::Slice& slice = part.program->replay().slice;
-      if (slice.random_device) draws_again_on_ = slice.random_device;
+      if (!slice.random_devices.empty()) draws_again_on_ = slice.random_devices;
       for (size_t i = 0; i < slice.is_copied.size(); ++i)
         if (slice.is_copied[i] && std::ranges::find(copied_, slice.inputs[i]) == copied_.end())
           copied_.push_back(slice.inputs[i]);
@@ -93,8 +93,9 @@ class DifferentiableGraph final : public CompiledGraph {
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results;
-    Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()),
-                  draws_again_on_ ? runtime::generator_state(*draws_again_on_) : at::Tensor()};
+    Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()), {}};
+    for (const c10::Device& device : draws_again_on_)
+      before.generators.push_back(runtime::generator_state(device));
     for (const size_t input : copied_) before.copies[input] = inputs[input].detach().clone();
     {
       const at::NoGradGuard no_grad;
@@ -132,8 +133,8 @@ class DifferentiableGraph final : public CompiledGraph {
  private:
   // What the forward pass changes, as it was: what the parts need again.
   struct Before {
-    std::vector<at::Tensor> copies;  // by input, undefined unless it is in copied_
-    at::Tensor generator;            // its state on draws_again_on_, undefined where that is nothing
+    std::vector<at::Tensor> copies;      // by input, undefined unless it is in copied_
+    std::vector<at::Tensor> generators;  // their states on draws_again_on_
   };
 
   torch::autograd::Edge end_of(const Gradient& gradient, const std::vector<at::Tensor>& results,
@@ -207,7 +208,8 @@ class DifferentiableGraph final : public CompiledGraph {
       else
         node.keep(slice.is_copied[i] ? before.copies[slice.inputs[i]] : inputs[slice.inputs[i]], edge);
     }
-    if (slice.random_device) node.keep(before.generator, {});
+    if (!slice.random_devices.empty())
+      for (const at::Tensor& generator : before.generators) node.keep(generator, {});
   }
 
   // A history that raises eager's error.
@@ -261,7 +263,7 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<size_t> spent_;  // outputs, behind those that they came from
   // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
   std::vector<size_t> copied_;
-  std::optional<c10::Device> draws_again_on_;
+  std::vector<c10::Device> draws_again_on_;
 };
 
 // A view is made anew by where its elements lie, which of such a base does not say whose gradient is whose.
@@ -471,7 +473,7 @@ Replay replay_of(std::shared_ptr<const ForwardReplay> forward, const Part& part,
   return replay;
 }
 
-// What stands for the tensors that a node keeps: results and the generator's state are taken as they are.
+// What stands for the tensors that a node keeps: results and the generators' states are taken as they are.
 std::vector<std::optional<TensorMeta>> stand_ins_of(const Replay& replay, const std::vector<bool>& is_behind,
                                                     const graph::Graph& forward) {
   std::vector<std::optional<TensorMeta>> stand_ins;
@@ -482,7 +484,7 @@ std::vector<std::optional<TensorMeta>> stand_ins_of(const Replay& replay, const 
     if (i < slice.inputs.size() && !is_behind[slice.inputs[i]])
       stand_in = forward.meta(forward.inputs[slice.inputs[i]]);
   }
-  if (slice.random_device) stand_ins.emplace_back();
+  stand_ins.resize(stand_ins.size() + slice.random_devices.size());
   return stand_ins;
 }
 

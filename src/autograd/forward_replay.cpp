@@ -170,8 +170,9 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
   for (const graph::NodeId n : graph_.nodes.ids() | std::views::reverse) {
     const Node& node = graph_.nodes[n];
     // What is drawn depends on all that was drawn before.
-    if (!search.needs(node) && !(slice.random_device && draws_numbers(*node.op, node.args))) continue;
-    if (draws_numbers(*node.op, node.args)) slice.random_device = runtime::random_device(graph_);
+    if (!search.needs(node) && !(!slice.random_devices.empty() && draws_numbers(*node.op, node.args)))
+      continue;
+    if (draws_numbers(*node.op, node.args)) slice.random_devices = runtime::random_devices(graph_);
     slice.nodes.push_back(n);
     search.take(node);
   }
@@ -200,11 +201,9 @@ ForwardReplay::Slice ForwardReplay::slice(const std::vector<size_t>& tangents,
 
 ForwardReplay::Values ForwardReplay::run(const Slice& slice, std::span<const at::Tensor> kept,
                                          runtime::SymbolValues symbols) const {
-  std::optional<runtime::WithGeneratorState> state;
-  if (slice.random_device) {
-    state.emplace(*slice.random_device, kept.back());
-    kept = kept.first(kept.size() - 1);
-  }
+  const size_t states = slice.random_devices.size();
+  const runtime::WithGeneratorStates as_before(slice.random_devices, kept.last(states));
+  kept = kept.first(kept.size() - states);
   // The casts of autocast are nodes of the graph.
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   // Only gradients may be batched.

@@ -33,8 +33,8 @@ class ForwardReplay {
     std::vector<size_t> roots;  // numbers of the results that have tangents
     // By input: the region writes to it, so that what counts is a copy that was made before.
     std::vector<bool> is_copied;
-    // It draws random numbers there, as all nodes before those that do; nothing: it draws none.
-    std::optional<c10::Device> random_device;
+    // It draws random numbers there, as all nodes before those that do.
+    std::vector<c10::Device> random_devices;
   };
 
   // Of the tangents with these numbers and the gradients with these numbers of the joint.
@@ -42,9 +42,9 @@ class ForwardReplay {
               const Joint& joint) const;
 
   // The slice's gradients, undefined where none flows or none is wanted. `kept` are the tensors of `inputs`,
-  // then `results`, then, if it is random, the state that its device's generator had before the region;
-  // undefined tangents do not flow. Called without the GIL, by one thread or several at once.
-  // Throws what the operators throw.
+  // then `results`, then the states that the generators of `random_devices` had before the region; undefined
+  // tangents do not flow. Called without the GIL, by one thread or several at once. Throws what the operators
+  // throw.
   std::vector<at::Tensor> gradients(const Slice& slice, std::span<const at::Tensor> kept,
                                     std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
                                     bool create_graph, runtime::SymbolValues symbols) const;

@@ -24,6 +24,12 @@ ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
   return id;
 }
 
+Device main_device(const Graph& graph) {
+  for (const Value& value : graph.values)
+    if (value.meta.device.kind != Device{}.kind) return value.meta.device;
+  return {};
+}
+
 NodeId Graph::add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
                        LocationId location) {
   check(op != nullptr, "a node needs an operator");

@@ -15,6 +15,14 @@ from torch import nn
 import oxyfuel
 
 CUDA = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    """Errors of TF32 would hide others, and vary from kernel to kernel."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 CALLS = 4  # the third one records its work, and the fourth replays it
 
 
@@ -97,6 +105,8 @@ def others_inputs(name):
     return {"x": normal(2, 10, 32)}
 
 
+# Whether a layer is left out depends on a random number on the host, in some releases of transformers.
+BREAKS_IN_TRAINING = ("whisper",)
 OTHERS = {"whisper": whisper, "unet": UNetBlock, "experts": MixtureOfExperts}
 
 
@@ -169,12 +179,16 @@ def test_training(name, autocast):
     wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
     reference = gradients(exact, exact, wide, False)
     expected = gradients(model, model, inputs, autocast)
-    compiled = oxyfuel.compile(mirror, fullgraph=True)
+    breaks = name in BREAKS_IN_TRAINING
+    compiled = oxyfuel.compile(mirror, fullgraph=not breaks)
     for _ in range(CALLS):
         verdict = accuracy.compare(gradients(mirror, compiled, inputs, autocast), expected, reference)
         assert verdict.ok, verdict.problems[:5]
         mirror.load_state_dict(model.state_dict())
-    counts_one_graph()
+    if breaks:
+        assert oxyfuel.metrics()["calls_eager"] == 0
+    else:
+        counts_one_graph()
 
 
 @pytest.mark.parametrize("cache", ["growing", "static"])

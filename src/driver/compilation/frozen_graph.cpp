@@ -116,8 +116,7 @@ class ConstantEvaluator {
 
 // The packing of weights on the device of the graph's tensors; null if it takes weights as they are.
 const runtime::Packing* packing_of(const graph::Graph& graph) {
-  if (graph.inputs.empty()) return nullptr;
-  const c10::Device device = runtime::device_to_torch(graph.meta(graph.inputs[0]).device);
+  const c10::Device device = runtime::device_to_torch(graph::main_device(graph));
   const runtime::DeviceRuntime* const found = runtime::find_device(device.type());
   return found == nullptr ? nullptr : found->packing();
 }

@@ -40,12 +40,12 @@ class InterpretedGraph : public CompiledGraph {
  public:
   InterpretedGraph(graph::Graph graph, std::vector<at::Tensor> constants)
       : graph_(std::move(graph)), constants_(std::move(constants)) {
-    random_device_ = runtime::random_device(graph_);
+    random_devices_ = runtime::random_devices(graph_);
   }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
-    runtime::KeepsGenerator generator(random_device_);
+    runtime::KeepsGenerators generators(random_devices_);
     std::vector<at::Tensor> results = runtime::interpret(graph_, inputs, constants_, symbols);
-    generator.advance();
+    generators.advance();
     return results;
   }
   bool is_long() const override { return false; }
@@ -54,7 +54,7 @@ class InterpretedGraph : public CompiledGraph {
  private:
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
-  std::optional<c10::Device> random_device_;
+  std::vector<c10::Device> random_devices_;
 };
 
 // Plans with so many steps run without the GIL: releasing it takes 0.1 us, which does not count then.

@@ -47,7 +47,7 @@ class StagedGraph final : public CompiledGraph {
         outputs_(std::move(program.outputs)),
         roots_(std::move(program.roots)),
         stages_(std::move(stages)),
-        random_device_(runtime::random_device(source)) {
+        random_devices_(runtime::random_devices(source)) {
     for (const ValueId id : source.values.ids()) metas_[id] = source.meta(id);
   }
 
@@ -57,7 +57,7 @@ class StagedGraph final : public CompiledGraph {
     for (const graph::Constant& constant : constants_of_)
       values[constant.value] = constants_[static_cast<size_t>(constant.handle)];
     std::vector<at::Tensor> results(outputs_.size());
-    runtime::KeepsGenerator generator(random_device_);
+    runtime::KeepsGenerators generators(random_devices_);
     for (const CompiledStage& stage : stages_) {
       // The last stage writes to inputs: what may raise comes before.
       if (&stage == &stages_.back()) add_views_of_inputs(inputs, symbols, results);
@@ -66,7 +66,7 @@ class StagedGraph final : public CompiledGraph {
       for (const ValueId id : stage.spent) values[id].reset();
     }
     add_results(values, symbols, results);
-    generator.advance();
+    generators.advance();
     return results;
   }
 
@@ -210,7 +210,7 @@ class StagedGraph final : public CompiledGraph {
   std::vector<passes::StagedOutput> outputs_;
   IdVector<ValueId, ValueId> roots_;
   std::vector<CompiledStage> stages_;
-  std::optional<c10::Device> random_device_;
+  std::vector<c10::Device> random_devices_;
 };
 
 }  // namespace

@@ -386,7 +386,9 @@ Device common_device(std::span<const TensorMeta* const> operands) {
   check(!operands.empty(), "no operands to take the device of");
   for (const TensorMeta* m : operands)
     if (!m->sizes.empty()) return m->device;
-  return operands.front()->device;
+  const auto beside =
+      std::ranges::find_if(operands, [](const TensorMeta* m) { return m->device.kind != Device{}.kind; });
+  return beside == operands.end() ? operands.front()->device : (*beside)->device;
 }
 
 }  // namespace oxy::ops

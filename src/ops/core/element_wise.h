@@ -58,7 +58,8 @@ TensorMeta dense_like(const ShapeContext& context, const TensorMeta& meta, DType
 // out.
 TensorMeta strided_like(const ShapeContext& context, const TensorMeta& meta);
 TensorMeta with_format(const ShapeContext& context, const TensorMeta& meta, DType dtype, MemoryFormat format);
-// The device of an operator's result: that of the first operand with dimensions, else of the first one.
+// The device of an operator's result: that of the first operand with dimensions, else of the first that is
+// not on the host, else the host.
 Device common_device(std::span<const TensorMeta* const> operands);
 
 }  // namespace oxy::ops

@@ -27,12 +27,13 @@ Family recording_operators();
 
 struct FamilyOfOperators {
   Family (*operators)();
-  bool is_cheap = false;  // those with a lowering, as Traits::is_cheap means it
+  bool is_cheap = false;                            // those with a lowering, as Traits::is_cheap means it
+  HostOperands host_operands = HostOperands::None;  // of those that state none
 };
 
 inline constexpr FamilyOfOperators kFamilies[] = {
-    {.operators = pointwise_operators, .is_cheap = true},
-    {.operators = comparison_operators, .is_cheap = true},
+    {.operators = pointwise_operators, .is_cheap = true, .host_operands = HostOperands::Numbers},
+    {.operators = comparison_operators, .is_cheap = true, .host_operands = HostOperands::Numbers},
     {.operators = inplace_operators},
     {.operators = reduction_operators},
     {.operators = view_operators, .is_cheap = true},

@@ -28,15 +28,42 @@ bool needs_eager_kernel(const graph::Graph& graph, const graph::Node& node) {
          });
 }
 
+// Kernels of a program run on one device: what is on the host beside it is left to eager's operators. Views
+// are made of nothing, wherever they are.
+bool is_beside(const graph::Graph& graph, const graph::Node& node, Device device) {
+  return !node.op->is_view() && std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
+    return id != graph::kNoValue && !(graph.meta(id).device == device);
+  });
+}
+
+// Unsupported if a kernel would read or write what is not on the device.
+void check_devices(const Program& program, Device device) {
+  const auto check_buffer = [&](BufferId id) {
+    if (id != kNoBuffer && !(program.buffers[id].device == device))
+      throw Unsupported(fmt::format("{} is read or written by a kernel for {}, and is on {}",
+                                    program.buffers[id].name, str(device), str(program.buffers[id].device)),
+                        "tensors on the host take part in what operators do alone");
+  };
+  for (const Step& step : program.steps) {
+    const auto* computation = std::get_if<Computation>(&step);
+    if (computation == nullptr) continue;
+    for (const Inst& inst : computation->body.insts)
+      if (inst.op == Op::Load) check_buffer(inst.buffer);
+    for (const Store& store : computation->stores) check_buffer(store.buffer);
+  }
+}
+
 }  // namespace
 
 Program lower(const graph::Graph& graph, const LoweringOptions& options) {
   LoweringContext context(graph, options);
+  const Device device = graph::main_device(graph);
   for (const graph::Node& node : graph.nodes) {
     const ops::Lowering& lowering = ops::entry_of(*node.op).lower;
     context.begin_node(node);
+    const bool beside = is_beside(graph, node, device);
     bool lowered = false;
-    if (lowering && !needs_eager_kernel(graph, node)) {
+    if (lowering && !beside && !needs_eager_kernel(graph, node)) {
       try {
         lowering(context, node);
         lowered = true;
@@ -44,12 +71,14 @@ Program lower(const graph::Graph& graph, const LoweringOptions& options) {
         // The rule does not cover these arguments: the eager kernel does.
       }
     }
-    if (!lowered) context.extern_call(node, ops::traits_of(*node.op).fills_given_results);
+    if (!lowered) context.extern_call(node, !beside && ops::traits_of(*node.op).fills_given_results);
     for (graph::ValueId id : node.outputs)
       check(id == graph::kNoValue || context.uses(id) == 0 || context.is_set(id),
             fmt::format("the lowering of {} left a used output unset", node.op->name));
   }
-  return context.finish();
+  Program program = context.finish();
+  check_devices(program, device);
+  return program;
 }
 
 }  // namespace oxy::loop

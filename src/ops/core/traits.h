@@ -52,6 +52,8 @@ enum class Recording : uint8_t {
   SwapsStorage,  // refused: it changes the storage of a tensor
   NeedsData,     // its result depends on data
   Number,        // likewise: the number in a tensor, which may be a symbol that the host reads
+  Chooses,  // PyTorch decomposes it, and asks for sizes and strides only to choose among kernels of which
+            // all give its result
 };
 
 // Operators whose results have sizes that depend on data, except for some calls.
@@ -59,6 +61,14 @@ enum class KnownSize : uint8_t {
   Never,
   WithoutMasks,  // no index, of the second argument's list, is boolean
   WhenGiven,     // the second argument gives the size
+};
+
+// Which operands eager's kernels of a device take from the host.
+enum class HostOperands : uint8_t {
+  None,
+  Numbers,  // tensors without dimensions
+  Indices,  // likewise, and all tensors in a list of indices
+  All,
 };
 
 struct Traits {
@@ -86,8 +96,9 @@ struct Traits {
   bool writes_unseen = false;
   // Eager compares whole numbers with a float as numbers of the default type.
   bool compares_in_default_dtype = false;
-  bool writes_bool_only = false;  // an out= tensor of another type is refused
-  bool draws_by_layout = false;   // other numbers come to a tensor that is not contiguous
+  bool writes_bool_only = false;                    // an out= tensor of another type is refused
+  HostOperands host_operands = HostOperands::None;  // the registry sets it for families as a whole
+  bool draws_by_layout = false;                     // other numbers come to a tensor that is not contiguous
 
   Recording recording = Recording::Node;
   std::string_view recorded_as = {};  // an operator of the same arguments

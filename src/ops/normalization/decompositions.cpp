@@ -40,13 +40,15 @@ std::vector<ValueRef> softmax_backward(Composer& c) {
   // (grad_output, output, dim, input_dtype)
   const ValueRef product = c.call("aten::mul.Tensor", {c.arg(0), c.arg(1)});
   const ValueRef total = sum_over(c, product, {Expr(c.integer(2))}, true);
-  return {c.call("aten::sub.Tensor", {product, c.call("aten::mul.Tensor", {c.arg(1), total})})};
+  const ValueRef gradient =
+      c.call("aten::sub.Tensor", {product, c.call("aten::mul.Tensor", {c.arg(1), total})});
+  return {c.convert(gradient, c.result(0).dtype)};
 }
 
 std::vector<ValueRef> log_softmax_backward(Composer& c) {
   const ValueRef total = c.call("aten::sum.dim_IntList", {c.arg(0), std::vector<Expr>{c.integer(2)}, true});
   const ValueRef share = c.call("aten::mul.Tensor", {c.call("aten::exp", {c.arg(1)}), total});
-  return {c.call("aten::sub.Tensor", {c.arg(0), share})};
+  return {c.convert(c.call("aten::sub.Tensor", {c.arg(0), share}), c.result(0).dtype)};
 }
 
 std::vector<ValueRef> layer_norm_backward(Composer& c) {

@@ -8,6 +8,10 @@
 namespace oxy::ops::shapes {
 namespace {
 
+bool is_half_precision(DType type) {
+  return type == DType::Float16 || type == DType::BFloat16;
+}
+
 // Statistics are kept in the type of the parameters when those are wider than the input.
 DType statistics_type(const TensorMeta& input, std::initializer_list<const TensorMeta*> parameters) {
   for (const TensorMeta* p : parameters)
@@ -195,11 +199,10 @@ Metas group_norm(const ShapeContext& context) {
     if (const TensorMeta* parameter = optional_tensor(context, i);
         parameter != nullptr && !is_contiguous(*parameter))
       not_covered(context, "parameters that are not contiguous");
-  const bool is_narrow = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
   for (size_t i : {1, 2})
     if (const TensorMeta* parameter = optional_tensor(context, i);
         parameter != nullptr && parameter->dtype != input.dtype &&
-        !(is_narrow && parameter->dtype == DType::Float32))
+        !(is_half_precision(input.dtype) && parameter->dtype == DType::Float32))
       refused_by_eager(context, "parameters of another type");
   const DType type = statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
   TensorMeta statistics =
@@ -220,8 +223,11 @@ Metas group_norm_backward(const ShapeContext& context) {
 Metas softmax(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   dim_argument(context, 1, self.rank());
-  if (flag(context, 2) || !is_floating(self.dtype)) not_covered(context, "an operand of this type");
-  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+  if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  const bool is_widened = flag(context, 2);
+  if (is_widened && (self.device.kind == Device::Kind::Cpu || !is_half_precision(self.dtype)))
+    not_covered(context, "a conversion of these elements on this device");
+  return {contiguous_meta(is_widened ? DType::Float32 : self.dtype, self.device, self.sizes)};
 }
 
 Metas safe_softmax(const ShapeContext& context) {
@@ -237,7 +243,8 @@ Metas softmax_backward(const ShapeContext& context) {
   if (!are_equal(context, grad.sizes, context.tensor(1).sizes))
     not_covered(context, "an output of another shape");
   const DType dtype = optional_dtype(context, 3).value_or(grad.dtype);
-  if (dtype != grad.dtype) not_covered(context, "a conversion");
+  if (dtype != grad.dtype && !(is_half_precision(dtype) && grad.dtype == DType::Float32))
+    not_covered(context, "a conversion");
   return {contiguous_meta(dtype, grad.device, grad.sizes)};
 }
 

@@ -15,6 +15,7 @@
 #include "passes/simplification/separate_results.h"
 #include "passes/simplification/simplify_arithmetic.h"
 #include "passes/simplification/simplify_views.h"
+#include "passes/staging/bring_to_device.h"
 #include "passes/training/recompute.h"
 #include "passes/weights/convolution_to_linear.h"
 #include "passes/weights/fold_batch_norm.h"
@@ -57,6 +58,9 @@ constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const
                                 return pack_linear(graph, context.options.linear);
                               }};
 constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
+constexpr Pass kBringToDevice = {
+    "passes.bring_to_device", plain<bring_to_device>,
+    [](const Graph& graph, const PassContext&) { return has_several_devices(graph); }};
 constexpr Pass kDecompose = {"passes.decompose", plain<decompose>};
 constexpr Pass kFoldConstants = {
     "passes.fold_constants",
@@ -91,9 +95,8 @@ constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCom
 constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels, &kFoldBatchNorm,        &kConvolutionToLinear,
                                              &kChannelsLast,  &kSeparateBias,         &kPackConvolution,
                                              &kPackLinear,    &kAccumulateEmbeddings, &kDecompose};
-constexpr const Pass* kAtTheEnd[] = {&kFoldConstants, &kDeadCode,        &kSeparateSizeConstants,
-                                     &kDeadCode,      &kSeparateResults, &kDeadCode,
-                                     &kRecompute};
+constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
+                                     &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 
 class PassRunner {
  public:

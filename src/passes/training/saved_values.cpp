@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <ranges>
 
 #include "aten/dtype.h"
 #include "ops/core/registry.h"
@@ -41,6 +42,7 @@ class Chooser {
         for (const ValueId id : graph.nodes[i].outputs)
           if (id != kNoValue) is_early_[id] = true;
     if (!pass.is_read_itself.empty()) find_stand_ins();
+    find_operands_of_both();
   }
 
   // The price of work falls until the budget is met.
@@ -64,6 +66,33 @@ class Chooser {
   }
 
  private:
+  // Values that operators outside of kernels read in both passes. The forward pass writes them to memory: to
+  // compute them again would write them once more.
+  void find_operands_of_both() {
+    IdVector<ValueId, bool> of_forward(graph_.values.size()), of_backward(graph_.values.size());
+    const auto any = [](const Node& node, const IdVector<ValueId, bool>& values) {
+      return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && values[id]; });
+    };
+    for (const NodeId i : graph_.nodes.ids() | std::views::reverse) {
+      const Node& node = graph_.nodes[i];
+      const bool is_view = node.op->is_view();
+      const bool is_call = !is_view && !ops::entry_of(*node.op).lower;
+      const bool forward = is_view ? any(node, of_forward) : is_call && pass_.is_forward[i];
+      const bool backward = is_view ? any(node, of_backward) : is_call && pass_.is_late[i];
+      graph::for_each_input(node, [&](ValueId id) {
+        of_forward[id] = of_forward[id] || forward;
+        of_backward[id] = of_backward[id] || backward;
+      });
+    }
+    for (const ValueId id : graph_.values.ids())
+      is_operand_of_both_.add(of_forward[id] && of_backward[id] && !stands_in(id));
+  }
+
+  bool has_operand_of_both(const Node& node) const {
+    return std::ranges::any_of(node.outputs,
+                               [&](ValueId id) { return id != kNoValue && is_operand_of_both_[id]; });
+  }
+
   // What the backward pass alone computes of values that it is to read themselves.
   void find_stand_ins() {
     stands_in_ = IdVector<ValueId, bool>(graph_.values.size());
@@ -146,7 +175,8 @@ class Chooser {
         continue;
       }
       const bool once = is_made_once(i);
-      const bool recomputable = !once && is_recomputable(node);
+      const bool is_in_memory = !price && !node.op->is_view() && has_operand_of_both(node);
+      const bool recomputable = !once && is_recomputable(node) && !is_in_memory;
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
@@ -176,6 +206,7 @@ class Chooser {
   const BackwardPass& pass_;
   IdVector<ValueId, bool> is_early_;   // made in the forward pass, and no constant
   IdVector<ValueId, bool> stands_in_;  // not saved, as a value that is read itself is behind it
+  IdVector<ValueId, bool> is_operand_of_both_;
   IdVector<ValueId, CheckpointRole> checkpoints_;
 };
 

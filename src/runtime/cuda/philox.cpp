@@ -67,7 +67,7 @@ bool draws_alike(const at::Tensor& mask, const DropoutThreads& threads, uint64_t
 }
 
 bool is_right(const DropoutThreads& threads, c10::ScalarType dtype, c10::Device device) {
-  const KeepsGenerator keeps(device);
+  const KeepsGenerators keeps({&device, 1});
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const auto state = [&] {
     const std::scoped_lock lock(generator.mutex());

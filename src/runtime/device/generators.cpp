@@ -2,19 +2,25 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "runtime/values/convert.h"
 
 namespace oxy::runtime {
 
-std::optional<c10::Device> random_device(const graph::Graph& graph) {
+std::vector<c10::Device> random_devices(const graph::Graph& graph) {
+  std::vector<c10::Device> devices;
   for (const graph::Node& node : graph.nodes) {
     if (!draws_numbers(*node.op, node.args)) continue;
-    for (const graph::ValueId id : node.outputs)
-      if (id != graph::kNoValue) return device_to_torch(graph.meta(id).device);
+    for (const graph::ValueId id : node.outputs) {
+      if (id == graph::kNoValue) continue;
+      const c10::Device device = device_to_torch(graph.meta(id).device);
+      if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
+      break;
+    }
   }
-  return std::nullopt;
+  return devices;
 }
 
 at::Tensor generator_state(c10::Device device) {
@@ -29,15 +35,16 @@ void set_generator_state(c10::Device device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-KeepsGenerator::KeepsGenerator(std::optional<c10::Device> device) : device_(device) {
-  if (device_) state_ = generator_state(*device_);
+KeepsGenerators::KeepsGenerators(std::span<const c10::Device> devices) {
+  for (const c10::Device& device : devices) states_.emplace_back(device, generator_state(device));
 }
 
-KeepsGenerator::~KeepsGenerator() {
-  if (!state_.defined()) return;
-  try {
-    set_generator_state(*device_, state_);
-  } catch (...) {  // the state came from this generator
+KeepsGenerators::~KeepsGenerators() {
+  for (const auto& [device, state] : states_) {
+    try {
+      set_generator_state(device, state);
+    } catch (...) {  // the state came from this generator
+    }
   }
 }
 

@@ -4,45 +4,46 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
-#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "graph/graph.h"
 
 namespace oxy::runtime {
 
-// Of the device on which a graph draws: of the first random operator's result; nothing if it draws nothing.
-std::optional<c10::Device> random_device(const graph::Graph& graph);
+// The devices on which a graph draws, each once: those of its random operators' results.
+std::vector<c10::Device> random_devices(const graph::Graph& graph);
 
 // The state of a device's default generator, as torch.get_rng_state() gives it.
 at::Tensor generator_state(c10::Device device);
 void set_generator_state(c10::Device device, const at::Tensor& state);
 
-// Puts the state of a device's default generator back at the end, unless the calls that drew succeeded: a run
+// Puts the states of devices' default generators back at the end, unless the calls that drew succeeded: a run
 // that fails is made again in eager, which must draw the same numbers.
-class KeepsGenerator {
+class KeepsGenerators {
  public:
-  // `device`: nothing if no number is drawn.
-  explicit KeepsGenerator(std::optional<c10::Device> device);
-  ~KeepsGenerator();
-  KeepsGenerator(const KeepsGenerator&) = delete;
-  KeepsGenerator& operator=(const KeepsGenerator&) = delete;
-  // Leaves the generator where the calls have brought it.
-  void advance() { state_.reset(); }
+  explicit KeepsGenerators(std::span<const c10::Device> devices);
+  ~KeepsGenerators();
+  KeepsGenerators(const KeepsGenerators&) = delete;
+  KeepsGenerators& operator=(const KeepsGenerators&) = delete;
+  // Leaves the generators where the calls have brought them.
+  void advance() { states_.clear(); }
 
  private:
-  std::optional<c10::Device> device_;
-  at::Tensor state_;
+  std::vector<std::pair<c10::Device, at::Tensor>> states_;
 };
 
-// A device's default generator in another state for a while.
-class WithGeneratorState {
+// Devices' default generators in other states for a while, one a device.
+class WithGeneratorStates {
  public:
-  WithGeneratorState(c10::Device device, const at::Tensor& state) : keeps_(device) {
-    set_generator_state(device, state);
+  WithGeneratorStates(std::span<const c10::Device> devices, std::span<const at::Tensor> states)
+      : keeps_(devices) {
+    for (size_t i = 0; i < devices.size(); ++i) set_generator_state(devices[i], states[i]);
   }
 
  private:
-  KeepsGenerator keeps_;
+  KeepsGenerators keeps_;
 };
 
 }  // namespace oxy::runtime

@@ -67,7 +67,7 @@ class Variant {
         const at::Tensor& input = inputs[static_cast<size_t>(plan_.outputs[i].alias)];
         outputs[i] = alias_of(without_history(input), plan_.outputs[i].spec);
       }
-    KeepsGenerator generator(plan_.draws_random_numbers ? std::optional(plan_.device) : std::nullopt);
+    KeepsGenerators generators(plan_.random_devices);
     {
       // What was recorded lies below autograd and autocast.
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -82,7 +82,7 @@ class Variant {
     for (size_t i = 0; i < outputs.size(); ++i)
       if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
         outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
-    generator.advance();
+    generators.advance();
     perform_mutations(inputs, frame, copies);
     return outputs;
   }

@@ -67,15 +67,33 @@ class Preparer {
   }
 
  private:
-  // A plan without buffers moves nothing, and runs anywhere.
+  // A plan without buffers moves nothing, and runs anywhere. Beside tensors of another device there may be
+  // some on the host, which operators read and return.
   void find_device_of_buffers() {
     result_.device = c10::Device(kHost);
-    if (!plan_.buffers.empty()) result_.device = device_to_torch(plan_.buffers.front().device);
+    for (const plan::Buffer& buffer : plan_.buffers) {
+      const c10::Device device = device_to_torch(buffer.device);
+      if (device.type() == kHost) continue;
+      if (result_.device.type() != kHost && device != result_.device)
+        throw Unsupported(fmt::format("tensors on {} and {}", result_.device.str(), device.str()),
+                          "a plan runs on one device and the host");
+      result_.device = device;
+    }
     for (const plan::Buffer& buffer : plan_.buffers)
-      if (device_to_torch(buffer.device) != result_.device)
-        throw Unsupported(fmt::format("tensors on {} and {}", result_.device.str(), str(buffer.device)),
-                          "a plan runs on one device");
+      check(device_to_torch(buffer.device) == result_.device || buffer.storage == plan::Storage::Input ||
+                buffer.storage == plan::Storage::Constant || buffer.storage == plan::Storage::Extern ||
+                is_empty(buffer),
+            fmt::format("buffer {} is on the host in a plan for {}", buffer.name, result_.device.str()));
     result_.runtime = &device_runtime(result_.device.type());
+  }
+
+  // Nothing lives there: it has vanished into a kernel, or another buffer is its memory.
+  static bool is_empty(const plan::Buffer& buffer) {
+    return buffer.sizes.size() == 1 && buffer.sizes[0] == Expr(0);
+  }
+
+  bool is_on_device(plan::BufferId id) const {
+    return device_to_torch(plan_.buffers[id].device) == result_.device;
   }
 
   // Outputs that only the library sees. They live on together.
@@ -228,8 +246,11 @@ class Preparer {
     step.op = call.op;
     const bool draws = draws_numbers(*call.op, call.args);
     step.is_replayable = !draws && !is_opaque(*call.op);
-    plan::for_each_buffer(call, [&](plan::BufferId id) { step.buffers.push_back(id); });
-    result_.draws_random_numbers |= draws;
+    plan::for_each_buffer(call, [&](plan::BufferId id) {
+      step.buffers.push_back(id);
+      step.is_replayable = step.is_replayable && is_on_device(id);
+    });
+    if (draws) add_random_device(call);
     for (const plan::BufferId id : call.outputs) {
       if (id == plan::kNoBuffer) {
         site.results.push_back({});
@@ -241,6 +262,15 @@ class Preparer {
     }
     calls_.push_back({.step = result_.steps.size(), .site = std::move(site)});
     result_.steps.emplace_back(std::move(step));
+  }
+
+  void add_random_device(const plan::Call& call) {
+    const auto result =
+        std::ranges::find_if(call.outputs, [](plan::BufferId id) { return id != plan::kNoBuffer; });
+    const c10::Device device =
+        result == call.outputs.end() ? result_.device : device_to_torch(plan_.buffers[*result].device);
+    std::vector<c10::Device>& known = result_.random_devices;
+    if (std::ranges::find(known, device) == known.end()) known.push_back(device);
   }
 
   bool is_fixed(const std::vector<Expr>& list) const {

@@ -80,7 +80,7 @@ struct PreparedMutation {
 
 struct PreparedPlan {
   const DeviceRuntime* runtime = nullptr;  // of `device`
-  c10::Device device{kHost};               // every buffer is on it
+  c10::Device device{kHost};               // every buffer is on it, or on the host and only calls touch it
   std::vector<plan::Storage> storages;     // by buffer
   std::vector<BufferSlots> buffers;
   std::vector<TensorSpec> specs;  // by slot, offsets from the buffer's first element
@@ -93,8 +93,8 @@ struct PreparedPlan {
   std::vector<PreparedMutation> mutations;
   std::vector<Slot> transient;  // slots that own tensors of one call only
   int64_t arena_bytes = 0;
-  int64_t scratch_bytes = 0;  // the most that a slice of a launch needs
-  bool draws_random_numbers = false;
+  int64_t scratch_bytes = 0;                // the most that a slice of a launch needs
+  std::vector<c10::Device> random_devices;  // on which it draws, each once
 };
 
 }  // namespace oxy::runtime

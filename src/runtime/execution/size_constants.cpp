@@ -35,7 +35,7 @@ std::vector<int64_t> symbols_of(const graph::Graph& graph) {
 
 c10::Device device_of(const graph::Graph& graph) {
   check(!graph.outputs.empty(), "a graph of size constants has no outputs");
-  return device_to_torch(graph.meta(graph.outputs.front().value).device);
+  return device_to_torch(graph::main_device(graph));
 }
 
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {

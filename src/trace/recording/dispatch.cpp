@@ -28,6 +28,7 @@
 #include "trace/functional/functional_forms.h"
 #include "trace/recording/data_reads.h"
 #include "trace/recording/library_operators.h"
+#include "trace/recording/matrix_products.h"
 #include "trace/recording/metadata.h"
 #include "trace/recording/opaque_calls.h"
 #include "trace/recording/operator_info.h"
@@ -403,6 +404,7 @@ void record_computed_shape(Session& session, const OperatorInfo& info, Stack* st
 }
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
+  const LayoutAtHand layout(info.chooses_by_layout);
   const std::string& name = info.handle.schema().name();
   for (c10::IValue& value : std::span(*stack).last(info.handle.schema().arguments().size())) {
     if (!value.isDevice() || value.toDevice().type() == runtime::kHost) continue;
@@ -487,6 +489,7 @@ void install_recorder() {
     auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
+    add_matrix_products();
     return fallback;
   }();
   static_cast<void>(library);

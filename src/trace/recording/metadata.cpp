@@ -40,7 +40,8 @@ Device result_device(std::span<const c10::IValue> call) {
   const auto consider = [&](const at::Tensor& tensor) {
     if (!tensor.defined() || has_dimensions) return;
     has_dimensions = tensor.dim() > 0;
-    if (!device || has_dimensions) device = tensor.device();
+    // A number on the host is a number beside tensors of other devices.
+    if (!device || has_dimensions || device->type() == runtime::kHost) device = tensor.device();
   };
   for (const c10::IValue& value : call) {
     if (value.isDevice()) return runtime::device_from_torch(value.toDevice());
@@ -57,7 +58,7 @@ namespace {
 enum class StandIn : uint8_t {
   Meta,    // on PyTorch's meta device
   Zeros,   // real ones on the CPU; 32-bit integers are ones
-  Single,  // real ones on the CPU of the same rank, with one element
+  Single,  // real ones of the same rank and device, with one element
 };
 
 bool has_sizes(const at::Tensor& tensor, const std::vector<Expr>& sizes) {
@@ -68,7 +69,7 @@ at::Tensor stand_in(const at::Tensor& tensor, StandIn kind, const torch_api::Sym
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
   if (kind == StandIn::Single)
     return at::zeros(std::vector<int64_t>(static_cast<size_t>(tensor.dim()), 1),
-                     at::dtype(tensor.scalar_type()));
+                     at::dtype(tensor.scalar_type()).device(tensor.device()));
   const TensorMeta meta = at_hand(symbols, runtime::metadata_of(tensor));
   if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
   at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
@@ -300,7 +301,8 @@ void compare_with_eager(const OperatorInfo& info, ResultMetadata rule, std::span
                         const torch_api::Symbols* symbols) {
   if (info.schema->is_mutating()) return;
   ResultMetadata eager = [&] {
-    const runtime::KeepsGenerator generator{c10::Device(runtime::kHost)};
+    const c10::Device host(runtime::kHost);
+    const runtime::KeepsGenerators generators({&host, 1});
     return from_kernel(info, call, StandIn::Zeros, symbols);
   }();
   if (rule.tensors.size() != eager.tensors.size())
@@ -435,6 +437,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
                             : tensor.unsafeGetTensorImpl()->is_wrapped_number()
                                 ? 64 + static_cast<uint64_t>(tensor.scalar_type())
                                 : 1 + static_cast<uint64_t>(tensor.scalar_type()));
+    if (tensor.defined()) key = hash_combine(key, static_cast<uint64_t>(tensor.device().type()));
     if (overflows && tensor.defined())
       key = hash_combine(key, element_count(at_hand(symbols, runtime::metadata_of(tensor))).hash());
   };

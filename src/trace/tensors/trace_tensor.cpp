@@ -66,11 +66,22 @@ void TraceTensor::set_symbolic_layout(const TensorMeta& meta) {
   set_sizes_and_strides(sizes, strides, torch_api::to_torch(symbols_, meta.storage_offset));
 }
 
+at::IntArrayRef TraceTensor::at_hand(at::SymIntArrayRef values, c10::SmallVector<int64_t, 6>& numbers) const {
+  if (!LayoutAtHand::is_enough()) refuse_numbers();
+  numbers.clear();
+  for (const c10::SymInt& value : values) {
+    const std::optional<int64_t> number = symbols_->environment.hint(torch_api::expression_of(value));
+    if (!number) refuse_numbers();
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 at::IntArrayRef TraceTensor::sizes_custom() const {
-  refuse_numbers();
+  return at_hand(sym_sizes(), sizes_at_hand_);
 }
 at::IntArrayRef TraceTensor::strides_custom() const {
-  refuse_numbers();
+  return at_hand(sym_strides(), strides_at_hand_);
 }
 int64_t TraceTensor::numel_custom() const {
   refuse_numbers();
@@ -112,6 +123,11 @@ bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
 void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {
   set_layout(meta);
   value_ = value;
+}
+
+bool& LayoutAtHand::current() {
+  thread_local bool current = false;
+  return current;
 }
 
 int& StorageIsAskedFor::depth() {

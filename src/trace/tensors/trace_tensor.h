@@ -44,7 +44,8 @@ class TraceTensor final : public c10::TensorImpl {
 
  protected:
   const char* tensorimpl_type_name() const override { return "oxyfuel's trace tensor"; }
-  // Code of PyTorch's that wants numbers for symbolic sizes. Throw CannotTrace.
+  // Code of PyTorch's that wants numbers for symbolic sizes. Throw CannotTrace, but for sizes and strides
+  // while LayoutAtHand says that those at hand will do.
   at::IntArrayRef sizes_custom() const override;
   at::IntArrayRef strides_custom() const override;
   int64_t numel_custom() const override;
@@ -64,11 +65,31 @@ class TraceTensor final : public c10::TensorImpl {
     std::vector<Expr> strides;
   };
   SymbolicLayout symbolic_layout() const;
+  // Their values at hand, written to `numbers`. CannotTrace if LayoutAtHand forbids it, or one has none.
+  at::IntArrayRef at_hand(at::SymIntArrayRef values, c10::SmallVector<int64_t, 6>& numbers) const;
 
   torch_api::SymbolsPointer symbols_;
   uint64_t recording_;
   graph::ValueId value_;
   bool is_data_ = false;
+  mutable c10::SmallVector<int64_t, 6> sizes_at_hand_;  // what sizes_custom() returned last
+  mutable c10::SmallVector<int64_t, 6> strides_at_hand_;
+};
+
+// While the innermost one alive on this thread was made with true, the numbers of symbolic sizes and strides
+// are those at hand, without a guard: nothing but speed depends on them.
+class LayoutAtHand {
+ public:
+  explicit LayoutAtHand(bool is_enough) : before_(current()) { current() = is_enough; }
+  ~LayoutAtHand() { current() = before_; }
+  LayoutAtHand(const LayoutAtHand&) = delete;
+  LayoutAtHand& operator=(const LayoutAtHand&) = delete;
+
+  static bool is_enough() { return current(); }
+
+ private:
+  static bool& current();
+  bool before_;
 };
 
 // While one lives, has_storage() of trace tensors is false on this thread. For code of PyTorch's that asks

@@ -21,6 +21,7 @@
 #include "ops/shape_cases.h"
 #include "ops/symbolic_calls.h"
 #include "passes/simplification/decompose.h"
+#include "passes/staging/bring_to_device.h"
 
 using namespace oxy;
 using loop::Array;
@@ -450,7 +451,7 @@ TEST_CASE("golden graphs on symbols compute what they compute on numbers") {
   Report report;
   for (const char* folder : {"kernels", "triton", "passes"})
     for (const graph::Graph& g : golden_graphs(fmt::format("{}/tests/golden/{}", OXYFUEL_SOURCE_DIR, folder)))
-      check_graph(g, report);
+      if (!passes::has_several_devices(g)) check_graph(g, report);  // the interpreter has one
   expect_nothing_wrong(report);
   CHECK(report.graphs > 50);
   CHECK(report.runs > 100);

@@ -1,4 +1,4 @@
-#include "eval/torch/attention_masks.h"
+#include "eval/torch/attention_calls.h"
 
 #include "eval/python/objects.h"
 #include "runtime/values/tensor_object.h"
@@ -19,9 +19,13 @@ Ref* mask_of(Arguments& arguments) {
 
 }  // namespace
 
-std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& arguments) {
+bool is_attention(PyObject* callable) {
   static PyObject* const attention = well_known("torch._C._nn", "scaled_dot_product_attention");
-  if (callable != attention) return std::nullopt;
+  return callable == attention;
+}
+
+std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& arguments) {
+  if (!is_attention(callable)) return std::nullopt;
   Arguments others = arguments;
   Ref* const mask = mask_of(others);
   if (mask == nullptr || !runtime::is_tensor(mask->get())) return std::nullopt;

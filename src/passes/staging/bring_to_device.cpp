@@ -1,0 +1,106 @@
+#include "passes/staging/bring_to_device.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "aten/operators.h"
+#include "ops/core/registry.h"
+#include "passes/rewriting/rewrite.h"
+
+namespace oxy::passes {
+
+namespace {
+
+bool is_on_host(Device device) {
+  return device.kind == Device{}.kind;
+}
+
+// Of the node's results; the host if it has none.
+Device device_of(const Graph& graph, const Node& node) {
+  const auto result = std::ranges::find_if(node.outputs, [](ValueId id) { return id != graph::kNoValue; });
+  return result == node.outputs.end() ? Device{} : graph.meta(*result).device;
+}
+
+bool may_be_in_a_kernel(const Graph& graph, const Node& node) {
+  return !is_on_host(device_of(graph, node)) && node.op != op::to_copy() && ops::entry_of(*node.op).lower;
+}
+
+// Whether eager's kernel takes the operand from the host. Where it does not, eager raises.
+bool is_taken(ops::HostOperands operands, const TensorMeta& meta, bool is_listed) {
+  switch (operands) {
+    case ops::HostOperands::None:
+      return false;
+    case ops::HostOperands::Numbers:
+      return meta.rank() == 0;
+    case ops::HostOperands::Indices:
+      return is_listed || meta.rank() == 0;
+    case ops::HostOperands::All:
+      return true;
+  }
+  return false;
+}
+
+class Bringer {
+ public:
+  explicit Bringer(const Graph& source) : source_(source), rewriter_(source) {}
+
+  Graph run() {
+    for (const Node& original : source_.nodes) {
+      Node node = rewriter_.renamed(original);
+      if (may_be_in_a_kernel(source_, original)) bring_operands(node, device_of(source_, original));
+      rewriter_.keep(node);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  void bring_operands(Node& node, Device device) {
+    const ops::HostOperands operands = ops::traits_of(*node.op).host_operands;
+    const auto bring = [&](ValueId& id, bool is_listed) {
+      if (id == graph::kNoValue) return;
+      const TensorMeta& meta = rewriter_.graph().meta(id);
+      if (is_on_host(meta.device) && is_taken(operands, meta, is_listed))
+        id = copy_on(device, id, node.location);
+    };
+    for (Argument& argument : node.args) {
+      if (auto* ref = std::get_if<ValueRef>(&argument)) bring(ref->id, false);
+      if (auto* list = std::get_if<graph::ValueList>(&argument))
+        for (ValueId& id : list->ids) bring(id, true);
+    }
+  }
+
+  ValueId copy_on(Device device, ValueId id, graph::LocationId location) {
+    const auto [found, is_new] = copies_.try_emplace(id);
+    if (!is_new) return found->second;
+    Graph& graph = rewriter_.graph();
+    TensorMeta meta = graph.meta(id);
+    meta.device = device;
+    meta.storage_offset = 0;
+    if (!is_non_overlapping_and_dense(meta)) meta.strides = contiguous_strides(meta.sizes);
+    const graph::None none;
+    const NodeId copy =
+        graph.add_node(op::to_copy(), {ValueRef{id}, none, none, device, none, false, MemoryFormat::Preserve},
+                       {meta}, location);
+    found->second = graph.nodes[copy].outputs[0];
+    return found->second;
+  }
+
+  const Graph& source_;
+  Rewriter rewriter_;
+  std::map<ValueId, ValueId> copies_;  // all on the graph's one device
+};
+
+}  // namespace
+
+bool has_several_devices(const Graph& graph) {
+  const Device device = graph::main_device(graph);
+  return std::ranges::any_of(graph.values.ids(),
+                             [&](ValueId id) { return !(graph.meta(id).device == device); });
+}
+
+Graph bring_to_device(const Graph& source) {
+  return Bringer(source).run();
+}
+
+}  // namespace oxy::passes

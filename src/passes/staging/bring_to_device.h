@@ -1,0 +1,17 @@
+// Values on the host that kernels of a device read: numbers without dimensions, mostly, which eager's kernels
+// take as they are.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace oxy::passes {
+
+// Copies them to the device in front of their first reader, each once. Operators without a lowering read them
+// where they are, as in eager. Operands that eager refuses stay where they are, too. Precondition: there is
+// one device beside the host.
+graph::Graph bring_to_device(const graph::Graph& source);
+
+// Whether the graph has values on a device and on the host.
+bool has_several_devices(const graph::Graph& graph);
+
+}  // namespace oxy::passes
