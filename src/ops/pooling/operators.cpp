@@ -143,6 +143,20 @@ Family pooling_operators() {
                  "bool align_corners) -> Tensor",
        .shape = shapes::grid_sample,
        .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::grid_sampler_2d_backward",
+       .schema = "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int "
+                 "interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, "
+                 "Tensor)",
+       .shape = shapes::grid_sample_backward,
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::grid_sampler_3d_backward",
+       .schema = "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int "
+                 "interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, "
+                 "Tensor)",
+       .shape = shapes::grid_sample_backward,
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Any}},
   };
   return table;
 }

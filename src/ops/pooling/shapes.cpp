@@ -142,4 +142,11 @@ Metas grid_sample(const ShapeContext& context) {
   return {contiguous_meta(input.dtype, input.device, std::move(sizes))};
 }
 
+Metas grid_sample_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const TensorMeta& grid = context.tensor(2);
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          contiguous_meta(grid.dtype, grid.device, grid.sizes)};
+}
+
 }  // namespace oxy::ops::shapes

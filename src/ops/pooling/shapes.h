@@ -15,5 +15,6 @@ Metas pool_backward(const ShapeContext& context);      // (grad_output, self, ..
 Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
 Metas bicubic_backward(const ShapeContext& context);
 Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
+Metas grid_sample_backward(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

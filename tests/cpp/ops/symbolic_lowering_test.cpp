@@ -357,10 +357,13 @@ graph::Graph graph_of(const graph::Graph& source, const graph::Node& node) {
     if (is_new) found->second = g.add_input(source.meta(id));
     id = found->second;
   });
-  std::vector<TensorMeta> metas;
-  for (const graph::ValueId id : node.outputs) metas.push_back(source.meta(id));
-  g.add_node(copy.op, copy.args, metas);
-  for (const graph::ValueId id : g.nodes.begin()->outputs) g.outputs.push_back({id});
+  for (graph::ValueId& id : copy.outputs) {
+    if (id == graph::kNoValue) continue;
+    id = g.add_value(source.meta(id));
+    g.values[id].node = g.nodes.next_id();
+    g.outputs.push_back({id});
+  }
+  g.nodes.add(std::move(copy));
   return g;
 }
 

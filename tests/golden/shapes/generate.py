@@ -130,10 +130,10 @@ class Writer:
         flat = []
         for r in result if isinstance(result, (tuple, list)) else [result]:
             flat.extend(r if isinstance(r, (tuple, list)) else [r])
-        if any(r is None for r in flat):
+        if all(r is None for r in flat):
             return
         self.cases[name] = self.cases.get(name, 0) + 1
-        self.lines.append((flat and [meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
+        self.lines.append(([r if r is None else meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
 
     def text(self):
         used = {t for t in self.inputs if any(f"<{t}>" in line for _, line in self.lines)}
@@ -149,10 +149,17 @@ class Writer:
                     line = line.replace(f"<{text}>", f"%{i}")
             defines = []
             for r in results:
+                if r is None:  # an undefined tensor
+                    defines.append("_")
+                    continue
                 defines.append(f"%{number} : {r}")
                 number += 1
             body.append(f"  {', '.join(defines)} = {line}")
         return f"graph({header}) {{\n" + "\n".join(body) + "\n  return\n}\n"
+
+
+# Masks of gradients that leave some out.
+SOME_GRADIENTS = [[bool(n & 4), bool(n & 2), bool(n & 1)] for n in range(1, 7)]
 
 
 # Families ----------------------------------------------------------------------------------------------------------
@@ -559,6 +566,10 @@ def normalization(w):
         full = tensor(inner, layout="plain")
         out, mean, rstd = torch.native_layer_norm(tensor(size), inner, full, full, 1e-5)
         w.call("native_layer_norm_backward", tensor(size), tensor(size), inner, mean, rstd, full, full, [True] * 3)
+        for mask in SOME_GRADIENTS:
+            weight = full if mask[1] else rng.choice([None, full])
+            bias = full if mask[2] else rng.choice([None, full])
+            w.call("native_layer_norm_backward", tensor(size), tensor(size), inner, mean, rstd, weight, bias, mask)
         channels = rng.choice([2, 4])
         size = [2, channels] + shape(rng.randint(0, 3))
         x = tensor(size, kind)
@@ -571,12 +582,20 @@ def normalization(w):
         w.call("_native_batch_norm_legit_no_training", x, maybe(), maybe(), vector(), vector(), 0.1, 1e-5)
         w.call("native_batch_norm_backward", tensor(size, kind), x, vector(), vector(), vector(), vector(), vector(), True, 1e-5,
                [True] * 3)
+        for mask in SOME_GRADIENTS:
+            w.call("native_batch_norm_backward", tensor(size, kind), x, maybe(), vector(), vector(), vector(), vector(),
+                   rng.choice([True, False]), 1e-5, mask)
         positions = x[0, 0].numel()
         # The composed group_norm makes its operand contiguous (in some format) first.
         dense = tensor(size, kind, rng.choice(["plain", "channels_last"]))
         w.call("native_group_norm", dense, maybe(), maybe(), 2, channels, positions, 2, 1e-5)
         w.call("native_group_norm_backward", dense, dense, tensor([2, 2], kind, "plain"), tensor([2, 2], kind, "plain"),
                vector(), 2, channels, positions, 2, [True] * 3)
+        for mask in SOME_GRADIENTS:
+            if not mask[0] and not dense.is_contiguous():
+                continue  # eager writes to the gradient that is left out
+            w.call("native_group_norm_backward", dense, dense, tensor([2, 2], kind, "plain"), tensor([2, 2], kind, "plain"),
+                   vector() if mask[1] or mask[2] else maybe(), 2, channels, positions, 2, mask)
         size = shape()
         dim = rng.randint(-max(len(size), 1), max(len(size), 1) - 1)
         x = tensor(size, kind)
@@ -632,6 +651,8 @@ def convolution(w):
         except RuntimeError:
             continue
         w.call("convolution_backward", out, x, weight, [outs], *args, [True] * 3)
+        mask = rng.choice(SOME_GRADIENTS)
+        w.call("convolution_backward", out, x, weight, [outs] if mask[2] else None, *args, mask)
 
 
 def pooling(w):
@@ -671,6 +692,11 @@ def pooling(w):
         w.call("upsample_bicubic2d_backward", out, [8, 10], [2, 3, 4, 5], False)
         w.call("grid_sampler_2d", x, tensor([2, 6, 7, 2]), 0, 0, False)
         w.call("grid_sampler_3d", y, tensor([2, 6, 7, 3, 3]), 0, 0, False)
+        for mask in ([True, True], [False, True], [True, False]):
+            grad = tensor([2, 3, 6, 7], layout=rng.choice(layouts))
+            w.call("grid_sampler_2d_backward", grad, x, tensor([2, 6, 7, 2]), 0, 0, False, mask)
+            grad = tensor([2, 3, 6, 7, 3], layout=rng.choice(layouts))
+            w.call("grid_sampler_3d_backward", grad, y, tensor([2, 6, 7, 3, 3]), 0, 0, False, mask)
 
 
 def attention(w):
