@@ -506,6 +506,34 @@ bool has_symbols(const Session& session, const std::vector<graph::Argument>& arg
   });
 }
 
+// The line of the last operator that computed a tensor of the call: in a backward pass, where the program is
+// at no line, that of the forward operator. Empty: unknown.
+std::string line_of_operands(const Session& session, const std::vector<graph::Argument>& args) {
+  const graph::Graph& graph = session.recording.graph;
+  graph::NodeId last = graph::kNoNode;
+  const auto see = [&](graph::ValueId id) {
+    if (id == graph::kNoValue) return;
+    const graph::NodeId node = graph.values.at(id).node;
+    if (node == graph::kNoNode || graph.nodes[node].location == graph::kNoLocation) return;
+    if (last == graph::kNoNode || last < node) last = node;
+  };
+  for (const graph::Argument& argument : args) {
+    if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) see(ref->id);
+    if (const auto* list = std::get_if<graph::ValueList>(&argument))
+      for (const graph::ValueId id : list->ids) see(id);
+  }
+  return last == graph::kNoNode ? "" : graph.locations.at(graph.nodes[last].location).text;
+}
+
+[[noreturn]] void refuse_symbols(const Session& session, const OperatorInfo& info,
+                                 const std::vector<graph::Argument>& args) {
+  std::string text = fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name);
+  const bool is_at_a_line = session.symbols->where && !session.symbols->where().empty();
+  if (const std::string line = is_at_a_line ? "" : line_of_operands(session, args); !line.empty())
+    text += fmt::format(", in a gradient of {}", line);
+  throw_cannot_trace(text);
+}
+
 // Whether all sizes and integers of the call have values before the graph runs.
 bool is_call_at_hand(const Session& session, const ResultMetadata& result,
                      const std::vector<graph::Argument>& args) {
@@ -550,8 +578,7 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   }
   if (info.treatment == Treatment::DynamicShape && !has_known_shape(info, call))
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
-  if (symbols != nullptr && has_symbols(session, args))
-    throw_cannot_trace(fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name));
+  if (symbols != nullptr && has_symbols(session, args)) refuse_symbols(session, info, args);
   ResultMetadata result = from_kernels(info, call);
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(info.schema->name);

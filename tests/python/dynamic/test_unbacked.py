@@ -203,3 +203,29 @@ def test_bad_marks():
         oxyfuel.mark_unbacked(x, 0, min=5, max=2)
     with pytest.raises(TypeError, match="shape_id must be a str"):
         oxyfuel.mark_unbacked(x, 0, shape_id=3)
+
+
+MARKS = {"unbacked": oxyfuel.mark_unbacked, "dynamic": oxyfuel.mark_dynamic}
+
+
+@pytest.mark.parametrize("kind", MARKS)
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_mark_is_never_given_up_in_silence(kind, fullgraph, gradient, capfd):
+    """An operator without a rule on symbols: compiled for each size, and the user is told once."""
+
+    def function(x):
+        # Neither aten::linalg_matrix_exp nor aten::polygamma has a rule.
+        return torch.digamma(x.abs() + 1) if gradient else torch.linalg.matrix_exp(x @ x.T / 100)
+
+    compiled = oxyfuel.compile(function, fullgraph=fullgraph)
+    for n in (5, 3):
+        x = torch.randn(n, 4)
+        MARKS[kind](x, 0)
+        if gradient:
+            x.requires_grad_()
+        torch.testing.assert_close(compiled(x), function(x))
+    told = capfd.readouterr().err
+    assert told.count("is marked") == 1, told
+    assert f"x.size(0) is marked {kind}, but" in told and "is compiled for each size anew: " in told, told
+    assert "symbolic sizes" in told and "test_unbacked.py:" in told, told
