@@ -17,6 +17,14 @@ Family attention_operators() {
            "key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? "
            "attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
        .shape = shapes::flash_attention_backward},
+      {.name = "aten::_transformer_encoder_layer_fwd",
+       .schema = "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor "
+                 "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool "
+                 "norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, "
+                 "Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor "
+                 "ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
+       .shape = shapes::encoder_layer,
+       .traits = {.mixes_elements = true}},
   };
   return table;
 }

@@ -39,4 +39,10 @@ Metas flash_attention_backward(const ShapeContext& context) {
   return out;
 }
 
+Metas encoder_layer(const ShapeContext& context) {
+  const TensorMeta& source = context.tensor(0);
+  if (source.rank() != 3) not_covered(context, "an input of another rank");
+  return {contiguous_meta(source.dtype, source.device, source.sizes)};
+}
+
 }  // namespace oxy::ops::shapes

@@ -9,5 +9,6 @@ namespace oxy::ops::shapes {
 Metas flash_attention(const ShapeContext& context);
 // (grad_out, query, key, value, out, logsumexp, ...) -> gradients of query, key, value
 Metas flash_attention_backward(const ShapeContext& context);
+Metas encoder_layer(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

@@ -40,7 +40,6 @@ constexpr std::array kWithoutKernel = {
     WithoutKernel{"aten::clamp", "a small integer may not hold the bound"},
     WithoutKernel{"aten::div.Scalar_mode", "an integer divisor may be 0"},
     WithoutKernel{"aten::floor_divide.Scalar", "an integer divisor may be 0"},
-    WithoutKernel{"aten::linalg_vector_norm", "its order may be 0, which is another formula"},
     WithoutKernel{"aten::pixel_unshuffle", "its view is one where a size is 1 alone"},
     WithoutKernel{"aten::remainder.Scalar", "an integer divisor may be 0"},
 };

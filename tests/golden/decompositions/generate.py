@@ -115,5 +115,10 @@ case("isin.Tensor_Scalar", torch.tensor([1, 2, 3, 2]), 2, invert=True)
 case("_index_put_impl", x(4, 3), [torch.tensor([1, 3])], x(2, 3), False, False)
 case("native_dropout", x(3, 4), 0.5, False)
 
+case("ldexp.Tensor", x(3, 4), torch.tensor([1, -2, 0, 3]))
+case("ldexp.Tensor", x(3, 4), x(3, 1))
+case("dist", x(3, 4), x(3, 4), 2)
+case("dist", x(3, 4), x(4), 1)
+
 (pathlib.Path(__file__).parent / "cases.txt").write_text("\n".join(OUT) + "\n")
 print(f"{OUT.count('end')} cases")
