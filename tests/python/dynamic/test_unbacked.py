@@ -1,5 +1,7 @@
 """oxyfuel.mark_unbacked: sizes that a compilation may not look at."""
 
+import math
+
 import pytest
 import torch
 
@@ -37,6 +39,10 @@ SIZES = (5, 3, 8, 2)
         lambda x: x + torch.arange(x.size(0))[:, None],
         lambda x: (x.size(0) > 3, x * 2),
         lambda x: x[x > 0].sum() + x.size(0),
+        lambda x: x * x.size(0) ** -0.5,
+        lambda x: x / (x.size(0) / 2) + math.sqrt(x.size(0)),
+        lambda x: (x * (math.log(x.size(0) + 1) * 2), x.size(0) / 2),
+        lambda x: x.sum(0) * (x.numel() / x.size(0)),
     ],
 )
 def test_one_compilation(function):
@@ -69,7 +75,9 @@ def test_a_branch_is_an_error_with_its_line(fullgraph):
         lambda x: [x + i for i in range(x.size(0))],
         lambda x: x * {5: 1}[x.size(0)],
         lambda x: x * len(f"{x.size(0)}"),
-        lambda x: x * x.size(0) ** -0.5,
+        lambda x: x * 2 if x.size(0) ** 0.5 > 2 else x,
+        lambda x: x * round(x.size(0) / 2),
+        lambda x: x * len(str(x.size(0) / 2)),
         lambda x: x.view(-1, 8) if x.size(0) % 2 == 0 else x,
     ],
 )
@@ -229,3 +237,12 @@ def test_a_mark_is_never_given_up_in_silence(kind, fullgraph, gradient, capfd):
     assert told.count("is marked") == 1, told
     assert f"x.size(0) is marked {kind}, but" in told and "is compiled for each size anew: " in told, told
     assert "symbolic sizes" in told and "test_unbacked.py:" in told, told
+
+
+def test_a_float_of_a_size_that_cannot_be_calculated():
+    compiled = oxyfuel.compile(lambda x: x.sum() * x.size(0) ** -0.5)
+    x = marked(4)
+    torch.testing.assert_close(compiled(x), x.sum() * 0.5)
+    with pytest.raises((ZeroDivisionError, RuntimeError)):
+        compiled(marked(0))
+    torch.testing.assert_close(compiled(y := marked(16)), y.sum() * 0.25)
