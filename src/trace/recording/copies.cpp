@@ -30,15 +30,17 @@ class QuestionsOfLine final : public ops::SizeQuestions {
   sym::Locate where_;
 };
 
-// By root of a storage: the last node that writes to it, and whether it is seen outside.
+// By root of a storage: the last nodes that read it and write to it, and whether it is seen outside.
 struct Storages {
   IdVector<graph::ValueId, graph::ValueId> root_of;
+  IdVector<graph::ValueId, graph::NodeId> last_read;
   IdVector<graph::ValueId, graph::NodeId> last_write;
   IdVector<graph::ValueId, bool> is_given;  // it comes from outside
   IdVector<graph::ValueId, bool> is_returned;
 
   explicit Storages(const graph::Graph& graph)
       : root_of(graph::storage_roots(graph)),
+        last_read(graph.values.size()),
         last_write(graph.values.size()),
         is_given(graph.values.size()),
         is_returned(graph.values.size()) {
@@ -48,6 +50,7 @@ struct Storages {
       if (output.value != graph::kNoValue) is_returned[root_of[output.value]] = true;
     for (const graph::NodeId n : graph.nodes.ids()) {
       const graph::Node& node = graph.nodes[n];
+      graph::for_each_input(node, [&](graph::ValueId id) { last_read[root_of[id]] = n; });
       for (size_t a = 0; a < node.args.size(); ++a) {
         if (!node.op->arguments[a].is_written) continue;
         if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a])) last_write[root_of[ref->id]] = n;
@@ -58,15 +61,19 @@ struct Storages {
     }
   }
 
-  bool is_written_behind(graph::ValueId value, graph::NodeId node) const {
-    const graph::NodeId write = last_write[root_of[value]];
-    return write != graph::kNoNode && node < write;
+  static bool is_behind(graph::NodeId what, graph::NodeId node) {
+    return what != graph::kNoNode && node < what;
   }
 
   // Whether the program can tell what `node` made of the value from a view of it.
   bool is_told(graph::ValueId value, graph::ValueId result, graph::NodeId node) const {
-    if (is_written_behind(value, node) || is_written_behind(result, node)) return true;
-    return is_returned[root_of[result]] && (is_given[value] || is_returned[root_of[value]]);
+    const graph::ValueId of_value = root_of[value], of_result = root_of[result];
+    const bool value_is_seen =
+        is_given[value] || is_returned[of_value] || is_behind(last_read[of_value], node);
+    const bool result_is_seen = is_returned[of_result] || is_behind(last_read[of_result], node);
+    if (is_behind(last_write[of_result], node) && value_is_seen) return true;
+    if (is_behind(last_write[of_value], node) && result_is_seen) return true;
+    return is_returned[of_result] && (is_given[value] || is_returned[of_value]);
   }
 };
 
