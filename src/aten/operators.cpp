@@ -107,6 +107,12 @@ const OperatorSchema* as_strided_scatter() {
   return schema;
 }
 
+const OperatorSchema* unsafe_view() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* clone() {
   static const OperatorSchema* const schema =
       intern_schema("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor");

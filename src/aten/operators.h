@@ -31,8 +31,9 @@ const OperatorSchema* as_strided_scatter();  // (self, src, size, stride, storag
 
 // New tensors and moved elements.
 const OperatorSchema* masked_select();
-const OperatorSchema* clone();      // (self, memory_format)
-const OperatorSchema* copy();       // (self, src, non_blocking)
+const OperatorSchema* clone();        // (self, memory_format)
+const OperatorSchema* unsafe_view();  // (self, size)
+const OperatorSchema* copy();         // (self, src, non_blocking)
 const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
 const OperatorSchema* full();       // (size, fill_value, dtype, layout, device, pin_memory)
 const OperatorSchema* cat();        // (tensors, dim)

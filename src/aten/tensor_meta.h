@@ -19,6 +19,10 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 std::string str(Device device);  // "cpu", "cuda:0"
+// Where Python's numbers are, and tensors that the host reads while it captures.
+constexpr bool is_on_host(Device device) {
+  return device.kind == Device::Kind::Cpu;
+}
 
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 

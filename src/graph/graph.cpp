@@ -26,7 +26,7 @@ ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
 
 Device main_device(const Graph& graph) {
   for (const Value& value : graph.values)
-    if (value.meta.device.kind != Device{}.kind) return value.meta.device;
+    if (!is_on_host(value.meta.device)) return value.meta.device;
   return {};
 }
 

@@ -211,6 +211,7 @@ std::shared_ptr<Source> LoweringContext::new_source(std::span<const Tensor> inpu
   source->device = device_;
   source->work = work;
   for (size_t k = 0; k < inputs.size(); ++k) {
+    inputs[k].source->is_read = true;
     const Source& input = *inputs[k].source;
     if (std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k),
                     [&](const Tensor& earlier) { return earlier.source == inputs[k].source; }))

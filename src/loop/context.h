@@ -36,6 +36,7 @@ struct Source {
   std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
   int work = 0;
   bool checks = false;                   // an element may find an index out of range: none may be left out
+  bool is_read = false;                  // elements of another source, or a step, are made of its elements
   std::vector<Expr> strides;             // the layout wanted if memory must be given one; empty: contiguous
   std::vector<std::string_view> origin;  // operators folded in, for readers
   graph::LocationId location;

@@ -241,6 +241,9 @@ Program LoweringContext::finish() {
       view = window(copy(value(mutation.value), contiguous_strides(meta(mutation.value).sizes)));
     program_.mutations.push_back({mutation.input, std::move(*view), mutation.is_seen});
   }
+  // What is used, though not for its elements (by zeros_like), is computed for its checks.
+  for (const std::optional<Tensor>& tensor : values_)
+    if (tensor && tensor->source->checks && !tensor->source->is_read) realise(*tensor->source);
   return std::move(program_);
 }
 

@@ -244,7 +244,8 @@ def network(b):
     if t.dim() == 2:
         target = b.add_input(text=f"indices({r.randrange(99)} + call, ({b.size_text(t.shape[0])},), {b.size_text(t.shape[1])})") if t.shape[1] else None
         if target:
-            choices += [f"F.cross_entropy({name}, {target})", f"F.nll_loss({name}.log_softmax(1), {target}, reduction='none')", f"F.cross_entropy({name}, {target}, label_smoothing=0.1, reduction='sum')", f"F.embedding({target}, {name}.t())", f"F.cross_entropy({name}, {target}, ignore_index=0)", f"F.embedding({target} + 1, {name}.t().contiguous())", f"F.multi_margin_loss({name}, {target})", f"F.embedding_bag({target}.view(1, -1), {name}.t())"]
+            # Eager's multi_margin_loss leaves the reduced loss of an empty batch unwritten.
+            choices += [f"F.cross_entropy({name}, {target})", f"F.nll_loss({name}.log_softmax(1), {target}, reduction='none')", f"F.cross_entropy({name}, {target}, label_smoothing=0.1, reduction='sum')", f"F.embedding({target}, {name}.t())", f"F.cross_entropy({name}, {target}, ignore_index=0)", f"F.embedding({target} + 1, {name}.t().contiguous())", f"F.multi_margin_loss({name}, {target}, reduction='none').mean()", f"F.embedding_bag({target}.view(1, -1), {name}.t())"]
     if t.dim() in (3, 4):
         channels = t.shape[1]
         out = r.choice((1, 3, 8))

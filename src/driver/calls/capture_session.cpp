@@ -26,6 +26,12 @@ namespace {
 
 constexpr int kChangesOfUnguarded = 2;
 
+struct SymbolsOfCapture {
+  bool any = false;
+  std::vector<std::string> promised;  // ShapeEnvironment::promised_symbols
+  std::vector<std::string> lines;     // where a capture that failed was, innermost first
+};
+
 class Session {
  public:
   Session(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options)
@@ -57,23 +63,29 @@ class Session {
     try {
       return compiled(captured());
     } catch (const Unsupported& unsupported) {
-      if (!has_symbols_) throw;
-      give_up_symbols(unsupported.reason());
+      if (!symbols_.any) throw;
+      give_up_symbols(unsupported.reason(), symbols_);
     } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
-      if (!has_symbols_) throw;
-      give_up_symbols(error.what_without_backtrace());
+      if (!symbols_.any) throw;
+      give_up_symbols(error.what_without_backtrace(), symbols_);
     } catch (const std::exception& error) {
-      if (!has_symbols_ || !trace::is_cannot_trace(error)) throw;
-      give_up_symbols(error.what());
+      if (!symbols_.any || !trace::is_cannot_trace(error)) throw;
+      give_up_symbols(error.what(), symbols_);
     }
     return compiled(captured());
   }
 
-  // The site is captured with numbers alone from now on.
-  void give_up_symbols(const std::string& reason) {
+  // The site is captured with numbers alone from now on. `symbols`: of the capture that had some.
+  void give_up_symbols(const std::string& reason, const SymbolsOfCapture& symbols) {
     for (const Channel channel : {Channel::Recompiles, Channel::Dynamic})
       log(channel, "{}: sizes and numbers are constants: {}", request_.name, reason);
     site_.varying.give_up();
+    if (symbols.promised.empty()) return;
+    std::string text = fmt::format("{}, but {} is compiled for each size anew: {}",
+                                   fmt::join(symbols.promised, ", "), request_.name, reason);
+    if (!symbols.lines.empty())
+      text += fmt::format("\n  at {}", fmt::join(symbols.lines, "\n  called from "));
+    warn(text);
   }
 
   bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
@@ -130,13 +142,20 @@ class Session {
     std::vector<std::string> lines;
     int64_t executed = 0;
     bool had_varying_numbers = false;
+    SymbolsOfCapture symbols;
   };
 
-  // Notes at the end of a try, however it ends, whether there were symbols.
+  // Notes at the end of a try, however it ends, which symbols there were.
   struct NotesSymbols {
     const eval::Interpreter& interpreter;
-    bool& has_symbols;
-    ~NotesSymbols() { has_symbols = interpreter.numbers.has_symbols(); }
+    SymbolsOfCapture& symbols;
+    ~NotesSymbols() {
+      symbols = {};
+      if (!interpreter.numbers.has_symbols()) return;
+      symbols.any = true;
+      symbols.promised = interpreter.numbers.symbols->environment.promised_symbols();
+      symbols.lines = interpreter.break_lines;
+    }
   };
 
   // One try. Null: `stopped`.
@@ -149,7 +168,7 @@ class Session {
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
       options.all_sizes_vary = true;
     eval::Interpreter interpreter(options);
-    const NotesSymbols notes{interpreter, has_symbols_};
+    const NotesSymbols notes{interpreter, symbols_};
     try {
       auto capture = request_.capture(interpreter, stop_at);
       only_asks_ = only_asks(interpreter, *capture);
@@ -179,9 +198,10 @@ class Session {
     for (;;) {
       Stopped stopped;
       result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
+      stopped.symbols = symbols_;
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) give_up_symbols(with_numbers->stop.reason);
+        if (with_numbers) give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
@@ -191,7 +211,7 @@ class Session {
       if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
         stopped = std::move(*with_numbers);
       else if (with_numbers)
-        give_up_symbols(with_numbers->stop.reason);
+        give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
       else if (stopped.had_varying_numbers) {
         with_numbers = std::move(stopped);
         continue;
@@ -285,7 +305,7 @@ class Session {
   const CaptureRequest& request_;
   const CallableOptions& options_;
   bool only_asks_ = false;    // only_asks() of the last capture
-  bool has_symbols_ = false;  // the last capture has some
+  SymbolsOfCapture symbols_;  // of the last capture
 };
 
 PyObject*& unsupported_class() {

@@ -164,12 +164,11 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
 
 // The backend for the device of the program's tensors.
 const backend::Backend& backend_of(const loop::Program& program) {
-  Device::Kind kind = Device{}.kind;
+  Device device;
   for (const loop::Buffer& buffer : program.buffers)
-    if (buffer.device.kind != Device{}.kind) kind = buffer.device.kind;
-  const backend::Backend* const found = backend::find_backend(kind);
-  if (found == nullptr)
-    throw Unsupported(fmt::format("there is no backend for device {}", str(Device{kind})));
+    if (!is_on_host(buffer.device)) device = buffer.device;
+  const backend::Backend* const found = backend::find_backend(device.kind);
+  if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(device)));
   return *found;
 }
 

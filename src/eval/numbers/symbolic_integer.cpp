@@ -161,6 +161,8 @@ Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym:
   // Symbols of data, which have none, may have been made since.
   interpreter.numbers.symbol_sources.resize(static_cast<size_t>(symbol.variable_id()));
   interpreter.numbers.symbol_sources.push_back(from);
+  if (mark.kind == sym::MarkKind::Unbacked)
+    interpreter.numbers.unbacked_values.emplace(symbol.variable_id(), value);
   return symbol;
 }
 

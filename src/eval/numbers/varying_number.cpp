@@ -98,11 +98,28 @@ Ref constant_of(Interpreter& interpreter, PyObject* object) {
     interpreter.stop("uses a number or text that was another one at each call");
   if (number.condition) return Ref::borrow(decide(interpreter, *number.condition) ? Py_True : Py_False);
   if (number.expression) return specialised(interpreter, *number.expression);
+  if (number.unbacked) specialised(interpreter, *number.unbacked);  // refuses, unless it is known meanwhile
   interpreter.guards().require(number.source, CheckKind::Equal, number.value.get());
   return number.value;
 }
 
 namespace {
+
+// What an int is at this call that is made of sizes alone, some of which are marked unbacked. Null: the graph
+// computes it.
+Ref value_of_sizes(Interpreter& interpreter, const sym::Expr& expression) {
+  const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
+  bool is_known = true;
+  const auto value_of = [&](int64_t id) -> std::optional<int64_t> {
+    const auto unbacked = interpreter.numbers.unbacked_values.find(id);
+    if (unbacked != interpreter.numbers.unbacked_values.end()) return unbacked->second;
+    return environment.symbol(sym::SymbolId{id}).hint;
+  };
+  for (const sym::Expr& variable : sym::variables(expression))
+    is_known = is_known && value_of(variable.variable_id()).has_value();
+  if (!is_known) return {};
+  return Ref::steal(PyLong_FromLongLong(sym::evaluate(expression, value_of)));
+}
 
 // The result of a pure function of one or two numbers, of which at least one varies, as a varying number.
 // Nothing: it cannot be calculated again, so the caller has to use constants.
@@ -113,16 +130,20 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
     return std::nullopt;
   std::array<PyObject*, 2> values = {};
   std::array<SourceId, 2> sources = {kNoSource, kNoSource};
+  std::array<Ref, 2> sizes;
+  std::optional<sym::Expr> unbacked;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (depends_on_data(interpreter, operands[i])) {
       const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(operands[i]).expression;
-      const bool is_read_before = expression && !interpreter.numbers.symbols->environment.depends_on_graph(
-                                                    sym::equal(*expression, 0));
-      if (is_read_before) return std::nullopt;  // a size that is marked unbacked: constants are refused
-      interpreter.stop("calculates with a number that depends on data");
-    }
-    if (is_varying_number(operands[i])) {
-      values[i] = interpreter.numbers.varying.at(operands[i]).value.get();
+      if (expression) sizes[i] = value_of_sizes(interpreter, *expression);
+      if (!sizes[i]) interpreter.stop("calculates with a number that depends on data");
+      values[i] = sizes[i].get();
+      sources[i] = varying_source(interpreter, operands[i]);
+      unbacked = expression;
+    } else if (is_varying_number(operands[i])) {
+      const Numbers::Varying& number = interpreter.numbers.varying.at(operands[i]);
+      values[i] = number.value.get();
+      if (number.unbacked) unbacked = number.unbacked;
       sources[i] = varying_source(interpreter, operands[i]);
     } else if (is_number(operands[i])) {
       values[i] = operands[i];
@@ -134,11 +155,13 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   Ref result = Ref::steal(PyObject_Vectorcall(function, values.data(), operands.size(), nullptr));
   if (!result) PyErr_Clear();  // the caller goes on with constants, which raises it again
   if (!result || !is_number(result.get()) || !is_small(result.get())) return std::nullopt;
+  if (unbacked && !PyFloat_CheckExact(result.get())) return std::nullopt;  // constants are refused
   ++interpreter.numbers.calculations;
   const SourceId source = interpreter.guards().calculated(function, sources[0], sources[1]);
   if (!PyBool_Check(result.get())) {
     interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(result.get())));
-    return make_varying(interpreter, {result, source, std::nullopt});
+    return make_varying(interpreter,
+                        {.value = result, .source = source, .expression = {}, .unbacked = unbacked});
   }
   interpreter.guards().require(source, CheckKind::Equal, result.get());
   return result;

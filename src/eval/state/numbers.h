@@ -25,6 +25,9 @@ struct Numbers {
     guards::SourceId source;  // none: an int whose expression tells it, until somebody asks for a source
     std::optional<sym::Expr> expression;                     // of an int, over the symbols
     std::optional<sym::Condition> condition = std::nullopt;  // of a bool that only data tell
+    // Of a float that is calculated of sizes that are marked unbacked: an int that is made of these. Nothing
+    // but calculations may depend on the value.
+    std::optional<sym::Expr> unbacked = std::nullopt;
   };
   // By the object that stands for the number in the program. Externals::keep_alive keeps the keys alive.
   std::unordered_map<PyObject*, Varying> varying;
@@ -35,6 +38,9 @@ struct Numbers {
   torch_api::SymbolsPointer symbols;  // null: the capture makes no symbols
   // By the id of the symbol, up to the last one that has a source.
   std::vector<guards::SymbolSource> symbol_sources;
+  // What the sizes that are marked unbacked are at this call, by the id of the symbol: to know the types of
+  // what is calculated of them, and for nothing else.
+  std::unordered_map<int64_t, int64_t> unbacked_values;
   // By the name that the user gave a number that sizes are made of (sizes/dimension.h).
   struct Named {
     sym::Expr expression;

@@ -17,6 +17,31 @@ Family attention_operators() {
            "key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? "
            "attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
        .shape = shapes::flash_attention_backward},
+      {.name = "aten::_transformer_encoder_layer_fwd",
+       .schema = "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor "
+                 "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool "
+                 "norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, "
+                 "Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor "
+                 "ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
+       .shape = shapes::encoder_layer,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_scaled_dot_product_efficient_attention",
+       .schema = "aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, "
+                 "Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, "
+                 "float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor "
+                 "philox_offset)",
+       .shape = shapes::efficient_attention,
+       .is_random = true},
+      {.name = "aten::_scaled_dot_product_cudnn_attention",
+       .schema = "aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+                 "attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool "
+                 "return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor "
+                 "cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor "
+                 "philox_offset, Tensor debug_attn_mask)",
+       .shape = shapes::cudnn_attention,
+       .has_result = shapes::cudnn_attention_results,
+       .numbers = shapes::cudnn_attention_lengths,
+       .is_random = true},
   };
   return table;
 }

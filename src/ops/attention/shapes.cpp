@@ -39,4 +39,61 @@ Metas flash_attention_backward(const ShapeContext& context) {
   return out;
 }
 
+Metas encoder_layer(const ShapeContext& context) {
+  const TensorMeta& source = context.tensor(0);
+  if (source.rank() != 3) not_covered(context, "an input of another rank");
+  return {contiguous_meta(source.dtype, source.device, source.sizes)};
+}
+
+namespace {
+
+constexpr int64_t kRowsOfLogSums = 32;  // of which the memory-efficient kernel writes whole groups
+
+void need_heads(const ShapeContext& context) {
+  for (size_t i : {0, 1, 2})
+    if (context.tensor(i).rank() != 4 || !is_floating(context.tensor(i).dtype))
+      not_covered(context, "operands of this kind");
+}
+
+// The state of the generator, by which the backward pass drops out what the forward pass did.
+TensorMeta generator_number(Device device) {
+  return contiguous_meta(DType::Int64, device, {});
+}
+
+}  // namespace
+
+Metas efficient_attention(const ShapeContext& context) {
+  need_heads(context);
+  const TensorMeta& query = context.tensor(0);
+  const std::vector<Expr>& q = query.sizes;
+  const Expr groups = sym::floordiv(q[2] + (kRowsOfLogSums - 1), kRowsOfLogSums);
+  const Expr rows = flag(context, 4) ? groups * kRowsOfLogSums : Expr(0);
+  return {heads_inside(query.dtype, query.device, {q[0], q[1], q[2], context.tensor(2).sizes[3]}),
+          contiguous_meta(DType::Float32, query.device, {q[0], q[1], rows}), generator_number(query.device),
+          generator_number(query.device)};
+}
+
+Metas cudnn_attention(const ShapeContext& context) {
+  need_heads(context);
+  const TensorMeta& query = context.tensor(0);
+  const std::vector<Expr>& q = query.sizes;
+  if (!context.equal(q[3], context.tensor(2).sizes[3])) not_covered(context, "values of another width");
+  const TensorMeta left_out = generator_number(query.device);
+  return {dense_like(context, query, query.dtype),
+          contiguous_meta(DType::Float32, query.device, {q[0], q[1], q[2], Expr(1)}),
+          left_out,
+          left_out,
+          generator_number(query.device),
+          generator_number(query.device),
+          left_out};
+}
+
+std::vector<bool> cudnn_attention_results(const ShapeContext&) {
+  return {true, true, false, false, true, true, false};
+}
+
+std::vector<Expr> cudnn_attention_lengths(const ShapeContext& context) {
+  return {context.tensor(0).sizes[2], context.tensor(1).sizes[2]};
+}
+
 }  // namespace oxy::ops::shapes

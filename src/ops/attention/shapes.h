@@ -9,5 +9,13 @@ namespace oxy::ops::shapes {
 Metas flash_attention(const ShapeContext& context);
 // (grad_out, query, key, value, out, logsumexp, ...) -> gradients of query, key, value
 Metas flash_attention_backward(const ShapeContext& context);
+// (query, key, value, attn_bias, compute_log_sumexp, ...) -> output, log_sumexp, philox_seed, philox_offset
+Metas efficient_attention(const ShapeContext& context);
+// Likewise -> output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, philox_seed, philox_offset,
+// debug_attn_mask
+Metas cudnn_attention(const ShapeContext& context);
+std::vector<bool> cudnn_attention_results(const ShapeContext& context);
+std::vector<Expr> cudnn_attention_lengths(const ShapeContext& context);
+Metas encoder_layer(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

@@ -9,6 +9,11 @@
 namespace oxy::ops::shapes {
 namespace {
 
+bool are_one(const ShapeContext& context, size_t argument) {
+  return std::ranges::all_of(list(context, argument),
+                             [&](const Expr& item) { return context.equal(item, 1); });
+}
+
 // Whether the oneDNN library runs this convolution; the answer matters for the layout of volumes only, where
 // the other implementation knows nothing but contiguous tensors. `groups` is the position of that argument.
 bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
@@ -17,13 +22,9 @@ bool runs_in_onednn(const ShapeContext& context, const TensorMeta& input, const 
   if (input.dtype == DType::Float16) return onednn_takes_float16();
   if (input.dtype != DType::Float32) return false;
   const auto rank = weight.sizes.size();
-  const auto are_one = [&](size_t argument) {
-    return std::ranges::all_of(list(context, argument),
-                               [&](const Expr& item) { return context.equal(item, 1); });
-  };
   if (context.has_one_thread() && !context.less(15, input.sizes[0])) {
     // Stride, dilation and the kernel.
-    const bool is_plain = are_one(groups - 5) && are_one(groups - 3) &&
+    const bool is_plain = are_one(context, groups - 5) && are_one(context, groups - 3) &&
                           context.equal(weight.sizes[rank - 1], 1) &&
                           context.equal(weight.sizes[rank - 2], 1);
     if (is_plain) return false;
@@ -118,10 +119,10 @@ Metas convolution_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   const TensorMeta& weight = context.tensor(2);
   Metas out = in_format_of_convolution(context, input, weight, 9, {input, weight});
-  // The plain implementation leaves a weight alone that is in both formats at once.
+  // The plain implementation without dilation leaves a weight alone that is in both formats at once.
   const bool channels_last = out[1].strides != contiguous_strides(weight.sizes);
   if (channels_last && weight.rank() == 4 && is_contiguous(weight) && is_channels_last(weight) &&
-      !runs_in_onednn(context, input, weight, 9))
+      (flag(context, 7) || are_one(context, 6)) && !runs_in_onednn(context, input, weight, 9))
     out[1].strides = weight.strides;
   out.push_back(contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]}));
   return out;

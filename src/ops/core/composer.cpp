@@ -31,6 +31,12 @@ double Composer::real(size_t i) const {
   return static_cast<double>(integer(i));
 }
 
+std::vector<ValueRef> Composer::without_left_out(std::vector<ValueRef> results) const {
+  for (size_t i = 0; i < results.size(); ++i)
+    if (!has_result(i)) results[i].id = graph::kNoValue;
+  return results;
+}
+
 std::vector<ValueRef> Composer::call_many(std::string_view name, std::vector<Argument> args) {
   const OperatorEntry* entry = find(name);
   if (entry == nullptr) throw Unsupported(fmt::format("{} has no shape rule", name));

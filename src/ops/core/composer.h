@@ -20,6 +20,10 @@ class Composer {
   // Metadata of a tensor argument, a value, or result number i of the node.
   TensorMeta meta(const graph::Argument& tensor) const;
   TensorMeta result(size_t i = 0) const { return graph_.meta(node_.outputs.at(i)); }
+  // Of an operator with an `output_mask`: whether the call has this result. In the place of one that it has
+  // not, a composition returns kNoValue.
+  bool has_result(size_t i) const { return node_.outputs.at(i) != graph::kNoValue; }
+  std::vector<graph::ValueRef> without_left_out(std::vector<graph::ValueRef> results) const;
   int64_t integer(size_t i) const;  // Unsupported if symbolic
   double real(size_t i) const;      // integers and bool included
 

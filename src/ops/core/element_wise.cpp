@@ -387,7 +387,7 @@ Device common_device(std::span<const TensorMeta* const> operands) {
   for (const TensorMeta* m : operands)
     if (!m->sizes.empty()) return m->device;
   const auto beside =
-      std::ranges::find_if(operands, [](const TensorMeta* m) { return m->device.kind != Device{}.kind; });
+      std::ranges::find_if(operands, [](const TensorMeta* m) { return !is_on_host(m->device); });
   return beside == operands.end() ? operands.front()->device : (*beside)->device;
 }
 

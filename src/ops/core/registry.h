@@ -92,6 +92,9 @@ using Lowering = std::function<void(loop::LoweringContext& context, const graph:
 // of range or a division by zero.
 enum class Raises : uint8_t { Never, OnIntegers, OnAnyElements };
 
+// The integers among what the operator returns, in order.
+using NumbersRule = std::vector<Expr> (*)(const ShapeContext& context);
+
 struct OperatorEntry {
   std::string_view name;    // "aten::add.Tensor"
   std::string_view schema;  // full text, so that graphs can be parsed and tested without torch
@@ -100,7 +103,8 @@ struct OperatorEntry {
   Lowering lower;           // may be empty: extern call
   // A functional counterpart for an in-place or out= operator: "aten::add.Tensor" for "aten::add_.Tensor".
   std::string_view functional;
-  ResultRule has_result;  // may be empty: all results
+  ResultRule has_result;          // may be empty: all results
+  NumbersRule numbers = nullptr;  // null: it returns tensors alone
   // Null: results of operators that move elements have the argument's bounds, others have none.
   BoundsRule bounds = nullptr;
   bool is_random = false;  // draws from a generator without naming one in its schema

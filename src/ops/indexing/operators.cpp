@@ -280,6 +280,9 @@ Family indexing_operators() {
       {.name = "aten::native_channel_shuffle",
        .schema = "aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
        .shape = shapes::channel_shuffle},
+      {.name = "aten::channel_shuffle",
+       .schema = "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+       .shape = shapes::channel_shuffle},
       {.name = "aten::im2col",
        .schema = "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] "
                  "stride) -> Tensor",
@@ -294,6 +297,30 @@ Family indexing_operators() {
       {.name = "aten::rot90",
        .schema = "aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
        .shape = shapes::rot90},
+      {.name = "aten::reflection_pad1d_backward",
+       .schema =
+           "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
+      {.name = "aten::reflection_pad2d_backward",
+       .schema =
+           "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
+      {.name = "aten::reflection_pad3d_backward",
+       .schema =
+           "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
+      {.name = "aten::replication_pad1d_backward",
+       .schema =
+           "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
+      {.name = "aten::replication_pad2d_backward",
+       .schema =
+           "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
+      {.name = "aten::replication_pad3d_backward",
+       .schema =
+           "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+       .shape = shapes::border_pad_backward},
   };
   return table;
 }

@@ -683,4 +683,11 @@ Metas unique_rows(const ShapeContext& context) {
           contiguous_meta(DType::Int64, self.device, {count})};
 }
 
+Metas border_pad_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  const size_t padded = list(context, 2).size() / 2;
+  if (self.sizes.size() < padded + 1) not_covered(context, "an input of another rank");
+  return {in_suggested_format(context, self)};
+}
+
 }  // namespace oxy::ops::shapes

@@ -49,5 +49,6 @@ Metas columns_to_patches(const ShapeContext& context);  // col2im
 
 Metas diag_embed(const ShapeContext& context);
 Metas rot90(const ShapeContext& context);
+Metas border_pad_backward(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

@@ -72,6 +72,26 @@ Family loss_operators() {
        .schema = "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
                  "Tensor? weight=None, int reduction=1) -> Tensor",
        .shape = shapes::cross_entropy_backward},
+      {.name = "aten::multi_margin_loss",
+       .schema = "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
+                 "weight=None, int reduction=1) -> Tensor",
+       .shape = shapes::multi_margin_loss,
+       .raises = Raises::OnIntegers},
+      {.name = "aten::multi_margin_loss_backward",
+       .schema = "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, "
+                 "Scalar margin, Tensor? weight=None, int reduction=1) -> Tensor",
+       .shape = shapes::gradient_of_rows,
+       .raises = Raises::OnIntegers},
+      {.name = "aten::multilabel_margin_loss_forward",
+       .schema = "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor "
+                 "output, Tensor is_target)",
+       .shape = shapes::multilabel_margin_loss,
+       .raises = Raises::OnIntegers},
+      {.name = "aten::multilabel_margin_loss_backward",
+       .schema = "aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
+                 "reduction, Tensor is_target) -> Tensor",
+       .shape = shapes::gradient_of_rows,
+       .raises = Raises::OnIntegers},
   };
   return table;
 }

@@ -134,4 +134,47 @@ Metas cross_entropy_backward(const ShapeContext& context) {
   return {dense_like(context, self, self.dtype)};
 }
 
+namespace {
+
+// A row of one number a class, or a batch of such rows.
+void need_rows(const ShapeContext& context, const TensorMeta& self) {
+  if (self.rank() < 1 || self.rank() > 2) not_covered(context, "an input of another rank");
+  if (!context.less(0, self.sizes.back())) not_covered(context, "no classes");
+}
+
+TensorMeta loss_of_rows(const TensorMeta& self, bool is_reduced) {
+  if (is_reduced || self.rank() == 1) return scalar_of(self);
+  return contiguous_meta(self.dtype, self.device, {self.sizes[0]});
+}
+
+}  // namespace
+
+Metas multi_margin_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  need_rows(context, self);
+  if (self.rank() == 2 ? target.rank() != 1 || !context.equal(target.sizes[0], self.sizes[0])
+                       : target.rank() != 0)
+    not_covered(context, "a target of another shape");
+  if (const TensorMeta* weight = optional_tensor(context, 4);
+      weight != nullptr && (weight->rank() != 1 || !context.equal(weight->sizes[0], self.sizes.back())))
+    refused_by_eager(context, "a weight that is not one for each class");
+  return {loss_of_rows(self, integer(context, 5) != kNoReduction)};
+}
+
+Metas multilabel_margin_loss(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const TensorMeta& target = context.tensor(1);
+  need_rows(context, self);
+  if (!are_equal(context, target.sizes, self.sizes)) not_covered(context, "a target of another shape");
+  return {loss_of_rows(self, integer(context, 2) != kNoReduction),
+          contiguous_meta(self.dtype, self.device, target.sizes)};
+}
+
+Metas gradient_of_rows(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  need_rows(context, self);
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
 }  // namespace oxy::ops::shapes

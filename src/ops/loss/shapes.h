@@ -18,5 +18,8 @@ Metas logits_loss(const ShapeContext& context);  // binary_cross_entropy_with_lo
                                                  // pos_weight, reduction)
 Metas cross_entropy_backward(const ShapeContext& context);  // of binary_cross_entropy
 Metas element_loss_backward(const ShapeContext& context);   // (grad_output, self, target, ...)
+Metas multi_margin_loss(const ShapeContext& context);
+Metas multilabel_margin_loss(const ShapeContext& context);
+Metas gradient_of_rows(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

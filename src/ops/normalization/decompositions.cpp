@@ -54,8 +54,7 @@ std::vector<ValueRef> log_softmax_backward(Composer& c) {
 std::vector<ValueRef> layer_norm_backward(Composer& c) {
   // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
-  const TensorMeta statistics = c.meta(c.arg(3));
-  if (input.dtype != statistics.dtype || c.is_none(5)) throw Unsupported("statistics of another type");
+  if (input.dtype != c.meta(c.arg(3)).dtype) throw Unsupported("statistics of another type");
   const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(c.arg(2)).size());
   std::vector<Expr> outer_dims;
   std::vector<Expr> inner_dims;
@@ -65,18 +64,27 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
     if (d >= input.rank() - inner) count = count * input.sizes[static_cast<size_t>(d)];
   }
   if (outer_dims.empty()) throw Unsupported("a single row");
+  const ValueRef gradient = std::get<ValueRef>(c.arg(0));
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, c.arg(4)});
-  const ValueRef weighted = c.call("aten::mul.Tensor", {c.arg(0), c.arg(5)});
-  const ValueRef mean = c.divide(sum_over(c, weighted, inner_dims, true), count);
-  const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
-  const ValueRef slope = c.divide(sum_over(c, product, inner_dims, true), count);
-  const ValueRef level = c.call("aten::sub.Tensor", {weighted, mean});
-  const ValueRef rest = c.call("aten::sub.Tensor", {level, c.call("aten::mul.Tensor", {normalized, slope})});
-  const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, c.arg(4)});
-  const ValueRef by_weight = c.call("aten::mul.Tensor", {c.arg(0), normalized});
-  return {input_gradient, sum_over(c, by_weight, outer_dims, false),
-          c.call("aten::sum.dim_IntList", {c.arg(0), outer_dims, false})};
+  const auto of_input = [&] {
+    const ValueRef weighted = c.is_none(5) ? gradient : c.call("aten::mul.Tensor", {gradient, c.arg(5)});
+    const ValueRef mean = c.divide(sum_over(c, weighted, inner_dims, true), count);
+    const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
+    const ValueRef slope = c.divide(sum_over(c, product, inner_dims, true), count);
+    const ValueRef level = c.call("aten::sub.Tensor", {weighted, mean});
+    const ValueRef rest =
+        c.call("aten::sub.Tensor", {level, c.call("aten::mul.Tensor", {normalized, slope})});
+    return c.call("aten::mul.Tensor", {rest, c.arg(4)});
+  };
+  const auto of_weight = [&] {
+    return sum_over(c, c.call("aten::mul.Tensor", {gradient, normalized}), outer_dims, false);
+  };
+  std::vector<ValueRef> gradients(3, ValueRef{graph::kNoValue});
+  if (c.has_result(0)) gradients[0] = of_input();
+  if (c.has_result(1)) gradients[1] = of_weight();
+  if (c.has_result(2)) gradients[2] = sum_over(c, gradient, outer_dims, false);
+  return gradients;
 }
 
 // Statistics may be of a wider type than the batch, as they are under autocast. Then everything is computed
@@ -142,7 +150,7 @@ std::vector<ValueRef> batch_norm_backward(Composer& c) {
   const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
   const ValueRef factor = c.call("aten::mul.Tensor", {c.arg(2), c.arg(6)});
   const ValueRef input_gradient = c.call("aten::mul.Tensor", {rest, by_channel(c, factor, input)});
-  return {c.convert(input_gradient, input.dtype), weight_gradient, bias_gradient};
+  return c.without_left_out({c.convert(input_gradient, input.dtype), weight_gradient, bias_gradient});
 }
 
 }  // namespace oxy::ops::decompositions

@@ -18,7 +18,8 @@ Family normalization_operators() {
                  "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, "
                  "Tensor, Tensor)",
        .shape = shapes::layer_norm_backward,
-       .decompose = composed(decompositions::layer_norm_backward)},
+       .decompose = composed(decompositions::layer_norm_backward),
+       .has_result = output_mask},
       {.name = "aten::native_batch_norm",
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -68,7 +69,8 @@ Family normalization_operators() {
                  "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, "
                  "float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
        .shape = shapes::batch_norm_backward,
-       .decompose = composed(decompositions::batch_norm_backward)},
+       .decompose = composed(decompositions::batch_norm_backward),
+       .has_result = output_mask},
       {.name = "aten::native_group_norm",
        .schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
                  "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",

@@ -23,7 +23,6 @@ TensorMeta empty_vector(DType dtype, Device device) {
   return contiguous_meta(dtype, device, {0});
 }
 
-// An undefined gradient: no tensor at all.
 TensorMeta vector_of(const TensorMeta& like, const Expr& size) {
   return contiguous_meta(like.dtype, like.device, {size});
 }
@@ -99,16 +98,16 @@ void need_like_input(const ShapeContext& context, const TensorMeta& input, const
 Metas layer_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
   need_like_input(context, input, list(context, 2));
-  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(7));
-  if (mask == nullptr || mask->size() != 3 || !(*mask)[0])
-    not_covered(context, "gradients that are left out");
-  const TensorMeta* weight = optional_tensor(context, 5);
-  const TensorMeta* bias = optional_tensor(context, 6);
-  if (((*mask)[1] && weight == nullptr) || ((*mask)[2] && bias == nullptr) || !(*mask)[1] || !(*mask)[2])
-    not_covered(context, "gradients that are left out");
-  return {contiguous_meta(input.dtype, input.device, input.sizes),
-          contiguous_meta(weight->dtype, weight->device, weight->sizes),
-          contiguous_meta(bias->dtype, bias->device, bias->sizes)};
+  const std::vector<bool> mask = output_mask(context);
+  Metas out = {contiguous_meta(input.dtype, input.device, input.sizes)};
+  for (const size_t i : {5, 6}) {
+    const TensorMeta* parameter = optional_tensor(context, i);
+    if (parameter == nullptr && mask[i - 4])
+      not_covered(context, "the gradient of a parameter that is not there");
+    const TensorMeta& like = parameter == nullptr ? input : *parameter;
+    out.push_back(contiguous_meta(like.dtype, like.device, list(context, 2)));
+  }
+  return out;
 }
 
 namespace {
@@ -173,9 +172,6 @@ Metas batch_norm_backward(const ShapeContext& context) {
   need_vectors(context, input.sizes[1], 2, 4);
   if (flag(context, 7)) need_vectors(context, input.sizes[1], 5, 6);
   const TensorMeta* weight = optional_tensor(context, 2);
-  const auto* mask = std::get_if<std::vector<bool>>(&context.arg(9));
-  if (mask == nullptr || mask->size() != 3 || !(*mask)[0] || !(*mask)[1] || !(*mask)[2])
-    not_covered(context, "gradients that are left out");
   const DType type = weight == nullptr ? input.dtype : weight->dtype;
   TensorMeta parameter = contiguous_meta(type, input.device, {input.sizes[1]});
   const TensorMeta& grad = context.tensor(0);
@@ -225,7 +221,7 @@ Metas softmax(const ShapeContext& context) {
   dim_argument(context, 1, self.rank());
   if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
   const bool is_widened = flag(context, 2);
-  if (is_widened && (self.device.kind == Device::Kind::Cpu || !is_half_precision(self.dtype)))
+  if (is_widened && (is_on_host(self.device) || !is_half_precision(self.dtype)))
     not_covered(context, "a conversion of these elements on this device");
   return {contiguous_meta(is_widened ? DType::Float32 : self.dtype, self.device, self.sizes)};
 }

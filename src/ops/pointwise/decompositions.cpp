@@ -43,4 +43,12 @@ std::vector<ValueRef> is_negative_infinity(Composer& c) {
   return equals_infinity(c, -std::numeric_limits<double>::infinity());
 }
 
+std::vector<ValueRef> ldexp(Composer& c) {
+  return {c.call("aten::mul.Tensor", {c.arg(0), c.call("aten::pow.Scalar", {2.0, c.arg(1)})})};
+}
+
+std::vector<ValueRef> dist(Composer& c) {
+  return {c.call("aten::linalg_vector_norm", {c.call("aten::sub.Tensor", {c.arg(0), c.arg(1)}), c.arg(2)})};
+}
+
 }  // namespace oxy::ops::decompositions

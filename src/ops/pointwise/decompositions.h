@@ -10,5 +10,7 @@ std::vector<graph::ValueRef> nan_to_num(
     Composer& c);  // of types with other limits than those that kernels compute with
 std::vector<graph::ValueRef> is_positive_infinity(Composer& c);
 std::vector<graph::ValueRef> is_negative_infinity(Composer& c);
+std::vector<graph::ValueRef> ldexp(Composer& c);
+std::vector<graph::ValueRef> dist(Composer& c);
 
 }  // namespace oxy::ops::decompositions

@@ -302,4 +302,55 @@ Metas angle(const ShapeContext& context) {
   return {contiguous_meta(dtype, self.device, self.sizes)};
 }
 
+Metas ldexp(const ShapeContext& context) {
+  // self * 2.0 ** other
+  const TensorMeta& self = context.tensor(0);
+  Promotion of_power(context.default_dtype());
+  of_power.add_number(2.0);
+  of_power.add_tensor(context.tensor(1));
+  const TensorMeta power =
+      contiguous_meta(of_power.result(), context.tensor(1).device, context.tensor(1).sizes);
+  Promotion promotion(context.default_dtype());
+  promotion.add_tensor(self);
+  promotion.add_tensor(power);
+  const TensorMeta* const operands[] = {&self, &power};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = promotion.result();
+  out.device = self.rank() == 0 ? power.device : self.device;
+  return {out};
+}
+
+Metas mantissa_and_exponent(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  TensorMeta mantissa = dense_like(context, self, self.dtype);
+  TensorMeta exponent = mantissa;
+  exponent.dtype = DType::Int32;
+  return {mantissa, exponent};
+}
+
+Metas prelu_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  for (const size_t i : {0, 2})
+    if (context.tensor(i).dtype != self.dtype || !broadcasts_to(context, context.tensor(i).sizes, self.sizes))
+      not_covered(context, "operands of another type or shape");
+  TensorMeta out = element_wise(context, {1, 2, 0}, ResultType::Promoted);
+  return {out, out};
+}
+
+Metas glu_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  dim_argument(context, 2, self.rank());
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas distance(const ShapeContext& context) {
+  const TensorMeta difference = element_wise(context, {0, 1}, ResultType::Promoted);
+  if (!is_floating(difference.dtype) || !real(context, 2)) not_covered(context, "operands of this type");
+  if (!(*real(context, 2) >= 0 && std::isfinite(*real(context, 2))))
+    for (const Expr& size : difference.sizes)
+      if (context.equal(size, 0)) not_covered(context, "a dimension without elements");
+  return {contiguous_meta(difference.dtype, difference.device, {})};
+}
+
 }  // namespace oxy::ops::shapes

@@ -55,5 +55,10 @@ Metas gradient_of_saved(const ShapeContext& context);  // the same where the sav
 Metas gradient(const ShapeContext& context);           // of the incoming gradient and one saved tensor
 
 Metas angle(const ShapeContext& context);  // real for complex numbers
+Metas ldexp(const ShapeContext& context);
+Metas mantissa_and_exponent(const ShapeContext& context);
+Metas prelu_backward(const ShapeContext& context);
+Metas glu_backward(const ShapeContext& context);
+Metas distance(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

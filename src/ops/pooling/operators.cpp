@@ -131,7 +131,7 @@ Family pooling_operators() {
       {.name = "aten::upsample_bicubic2d_backward",
        .schema = "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
                  "input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-       .shape = shapes::bicubic_backward,
+       .shape = shapes::contiguous_upsample_backward,
        .traits = {.layouts = Layouts::Any}},
       {.name = "aten::grid_sampler_2d",
        .schema = "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
@@ -143,6 +143,71 @@ Family pooling_operators() {
                  "bool align_corners) -> Tensor",
        .shape = shapes::grid_sample,
        .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::grid_sampler_2d_backward",
+       .schema = "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int "
+                 "interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, "
+                 "Tensor)",
+       .shape = shapes::grid_sample_backward,
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::grid_sampler_3d_backward",
+       .schema = "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int "
+                 "interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, "
+                 "Tensor)",
+       .shape = shapes::grid_sample_backward,
+       .has_result = output_mask,
+       .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::max_unpool2d",
+       .schema = "aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+       .shape = shapes::max_unpool,
+       .raises = Raises::OnIntegers},
+      {.name = "aten::max_unpool3d",
+       .schema = "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, "
+                 "int[3] padding) -> Tensor",
+       .shape = shapes::max_unpool,
+       .raises = Raises::OnIntegers},
+      {.name = "aten::avg_pool3d_backward",
+       .schema =
+           "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, "
+           "int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+       .shape = shapes::volume_pool_backward},
+      {.name = "aten::max_pool3d_with_indices_backward",
+       .schema =
+           "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, "
+           "int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+       .shape = shapes::pool_backward},
+      {.name = "aten::adaptive_max_pool2d_backward",
+       .schema =
+           "aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+       .shape = shapes::pool_backward},
+      {.name = "aten::adaptive_max_pool3d_backward",
+       .schema =
+           "aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+       .shape = shapes::volume_pool_backward},
+      {.name = "aten::_adaptive_avg_pool3d_backward",
+       .schema = "aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor",
+       .shape = shapes::volume_pool_backward},
+      {.name = "aten::upsample_nearest1d_backward",
+       .schema = "aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
+                 "input_size, float? scales=None) -> Tensor",
+       .shape = shapes::upsample_backward},
+      {.name = "aten::upsample_nearest3d_backward",
+       .schema = "aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] "
+                 "input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+       .shape = shapes::contiguous_upsample_backward},
+      {.name = "aten::_upsample_nearest_exact2d_backward",
+       .schema = "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, "
+                 "SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+       .shape = shapes::upsample_backward},
+      {.name = "aten::upsample_linear1d_backward",
+       .schema = "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
+                 "input_size, bool align_corners, float? scales=None) -> Tensor",
+       .shape = shapes::upsample_backward},
+      {.name = "aten::upsample_trilinear3d_backward",
+       .schema = "aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] "
+                 "input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? "
+                 "scales_w=None) -> Tensor",
+       .shape = shapes::upsample_backward},
   };
   return table;
 }

@@ -128,7 +128,7 @@ Metas upsample_backward(const ShapeContext& context) {
   return {in_suggested_format(context, grad, list(context, 2))};
 }
 
-Metas bicubic_backward(const ShapeContext& context) {
+Metas contiguous_upsample_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   return {contiguous_meta(grad.dtype, grad.device, list(context, 2))};
 }
@@ -140,6 +140,33 @@ Metas grid_sample(const ShapeContext& context) {
   std::vector<Expr> sizes = {input.sizes[0], input.sizes[1]};
   for (size_t d = 1; d + 1 < grid.sizes.size(); ++d) sizes.push_back(grid.sizes[d]);
   return {contiguous_meta(input.dtype, input.device, std::move(sizes))};
+}
+
+Metas grid_sample_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  const TensorMeta& grid = context.tensor(2);
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          contiguous_meta(grid.dtype, grid.device, grid.sizes)};
+}
+
+Metas max_unpool(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<Expr>& size = list(context, 2);
+  if (self.sizes.size() < size.size() + 1 || self.sizes.size() > size.size() + 2)
+    not_covered(context, "an input of another rank");
+  if (!are_equal(context, context.tensor(1).sizes, self.sizes))
+    not_covered(context, "indices of another shape");
+  for (size_t d = self.sizes.size() - size.size(); d < self.sizes.size(); ++d)
+    if (context.equal(self.sizes[d], 0)) not_covered(context, "an empty dimension");
+  std::vector<Expr> sizes(self.sizes.begin(), self.sizes.end() - static_cast<std::ptrdiff_t>(size.size()));
+  sizes.insert(sizes.end(), size.begin(), size.end());
+  if (size.size() == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+  return {in_suggested_format(context, self, std::move(sizes))};
+}
+
+Metas volume_pool_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
 }  // namespace oxy::ops::shapes

@@ -13,7 +13,10 @@ Metas adaptive_max_pool(const ShapeContext& context);
 Metas upsample(const ShapeContext& context);           // (self, output_size, ...)
 Metas pool_backward(const ShapeContext& context);      // (grad_output, self, ...): self's shape
 Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
-Metas bicubic_backward(const ShapeContext& context);
+Metas contiguous_upsample_backward(const ShapeContext& context);
 Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
+Metas grid_sample_backward(const ShapeContext& context);
+Metas max_unpool(const ShapeContext& context);
+Metas volume_pool_backward(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

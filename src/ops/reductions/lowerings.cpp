@@ -138,8 +138,16 @@ void sum(LoweringContext& context, const Node& node) {
   reduce_to(context, node, is_truth ? ReductionKind::Any : ReductionKind::Sum);
 }
 void prod(LoweringContext& context, const Node& node) {
-  const bool is_truth = context.output_meta(node).dtype == DType::Bool;
-  reduce_to(context, node, is_truth ? ReductionKind::All : ReductionKind::Prod);
+  const DType type = compute_dtype(context.output_meta(node).dtype);
+  if (type != DType::Float32)
+    return reduce_to(context, node, type == DType::Bool ? ReductionKind::All : ReductionKind::Prod);
+  // In float64: where parts of a product overflow float32 and others are zero, the whole would be NaN.
+  Tensor x = context.operand(node, 0);
+  auto [dims, keepdim] = extent_of(node, x.rank());
+  const auto element = [](Value v) {
+    return v.builder->cast(v.builder->cast(v, DType::Float32), DType::Float64);
+  };
+  finish(context, node, 0, context.reduce(ReductionKind::Prod, x, dims, keepdim, DType::Float64, element)[0]);
 }
 
 void mean(LoweringContext& context, const Node& node) {

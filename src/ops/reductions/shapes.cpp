@@ -162,7 +162,8 @@ Metas norm(const ShapeContext& context) {
   const DType dtype = asked_dtype(context).value_or(own);
   if (is_whole(own) || is_whole(dtype)) not_covered(context, "the norm of integers");
   // Those of order infinity, and negative ones, have no neutral element.
-  need_elements(context);
+  const std::optional<double> order = context.is_none(1) ? 2 : real(context, 1);
+  if (!order || !(*order >= 0 && std::isfinite(*order))) need_elements(context);
   return {reduce(context, real_type(dtype))};
 }
 

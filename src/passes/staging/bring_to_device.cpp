@@ -12,10 +12,6 @@ namespace oxy::passes {
 
 namespace {
 
-bool is_on_host(Device device) {
-  return device.kind == Device{}.kind;
-}
-
 // Of the node's results; the host if it has none.
 Device device_of(const Graph& graph, const Node& node) {
   const auto result = std::ranges::find_if(node.outputs, [](ValueId id) { return id != graph::kNoValue; });

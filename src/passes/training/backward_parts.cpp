@@ -17,7 +17,7 @@ using graph::Output;
 using graph::OutputKind;
 
 // The graph without the inputs that nothing reads, but for those for which `is_kept`. `inputs`: the numbers
-// of those that are left. An output that is an input is passed on as that.
+// of those that are left. An output that is a kept input is passed on as that; another one is a copy.
 Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kept,
                             std::vector<size_t>& inputs) {
   const auto uses = use_counts(source);
@@ -38,11 +38,11 @@ Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kep
   for (const Output& output : source.outputs) {
     const auto passed_on = std::ranges::find(source.inputs, output.value);
     const ValueId value = map[output.value];
-    if (passed_on == source.inputs.end())
+    const auto input = static_cast<size_t>(passed_on - source.inputs.begin());
+    if (passed_on == source.inputs.end() || !is_kept[input])
       result.outputs.push_back({value});
     else
-      result.outputs.push_back({value, OutputKind::InputAlias,
-                                new_input.at(static_cast<size_t>(passed_on - source.inputs.begin()))});
+      result.outputs.push_back({value, OutputKind::InputAlias, new_input.at(input)});
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "loop/dropout_threads.h"
@@ -66,6 +67,8 @@ class DeviceRuntime {
 // Null: plans do not run on such devices, and what is on them runs in eager. registry/devices.cpp has the
 // rows.
 const DeviceRuntime* find_device(c10::DeviceType type);
+// All that have a row, those included for which there is none here.
+std::span<const c10::DeviceType> device_types();
 // Why there is none, in a sentence for the user.
 std::string why_no_device(c10::DeviceType type);
 // As find_device(); Unsupported where that gives null.

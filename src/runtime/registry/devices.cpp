@@ -53,6 +53,15 @@ const DeviceRuntime* find_device(c10::DeviceType type) {
   return entry == nullptr ? nullptr : entry->device.get();
 }
 
+std::span<const c10::DeviceType> device_types() {
+  static constexpr auto types = [] {
+    std::array<c10::DeviceType, kRows.size()> found{};
+    for (size_t i = 0; i < kRows.size(); ++i) found[i] = kRows[i].type;
+    return found;
+  }();
+  return types;
+}
+
 std::string why_no_device(c10::DeviceType type) {
   const Entry* const entry = entry_of(type);
   if (entry != nullptr) return entry->missing;

@@ -10,6 +10,7 @@
 namespace oxy::runtime {
 
 inline constexpr c10::DeviceType kHost = c10::DeviceType::CPU;
+inline constexpr c10::DispatchKey kHostKey = c10::DispatchKey::CPU;  // of kernels that run there
 
 inline bool is_on_host(const at::Tensor& tensor) {
   return tensor.device().type() == kHost;

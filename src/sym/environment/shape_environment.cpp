@@ -352,4 +352,16 @@ void ShapeEnvironment::look_for_violations(const Condition& demanded, const std:
   }
 }
 
+std::vector<std::string> ShapeEnvironment::promised_symbols() const {
+  std::vector<std::string> texts;
+  for (const Symbol& symbol : symbols_) {
+    const bool is_unbacked = symbol.mark.kind == MarkKind::Unbacked;
+    if (!is_unbacked && symbol.mark.kind != MarkKind::Dynamic) continue;
+    texts.push_back(
+        fmt::format("{} {}", symbol.origin.name,
+                    said_of(symbol.mark, is_unbacked ? "is marked unbacked" : "is marked dynamic")));
+  }
+  return texts;
+}
+
 }  // namespace oxy::sym

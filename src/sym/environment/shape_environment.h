@@ -109,6 +109,8 @@ class ShapeEnvironment {
   std::vector<Demand> guards() const { return minimal(demands_); }
   std::span<const Assertion> assertions() const { return assertions_; }
   std::span<const MarkViolation> violations() const { return violations_; }
+  // The sizes that the user wants to be symbols: "x.size(0) is marked dynamic".
+  std::vector<std::string> promised_symbols() const;
 
   // As the user would write them.
   std::string text(const Expr& e) const;

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "runtime/device/device.h"
+#include "runtime/values/tensors.h"
 #include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
@@ -124,8 +126,9 @@ at::Tensor matmul(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 void add_matrix_products() {
-  for (const c10::DispatchKey key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
-    auto* const library = new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+  for (const c10::DeviceType type : runtime::device_types()) {
+    auto* const library =
+        new torch::Library(torch::Library::IMPL, "aten", runtime::autograd_key(type), __FILE__, __LINE__);
     library->impl("matmul", &matmul);
   }
 }

@@ -13,6 +13,7 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
+#include "trace/recording/copies.h"
 #include "trace/recording/dispatch.h"
 #include "trace/recording/session.h"
 #include "trace/recording/unread_results.h"
@@ -295,6 +296,7 @@ Recording Recorder::finish(const std::vector<PyObject*>& outputs, const AddOutpu
   const std::vector<at::Tensor> tensors = unpack(outputs);
   const graph::NodeId end_of_program = add_outputs(*session_, tensors);
   note_relations(*session_, tensors);
+  guard_copies(*session_, end_of_program);
   Recording result = std::move(session_->recording);
   const torch_api::SymbolsPointer symbols = session_->symbols;
   end();

@@ -66,7 +66,10 @@ std::optional<graph::Graph> decomposed(const graph::Graph& source) {
   out.outputs.clear();
   const std::vector<graph::ValueId> results = ops::find(node.op->name)->decompose(out, node);
   if (results.empty()) return std::nullopt;
-  for (graph::ValueId id : results) out.outputs.push_back({id});
+  for (size_t i = 0; i < results.size(); ++i) {
+    CHECK((results[i] == graph::kNoValue) == (node.outputs.at(i) == graph::kNoValue));
+    if (results[i] != graph::kNoValue) out.outputs.push_back({results[i]});
+  }
   return out;
 }
 

@@ -38,12 +38,11 @@ void check_family(std::string_view family) {
   for (const graph::Node& node : g.nodes) {
     const ops::OperatorEntry* entry = ops::find(node.op->name);
     REQUIRE_MESSAGE(entry != nullptr, node.op->name);
-    std::vector<TensorMeta> expected;
-    for (graph::ValueId id : node.outputs) expected.push_back(g.meta(id));
+    const std::vector<TensorMeta> expected = testing::results_of_eager(g, node);
     std::string answer;
     try {
       const std::vector<TensorMeta> got =
-          entry->shape(ops::ShapeContext(*node.op, node.args, meta_of, DType::Float32));
+          testing::results_by_rule(node, ops::ShapeContext(*node.op, node.args, meta_of, DType::Float32));
       if (got == expected) continue;
       answer = describe(got);
     } catch (const Unsupported& refused) {
@@ -114,11 +113,10 @@ SymbolicCount check_symbolic(std::string_view family) {
     if (!usable || !symbolic) continue;
     const std::function<const TensorMeta&(graph::ValueId)> meta_of =
         [&](graph::ValueId id) -> const TensorMeta& { return inputs.at(id); };
-    std::vector<TensorMeta> expected;
-    for (graph::ValueId id : node.outputs) expected.push_back(g.meta(id));
+    const std::vector<TensorMeta> expected = testing::results_of_eager(g, node);
     std::vector<TensorMeta> got;
     try {
-      got = ops::find(node.op->name)->shape(ops::ShapeContext(*node.op, node.args, meta_of, DType::Float32));
+      got = testing::results_by_rule(node, ops::ShapeContext(*node.op, node.args, meta_of, DType::Float32));
     } catch (const Unsupported&) {
       ++count.refused;
       continue;

@@ -41,7 +41,6 @@ constexpr std::array kWithoutKernel = {
     WithoutKernel{"aten::clamp", "a small integer may not hold the bound"},
     WithoutKernel{"aten::div.Scalar_mode", "an integer divisor may be 0"},
     WithoutKernel{"aten::floor_divide.Scalar", "an integer divisor may be 0"},
-    WithoutKernel{"aten::linalg_vector_norm", "its order may be 0, which is another formula"},
     WithoutKernel{"aten::pixel_unshuffle", "its view is one where a size is 1 alone"},
     WithoutKernel{"aten::remainder.Scalar", "an integer divisor may be 0"},
 };
@@ -358,10 +357,13 @@ graph::Graph graph_of(const graph::Graph& source, const graph::Node& node) {
     if (is_new) found->second = g.add_input(source.meta(id));
     id = found->second;
   });
-  std::vector<TensorMeta> metas;
-  for (const graph::ValueId id : node.outputs) metas.push_back(source.meta(id));
-  g.add_node(copy.op, copy.args, metas);
-  for (const graph::ValueId id : g.nodes.begin()->outputs) g.outputs.push_back({id});
+  for (graph::ValueId& id : copy.outputs) {
+    if (id == graph::kNoValue) continue;
+    id = g.add_value(source.meta(id));
+    g.values[id].node = g.nodes.next_id();
+    g.outputs.push_back({id});
+  }
+  g.nodes.add(std::move(copy));
   return g;
 }
 

@@ -11,7 +11,7 @@ import zlib
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "shapes"))
-from generate import Writer, meta_text  # noqa: E402
+from generate import SOME_GRADIENTS, Writer, meta_text  # noqa: E402
 
 torch.manual_seed(0)
 OUT = []
@@ -30,13 +30,15 @@ def case(name, *args, **kwargs):
     inputs = [a for a in flat if isinstance(a, torch.Tensor)]
     base, _, overload = name.partition(".")
     result = getattr(getattr(torch.ops.aten, base), overload or "default")(*args, **kwargs)
-    results = [result] if isinstance(result, torch.Tensor) else list(result)
+    listed = [result] if isinstance(result, torch.Tensor) else list(result)
+    results = [t for t in listed if t is not None]
     line = writer.lines[0][1]
     # Equal metadata would make one input of two tensors: number them one by one.
     for i, t in enumerate(inputs):
         line = line.replace(f"<{meta_text(t)}>", f"%{i}", 1)
     header = ", ".join(f"%{i} : {meta_text(t)}" for i, t in enumerate(inputs))
-    defines = ", ".join(f"%{len(inputs) + i} : {meta_text(t)}" for i, t in enumerate(results))
+    numbers_of = {id(t): len(inputs) + i for i, t in enumerate(results)}
+    defines = ", ".join("_" if t is None else f"%{numbers_of[id(t)]} : {meta_text(t)}" for t in listed)
     returned = ", ".join(f"%{len(inputs) + i}" for i in range(len(results)))
     OUT.append(f"graph({header}) {{\n  {defines} = {line}\n  return {returned}\n}}")
     OUT.extend(f"input {numbers(t)}" for t in inputs)
@@ -78,6 +80,13 @@ case("_log_softmax_backward_data", x(2, 5), x(2, 5).log_softmax(1), 1, torch.flo
 rows, weight, bias = x(2, 3, 6), x(6), x(6)
 _, mean, rstd = torch.native_layer_norm(rows, [6], weight, bias, 1e-5)
 case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, weight, bias, [True, True, True])
+for mask in SOME_GRADIENTS:
+    case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, weight, bias, mask)
+case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, None, None, [True, False, False])
+case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, weight, None, [True, True, False])
+batch, moving, invstd = x(4, 3, 5), x(3), p(3) + 0.5
+for mask in [[True] * 3, *SOME_GRADIENTS]:
+    case("native_batch_norm_backward", x(4, 3, 5), batch, p(3), None, None, moving, invstd, True, 1e-5, mask)
 case("leaky_relu_backward", x(3, 4), x(3, 4), 0.1, False)
 special = torch.tensor([1.0, float("inf"), float("-inf"), float("nan"), 0.0, -2.0])
 case("isposinf", special)
@@ -105,6 +114,11 @@ case("isin.Tensor_Scalar", torch.tensor([1, 2, 3, 2]), 2)
 case("isin.Tensor_Scalar", torch.tensor([1, 2, 3, 2]), 2, invert=True)
 case("_index_put_impl", x(4, 3), [torch.tensor([1, 3])], x(2, 3), False, False)
 case("native_dropout", x(3, 4), 0.5, False)
+
+case("ldexp.Tensor", x(3, 4), torch.tensor([1, -2, 0, 3]))
+case("ldexp.Tensor", x(3, 4), x(3, 1))
+case("dist", x(3, 4), x(3, 4), 2)
+case("dist", x(3, 4), x(4), 1)
 
 (pathlib.Path(__file__).parent / "cases.txt").write_text("\n".join(OUT) + "\n")
 print(f"{OUT.count('end')} cases")

@@ -130,10 +130,10 @@ class Writer:
         flat = []
         for r in result if isinstance(result, (tuple, list)) else [result]:
             flat.extend(r if isinstance(r, (tuple, list)) else [r])
-        if any(r is None for r in flat):
+        if all(r is None for r in flat):
             return
         self.cases[name] = self.cases.get(name, 0) + 1
-        self.lines.append((flat and [meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
+        self.lines.append(([r if r is None else meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
 
     def text(self):
         used = {t for t in self.inputs if any(f"<{t}>" in line for _, line in self.lines)}
@@ -149,10 +149,17 @@ class Writer:
                     line = line.replace(f"<{text}>", f"%{i}")
             defines = []
             for r in results:
+                if r is None:  # an undefined tensor
+                    defines.append("_")
+                    continue
                 defines.append(f"%{number} : {r}")
                 number += 1
             body.append(f"  {', '.join(defines)} = {line}")
         return f"graph({header}) {{\n" + "\n".join(body) + "\n  return\n}\n"
+
+
+# Masks of gradients that leave some out.
+SOME_GRADIENTS = [[bool(n & 4), bool(n & 2), bool(n & 1)] for n in range(1, 7)]
 
 
 # Families ----------------------------------------------------------------------------------------------------------
@@ -260,6 +267,20 @@ def pointwise(w):
         w.call("softshrink_backward", tensor(size), tensor(size), 0.1)
 
 
+    for _ in range(8):
+        size = shape()
+        w.call("ldexp.Tensor", tensor(size, rng.choice(NUMBERS)), tensor(broadcastable(size), rng.choice(NUMBERS)))
+        w.call("frexp.Tensor", tensor(size, rng.choice(FLOATS[:2])))
+        for op in ("igamma", "igammac"):
+            w.call(op, tensor(size), tensor(broadcastable(size)))
+        w.call("_prelu_kernel_backward", tensor(size), tensor(size), tensor(broadcastable(size)))
+        even = [n * 2 for n in shape(rng.randint(1, 4))]
+        dim = rng.randrange(len(even))
+        half = [n // 2 if d == dim else n for d, n in enumerate(even)]
+        w.call("glu_backward", tensor(half), tensor(even), dim)
+        w.call("dist", tensor(size), tensor(broadcastable(size)), rng.choice([2, 1.0, float("inf")]))
+
+
 def comparison(w):
     for op in "eq ne lt le gt ge".split():
         for _ in range(12):
@@ -332,6 +353,9 @@ def reductions(w):
         w.call("trace", tensor([3, 4], number))
         w.call("_is_all_true", tensor(size, torch.bool))
     w.call("linalg_vector_norm", tensor([2, 3], torch.complex64), 2)
+    for order in (0, 1, 2, 3.5):
+        w.call("linalg_vector_norm", tensor([0, 3]), order, [0])
+        w.call("linalg_vector_norm", tensor([2, 0]), order)
     w.call("sum", tensor([0, 3]))
 
 
@@ -545,6 +569,17 @@ def indexing(w):
         w.call("native_channel_shuffle", tensor([2, 6, 3, 4], layout=layout), 3)
 
 
+    for _ in range(6):
+        for rank in (1, 2, 3):
+            for batch in ([2, 3], [3]):
+                size = batch + [rng.randint(3, 5) for _ in range(rank)]
+                padding = [rng.randint(0, 2) for _ in range(2 * rank)]
+                for op in ("reflection", "replication"):
+                    x = tensor(size, layout=rng.choice(["plain", "channels_last", None]))
+                    padded = getattr(torch.ops.aten, f"{op}_pad{rank}d")(x, padding)
+                    w.call(f"{op}_pad{rank}d_backward", padded, x, padding)
+
+
 def normalization(w):
     for _ in range(15):
         size = shape(rng.randint(1, 4))
@@ -559,6 +594,10 @@ def normalization(w):
         full = tensor(inner, layout="plain")
         out, mean, rstd = torch.native_layer_norm(tensor(size), inner, full, full, 1e-5)
         w.call("native_layer_norm_backward", tensor(size), tensor(size), inner, mean, rstd, full, full, [True] * 3)
+        for mask in SOME_GRADIENTS:
+            weight = full if mask[1] else rng.choice([None, full])
+            bias = full if mask[2] else rng.choice([None, full])
+            w.call("native_layer_norm_backward", tensor(size), tensor(size), inner, mean, rstd, weight, bias, mask)
         channels = rng.choice([2, 4])
         size = [2, channels] + shape(rng.randint(0, 3))
         x = tensor(size, kind)
@@ -571,12 +610,20 @@ def normalization(w):
         w.call("_native_batch_norm_legit_no_training", x, maybe(), maybe(), vector(), vector(), 0.1, 1e-5)
         w.call("native_batch_norm_backward", tensor(size, kind), x, vector(), vector(), vector(), vector(), vector(), True, 1e-5,
                [True] * 3)
+        for mask in SOME_GRADIENTS:
+            w.call("native_batch_norm_backward", tensor(size, kind), x, maybe(), vector(), vector(), vector(), vector(),
+                   rng.choice([True, False]), 1e-5, mask)
         positions = x[0, 0].numel()
         # The composed group_norm makes its operand contiguous (in some format) first.
         dense = tensor(size, kind, rng.choice(["plain", "channels_last"]))
         w.call("native_group_norm", dense, maybe(), maybe(), 2, channels, positions, 2, 1e-5)
         w.call("native_group_norm_backward", dense, dense, tensor([2, 2], kind, "plain"), tensor([2, 2], kind, "plain"),
                vector(), 2, channels, positions, 2, [True] * 3)
+        for mask in SOME_GRADIENTS:
+            if not mask[0] and not dense.is_contiguous():
+                continue  # eager writes to the gradient that is left out
+            w.call("native_group_norm_backward", dense, dense, tensor([2, 2], kind, "plain"), tensor([2, 2], kind, "plain"),
+                   vector() if mask[1] or mask[2] else maybe(), 2, channels, positions, 2, mask)
         size = shape()
         dim = rng.randint(-max(len(size), 1), max(len(size), 1) - 1)
         x = tensor(size, kind)
@@ -632,6 +679,8 @@ def convolution(w):
         except RuntimeError:
             continue
         w.call("convolution_backward", out, x, weight, [outs], *args, [True] * 3)
+        mask = rng.choice(SOME_GRADIENTS)
+        w.call("convolution_backward", out, x, weight, [outs] if mask[2] else None, *args, mask)
 
 
 def pooling(w):
@@ -671,6 +720,34 @@ def pooling(w):
         w.call("upsample_bicubic2d_backward", out, [8, 10], [2, 3, 4, 5], False)
         w.call("grid_sampler_2d", x, tensor([2, 6, 7, 2]), 0, 0, False)
         w.call("grid_sampler_3d", y, tensor([2, 6, 7, 3, 3]), 0, 0, False)
+        for mask in ([True, True], [False, True], [True, False]):
+            grad = tensor([2, 3, 6, 7], layout=rng.choice(layouts))
+            w.call("grid_sampler_2d_backward", grad, x, tensor([2, 6, 7, 2]), 0, 0, False, mask)
+            grad = tensor([2, 3, 6, 7, 3], layout=rng.choice(layouts))
+            w.call("grid_sampler_3d_backward", grad, y, tensor([2, 6, 7, 3, 3]), 0, 0, False, mask)
+
+
+    for _ in range(8):
+        x = tensor([2, 3, 4, 6], layout=rng.choice(layouts))
+        y = tensor([2, 3, 4, 6, 2], layout=rng.choice(layouts))
+        w.call("max_unpool2d", x, indices([2, 3, 4, 6], 24), [8, 12])
+        w.call("max_unpool2d", x[0], indices([3, 4, 6], 24), [8, 12])
+        w.call("max_unpool3d", y, indices([2, 3, 4, 6, 2], 48), [8, 12, 4], [2, 2, 2], [0, 0, 0])
+        pooled, where = torch.ops.aten.max_pool3d_with_indices(y, [2], [2])
+        w.call("max_pool3d_with_indices_backward", torch.empty_like(pooled), y, [2], [2], [0], [1], False, where)
+        w.call("avg_pool3d_backward", torch.ops.aten.avg_pool3d(y, [2]), y, [2], [2], [0], False, True, None)
+        pooled, where = torch.ops.aten.adaptive_max_pool2d(x, [2, 3])
+        w.call("adaptive_max_pool2d_backward", torch.empty_like(pooled), x, where)
+        pooled, where = torch.ops.aten.adaptive_max_pool3d(y, [2, 3, 1])
+        w.call("adaptive_max_pool3d_backward", torch.empty_like(pooled), y, where)
+        w.call("_adaptive_avg_pool3d_backward", torch.ops.aten._adaptive_avg_pool3d(y, [2, 3, 1]), y)
+        for op in ("upsample_nearest1d_backward", "upsample_linear1d_backward"):
+            w.call(op, tensor([2, 3, 8]), [8], [2, 3, 4], *([False] if "linear" in op else []))
+        w.call("_upsample_nearest_exact2d_backward", tensor([2, 3, 8, 12], layout=rng.choice(layouts)), [8, 12], [2, 3, 4, 6])
+        for op in ("upsample_nearest3d_backward", "upsample_trilinear3d_backward"):
+            w.call(op, tensor([2, 3, 8, 6, 4], layout=rng.choice(layouts)), [8, 6, 4], [2, 3, 4, 3, 2],
+                   *([False] if "linear" in op else []))
+        w.call("channel_shuffle", tensor([2, 6, 3, 4], layout=rng.choice(layouts)), rng.choice([2, 3]))
 
 
 def attention(w):
@@ -683,6 +760,13 @@ def attention(w):
         w.call("_scaled_dot_product_flash_attention_for_cpu", query, key, value, 0.0, mask is None, attn_mask=mask)
         out, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value)
         w.call("_scaled_dot_product_flash_attention_for_cpu_backward", out, query, key, value, out, sums, 0.0, False)
+
+
+    for norm_first in (False, True):
+        w.call("_transformer_encoder_layer_fwd", tensor([2, 3, 4], layout="plain"), 4, 2, tensor([12, 4], layout="plain"),
+               tensor([12], layout="plain"), tensor([4, 4], layout="plain"), tensor([4], layout="plain"), False, norm_first, 1e-5,
+               *[tensor([4], layout="plain") for _ in range(4)], tensor([8, 4], layout="plain"), tensor([8], layout="plain"),
+               tensor([4, 8], layout="plain"), tensor([4], layout="plain"))
 
 
 def loss(w):
@@ -708,6 +792,19 @@ def loss(w):
         w.call("smooth_l1_loss_backward", grad, tensor(size), tensor(size), reduction, 1.0)
         w.call("huber_loss_backward", grad, tensor(size), tensor(size), reduction, 1.0)
         w.call("binary_cross_entropy_backward", grad, tensor(size), tensor(size), None, reduction)
+
+
+    for _ in range(8):
+        reduction = rng.randint(0, 2)
+        n, c = rng.randint(1, 4), rng.randint(1, 4)
+        for rows, target in ((tensor([n, c]), indices([n], c)), (tensor([c]), torch.tensor(0))):
+            w.call("multi_margin_loss", rows, target, rng.choice([1, 2]), 1.0, rng.choice([None, tensor([c], layout="plain")]), reduction)
+            loss = torch.ops.aten.multi_margin_loss(rows, target, 1, 1.0, None, reduction)
+            w.call("multi_margin_loss_backward", loss, rows, target, 1, 1.0, None, reduction)
+        for rows, target in ((tensor([n, c]), indices([n, c], c)), (tensor([c]), indices([c], c))):
+            w.call("multilabel_margin_loss_forward", rows, target, reduction)
+            loss, is_target = torch.ops.aten.multilabel_margin_loss_forward(rows, target, reduction)
+            w.call("multilabel_margin_loss_backward", loss, rows, target, reduction, is_target)
 
 
 FAMILIES = dict(pointwise=pointwise, comparison=comparison, reductions=reductions, views=views, creation=creation,

@@ -1,5 +1,7 @@
 """oxyfuel.mark_unbacked: sizes that a compilation may not look at."""
 
+import math
+
 import pytest
 import torch
 
@@ -37,6 +39,10 @@ SIZES = (5, 3, 8, 2)
         lambda x: x + torch.arange(x.size(0))[:, None],
         lambda x: (x.size(0) > 3, x * 2),
         lambda x: x[x > 0].sum() + x.size(0),
+        lambda x: x * x.size(0) ** -0.5,
+        lambda x: x / (x.size(0) / 2) + math.sqrt(x.size(0)),
+        lambda x: (x * (math.log(x.size(0) + 1) * 2), x.size(0) / 2),
+        lambda x: x.sum(0) * (x.numel() / x.size(0)),
     ],
 )
 def test_one_compilation(function):
@@ -69,7 +75,9 @@ def test_a_branch_is_an_error_with_its_line(fullgraph):
         lambda x: [x + i for i in range(x.size(0))],
         lambda x: x * {5: 1}[x.size(0)],
         lambda x: x * len(f"{x.size(0)}"),
-        lambda x: x * x.size(0) ** -0.5,
+        lambda x: x * 2 if x.size(0) ** 0.5 > 2 else x,
+        lambda x: x * round(x.size(0) / 2),
+        lambda x: x * len(str(x.size(0) / 2)),
         lambda x: x.view(-1, 8) if x.size(0) % 2 == 0 else x,
     ],
 )
@@ -203,3 +211,38 @@ def test_bad_marks():
         oxyfuel.mark_unbacked(x, 0, min=5, max=2)
     with pytest.raises(TypeError, match="shape_id must be a str"):
         oxyfuel.mark_unbacked(x, 0, shape_id=3)
+
+
+MARKS = {"unbacked": oxyfuel.mark_unbacked, "dynamic": oxyfuel.mark_dynamic}
+
+
+@pytest.mark.parametrize("kind", MARKS)
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_mark_is_never_given_up_in_silence(kind, fullgraph, gradient, capfd):
+    """An operator without a rule on symbols: compiled for each size, and the user is told once."""
+
+    def function(x):
+        # Neither aten::linalg_matrix_exp nor aten::polygamma has a rule.
+        return torch.digamma(x.abs() + 1) if gradient else torch.linalg.matrix_exp(x @ x.T / 100)
+
+    compiled = oxyfuel.compile(function, fullgraph=fullgraph)
+    for n in (5, 3):
+        x = torch.randn(n, 4)
+        MARKS[kind](x, 0)
+        if gradient:
+            x.requires_grad_()
+        torch.testing.assert_close(compiled(x), function(x))
+    told = capfd.readouterr().err
+    assert told.count("is marked") == 1, told
+    assert f"x.size(0) is marked {kind}, but" in told and "is compiled for each size anew: " in told, told
+    assert "symbolic sizes" in told and "test_unbacked.py:" in told, told
+
+
+def test_a_float_of_a_size_that_cannot_be_calculated():
+    compiled = oxyfuel.compile(lambda x: x.sum() * x.size(0) ** -0.5)
+    x = marked(4)
+    torch.testing.assert_close(compiled(x), x.sum() * 0.5)
+    with pytest.raises((ZeroDivisionError, RuntimeError)):
+        compiled(marked(0))
+    torch.testing.assert_close(compiled(y := marked(16)), y.sum() * 0.25)

@@ -81,6 +81,9 @@ def test_what_returns_its_argument_for_a_batch_of_one_is_guarded():
         recorder, _ = record(PROGRAMS["heads"], {"x": (torch.randn(1, 4), [0])})
         assert recorder.guards() == ["x.size(0) == 1 or x.size(0) == 0"]
         recorder, _ = record(PROGRAMS["heads"], {"x": (torch.randn(8, 4), [0])})
+        assert recorder.guards() == ["2 <= x.size(0)"]
+        # A sum of it shares memory with nothing.
+        recorder, _ = record(lambda x: PROGRAMS["heads"](x) + 1, {"x": (torch.randn(8, 4), [0])})
         assert recorder.guards() == []
 
 

@@ -1,0 +1,97 @@
+"""Operators whose rules have to know symbols, forward and backward: one compilation for all sizes, with eager's answers."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+SIZES = (5, 3, 8)
+ROWS, IMAGES, VOLUMES = (4,), (4, 6, 6), (4, 6, 6, 6)
+
+
+def classes(x):
+    return torch.arange(x.size(0)) % 4
+
+
+def unpooled(x):
+    return F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+
+
+PROGRAMS = [
+    (lambda x: 2**x, ROWS),
+    (lambda x: torch.ldexp(x, x), ROWS),
+    (lambda x: torch.ldexp(x, torch.arange(4)), ROWS),
+    (lambda x: torch.linalg.vector_norm(x, dim=1), ROWS),
+    (lambda x: torch.linalg.vector_norm(x[:, :0], dim=1) + x[:, 0], ROWS),
+    (lambda x: torch.linalg.vector_norm(x, float("inf")), ROWS),
+    (lambda x: F.normalize(x), ROWS),
+    (lambda x: F.cosine_similarity(x, x + 1), ROWS),
+    (lambda x: torch.dist(x, x.flip(0)), ROWS),
+    (lambda x: F.multi_margin_loss(x, classes(x)), ROWS),
+    (lambda x: F.multi_margin_loss(x, classes(x), p=2, reduction="none"), ROWS),
+    (lambda x: F.multilabel_margin_loss(x, classes(x)[:, None].expand(-1, 4).contiguous()), ROWS),
+    (lambda x: F.cross_entropy(x, classes(x), label_smoothing=0.1), ROWS),
+    (lambda x: F.prelu(x, torch.full((4,), 0.3)), IMAGES),
+    (lambda x: F.glu(x, 1), ROWS),
+    (unpooled, IMAGES),
+    (lambda x: F.max_pool3d(x, 2), VOLUMES),
+    (lambda x: F.avg_pool3d(x, 2), VOLUMES),
+    (lambda x: F.adaptive_max_pool2d(x, 2), IMAGES),
+    (lambda x: F.adaptive_max_pool3d(x, 2), VOLUMES),
+    (lambda x: F.adaptive_avg_pool3d(x, 2), VOLUMES),
+    (lambda x: F.local_response_norm(x, 2), IMAGES),
+    (lambda x: F.channel_shuffle(x, 2), IMAGES),
+    (lambda x: F.pad(x, (1, 2), mode="reflect"), (4, 6)),
+    (lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"), IMAGES),
+    (lambda x: F.pad(x, (1, 2, 0, 1), mode="replicate"), IMAGES),
+    (lambda x: F.pad(x, (1, 2, 0, 1, 1, 1), mode="replicate"), VOLUMES),
+]
+
+
+def results(function, x):
+    """The result and the gradient of something of it."""
+    x = x.clone().requires_grad_()
+    oxyfuel.mark_unbacked(x, 0)
+    result = function(x)
+    return result, torch.autograd.grad((result * result).sum(), x)[0]
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_one_compilation(number, gradient):
+    function, size = PROGRAMS[number]
+    compiled = oxyfuel.compile(function, fullgraph=True)
+    before = oxyfuel.metrics()["graphs"]
+    for n in SIZES:
+        x = torch.rand(n, *size) + 0.1
+        if gradient:
+            for got, expected in zip(results(compiled, x), results(function, x)):
+                torch.testing.assert_close(got, expected)
+                assert got.stride() == expected.stride()
+        else:
+            oxyfuel.mark_unbacked(x, 0)
+            torch.testing.assert_close(compiled(x), function(x))
+    assert oxyfuel.metrics()["graphs"] == before + 1
+
+
+def test_transformer_encoder_layer():
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    compiled = oxyfuel.compile(layer, fullgraph=True)
+    before = oxyfuel.metrics()["graphs"]
+    with torch.no_grad():
+        for n in SIZES:
+            x = torch.randn(n, 3, 4)
+            oxyfuel.mark_unbacked(x, 0)
+            torch.testing.assert_close(compiled(x), layer(x))
+    assert oxyfuel.metrics()["graphs"] == before + 1
+
+
+def test_a_size_to_a_power():  # its gradient needs the number
+    compiled = oxyfuel.compile(lambda x: x.size(0) ** x, fullgraph=True)
+    before = oxyfuel.metrics()["graphs"]
+    for n in SIZES:
+        x = torch.rand(n, 4)
+        oxyfuel.mark_unbacked(x, 0)
+        torch.testing.assert_close(compiled(x), n**x)
+    assert oxyfuel.metrics()["graphs"] == before + 1

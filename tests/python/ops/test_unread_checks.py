@@ -1,0 +1,45 @@
+"""Operators that raise on what their tensors hold, whoever reads the results."""
+
+import pytest
+import torch
+
+import oxyfuel
+
+X, INDICES = torch.arange(4.0), torch.tensor([0, 3, 77])
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: x.gather(0, i) is None,
+        lambda x, i: torch.zeros_like(x.gather(0, i)),
+        lambda x, i: torch.ones_like(x.gather(0, i) * 2) + 1,
+        lambda x, i: torch.zeros_like(torch.tile(x, (2,)).gather(0, i.narrow(0, 2, 1)))[torch.tensor([0, -1])].sum() is None,
+        lambda x, i: (torch.empty_like(x[i]) * 0, x + 1)[1],
+        lambda x, i: x.new_zeros(x.index_select(0, i).shape),
+        lambda x, i: torch.full_like(torch.nn.functional.embedding(i, x[:, None]), 2.0),
+    ],
+)
+def test_an_index_out_of_range_raises_although_no_element_is_read(function, dynamic):
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for indices in (INDICES, INDICES.clamp(max=3)):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(X, indices))
+            except (IndexError, RuntimeError) as error:
+                outcomes.append(type(error))
+        assert type(outcomes[0]) is type(outcomes[1])
+        if isinstance(outcomes[0], torch.Tensor):
+            assert torch.equal(*outcomes)
+        else:
+            assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_product_with_zeros_is_zero_though_parts_of_it_overflow(dtype):
+    x = torch.full((16, 64), 2.0, dtype=dtype)
+    x[:, ::2] = 0
+    compiled = oxyfuel.compile(lambda x: (x.prod(), x.prod(1), x.T.prod(0)))
+    assert all((y == 0).all() for y in compiled(x))
