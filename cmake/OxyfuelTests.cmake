@@ -10,6 +10,11 @@ function(oxyfuel_test_program name)
   target_link_libraries(${name} PRIVATE ${PROGRAM_LAYERS} doctest::doctest)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
   target_compile_definitions(${name} PRIVATE OXYFUEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  # -O1 saves a third of their compile time, and the layers stay as they are in the package.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # Executables would have -fPIE, and the precompiled header has what libraries have.
+  target_compile_options(${name} PRIVATE -fPIC)
+  oxyfuel_precompile(${name} plain)
 endfunction()
 
 foreach(layer IN LISTS OXYFUEL_TESTED_LAYERS)

@@ -1,6 +1,5 @@
 #include "guards/guard_set.h"
 
-#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +44,7 @@ bool same_constant_or_object(PyObject* a, PyObject* b) {
 }
 
 bool same_elements(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.is_contiguous() || !b.is_contiguous()) return at::equal(a, b);
+  if (!a.is_contiguous() || !b.is_contiguous()) return a.equal(b);
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), b.nbytes()) == 0;
 }
 

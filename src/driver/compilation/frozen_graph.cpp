@@ -1,6 +1,7 @@
 #include "driver/compilation/frozen_graph.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
 #include <map>

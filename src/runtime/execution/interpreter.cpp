@@ -1,7 +1,10 @@
 #include "runtime/execution/interpreter.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 #include "runtime/values/convert.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <vector>
 
 #include "graph/graph.h"
+
+namespace c10 {
+struct IValue;
+class OperatorHandle;
+}  // namespace c10
 
 namespace oxy::runtime {
 

@@ -1,5 +1,7 @@
 #include "runtime/values/host.h"
 
+#include <ATen/core/ivalue.h>
+
 namespace oxy::runtime {
 
 c10::DeviceType device_type_of(std::span<const c10::IValue> call) {

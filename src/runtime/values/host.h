@@ -2,10 +2,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 #include <c10/core/Device.h>
 
 #include <span>
+
+namespace c10 {
+struct IValue;
+}
 
 namespace oxy::runtime {
 

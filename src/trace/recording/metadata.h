@@ -1,8 +1,6 @@
 // Metadata of an operator's results: from its shape rule, or else from PyTorch's meta kernel.
 #pragma once
 
-#include <ATen/core/stack.h>
-
 #include <optional>
 #include <span>
 #include <vector>
