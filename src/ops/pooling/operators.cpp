@@ -199,6 +199,25 @@ Family pooling_operators() {
        .schema = "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, "
                  "SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
        .shape = shapes::upsample_backward},
+      {.name = "aten::_upsample_nearest_exact1d_backward",
+       .schema = "aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, "
+                 "SymInt[3] input_size, float? scales=None) -> Tensor",
+       .shape = shapes::upsample_backward},
+      {.name = "aten::_upsample_nearest_exact3d_backward",
+       .schema = "aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, "
+                 "SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) "
+                 "-> Tensor",
+       .shape = shapes::contiguous_upsample_backward},
+      {.name = "aten::_upsample_bilinear2d_aa_backward",
+       .schema = "aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, "
+                 "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> "
+                 "Tensor",
+       .shape = shapes::upsample_backward},
+      {.name = "aten::_upsample_bicubic2d_aa_backward",
+       .schema = "aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, "
+                 "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> "
+                 "Tensor",
+       .shape = shapes::contiguous_upsample_backward},
       {.name = "aten::upsample_linear1d_backward",
        .schema = "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
                  "input_size, bool align_corners, float? scales=None) -> Tensor",

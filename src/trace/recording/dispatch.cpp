@@ -33,6 +33,7 @@
 #include "trace/recording/opaque_calls.h"
 #include "trace/recording/operator_info.h"
 #include "trace/recording/session.h"
+#include "trace/recording/upsampling.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
 
@@ -490,6 +491,7 @@ void install_recorder() {
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     add_matrix_products();
+    add_upsampling();
     return fallback;
   }();
   static_cast<void>(library);
