@@ -44,7 +44,11 @@ std::vector<ValueRef> is_negative_infinity(Composer& c) {
 }
 
 std::vector<ValueRef> ldexp(Composer& c) {
-  return {c.call("aten::mul.Tensor", {c.arg(0), c.call("aten::pow.Scalar", {2.0, c.arg(1)})})};
+  const ValueRef power = c.call("aten::pow.Scalar", {2.0, c.arg(1)});
+  const DType type = c.meta(c.arg(0)).dtype;
+  if (is_floating(type) && !is_floating(c.meta(c.arg(1)).dtype) && c.meta(power).dtype != type)
+    throw Unsupported("integers with elements of this type");
+  return {c.call("aten::mul.Tensor", {c.arg(0), power})};
 }
 
 std::vector<ValueRef> dist(Composer& c) {

@@ -310,6 +310,9 @@ Metas ldexp(const ShapeContext& context) {
   of_power.add_tensor(context.tensor(1));
   const TensorMeta power =
       contiguous_meta(of_power.result(), context.tensor(1).device, context.tensor(1).sizes);
+  // Some releases take the power of an integer in the type of `self`.
+  if (is_floating(self.dtype) && !is_floating(context.tensor(1).dtype) && power.dtype != self.dtype)
+    not_covered(context, "integers with elements of this type");
   Promotion promotion(context.default_dtype());
   promotion.add_tensor(self);
   promotion.add_tensor(power);
