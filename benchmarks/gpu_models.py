@@ -11,6 +11,7 @@ with mode="reduce-overhead". Times are the best of three rounds of 20 calls back
 import argparse
 import functools
 from collections import Counter
+from statistics import geometric_mean
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -90,9 +91,13 @@ def kernels_of(function, count):
     return [f"{time / CALLS:8.0f} us {launched / CALLS:6.1f}  {name[:100]}" for name, time, launched in rows]
 
 
+steady_times = {}  # by row: by way, in seconds
+
+
 def show(name, make, ways, kernels=0):
     """A row. A call of ours that ran in eager is named as such."""
     cells, lists = [], []
+    times = steady_times[name] = {}
     for way in ways:
         torch._dynamo.reset()
         oxyfuel.reset()
@@ -101,7 +106,7 @@ def show(name, make, ways, kernels=0):
         first = seconds(function, 1)
         for _ in range(WARM_UP):
             function()
-        steady = min(seconds(function, CALLS) for _ in range(ROUNDS))
+        steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak = torch.cuda.max_memory_allocated() >> 20
         note = " in eager" if way in ("ours", "no-graphs") and oxyfuel.metrics()["calls_eager"] else ""
         if kernels:
@@ -164,6 +169,15 @@ def train(ways, kernels):
     show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways, kernels)
 
 
+def show_means(ways):
+    """Geometric means of the other ways' times divided by ours, of inference and of training."""
+    for kind, trains in (("inference", False), ("training", True)):
+        rows = [times for name, times in steady_times.items() if ("training" in name) == trains]
+        for way in ways:
+            if rows and way != "ours" and "ours" in ways:
+                print(f"{kind}: {way} / ours {geometric_mean([times[way] / times['ours'] for times in rows]):.2f}")
+
+
 MODELS = {"bert": bert, "resnet": resnet, "llama": llama}
 for _name in ("distilbert", "gpt2", "t5", "vit", "mobilenetv3", "convnext"):
     MODELS[_name] = functools.partial(in_bfloat16, _name)
@@ -181,6 +195,8 @@ def main():
     torch.manual_seed(0)
     for name in arguments.models:
         MODELS[name](arguments.ways, arguments.kernels)
+    print()
+    show_means(arguments.ways)
 
 
 if __name__ == "__main__":

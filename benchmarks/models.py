@@ -231,6 +231,16 @@ def settle_statistics(model):
                 module.bias.normal_(0, 0.1, generator=generator)
 
 
+def without_dropout(model):
+    """Sets every probability of dropout of a model to 0, in modules and in attributes of transformers' modules."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        for name in ("dropout", "attention_dropout", "attn_dropout", "dropout_rate", "activation_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+
+
 def suite(name, mode="no_grad"):
     """The cases of a suite."""
     sizes = {"small": "small"}.get(name, "base")

@@ -145,16 +145,6 @@ def test_inference(name, kind):
     counts_one_graph()
 
 
-def without_dropout(model):
-    model.train()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        for name in ("dropout", "attention_dropout", "attn_dropout", "dropout_rate", "activation_dropout"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
-
-
 def loss_of(output):
     if getattr(output, "loss", None) is not None:
         return output.loss
@@ -174,7 +164,7 @@ def gradients(model, call, inputs, autocast):
 def test_training(name, autocast):
     model = build(name).to(CUDA)
     inputs = on_device(inputs_of(name, labels=name in models.LANGUAGE_NAMES))
-    without_dropout(model)
+    models.without_dropout(model.train())
     exact, mirror = copy.deepcopy(model).double(), copy.deepcopy(model)
     wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
     reference = gradients(exact, exact, wide, False)

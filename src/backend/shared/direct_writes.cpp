@@ -4,6 +4,8 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "backend/shared/buffer_bytes.h"
+
 namespace oxy::backend {
 namespace {
 

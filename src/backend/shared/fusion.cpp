@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backend/shared/buffer_bytes.h"
 #include "backend/shared/loop_matching.h"
 #include "backend/shared/nest_expressions.h"
 #include "base/error.h"

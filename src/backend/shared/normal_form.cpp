@@ -304,18 +304,4 @@ IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs
   return items;
 }
 
-Expr span_elements(const loop::Buffer& buffer) {
-  Expr span = 1;
-  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
-    if (buffer.sizes[d] == Expr(0)) return 0;
-    span = span + (buffer.sizes[d] - 1) * (*buffer.strides)[d];
-  }
-  return span;
-}
-
-double estimated_bytes(const loop::Buffer& buffer) {
-  if (!buffer.strides) return 0;
-  return static_cast<double>(estimate(span_elements(buffer))) * static_cast<double>(item_size(buffer.dtype));
-}
-
 }  // namespace oxy::backend

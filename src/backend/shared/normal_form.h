@@ -45,9 +45,4 @@ struct Item {
 // item a step of what the program is then; extern calls have an empty one.
 IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs);
 
-// The number of elements that a buffer spans in memory.
-Expr span_elements(const loop::Buffer& buffer);
-// The bytes of them, sizes that are not known guessed (estimate); 0 while the layout is open.
-double estimated_bytes(const loop::Buffer& buffer);
-
 }  // namespace oxy::backend

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "aten/opaque.h"
+#include "backend/shared/buffer_bytes.h"
 #include "backend/shared/dependencies.h"
 #include "backend/shared/direct_writes.h"
 #include "backend/shared/fusion.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/shared/buffer_bytes.h"
 #include "backend/shared/nest_expressions.h"
-#include "backend/shared/normal_form.h"
 #include "base/error.h"
 
 namespace oxy::backend {

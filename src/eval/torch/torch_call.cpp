@@ -10,13 +10,12 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
-#include "eval/torch/attention_calls.h"
+#include "eval/torch/attention_masks.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/number_arguments.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
-#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::eval {
 
@@ -232,7 +231,6 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
         return std::move(*result);
     }
   }
-  const trace::LayoutAtHand layout(is_attention(callable));
   return torch_result(interpreter,
                       [&] { return call_real_plain(interpreter, callable, arguments, ShownAs::Symbols); });
 }

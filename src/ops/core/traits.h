@@ -52,8 +52,6 @@ enum class Recording : uint8_t {
   SwapsStorage,  // refused: it changes the storage of a tensor
   NeedsData,     // its result depends on data
   Number,        // likewise: the number in a tensor, which may be a symbol that the host reads
-  Chooses,  // PyTorch decomposes it, and asks for sizes and strides only to choose among kernels of which
-            // all give its result
 };
 
 // Operators whose results have sizes that depend on data, except for some calls.

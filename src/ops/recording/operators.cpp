@@ -20,12 +20,6 @@ Family recording_operators() {
        .schema = "aten::_neg_view(Tensor(a) self) -> Tensor(a)",
        .traits = {.recording = Recording::LazyBit, .recorded_as = "aten::neg"}},
 
-      {.name = "aten::scaled_dot_product_attention",
-       .schema = "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
-                 "attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool "
-                 "enable_gqa=False) -> Tensor",
-       .traits = {.recording = Recording::Chooses}},
-
       {.name = "aten::set_",
        .schema = "aten::set_(Tensor(a!) self) -> Tensor(a!)",
        .traits = {.recording = Recording::SwapsStorage}},

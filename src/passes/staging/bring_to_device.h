@@ -7,8 +7,8 @@
 namespace oxy::passes {
 
 // Copies them to the device in front of their first reader, each once. Operators without a lowering read them
-// where they are, as in eager. Operands that eager refuses stay where they are, too. Precondition: there is
-// one device beside the host.
+// where they are, as in eager. Operands that eager refuses stay where they are, too. With several
+// devices beside the host there will be no plan.
 graph::Graph bring_to_device(const graph::Graph& source);
 
 // Whether the graph has values on a device and on the host.

@@ -26,14 +26,13 @@
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
 #include "trace/functional/functional_forms.h"
+#include "trace/recording/composite_operators.h"
 #include "trace/recording/data_reads.h"
 #include "trace/recording/library_operators.h"
-#include "trace/recording/matrix_products.h"
 #include "trace/recording/metadata.h"
 #include "trace/recording/opaque_calls.h"
 #include "trace/recording/operator_info.h"
 #include "trace/recording/session.h"
-#include "trace/recording/upsampling.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
 
@@ -405,7 +404,7 @@ void record_computed_shape(Session& session, const OperatorInfo& info, Stack* st
 }
 
 void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys, Stack* stack) {
-  const LayoutAtHand layout(info.chooses_by_layout);
+  const LayoutAtHand layout(false);
   const std::string& name = info.handle.schema().name();
   for (c10::IValue& value : std::span(*stack).last(info.handle.schema().arguments().size())) {
     if (!value.isDevice() || value.toDevice().type() == runtime::kHost) continue;
@@ -490,8 +489,13 @@ void install_recorder() {
     auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
-    add_matrix_products();
-    add_upsampling();
+    for (const c10::DeviceType type : runtime::device_types()) {
+      auto& library =
+          *new torch::Library(torch::Library::IMPL, "aten", runtime::autograd_key(type), __FILE__, __LINE__);
+      add_matrix_products(library);
+      add_upsampling(library);
+      add_attention(library);
+    }
     return fallback;
   }();
   static_cast<void>(library);

@@ -1,16 +1,14 @@
-#include "trace/recording/matrix_products.h"
+// Matrix products of symbolic sizes.
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/matmul_native.h>
-#include <torch/library.h>
 
 #include <algorithm>
 
-#include "runtime/device/device.h"
-#include "runtime/values/tensors.h"
+#include "trace/recording/composite_operators.h"
 #include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
@@ -125,12 +123,8 @@ at::Tensor matmul(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-void add_matrix_products() {
-  for (const c10::DeviceType type : runtime::device_types()) {
-    auto* const library =
-        new torch::Library(torch::Library::IMPL, "aten", runtime::autograd_key(type), __FILE__, __LINE__);
-    library->impl("matmul", &matmul);
-  }
+void add_matrix_products(torch::Library& library) {
+  library.impl("matmul", &matmul);
 }
 
 }  // namespace oxy::trace

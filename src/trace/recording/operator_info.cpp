@@ -95,7 +95,6 @@ void classify(OperatorInfo& info) {
   if (!traits.declared_as.empty()) info.replacement = find_operator(traits.declared_as);
   switch (traits.recording) {
     case ops::Recording::Node:
-    case ops::Recording::Chooses:  // no node, as it is decomposed
       return classify_by_tags(info);
     case ops::Recording::Literal:
       info.treatment = Treatment::Lift;
@@ -139,11 +138,11 @@ bool is_decomposed(const c10::OperatorHandle& op) {
          !op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
 }
 
-ops::Recording recording_of(const c10::OperatorHandle& op) {
+bool swaps_storage(const c10::OperatorHandle& op) {
   const c10::OperatorName& name = op.operator_name();
   const ops::OperatorEntry* entry =
       ops::find(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
-  return entry != nullptr ? entry->traits.recording : ops::Recording::Node;
+  return entry != nullptr && entry->traits.recording == ops::Recording::SwapsStorage;
 }
 
 OperatorInfo describe(const c10::OperatorHandle& op) {
@@ -156,10 +155,8 @@ OperatorInfo describe(const c10::OperatorHandle& op) {
   }
   for (const c10::Argument& result : op.schema().returns())
     info.returns_tensor |= result.type()->str().find("Tensor") != std::string::npos;
-  const ops::Recording recording = recording_of(op);
-  if (is_decomposed(op) && recording != ops::Recording::SwapsStorage) {
+  if (is_decomposed(op) && !swaps_storage(op)) {
     info.treatment = Treatment::Decompose;
-    info.chooses_by_layout = recording == ops::Recording::Chooses;
     return info;
   }
   try {

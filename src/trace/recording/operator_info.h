@@ -33,7 +33,6 @@ struct OperatorInfo {
   std::string reason;  // for Refuse
   bool has_tensor_argument = false;
   bool returns_tensor = false;
-  bool chooses_by_layout = false;  // ops::Recording::Chooses
   // The entry with the shape rule for this operator, or null. For an in-place or out= operator it may be the
   // entry of its functional counterpart. `drops_out_arguments`: the rule does not take the written keyword
   // arguments.

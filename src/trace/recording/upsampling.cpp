@@ -1,4 +1,4 @@
-#include "trace/recording/upsampling.h"
+// Upsampling of symbolic sizes: the size of the result is an expression.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_upsample_bicubic2d_aa_ops.h>
@@ -13,15 +13,12 @@
 #include <ATen/ops/upsample_nearest2d_ops.h>
 #include <ATen/ops/upsample_nearest3d_ops.h>
 #include <ATen/ops/upsample_trilinear3d_ops.h>
-#include <torch/library.h>
 
 #include <cmath>
 #include <optional>
 #include <utility>
 
-#include "runtime/device/device.h"
-#include "runtime/values/tensors.h"
-#include "trace/tensors/dispatch_key.h"
+#include "trace/recording/composite_operators.h"
 #include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
@@ -68,12 +65,6 @@ std::optional<Sizes> symbolic_result_size(const at::Tensor& input, at::OptionalS
   return result;
 }
 
-// Those of PyTorch's decomposition, which is a kernel of every device.
-c10::DispatchKeySet keys_below(c10::DispatchKeySet keys, const at::Tensor& input) {
-  const c10::DispatchKeySet device(c10::computeDispatchKey(std::nullopt, c10::kStrided, input.device()));
-  return ((keys & c10::after_autograd_keyset) | device) - kTraceKeySet;
-}
-
 template <size_t... kDimension>
 auto with_scales(const Scales& scales, std::index_sequence<kDimension...>, const auto& call) {
   const auto scale = [&](size_t d) { return scales ? std::optional((*scales)[d]) : std::nullopt; };
@@ -85,7 +76,7 @@ template <class Whole, class Operator, size_t kDimensions>
 at::Tensor nearest(c10::DispatchKeySet keys, const at::Tensor& input, at::OptionalSymIntArrayRef size,
                    Scales scales) {
   const std::optional<Sizes> result = symbolic_result_size(input, size, scales, kDimensions);
-  if (!result) return Whole::redispatch(keys_below(keys, input), input, size, scales);
+  if (!result) return Whole::redispatch(keys_of_decomposition(keys, input.device()), input, size, scales);
   return with_scales(scales, std::make_index_sequence<kDimensions>(),
                      [&](auto... scale) { return Operator::call(input, *result, scale...); });
 }
@@ -94,36 +85,32 @@ template <class Whole, class Operator, size_t kDimensions>
 at::Tensor smooth(c10::DispatchKeySet keys, const at::Tensor& input, at::OptionalSymIntArrayRef size,
                   bool align_corners, Scales scales) {
   const std::optional<Sizes> result = symbolic_result_size(input, size, scales, kDimensions);
-  if (!result) return Whole::redispatch(keys_below(keys, input), input, size, align_corners, scales);
+  if (!result)
+    return Whole::redispatch(keys_of_decomposition(keys, input.device()), input, size, align_corners, scales);
   return with_scales(scales, std::make_index_sequence<kDimensions>(),
                      [&](auto... scale) { return Operator::call(input, *result, align_corners, scale...); });
 }
 
 }  // namespace
 
-void add_upsampling() {
+void add_upsampling(torch::Library& library) {
   using namespace at::_ops;  // NOLINT(google-build-using-namespace): the names are the operators'
-  for (const c10::DeviceType type : runtime::device_types()) {
-    auto& library =
-        *new torch::Library(torch::Library::IMPL, "aten", runtime::autograd_key(type), __FILE__, __LINE__);
-    library.impl("upsample_nearest1d.vec", &nearest<upsample_nearest1d_vec, upsample_nearest1d, 1>);
-    library.impl("upsample_nearest2d.vec", &nearest<upsample_nearest2d_vec, upsample_nearest2d, 2>);
-    library.impl("upsample_nearest3d.vec", &nearest<upsample_nearest3d_vec, upsample_nearest3d, 3>);
-    library.impl("_upsample_nearest_exact1d.vec",
-                 &nearest<_upsample_nearest_exact1d_vec, _upsample_nearest_exact1d, 1>);
-    library.impl("_upsample_nearest_exact2d.vec",
-                 &nearest<_upsample_nearest_exact2d_vec, _upsample_nearest_exact2d, 2>);
-    library.impl("_upsample_nearest_exact3d.vec",
-                 &nearest<_upsample_nearest_exact3d_vec, _upsample_nearest_exact3d, 3>);
-    library.impl("upsample_linear1d.vec", &smooth<upsample_linear1d_vec, upsample_linear1d, 1>);
-    library.impl("upsample_bilinear2d.vec", &smooth<upsample_bilinear2d_vec, upsample_bilinear2d, 2>);
-    library.impl("upsample_trilinear3d.vec", &smooth<upsample_trilinear3d_vec, upsample_trilinear3d, 3>);
-    library.impl("upsample_bicubic2d.vec", &smooth<upsample_bicubic2d_vec, upsample_bicubic2d, 2>);
-    library.impl("_upsample_bilinear2d_aa.vec",
-                 &smooth<_upsample_bilinear2d_aa_vec, _upsample_bilinear2d_aa, 2>);
-    library.impl("_upsample_bicubic2d_aa.vec",
-                 &smooth<_upsample_bicubic2d_aa_vec, _upsample_bicubic2d_aa, 2>);
-  }
+  library.impl("upsample_nearest1d.vec", &nearest<upsample_nearest1d_vec, upsample_nearest1d, 1>);
+  library.impl("upsample_nearest2d.vec", &nearest<upsample_nearest2d_vec, upsample_nearest2d, 2>);
+  library.impl("upsample_nearest3d.vec", &nearest<upsample_nearest3d_vec, upsample_nearest3d, 3>);
+  library.impl("_upsample_nearest_exact1d.vec",
+               &nearest<_upsample_nearest_exact1d_vec, _upsample_nearest_exact1d, 1>);
+  library.impl("_upsample_nearest_exact2d.vec",
+               &nearest<_upsample_nearest_exact2d_vec, _upsample_nearest_exact2d, 2>);
+  library.impl("_upsample_nearest_exact3d.vec",
+               &nearest<_upsample_nearest_exact3d_vec, _upsample_nearest_exact3d, 3>);
+  library.impl("upsample_linear1d.vec", &smooth<upsample_linear1d_vec, upsample_linear1d, 1>);
+  library.impl("upsample_bilinear2d.vec", &smooth<upsample_bilinear2d_vec, upsample_bilinear2d, 2>);
+  library.impl("upsample_trilinear3d.vec", &smooth<upsample_trilinear3d_vec, upsample_trilinear3d, 3>);
+  library.impl("upsample_bicubic2d.vec", &smooth<upsample_bicubic2d_vec, upsample_bicubic2d, 2>);
+  library.impl("_upsample_bilinear2d_aa.vec",
+               &smooth<_upsample_bilinear2d_aa_vec, _upsample_bilinear2d_aa, 2>);
+  library.impl("_upsample_bicubic2d_aa.vec", &smooth<_upsample_bicubic2d_aa_vec, _upsample_bicubic2d_aa, 2>);
 }
 
 }  // namespace oxy::trace

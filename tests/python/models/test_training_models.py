@@ -34,12 +34,7 @@ def set_dropout(model, on):
     """The models' own probabilities, or none."""
     model.train()
     if not on:
-        for module in model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
-            for name in ("dropout", "attention_dropout", "attn_dropout", "dropout_rate"):
-                if isinstance(getattr(module, name, None), float):
-                    setattr(module, name, 0.0)
+        models.without_dropout(model)
 
 
 def loss_of(output):

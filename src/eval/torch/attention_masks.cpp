@@ -1,14 +1,15 @@
-#include "eval/torch/attention_calls.h"
+#include "eval/torch/attention_masks.h"
 
 #include "eval/python/objects.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/recording/attention_masks.h"
+#include "trace/tensors/trace_tensor.h"
 
 namespace oxy::eval {
 
 namespace {
 
-constexpr size_t kMask = 3;  // the place of attn_mask
+constexpr size_t kMask = 3;  // its place
 
 Ref* mask_of(Arguments& arguments) {
   if (arguments.positional.size() > kMask) return &arguments.positional[kMask];
@@ -19,13 +20,8 @@ Ref* mask_of(Arguments& arguments) {
 
 }  // namespace
 
-bool is_attention(PyObject* callable) {
-  static PyObject* const attention = well_known("torch._C._nn", "scaled_dot_product_attention");
-  return callable == attention;
-}
-
 std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& arguments) {
-  if (!is_attention(callable)) return std::nullopt;
+  if (callable != well_known("torch._C._nn", "scaled_dot_product_attention")) return std::nullopt;
   Arguments others = arguments;
   Ref* const mask = mask_of(others);
   if (mask == nullptr || !runtime::is_tensor(mask->get())) return std::nullopt;
