@@ -316,6 +316,11 @@ passes::Options plain_options(const graph::Graph& graph) {
     return convolution_layout(*packing, site);
   };
   options.separates_bias = packing->separates_bias();
+  options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
+  options.products.pays = [packing](const passes::ProductSite& site) {
+    const runtime::ProductShape shape{site.rows, site.inner, site.columns, site.dtype, site.divisor};
+    return packing->should_pad(shape, site.copied_bytes, site.copies);
+  };
   return options;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/literal_parser.h"
 
@@ -17,6 +19,14 @@ TensorMeta Composer::meta(const Argument& tensor) const {
   const auto* ref = std::get_if<ValueRef>(&tensor);
   if (ref == nullptr) throw Unsupported(node_.op->name + ": a tensor is expected");
   return graph_.meta(ref->id);
+}
+
+const Node* Composer::maker(const Argument& tensor) const {
+  const auto* ref = std::get_if<ValueRef>(&tensor);
+  if (ref == nullptr) return nullptr;
+  for (const Node& node : graph_.nodes)
+    if (std::ranges::find(node.outputs, ref->id) != node.outputs.end()) return &node;
+  return nullptr;
 }
 
 int64_t Composer::integer(size_t i) const {
@@ -53,7 +63,19 @@ std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vec
   };
   // The default dtype only types numbers without a tensor, which decompositions do not write.
   std::vector<TensorMeta> metas = shape(ShapeContext(*schema, args, meta_of, DType::Float32));
-  const graph::NodeId index = graph_.add_node(schema, std::move(args), std::move(metas), node_.location);
+  return append(schema, std::move(args), std::move(metas));
+}
+
+std::vector<ValueRef> Composer::call_for(std::string_view name, std::vector<Argument> args,
+                                         std::vector<TensorMeta> results) {
+  const OperatorEntry* entry = find(name);
+  if (entry == nullptr) throw Unsupported(fmt::format("{} is not known", name));
+  return append(schema_of(*entry), std::move(args), std::move(results));
+}
+
+std::vector<ValueRef> Composer::append(const OperatorSchema* schema, std::vector<Argument> args,
+                                       std::vector<TensorMeta> results) {
+  const graph::NodeId index = graph_.add_node(schema, std::move(args), std::move(results), node_.location);
   std::vector<ValueRef> outputs;
   for (ValueId id : graph_.nodes[index].outputs) outputs.push_back({id});
   return outputs;

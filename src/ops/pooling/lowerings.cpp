@@ -1,91 +1,21 @@
 #include "ops/pooling/lowerings.h"
 
-#include <cmath>
-#include <limits>
 #include <optional>
 
-#include "ops/core/lowering_arguments.h"
+#include "ops/pooling/window.h"
 
 namespace oxy::ops::lowerings {
 
 using loop::compute_dtype;
 using loop::ReductionKind;
-
-namespace {
-
-constexpr int64_t kMaxWindow = 25;
-
-struct Window {
-  int64_t height = 1, width = 1;
-  int64_t stride_h = 1, stride_w = 1;
-  int64_t pad_h = 0, pad_w = 0;
-  int64_t dilation_h = 1, dilation_w = 1;
-};
-
-Window window_of(const Node& node, std::optional<size_t> dilation) {
-  Window w;
-  std::tie(w.height, w.width) = pair_of(node, 1);
-  std::tie(w.stride_h, w.stride_w) =
-      expressions(node, 2).empty() ? std::pair(w.height, w.width) : pair_of(node, 2);
-  std::tie(w.pad_h, w.pad_w) = pair_of(node, 3);
-  if (dilation) std::tie(w.dilation_h, w.dilation_w) = pair_of(node, *dilation);
-  if (w.height * w.width > kMaxWindow) not_lowered(node, "a large window");
-  return w;
-}
-
-std::optional<Value> and_also(std::optional<Value> a, std::optional<Value> b) {
-  if (!a || !b) return a ? a : b;
-  return *a & *b;
-}
-
-std::optional<Value> inside(BodyBuilder& b, const Expr& e, const Expr& size) {
-  std::optional<Value> mask;
-  if (!sym::known_less_equal(0, e)) mask = b.index(e) >= b.index(0);
-  if (!sym::known_less(e, size)) mask = and_also(mask, b.index(e) < b.index(size));
-  return mask;
-}
-
-// fn(accumulated, element of the window), elements outside of x being `outside`.
-Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
-                  Value (*fn)(Value, Value)) {
-  size_t h = index.size() - 2;
-  std::optional<Value> result;
-  Value otherwise = b.constant(outside, compute_dtype(x.dtype));
-  for (int64_t i = 0; i < w.height; ++i)
-    for (int64_t j = 0; j < w.width; ++j) {
-      Index source = index;
-      source[h] = index[h] * w.stride_h + (i * w.dilation_h - w.pad_h);
-      source[h + 1] = index[h + 1] * w.stride_w + (j * w.dilation_w - w.pad_w);
-      auto mask = and_also(inside(b, source[h], x.sizes[h]), inside(b, source[h + 1], x.sizes[h + 1]));
-      auto load = [&] { return LoweringContext::element(b, x, source); };
-      Value element = mask ? b.masked(*mask, load, otherwise) : load();
-      result = result ? fn(*result, element) : element;
-    }
-  return *result;
-}
-
-}  // namespace
-
-void max_pool2d(LoweringContext& context, const Node& node) {
-  if (context.uses(node.outputs[1]) > 0) not_lowered(node, "indices");
-  Tensor x = context.operand(node, 0);
-  if (!is_floating(x.dtype)) not_lowered(node, "integers");
-  Window w = window_of(node, 4);
-  context.realise_unless_cheap(x);
-  const TensorMeta& out = context.output_meta(node);
-  context.set(node.outputs[0], context.generate(
-                                   {x}, out.sizes, out.dtype,
-                                   [x, w](BodyBuilder& b, const Index& index) {
-                                     return over_window(b, x, w, index, -INFINITY,
-                                                        [](Value a, Value e) { return loop::maximum(a, e); });
-                                   },
-                                   static_cast<int>(3 * w.height * w.width)));
-}
+using pooling::over_window;
+using pooling::Window;
+using pooling::window_of;
 
 void avg_pool2d(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   if (!is_floating(x.dtype)) not_lowered(node, "integers");
-  Window w = window_of(node, std::nullopt);
+  Window w = window_of(node);
   bool ceil_mode = flag(node, 4);
   bool count_padding = flag(node, 5);
   bool padded = w.pad_h != 0 || w.pad_w != 0;

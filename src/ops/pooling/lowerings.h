@@ -1,5 +1,5 @@
 // Lowerings of pooling with small windows and of nearest upsampling: element functions over the window. Large
-// windows and used indices are left to eager.
+// windows are left to eager.
 #pragma once
 
 #include "ops/core/registry.h"
@@ -8,7 +8,9 @@ namespace oxy::ops::lowerings {
 
 using loop::LoweringContext;
 
-void max_pool2d(LoweringContext& context, const graph::Node& node);  // max_pool2d_with_indices
+void max_pool2d_places(LoweringContext& context, const graph::Node& node);
+void max_pool2d_indices(LoweringContext& context, const graph::Node& node);
+void max_pool2d_gradient(LoweringContext& context, const graph::Node& node);
 void avg_pool2d(LoweringContext& context, const graph::Node& node);
 void adaptive_avg_pool2d(LoweringContext& context,
                          const graph::Node& node);  // sizes that divide, 1x1 above all

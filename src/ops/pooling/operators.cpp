@@ -1,5 +1,6 @@
 // The table of pooling and resampling.
 #include "ops/core/families.h"
+#include "ops/pooling/decompositions.h"
 #include "ops/pooling/lowerings.h"
 #include "ops/pooling/shapes.h"
 
@@ -11,7 +12,23 @@ Family pooling_operators() {
        .schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
                  "padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
        .shape = shapes::max_pool,
-       .lower = lowerings::max_pool2d},
+       .decompose = composed(decompositions::max_pool2d)},
+      // The second result has the place of each maximum in its window, by rows.
+      {.name = "oxyfuel::max_pool2d_places",
+       .schema = "oxyfuel::max_pool2d_places(Tensor self, int[] kernel_size, int[] stride, int[] padding, "
+                 "int[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
+       .shape = shapes::max_pool_places,
+       .lower = lowerings::max_pool2d_places},
+      {.name = "oxyfuel::max_pool2d_indices",
+       .schema = "oxyfuel::max_pool2d_indices(Tensor places, SymInt width, int[] kernel_size, int[] stride, "
+                 "int[] padding, int[] dilation) -> Tensor",
+       .shape = shapes::max_pool_indices,
+       .lower = lowerings::max_pool2d_indices},
+      {.name = "oxyfuel::max_pool2d_gradient",
+       .schema = "oxyfuel::max_pool2d_gradient(Tensor grad_output, Tensor places, SymInt[] sizes, int[] "
+                 "kernel_size, int[] stride, int[] padding, MemoryFormat memory_format) -> Tensor",
+       .shape = shapes::max_pool_gradient,
+       .lower = lowerings::max_pool2d_gradient},
       {.name = "aten::max_pool3d_with_indices",
        .schema = "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
                  "padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
@@ -107,7 +124,7 @@ Family pooling_operators() {
            "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, "
            "int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
        .shape = shapes::pool_backward,
-       .traits = {.layouts = Layouts::Any}},
+       .decompose = composed(decompositions::max_pool2d_backward)},
       {.name = "aten::avg_pool2d_backward",
        .schema =
            "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "

@@ -79,6 +79,25 @@ Metas max_pool(const ShapeContext& context) {
   return {out, with_index_type(out)};
 }
 
+Metas max_pool_places(const ShapeContext& context) {
+  Metas metas = max_pool(context);
+  metas[1].dtype = DType::Int8;
+  return metas;
+}
+
+Metas max_pool_indices(const ShapeContext& context) {
+  return {with_index_type(context.tensor(0))};
+}
+
+Metas max_pool_gradient(const ShapeContext& context) {
+  const TensorMeta& gradient = context.tensor(0);
+  TensorMeta meta = contiguous_meta(gradient.dtype, gradient.device, list(context, 2));
+  const size_t format = context.size() - 1;
+  if (std::get<MemoryFormat>(context.arg(format)) == MemoryFormat::ChannelsLast)
+    meta.strides = channels_last_strides(meta.sizes);
+  return {meta};
+}
+
 Metas average_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);

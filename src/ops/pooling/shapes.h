@@ -7,6 +7,9 @@ namespace oxy::ops::shapes {
 
 Metas max_pool(
     const ShapeContext& context);  // (self, kernel, stride, padding, dilation, ceil_mode) -> values, indices
+Metas max_pool_places(const ShapeContext& context);        // the same -> values, places
+Metas max_pool_indices(const ShapeContext& context);       // (places, ...)
+Metas max_pool_gradient(const ShapeContext& context);      // (grad_output, places, sizes, ..., memory_format)
 Metas average_pool(const ShapeContext& context);           // (self, kernel, stride, padding, ceil_mode, ...)
 Metas adaptive_average_pool(const ShapeContext& context);  // (self, output_size)
 Metas adaptive_max_pool(const ShapeContext& context);

@@ -57,6 +57,9 @@ constexpr Pass kPackConvolution = {"passes.pack_convolution",
 constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const PassContext& context) {
                                 return pack_linear(graph, context.options.linear);
                               }};
+constexpr Pass kPadProducts = {"passes.pad_products", [](const Graph& graph, const PassContext& context) {
+                                 return pad_products(graph, context.options.products);
+                               }};
 constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
 constexpr Pass kBringToDevice = {
     "passes.bring_to_device", plain<bring_to_device>,
@@ -92,9 +95,9 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels, &kFoldBatchNorm,        &kConvolutionToLinear,
-                                             &kChannelsLast,  &kSeparateBias,         &kPackConvolution,
-                                             &kPackLinear,    &kAccumulateEmbeddings, &kDecompose};
+constexpr const Pass* kOnWholeOperators[] = {
+    &kDrawInKernels,   &kFoldBatchNorm, &kConvolutionToLinear,  &kChannelsLast, &kSeparateBias,
+    &kPackConvolution, &kPackLinear,    &kAccumulateEmbeddings, &kDecompose,    &kPadProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

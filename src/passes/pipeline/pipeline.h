@@ -11,6 +11,7 @@
 #include "passes/weights/fold_constants.h"
 #include "passes/weights/pack_convolution.h"
 #include "passes/weights/pack_linear.h"
+#include "passes/weights/pad_products.h"
 
 namespace oxy::passes {
 
@@ -23,6 +24,7 @@ struct Options {
   LinearPacking linear;
   ConvolutionPacking convolution;
   ChooseLayout choose_layout;
+  ProductPadding products;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass

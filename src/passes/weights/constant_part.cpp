@@ -95,7 +95,7 @@ class Chooser {
   bool may_be_result(const Node& node, ValueId id) const {
     // A view costs nothing at a call, and a constant has to be held.
     if (is_view_like(*node.op)) return false;
-    if (estimated_bytes(graph_.meta(id)) > std::max(analysis_.bytes[id], growth_bytes_)) return false;
+    if (estimated_bytes(graph_.meta(id)) > analysis_.bytes[id] + growth_bytes_) return false;
     if (invariance_ == Invariance::Always) return true;
     if (analysis_.kind[id] != Kind::Sized || is_given_away_[id]) return false;
     bool has_inputs = false;

@@ -21,8 +21,8 @@ struct ConstantPart {
   IdVector<graph::NodeId, bool> is_replaced;  // nodes of the source that its results stand for
 };
 
-// The largest part of the source of this kind from which the rest reads no view and no result of more than
-// the larger of `growth_bytes` and the bytes of the constants that it is made of. Sizes count as their values
+// The largest part of the source of this kind from which the rest reads no view and no result of more
+// bytes than those of the constants that it is made of and `growth_bytes` together. Sizes count as their values
 // at hand (sym/hints.h). Random nodes and uninitialised tensors do not belong to it.
 //
 // A result of `WhileSizesAre` depends on a symbol, is not the memory of a result of the graph or of a

@@ -40,7 +40,7 @@ bool is_same_work(const CapturedNode& a, const CapturedNode& b) {
 }
 
 void require_same_work(const CapturedPass& a, const CapturedPass& b) {
-  if (a.nodes.size() != b.nodes.size() || a.given.size() != b.given.size() ||
+  if (a.nodes.size() != b.nodes.size() || a.memories.size() != b.memories.size() ||
       a.results.size() != b.results.size())
     throw NotReplayable{"it does not do the same each time", {}};
   for (size_t n = 0; n < a.nodes.size(); ++n)
@@ -98,22 +98,33 @@ bool has_shifted_half(const Difference& word, const Memory& memory) {
   return false;
 }
 
+// By allocation: the movable memory to which a replay writes instead.
+using MovableOf = std::vector<std::optional<size_t>>;
+
+MovableOf movable_of_allocations(const CapturedPass& pass) {
+  MovableOf result(pass.allocations.size());
+  for (const MadeResult& made : pass.results)
+    for (size_t i = 0; i < pass.allocations.size(); ++i)
+      if (made.end_node > 0 && pass.allocations[i].contains(made.address) &&
+          pass.allocations[i].is_alive_at(made.end_node - 1))
+        result[i] = made.memory;
+  return result;
+}
+
 // Reads the parameters of one node: which memory each word that differs is an address of.
 class NodeReader {
  public:
-  NodeReader(const CapturedPass& decoy, const CapturedPass& real, size_t node) : node_(node) {
-    // A result that the caller keeps lies in memory that was allocated on the way.
+  NodeReader(const CapturedPass& decoy, const CapturedPass& real, const MovableOf& movable_of, size_t node)
+      : node_(node) {
     for (size_t i = 0; i < real.allocations.size(); ++i) {
       const LoggedAllocation &here = real.allocations[i], &there = decoy.allocations[i];
       if (!here.is_alive_at(node)) continue;
-      Memory memory{here.address, there.address, static_cast<uintptr_t>(here.bytes) - 1, {}};
-      for (size_t r = 0; here.end_node == kStillAllocated && r < real.results.size(); ++r)
-        if (here.contains(real.results[r].address)) memory.movable = real.given.size() + r;
-      memories_.push_back(memory);
-    }
-    for (size_t m = 0; m < real.given.size(); ++m)
       memories_.push_back(
-          {real.given[m].address, decoy.given[m].address, static_cast<uintptr_t>(real.given[m].bytes), m});
+          {here.address, there.address, static_cast<uintptr_t>(here.bytes) - 1, movable_of[i]});
+    }
+    for (size_t m = 0; m < real.memories.size(); ++m)
+      memories_.push_back({real.memories[m].address, decoy.memories[m].address,
+                           static_cast<uintptr_t>(real.memories[m].bytes), m});
   }
 
   std::vector<Place> read(const CapturedNode& here, const CapturedNode& there) {
@@ -160,9 +171,10 @@ class NodeReader {
 
 std::vector<MovableNode> find_places(const CapturedPass& decoy, const CapturedPass& real) {
   require_same_work(decoy, real);
+  const MovableOf movable_of = movable_of_allocations(real);
   std::vector<MovableNode> result;
   for (size_t n = 0; n < real.nodes.size(); ++n) {
-    std::vector<Place> places = NodeReader(decoy, real, n).read(real.nodes[n], decoy.nodes[n]);
+    std::vector<Place> places = NodeReader(decoy, real, movable_of, n).read(real.nodes[n], decoy.nodes[n]);
     if (!places.empty()) result.push_back({real.nodes[n], std::move(places)});
   }
   return result;

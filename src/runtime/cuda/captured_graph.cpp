@@ -104,11 +104,11 @@ void CapturedGraph::read_kernel(CapturedNode& node) const {
   }
 }
 
-CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<MovableMemory> given,
-                     const std::function<std::vector<MovableMemory>()>& enqueue) {
+CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<MovableMemory> memories,
+                     const std::function<std::vector<MadeResult>()>& enqueue) {
   check_call(driver, driver.graphs.begin_capture(stream, kThreadLocalCapture), "to record a stream");
   CudaHandle graph = nullptr;
-  std::vector<MovableMemory> results;
+  std::vector<MadeResult> results;
   std::vector<LoggedAllocation> allocations;
   try {
     const AllocationLog log([&] { return node_count(driver, stream); });
@@ -123,7 +123,7 @@ CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<Movabl
     throw NotReplayable{"it waits for the device", {}};
   CapturedGraph captured(driver, graph);
   std::vector<CapturedNode> nodes = captured.nodes();
-  return {std::move(captured), std::move(nodes), std::move(allocations), std::move(given),
+  return {std::move(captured), std::move(nodes), std::move(allocations), std::move(memories),
           std::move(results)};
 }
 

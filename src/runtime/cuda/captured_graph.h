@@ -56,14 +56,15 @@ struct CapturedPass {
   CapturedGraph graph;
   std::vector<CapturedNode> nodes;
   std::vector<LoggedAllocation> allocations;
-  std::vector<MovableMemory> given;    // that exist before
-  std::vector<MovableMemory> results;  // that are allocated on the way, and that the caller keeps
+  std::vector<MovableMemory> memories;
+  std::vector<MadeResult> results;
 };
 
 // Captures what `enqueue` enqueues on `stream`, which is current; it returns the results. If it throws, the
 // capture ends and the stream is as before.
-CapturedPass capture(const backend::cuda::Driver& driver, CudaHandle stream, std::vector<MovableMemory> given,
-                     const std::function<std::vector<MovableMemory>()>& enqueue);
+CapturedPass capture(const backend::cuda::Driver& driver, CudaHandle stream,
+                     std::vector<MovableMemory> memories,
+                     const std::function<std::vector<MadeResult>()>& enqueue);
 
 // How many nodes the capture of `stream` has so far.
 size_t node_count(const backend::cuda::Driver& driver, CudaHandle stream);

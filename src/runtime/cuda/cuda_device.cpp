@@ -9,9 +9,9 @@
 #include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/captured_graph.h"
-#include "runtime/cuda/convolution_layouts.h"
 #include "runtime/cuda/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/library_layouts.h"
 #include "runtime/cuda/philox.h"
 #include "runtime/device/call_site.h"
 

@@ -3,6 +3,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -31,14 +32,16 @@ class CudaGraph : public DeviceGraph {
         device_(c10::DeviceType::CUDA, device),
         graph_(std::move(pass.graph)),
         nodes_(std::move(nodes)),
-        users_(pass.given.size() + pass.results.size()) {
-    for (const auto* memories : {&pass.given, &pass.results})
-      for (const MovableMemory& memory : *memories) addresses_.push_back(memory.address);
+        users_(pass.memories.size()) {
+    for (const MovableMemory& memory : pass.memories) addresses_.push_back(memory.address);
     for (size_t n = 0; n < nodes_.size(); ++n)
       for (const Place& place : nodes_[n].places)
         if (users_[place.movable].empty() || users_[place.movable].back() != n)
           users_[place.movable].push_back(n);
-    is_stale_.resize(nodes_.size());
+    // As recorded, operators write their results to memory of their own.
+    is_stale_.resize(nodes_.size(), true);
+    stale_.resize(nodes_.size());
+    std::iota(stale_.begin(), stale_.end(), size_t{0});
     check_call(driver_, driver_.graphs.instantiate(&executable_, graph_.handle(), 0), "a recorded graph");
     check_call(driver_, driver_.graphs.current_context(&context_), "to tell the current context");
   }

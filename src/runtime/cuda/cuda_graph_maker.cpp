@@ -62,15 +62,16 @@ class CudaGraphMaker : public DeviceGraphMaker {
     wait(stream_, capturing_);
   }
 
-  std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> given, const Enqueue& enqueue) override {
+  std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
+                                      const Enqueue& enqueue) override {
     const c10::StreamGuard guard(capturing_);
-    const DecoyMemory decoys(driver_, device_.index(), given);
+    const DecoyMemory decoys(driver_, device_.index(), memories);
     // Memory that is allocated on the way lies elsewhere in the passes with decoys, too.
     torch_api::AllocatorPool decoy_pool(device_.index());
     std::vector<uintptr_t> addresses;
-    for (const MovableMemory& memory : given) addresses.push_back(memory.address);
-    const CapturedPass decoy = capture_in(decoy_pool, decoys.addresses(), given, enqueue);
-    CapturedPass real = capture_in(pool_, addresses, given, enqueue);
+    for (const MovableMemory& memory : memories) addresses.push_back(memory.address);
+    const CapturedPass decoy = capture_in(decoy_pool, decoys.addresses(), memories, enqueue);
+    CapturedPass real = capture_in(pool_, addresses, memories, enqueue);
     std::vector<MovableNode> nodes = find_places(decoy, real);
     return make_graph(driver_, device_.index(), std::move(real), std::move(nodes));
   }
@@ -79,10 +80,10 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
  private:
   CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
-                          std::span<const MovableMemory> given, const Enqueue& enqueue) {
+                          std::span<const MovableMemory> memories, const Enqueue& enqueue) {
     const torch_api::AllocatorPool::Use use(pool);
     std::vector<MovableMemory> placed;
-    for (size_t i = 0; i < given.size(); ++i) placed.push_back({addresses[i], given[i].bytes});
+    for (size_t i = 0; i < memories.size(); ++i) placed.push_back({addresses[i], memories[i].bytes});
     return capture(driver_, capturing_.native_handle(), std::move(placed),
                    [&] { return enqueue(addresses); });
   }

@@ -20,13 +20,21 @@ struct MovableMemory {
   int64_t bytes = 0;
 };
 
+// A result that an operator has put into memory of its own. Replayed, it writes to a movable memory instead,
+// and whatever is enqueued afterwards finds it there: its own memory is free again.
+struct MadeResult {
+  size_t memory = 0;  // by movable memory
+  uintptr_t address = 0;
+  size_t end_node = 0;  // DeviceGraphMaker::begin_part() behind the operator
+};
+
 // Recorded work. One replay at a time.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // Enqueues the work on the current stream, with the movable memories at these addresses: first those that
-  // were given to DeviceGraphMaker::record(), then its results. False, with nothing enqueued: one of them is
-  // not aligned as it was when the work was recorded, which libraries may rely on.
+  // Enqueues the work on the current stream, with the movable memories of DeviceGraphMaker::record() at these
+  // addresses. False, with nothing enqueued: one of them is not aligned as it was when the work was recorded,
+  // which libraries may rely on.
   virtual bool replay(std::span<const uintptr_t> addresses) = 0;
 };
 
@@ -50,12 +58,12 @@ class DeviceGraphMaker {
   // follows on this thread. What it allocates is memory of the graphs.
   virtual void warm_up(const std::function<void()>& work) = 0;
 
-  // Enqueues the work with the given memories at these addresses. Returns the memories that it allocates and
-  // that the caller keeps.
-  using Enqueue = std::function<std::vector<MovableMemory>(std::span<const uintptr_t> addresses)>;
-  // `given`: the movable memories that exist before. `enqueue` is called several times, with their addresses
-  // and with others; nothing is performed. Throws NotReplayable, or what `enqueue` throws.
-  virtual std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> given,
+  // Enqueues the work with the movable memories at these addresses. Returns what of them operators have made
+  // elsewhere.
+  using Enqueue = std::function<std::vector<MadeResult>(std::span<const uintptr_t> addresses)>;
+  // `enqueue` is called several times, with the addresses of the memories and with others; nothing is
+  // performed. Throws NotReplayable, or what `enqueue` throws.
+  virtual std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
                                               const Enqueue& enqueue) = 0;
   // To be called by `enqueue` between its parts: how many kernels, copies and fills it has enqueued so far.
   virtual size_t begin_part() = 0;

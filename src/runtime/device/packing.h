@@ -34,6 +34,12 @@ struct ConvolutionShape {
   DType dtype = DType::Float32;  // of the weight
 };
 
+struct ProductShape {  // [rows, inner] x [inner, columns]
+  int64_t rows = 0, inner = 0, columns = 0;
+  DType dtype = DType::Float32;
+  int64_t divisor = 1;  // divides all sizes that lie side by side in memory; a power of 2
+};
+
 struct Decision {
   bool pack = false;
   std::string_view reason;
@@ -64,6 +70,14 @@ class Packing {
   virtual PlainLayout plain_layout(const ConvolutionShape& shape) const = 0;
   // Its library adds the bias of a convolution by a kernel of its own.
   virtual bool separates_bias() const { return false; }
+  // Sizes of matrix products that lie side by side in memory had better be multiples of so many elements, a
+  // power of 2.
+  virtual int64_t product_alignment(DType /*dtype*/) const { return 1; }
+  // Whether a product is faster with sizes padded to product_alignment(), if so many bytes are copied for it
+  // at each call, in so many kernels.
+  virtual bool should_pad(const ProductShape& /*shape*/, int64_t /*copied_bytes*/, int64_t /*copies*/) const {
+    return false;
+  }
 
   // The opaque packed copy of a weight for inputs of this shape; any input shape still gives the right
   // answer. The weight is contiguous, of the shape's dtype and on this device; it is read once and not kept.

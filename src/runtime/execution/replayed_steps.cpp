@@ -113,15 +113,21 @@ void ReplayedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::
   }
 }
 
+at::Tensor ReplayedSteps::new_result(plan::BufferId buffer) const {
+  return plan_.runtime->empty(plan_.buffers[buffer.index()].whole_spec, plan_.device.index());
+}
+
 // What a graph of the span stands for.
-void ReplayedSteps::enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step) {
+void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& observer) {
   for (size_t i = span.steps.begin; i < span.steps.end; ++i) {
-    if (at_step) at_step(i);
+    if (observer.at_step) observer.at_step(i);
     const PreparedStep& step = plan_.steps[i];
     if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
       run_launch(*kernel, frame);
     } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
       run_call(*call, frame);
+      for (size_t r = 0; observer.made && r < span.results.size(); ++r)
+        if (std::ranges::find(call->returned, span.results[r]) != call->returned.end()) observer.made(r);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
       if (plan_.storages[allocation->buffer.index()] == plan::Storage::Temporary) frame.allocate(*allocation);
     } else if (const auto* free = std::get_if<PreparedFree>(&step)) {
@@ -130,15 +136,20 @@ void ReplayedSteps::enqueue(const Span& span, Frame& frame, const std::function<
   }
 }
 
-std::vector<MovableMemory> ReplayedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
-                                                     Frame& frame,
-                                                     const std::function<void(size_t)>& at_step) {
-  for (size_t i = 0; i < addresses.size(); ++i)
+std::vector<MadeResult> ReplayedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
+                                                  Frame& frame, const std::function<void(size_t)>& at_step) {
+  const size_t given = span.given.size();
+  for (size_t i = 0; i < given; ++i)
     if (addresses[i] != frame.address(span.given[i]))
       frame.place(span.given[i], reinterpret_cast<void*>(addresses[i]));
-  enqueue(span, frame, at_step);
-  std::vector<MovableMemory> results;
-  for (const plan::BufferId id : span.results) results.push_back(memory_of(id, frame));
+  std::vector<MadeResult> results;
+  // Nothing is performed, so the memory of a result is needed no longer than until its address is known.
+  const auto made = [&](size_t r) {
+    const plan::BufferId id = span.results[r];
+    results.push_back({given + r, frame.address(id), maker_->begin_part()});
+    frame.place(id, reinterpret_cast<void*>(addresses[given + r]));
+  };
+  enqueue(span, frame, {at_step, made});
   span.kept.clear();
   for (const plan::BufferId id : span.made)
     if (!is_result_[id.index()] && frame.whole(id).defined())
@@ -166,23 +177,26 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
                            UnreplayableSteps& unreplayable) {
   allocate_outputs(span, frame);
   const Frame::Tables before = frame.tables();
+  std::vector<at::Tensor> results;  // in memory that is not the graphs'
+  for (const plan::BufferId id : span.results) results.push_back(new_result(id));
   maker_->warm_up([&] {
     frame.begin_launches();
-    enqueue(span, frame);
+    const auto made = [&](size_t r) {
+      results[r].copy_(frame.whole(span.results[r]));
+      frame.place(span.results[r], results[r]);
+    };
+    enqueue(span, frame, {.at_step = {}, .made = made});
   });
-  for (const plan::BufferId id : span.results) {
-    at::Tensor result = plan_.runtime->empty(plan_.buffers[id.index()].whole_spec, plan_.device.index());
-    result.copy_(frame.whole(id));
-    frame.place(id, std::move(result));
-  }
+  results.clear();
   const Frame::Tables after = frame.tables();
   std::vector<std::pair<size_t, size_t>> begins;  // steps with their first nodes, of the last pass
   const auto at_step = [&](size_t step) { begins.emplace_back(step, maker_->begin_part()); };
-  std::vector<MovableMemory> given;
-  for (const plan::BufferId id : span.given) given.push_back(memory_of(id, frame));
+  std::vector<MovableMemory> memories;
+  for (const auto* buffers : {&span.given, &span.results})
+    for (const plan::BufferId id : *buffers) memories.push_back(memory_of(id, frame));
   std::string reason;
   try {
-    span.graph = maker_->record(given, [&](std::span<const uintptr_t> addresses) {
+    span.graph = maker_->record(memories, [&](std::span<const uintptr_t> addresses) {
       frame.restore(before);
       frame.begin_launches();
       begins.clear();
@@ -228,7 +242,7 @@ void ReplayedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
     addresses_.clear();
     for (const plan::BufferId id : span.given) addresses_.push_back(frame.address(id));
     for (const plan::BufferId id : span.results) {
-      frame.place(id, plan_.runtime->empty(plan_.buffers[id.index()].whole_spec, plan_.device.index()));
+      frame.place(id, new_result(id));
       addresses_.push_back(frame.address(id));
     }
     if (span.graph->replay(addresses_)) {

@@ -54,11 +54,16 @@ class ReplayedSteps {
   Span describe(StepSpan steps) const;
   // False: a step is in `unreplayable` now, and the span has been performed all the same.
   bool record(Span& span, Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable);
-  // `at_step`: called before each step.
-  std::vector<MovableMemory> enqueue_at(std::span<const uintptr_t> addresses, Span& span, Frame& frame,
-                                        const std::function<void(size_t)>& at_step);
+  // Told of what is enqueued.
+  struct Observer {
+    std::function<void(size_t step)> at_step;  // which comes next
+    std::function<void(size_t result)> made;   // by Span::results; its operator has allocated it
+  };
+  std::vector<MadeResult> enqueue_at(std::span<const uintptr_t> addresses, Span& span, Frame& frame,
+                                     const std::function<void(size_t)>& at_step);
   void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
-  void enqueue(const Span& span, Frame& frame, const std::function<void(size_t)>& at_step = {});
+  void enqueue(const Span& span, Frame& frame, const Observer& observer = {});
+  at::Tensor new_result(plan::BufferId buffer) const;
   void allocate_outputs(const Span& span, Frame& frame) const;
   void end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const;
   MovableMemory memory_of(plan::BufferId buffer, const Frame& frame) const {

@@ -137,8 +137,8 @@ TEST_CASE("size arguments: windows keep their constants") {
     const int side = 8 + 4 * k;
     inputs += fmt::format("{0}%{1}: float32[2, 8, {2}, {2}]", k ? ", " : "", k, side);
     nodes += fmt::format(
-        "  %{0}: float32[2, 8, {2}, {2}], %{1}: int64[2, 8, {2}, {2}] = "
-        "aten::max_pool2d_with_indices(%{3}, [3, 3], [2, 2], [1, 1], [1, 1], False)\n",
+        "  %{0}: float32[2, 8, {2}, {2}], %{1}: int8[2, 8, {2}, {2}] = "
+        "oxyfuel::max_pool2d_places(%{3}, [3, 3], [2, 2], [1, 1], [1, 1], False)\n",
         100 + k, 200 + k, side / 2, k);
     results += fmt::format("{}%{}", k ? ", " : "", 100 + k);
   }

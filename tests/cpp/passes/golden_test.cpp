@@ -47,6 +47,8 @@ const Options& permissive_options() {
     result.convolution = {[](const ConvolutionSite&) { return true; }, fuses};
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
+    result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
+                       [](const ProductSite&) { return true; }};
     result.dropout_threads = [](DType dtype, Device) {
       return std::optional(
           DropoutThreads{.width = dtype == DType::Float32 ? 4 : 8, .threads = 1024, .block = 256});

@@ -226,6 +226,15 @@ def max_pool(p):
     return [p.call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], False)[0]]
 
 
+@program
+def max_pool_backward(p):
+    x = p.laid_out((32, 64, 112, 112), (802816, 1, 7168, 64))
+    gradient = p.laid_out((32, 64, 56, 56), (200704, 1, 3584, 64))
+    window = [3, 3], [2, 2], [1, 1], [1, 1], False
+    y, indices = p.call("max_pool2d_with_indices", x, *window)
+    return [y, p.call("max_pool2d_with_indices_backward", gradient, x, *window, indices)]
+
+
 if __name__ == "__main__":
     for name, function in PROGRAMS.items():
         writer = Writer()

@@ -1,13 +1,16 @@
 """Where the parameters of recorded work have addresses: passes made by hand, as the driver would give them."""
 
+import os
 import struct
+import sys
 
 import pytest
 
+sys.path[:0] = [path for path in (os.environ.get("OXYFUEL_RUNTIME_TESTING"),) if path]
 rt = pytest.importorskip("oxyfuel_runtime_testing", reason="OXYFUEL_RUNTIME_TESTING names the folder of the module")
 
-X, Y = (0x7F59_8480_0000, 0x31_0000), (0x7F59_85C0_0000, 0x1_2000)
-DECOY_X, DECOY_Y = (0x3_0200_0000, 0x31_0000), (0x3_0231_1000, 0x1_2000)
+X, Y, Z = (0x7F59_8480_0000, 0x31_0000), (0x7F59_85C0_0000, 0x1_2000), (0x7F59_8700_0000, 0x1000)
+DECOY_X, DECOY_Y, DECOY_Z = (0x3_0200_0000, 0x31_0000), (0x3_0231_1000, 0x1_2000), (0x3_0240_0000, 0x1000)
 
 
 def low(address, other=0x3F80_0000):
@@ -20,7 +23,7 @@ def float_bits(number):
 
 
 def places(real, decoy, **memory):
-    memories = {"given": ([X, Y], [DECOY_X, DECOY_Y]), **memory}
+    memories = {"memories": ([X, Y, Z], [DECOY_X, DECOY_Y, DECOY_Z]), **memory}
     passes = [rt.captured_pass(nodes, **{name: both[i] for name, both in memories.items()}) for i, nodes in enumerate((real, decoy))]
     return rt.find_places(passes[1], passes[0])
 
@@ -49,7 +52,7 @@ def test_half_of_an_address_that_is_left_over():
 
 @pytest.mark.parametrize(
     "encode",
-    [low, lambda a: a >> 4, lambda a: low(a >> 8), lambda a: 5 | (a >> 12) << 32],
+    [low, lambda a: a >> 4, lambda a: low(a >> 8), lambda a: low(5, other=(a >> 12) & 0xFFFF_FFFF)],
     ids=["half", "shifted", "half of one shifted", "shifted, upper half"],
 )
 def test_other_forms_of_addresses_are_refused(encode):
@@ -68,17 +71,17 @@ def test_memory_that_is_allocated_on_the_way_stays_where_it_is():
     assert places([real], [decoy], allocations=([temporary], [other])) == [(0, 0, 0)]
 
 
-def test_a_result_moves_from_its_allocation_on():
-    # A temporary lies where the result lies later.
+def test_a_result_moves_from_where_its_operator_has_made_it():
+    # Temporaries lie there before and afterwards.
     block, other = 0x7F59_46A0_0000, 0x7F59_2E00_0000
-    allocations = ([(block, 0x4000, 0, 1), (block, 0x1000, 1, -1)], [(other, 0x4000, 0, 1), (other, 0x1000, 1, -1)])
+    allocations = [[(at, 0x4000, 0, 1), (at, 0x1000, 1, 2), (at, 0x2000, 2, 4)] for at in (block, other)]
     found = places(
-        [[block + 8], [block + 8]],
-        [[other + 8], [other + 8]],
-        results=([(block, 0x1000)], [(other, 0x1000)]),
+        [[block + 8], [block + 8], [block + 8], [Z[0] + 16]],
+        [[other + 8], [other + 8], [other + 8], [DECOY_Z[0] + 16]],
+        results=([(2, block, 2)], [(2, other, 2)]),
         allocations=allocations,
     )
-    assert found == [(0, 2, 8)]  # of the second node alone
+    assert found == [(0, 2, 8), (0, 2, 16)]  # of the second and the last node
 
 
 def test_work_that_is_not_the_same():

@@ -107,9 +107,10 @@ struct Runner {
 using Words = std::vector<uint64_t>;
 using Allocation = std::tuple<uint64_t, int64_t, int64_t, int64_t>;  // address, bytes, nodes; -1: to the end
 using Memory = std::pair<uint64_t, int64_t>;                         // address, bytes
+using Made = std::tuple<uint64_t, uint64_t, uint64_t>;  // by memory; address, the node behind its operator
 
-runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Memory>& given,
-                           const std::vector<Memory>& results, const std::vector<Allocation>& allocations) {
+runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Memory>& memories,
+                           const std::vector<Made>& results, const std::vector<Allocation>& allocations) {
   static const backend::cuda::Driver driver;
   runtime::CapturedPass result{runtime::CapturedGraph(driver, nullptr), {}, {}, {}, {}};
   for (const Words& words : nodes) {
@@ -122,8 +123,9 @@ runtime::CapturedPass pass(const std::vector<Words>& nodes, const std::vector<Me
   for (const auto& [address, bytes, first, end] : allocations)
     result.allocations.push_back({address, bytes, static_cast<size_t>(first),
                                   end < 0 ? runtime::kStillAllocated : static_cast<size_t>(end)});
-  for (const auto& [address, bytes] : given) result.given.push_back({address, bytes});
-  for (const auto& [address, bytes] : results) result.results.push_back({address, bytes});
+  for (const auto& [address, bytes] : memories) result.memories.push_back({address, bytes});
+  for (const auto& [memory, address, end_node] : results)
+    result.results.push_back({memory, address, end_node});
   return result;
 }
 
@@ -238,8 +240,8 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
     return nb::cast(attempt.reason);
   });
   nb::class_<runtime::CapturedPass>(m, "CapturedPass");
-  m.def("captured_pass", &pass, nb::arg("nodes"), nb::arg("given"),
-        nb::arg("results") = std::vector<Memory>(), nb::arg("allocations") = std::vector<Allocation>());
+  m.def("captured_pass", &pass, nb::arg("nodes"), nb::arg("memories"),
+        nb::arg("results") = std::vector<Made>(), nb::arg("allocations") = std::vector<Allocation>());
   // (word, memory, bytes from its first) of each place; ValueError with the reason.
   m.def("find_places", [](const runtime::CapturedPass& decoy, const runtime::CapturedPass& real) {
     std::vector<std::tuple<size_t, size_t, uint64_t>> result;
