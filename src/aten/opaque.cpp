@@ -23,4 +23,8 @@ bool is_of_core(const OperatorSchema& op) {
   return library_of(op) == "aten";
 }
 
+bool is_our_own(const OperatorSchema& op) {
+  return library_of(op) == "oxyfuel";
+}
+
 }  // namespace oxy

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "base/error.h"
 #include "graph/sizes.h"
 #include "ops/core/registry.h"
@@ -25,6 +26,13 @@ int64_t estimated_bytes(const TensorMeta& meta) {
   for (size_t d = 0; d < meta.sizes.size(); ++d)
     if (meta.strides[d] != Expr(0)) count *= sym::estimate(meta.sizes[d]);
   return count * static_cast<int64_t>(item_size(meta.dtype));
+}
+
+// Whether a node can be evaluated by itself. Operators of our own are parts of generated kernels; weights are
+// packed by the device where sizes are known.
+bool has_eager_kernel(const OperatorSchema& op, bool is_sized) {
+  const bool packs = &op == op::pack_linear() || &op == op::pack_convolution();
+  return is_of_core(op) || (!is_sized && (packs || !is_our_own(op)));
 }
 
 enum class Kind : uint8_t { Varies, Constant, Sized };
@@ -55,8 +63,7 @@ Analysis analyse(const Graph& graph, Invariance invariance) {
       sources = std::min(sources + a.bytes[id], std::numeric_limits<int64_t>::max() / 4);
     });
     if (varies) continue;
-    // Operators of our own have no kernels of PyTorch's.
-    if (is_sized && (invariance == Invariance::Always || !is_of_core(*node.op))) continue;
+    if (!has_eager_kernel(*node.op, is_sized) || (is_sized && invariance == Invariance::Always)) continue;
     for (ValueId id : node.outputs) {
       a.kind[id] = is_sized ? Kind::Sized : Kind::Constant;
       a.bytes[id] = sources;

@@ -81,3 +81,13 @@ def test_indices_from_another_region():
 def test_an_image_without_a_batch():
     oxyfuel.reset()
     check_same(lambda x: F.max_pool2d(x[0], 3, 2, 1), image(torch.float32, "contiguous"))
+
+
+def test_an_image_that_is_constant():
+    oxyfuel.reset()
+
+    def positions(x):
+        return x + F.max_pool2d(torch.arange(48.0).view(1, 1, 6, 8), 2)
+
+    x = torch.randn(2, 3, 3, 4)
+    torch.testing.assert_close(oxyfuel.compile(positions)(x), positions(x))
