@@ -130,3 +130,28 @@ def test_an_index_out_of_range_is_an_error():
               "torch.cuda.synchronize()\n")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode != 0 and "device-side assert" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("sizes", [(256, 768, 50257), (2048, 770, 1001), (512, 1023, 4097)], ids=str)
+def test_products_of_odd_sizes(sizes, dtype):
+    """Some are padded (passes.pad_products): values, gradients and strides are those of eager."""
+    rows, inner, columns = sizes
+    x = torch.randn(rows, inner, device=CUDA).to(dtype).requires_grad_()
+    weight = (torch.randn(columns, inner, device=CUDA) / inner**0.5).to(dtype).requires_grad_()
+    bias = torch.randn(columns, device=CUDA).to(dtype).requires_grad_()
+
+    def gradients(function, *tensors):
+        tensors = [t.detach().requires_grad_() for t in tensors]
+        result = function(*tensors)
+        result.sin().sum().backward()
+        return [result.detach(), *(t.grad for t in tensors)]
+
+    for function, arguments in ((F.linear, (x, weight, bias)), (lambda a, w: (a.tanh() @ w.t()), (x, weight)), (lambda a, w: (a @ w).relu(), (x, weight.t()))):
+        oxyfuel.reset()
+        actual = gradients(oxyfuel.compile(function), *arguments)
+        exact = gradients(function, *(t.double() for t in arguments))
+        for mine, other, reference in zip(actual, gradients(function, *arguments), exact, strict=True):
+            assert mine.stride() == other.stride() and mine.dtype == other.dtype
+            error = (mine.double() - reference).norm() / reference.norm()
+            assert error <= 2 * (other.double() - reference).norm() / reference.norm() + 1e-4

@@ -41,7 +41,8 @@ class CudaGraphMaker : public DeviceGraphMaker {
         device_(device),
         stream_(stream),
         capturing_(new_stream(driver, device)),
-        pool_(device.index()) {}
+        pool_(device.index()),
+        decoy_pool_(device.index()) {}
 
   std::shared_ptr<const Arena> arena(int64_t bytes) override {
     if (arena_ == nullptr || arena_->bytes < bytes) {
@@ -66,11 +67,9 @@ class CudaGraphMaker : public DeviceGraphMaker {
                                       const Enqueue& enqueue) override {
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), memories);
-    // Memory that is allocated on the way lies elsewhere in the passes with decoys, too.
-    torch_api::AllocatorPool decoy_pool(device_.index());
     std::vector<uintptr_t> addresses;
     for (const MovableMemory& memory : memories) addresses.push_back(memory.address);
-    const CapturedPass decoy = capture_in(decoy_pool, decoys.addresses(), memories, enqueue);
+    const CapturedPass decoy = capture_in(decoy_pool_, decoys.addresses(), memories, enqueue);
     CapturedPass real = capture_in(pool_, addresses, memories, enqueue);
     std::vector<MovableNode> nodes = find_places(decoy, real);
     return make_graph(driver_, device_.index(), std::move(real), std::move(nodes));
@@ -100,6 +99,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
   c10::Stream stream_;     // the caller's
   c10::Stream capturing_;  // records for it, since the default stream cannot be captured
   torch_api::AllocatorPool pool_;
+  torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
   std::shared_ptr<const Arena> arena_;
 };
 

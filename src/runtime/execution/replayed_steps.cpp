@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace oxy::runtime {
 namespace {
 
 constexpr size_t kFewLaunches = 3;  // a replay with new addresses costs about as much as two launches
+// Spans that end for the memory that they free: so many at most, each with so many bytes at least.
+constexpr int64_t kFreeingSpans = 6, kLeastFreedBytes = int64_t{32} << 20;
 
 template <class Fn>
 void for_each_used(const PreparedStep& step, Fn fn) {
@@ -36,16 +39,23 @@ bool is_worth(const PreparedPlan& plan, StepSpan span) {
 
 }  // namespace
 
-std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable) {
+std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable,
+                                      std::span<const int64_t> freed_bytes) {
+  const int64_t share = std::max(
+      kLeastFreedBytes, std::accumulate(freed_bytes.begin(), freed_bytes.end(), int64_t{0}) / kFreeingSpans);
   std::vector<StepSpan> result;
   StepSpan span;  // ends behind the last launch or call
   bool is_open = false;
+  int64_t freed = 0;  // by steps of the span
   const auto close = [&] {
     if (is_open && is_worth(plan, span)) result.push_back(span);
     is_open = false;
+    freed = 0;
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (!freed_bytes.empty()) freed += freed_bytes[i];
     if (!is_work(plan.steps[i])) continue;
+    if (freed >= share) close();
     const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
     if ((call != nullptr && !call->is_replayable) || unreplayable.contains(i)) {
       close();
@@ -60,48 +70,45 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
 }
 
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
-    : plan_(plan),
-      maker_(std::move(maker)),
-      arena_(maker_->arena(plan.arena_bytes)),
-      is_result_(plan.buffers.size()) {
-  for (const PreparedOutput& output : plan.outputs)
-    if (output.kind == graph::OutputKind::Value && !output.copy &&
-        plan.storages[output.buffer.index()] == plan::Storage::Extern)
-      is_result_[output.buffer.index()] = true;
-}
+    : plan_(plan), maker_(std::move(maker)), arena_(maker_->arena(plan.arena_bytes)) {}
 
 ReplayedSteps::Span ReplayedSteps::describe(StepSpan steps) const {
   Span span;
   span.steps = steps;
-  std::set<plan::BufferId> used;
-  std::vector<plan::BufferId>& made = span.made;
-  const auto is_made = [&](plan::BufferId id) { return std::ranges::find(made, id) != made.end(); };
+  std::set<plan::BufferId> used, freed;
+  for (size_t i = steps.begin; i < steps.end; ++i) {
+    for_each_used(plan_.steps[i], [&](plan::BufferId id) { used.insert(id); });
+    if (const auto* free = std::get_if<PreparedFree>(&plan_.steps[i])) freed.insert(free->buffer);
+  }
+  std::set<plan::BufferId> made;  // by the recorded work itself
   for (size_t i = steps.begin; i < steps.end; ++i) {
     const PreparedStep& step = plan_.steps[i];
-    for_each_used(step, [&](plan::BufferId id) { used.insert(id); });
-    if (const auto* call = std::get_if<PreparedCall>(&step))
-      made.insert(made.end(), call->returned.begin(), call->returned.end());
-    if (const auto* allocation = std::get_if<PreparedAllocation>(&step))
-      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Temporary)
-        made.push_back(allocation->buffer);
-    if (std::holds_alternative<PreparedRelease>(step)) span.ends.push_back(i);
-    if (const auto* free = std::get_if<PreparedFree>(&step))
-      if (!is_made(free->buffer)) span.ends.push_back(i);
+    if (const auto* call = std::get_if<PreparedCall>(&step)) {
+      for (const plan::BufferId id : call->returned) {
+        made.insert(id);
+        if (!freed.contains(id)) span.results.push_back(id);
+      }
+    } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
+      if (freed.contains(allocation->buffer))
+        made.insert(allocation->buffer);
+      else
+        span.allocations.push_back(i);
+    } else if (const auto* free = std::get_if<PreparedFree>(&step)) {
+      if (!made.contains(free->buffer)) span.ends.push_back(i);
+    } else if (std::holds_alternative<PreparedRelease>(step)) {
+      span.ends.push_back(i);
+    }
   }
   for (const plan::BufferId id : used) {
     const plan::Storage storage = plan_.storages[id.index()];
-    if (storage != plan::Storage::Arena && storage != plan::Storage::Constant && !is_made(id))
+    if (storage != plan::Storage::Arena && storage != plan::Storage::Constant && !made.contains(id))
       span.given.push_back(id);
   }
-  for (const plan::BufferId id : made)
-    if (is_result_[id.index()]) span.results.push_back(id);
   return span;
 }
 
-void ReplayedSteps::allocate_outputs(const Span& span, Frame& frame) const {
-  for (size_t i = span.steps.begin; i < span.steps.end; ++i)
-    if (const auto* allocation = std::get_if<PreparedAllocation>(&plan_.steps[i]))
-      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Output) frame.allocate(*allocation);
+void ReplayedSteps::allocate(const Span& span, Frame& frame) const {
+  for (const size_t i : span.allocations) frame.allocate(std::get<PreparedAllocation>(plan_.steps[i]));
 }
 
 void ReplayedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const {
@@ -129,7 +136,7 @@ void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& obse
       for (size_t r = 0; observer.made && r < span.results.size(); ++r)
         if (std::ranges::find(call->returned, span.results[r]) != call->returned.end()) observer.made(r);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
-      if (plan_.storages[allocation->buffer.index()] == plan::Storage::Temporary) frame.allocate(*allocation);
+      if (std::ranges::find(span.allocations, i) == span.allocations.end()) frame.allocate(*allocation);
     } else if (const auto* free = std::get_if<PreparedFree>(&step)) {
       if (std::ranges::find(span.ends, i) == span.ends.end()) frame.drop(free->buffer);
     }
@@ -150,10 +157,6 @@ std::vector<MadeResult> ReplayedSteps::enqueue_at(std::span<const uintptr_t> add
     frame.place(id, reinterpret_cast<void*>(addresses[given + r]));
   };
   enqueue(span, frame, {at_step, made});
-  span.kept.clear();
-  for (const plan::BufferId id : span.made)
-    if (!is_result_[id.index()] && frame.whole(id).defined())
-      span.kept.emplace_back(id, reinterpret_cast<void*>(frame.address(id)));
   return results;
 }
 
@@ -175,7 +178,7 @@ void ReplayedSteps::note_unreplayable(size_t step, const std::string& reason,
 
 bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* owned,
                            UnreplayableSteps& unreplayable) {
-  allocate_outputs(span, frame);
+  allocate(span, frame);
   const Frame::Tables before = frame.tables();
   std::vector<at::Tensor> results;  // in memory that is not the graphs'
   for (const plan::BufferId id : span.results) results.push_back(new_result(id));
@@ -216,11 +219,23 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   return false;
 }
 
+std::vector<int64_t> ReplayedSteps::freed_bytes(const std::vector<at::Tensor>* owned) const {
+  std::vector<int64_t> result(plan_.steps.size());
+  for (size_t i = 0; owned != nullptr && i < plan_.steps.size(); ++i) {
+    const auto* release = std::get_if<PreparedRelease>(&plan_.steps[i]);
+    if (release == nullptr) continue;
+    const at::Tensor& input = (*owned)[static_cast<size_t>(release->input)];
+    if (input.defined() && input.has_storage() && input.storage().use_count() == 1)
+      result[i] = static_cast<int64_t>(input.storage().nbytes());
+  }
+  return result;
+}
+
 bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable) {
   std::vector<Span> spans;
   size_t next = 0;  // the first step that was not performed
   bool is_recorded = true;
-  for (const StepSpan& steps : spans_to_replay(plan_, unreplayable)) {
+  for (const StepSpan& steps : spans_to_replay(plan_, unreplayable, freed_bytes(owned))) {
     run_steps(plan_, {next, steps.begin}, frame, owned);
     next = steps.end;
     is_recorded = record(spans.emplace_back(describe(steps)), frame, owned, unreplayable);
@@ -238,18 +253,14 @@ void ReplayedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
   for (const Span& span : spans_) {
     run_steps(plan_, {next, span.steps.begin}, frame, owned);
     next = span.steps.end;
-    allocate_outputs(span, frame);
+    allocate(span, frame);
     addresses_.clear();
     for (const plan::BufferId id : span.given) addresses_.push_back(frame.address(id));
     for (const plan::BufferId id : span.results) {
       frame.place(id, new_result(id));
       addresses_.push_back(frame.address(id));
     }
-    if (span.graph->replay(addresses_)) {
-      for (const auto& [id, address] : span.kept) frame.place(id, address);
-    } else {
-      enqueue(span, frame);
-    }
+    if (!span.graph->replay(addresses_)) enqueue(span, frame);
     end_buffers(span, frame, owned);
   }
   run_steps(plan_, {next, plan_.steps.size()}, frame, owned);

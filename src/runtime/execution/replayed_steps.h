@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ namespace oxy::runtime {
 // By index: the steps that cannot be recorded, with the reasons.
 using UnreplayableSteps = std::map<size_t, std::string>;
 
-// The largest spans that are worth a graph: those that have several launches, or an extern call.
-std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable);
+// The largest spans that are worth a graph: those that have several launches, or an extern call. Inputs that
+// are given away are dropped behind the span that reads them last, and outputs get their memory before it. So
+// a span ends where it has freed a share of all that the call frees: `freed_bytes`, by step, or empty.
+std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const UnreplayableSteps& unreplayable,
+                                      std::span<const int64_t> freed_bytes = {});
 
 class ReplayedSteps {
  public:
@@ -43,12 +47,12 @@ class ReplayedSteps {
   struct Span {
     StepSpan steps;
     std::unique_ptr<DeviceGraph> graph;
-    std::vector<plan::BufferId> given;    // buffers that exist before the span, and that it uses
-    std::vector<plan::BufferId> made;     // temporary and extern-owned buffers that begin in it
-    std::vector<plan::BufferId> results;  // those of them that the caller keeps
-    // The others that later steps use, and where their memory is.
-    std::vector<std::pair<plan::BufferId, void*>> kept;
-    std::vector<size_t> ends;  // steps that end buffers from before the span
+    // Buffers that begin and do not end in the span get memory of their own at each call: those of
+    // `allocations`, by step, before it, and those of `results`, which operators return, in their place.
+    std::vector<size_t> allocations;
+    std::vector<plan::BufferId> results;
+    std::vector<plan::BufferId> given;  // what exists before its first step, and is used
+    std::vector<size_t> ends;           // steps that end buffers from before the span
   };
 
   Span describe(StepSpan steps) const;
@@ -64,7 +68,9 @@ class ReplayedSteps {
   void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
   void enqueue(const Span& span, Frame& frame, const Observer& observer = {});
   at::Tensor new_result(plan::BufferId buffer) const;
-  void allocate_outputs(const Span& span, Frame& frame) const;
+  void allocate(const Span& span, Frame& frame) const;
+  // By step: what is free behind it, as nobody but the call holds it.
+  std::vector<int64_t> freed_bytes(const std::vector<at::Tensor>* owned) const;
   void end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const;
   MovableMemory memory_of(plan::BufferId buffer, const Frame& frame) const {
     return {frame.address(buffer), bytes_of(plan_.buffers[buffer.index()].whole_spec)};
@@ -73,7 +79,6 @@ class ReplayedSteps {
   const PreparedPlan& plan_;
   std::shared_ptr<DeviceGraphMaker> maker_;
   std::shared_ptr<const Arena> arena_;
-  std::vector<bool> is_result_;  // by buffer: extern-owned, and the caller keeps it
   std::vector<Span> spans_;
   std::vector<uintptr_t> addresses_;  // of one replay
 };
