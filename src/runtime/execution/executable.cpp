@@ -72,7 +72,7 @@ class Variant {
       // What was recorded lies below autograd and autocast.
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                      c10::autocast_dispatch_keyset);
-      frame.begin_call(inputs, lease.arena());
+      frame.begin_call(inputs, lease.arena(), lease.parts_of_inputs());
       run_steps_of(lease, owned);
       frame.end_launches();
       take_values(frame, outputs);
@@ -130,6 +130,11 @@ class Variant {
     const Arena* arena() const {
       if (!maker) return nullptr;
       return &(worker.replayed ? worker.replayed : fresh)->arena();
+    }
+
+    Frame::PartsOfInputs parts_of_inputs() const {
+      const bool replays = maker && worker.replayed && !worker.replayed->needs_parts_of_inputs();
+      return replays ? Frame::PartsOfInputs::WhenAsked : Frame::PartsOfInputs::Now;
     }
 
     Variant& owner;

@@ -119,8 +119,10 @@ const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) 
   return copies_.emplace_front(copy_as_it_lies(input));
 }
 
-void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent) {
+void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent, PartsOfInputs parts) {
   take_memory(lent);
+  inputs_ = inputs;
+  lacks_parts_of_inputs_ = parts == PartsOfInputs::WhenAsked;
   begin_launches();
   for (const PreparedInput& input : plan_.inputs) {
     const size_t index = input.buffer.index();
@@ -129,9 +131,19 @@ void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent) {
     pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
     if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
-    if (!slots.parts.empty()) make_parts(slots, tensor);
+    if (!slots.parts.empty() && (!lacks_parts_of_inputs_ || &tensor != &given)) make_parts(slots, tensor);
   }
   for (const plan::BufferId id : plan_.allocated) allocate(PreparedAllocation{id});
+}
+
+void Frame::make_parts_of_inputs() {
+  if (!std::exchange(lacks_parts_of_inputs_, false)) return;
+  for (const PreparedInput& input : plan_.inputs) {
+    const BufferSlots& slots = plan_.buffers[input.buffer.index()];
+    const at::Tensor& tensor = inputs_[static_cast<size_t>(input.input)];
+    const bool lacks = !slots.parts.empty() && !tensors_[static_cast<size_t>(slots.parts.front())].defined();
+    if (lacks && tensor.defined()) make_parts(slots, tensor);  // else it has been given away and dropped
+  }
 }
 
 void Frame::allocate(const PreparedAllocation& allocation) {

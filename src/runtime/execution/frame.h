@@ -26,8 +26,13 @@ class Frame {
 
   // Points the input buffers at these tensors, which it borrows: each lives until drop() of its buffer or
   // end_call(). (Another owner of a tensor that Python alone owns costs the GIL, twice.) `lent`: the arena to
-  // use; null: the frame takes one.
-  void begin_call(std::span<const at::Tensor> inputs, const Arena* lent = nullptr);
+  // use; null: the frame takes one. WhenAsked: steps use nothing but addresses of inputs, as long as nobody
+  // calls make_parts_of_inputs().
+  enum class PartsOfInputs : uint8_t { Now, WhenAsked };
+  void begin_call(std::span<const at::Tensor> inputs, const Arena* lent = nullptr,
+                  PartsOfInputs parts = PartsOfInputs::Now);
+  // Makes the windows on inputs, unless they are there.
+  void make_parts_of_inputs();
   // Gives an output buffer its memory.
   void allocate(const PreparedAllocation& allocation);
   void end_call();
@@ -92,6 +97,8 @@ class Frame {
   std::vector<at::Tensor> tensors_;       // by slot
   std::forward_list<at::Tensor> copies_;  // of inputs of the running call that are not aligned
   bool owns_inputs_ = false;              // they are not borrowed
+  std::span<const at::Tensor> inputs_;    // of the running call
+  bool lacks_parts_of_inputs_ = false;
 };
 
 }  // namespace oxy::runtime

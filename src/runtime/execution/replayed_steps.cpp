@@ -219,6 +219,23 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   return false;
 }
 
+bool ReplayedSteps::uses_parts_of_inputs_outside(const std::vector<Span>& spans) const {
+  const auto is_part_of_input = [&](plan::BufferId id) {
+    return plan_.storages[id.index()] == plan::Storage::Input && !plan_.buffers[id.index()].parts.empty();
+  };
+  const auto is_recorded = [&](size_t step) {
+    return std::ranges::any_of(
+        spans, [&](const Span& span) { return step >= span.steps.begin && step < span.steps.end; });
+  };
+  for (size_t i = 0; i < plan_.steps.size(); ++i)
+    if (const auto* call = std::get_if<PreparedCall>(&plan_.steps[i]))
+      if (!is_recorded(i) && std::ranges::any_of(call->buffers, is_part_of_input)) return true;
+  const auto is_read = [&](const PreparedOutput& output) {
+    return output.kind == graph::OutputKind::Value && is_part_of_input(output.buffer);
+  };
+  return !plan_.mutations.empty() || std::ranges::any_of(plan_.outputs, is_read);
+}
+
 std::vector<int64_t> ReplayedSteps::freed_bytes(const std::vector<at::Tensor>* owned) const {
   std::vector<int64_t> result(plan_.steps.size());
   for (size_t i = 0; owned != nullptr && i < plan_.steps.size(); ++i) {
@@ -243,6 +260,7 @@ bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, Unrepla
   }
   run_steps(plan_, {next, plan_.steps.size()}, frame, owned);
   if (!is_recorded) return false;
+  needs_parts_of_inputs_ = uses_parts_of_inputs_outside(spans);
   spans_ = std::move(spans);
   log(Channel::DeviceGraphs, "{} CUDA graphs of {} steps", spans_.size(), plan_.steps.size());
   return true;
@@ -260,7 +278,10 @@ void ReplayedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
       frame.place(id, new_result(id));
       addresses_.push_back(frame.address(id));
     }
-    if (!span.graph->replay(addresses_)) enqueue(span, frame);
+    if (!span.graph->replay(addresses_)) {
+      frame.make_parts_of_inputs();
+      enqueue(span, frame);
+    }
     end_buffers(span, frame, owned);
   }
   run_steps(plan_, {next, plan_.steps.size()}, frame, owned);

@@ -35,6 +35,8 @@ class ReplayedSteps {
   DeviceGraphMaker& maker() const { return *maker_; }
   const Arena& arena() const { return *arena_; }
   size_t span_count() const { return spans_.size(); }
+  // Steps that are not recorded use windows on inputs: Frame::PartsOfInputs::Now.
+  bool needs_parts_of_inputs() const { return needs_parts_of_inputs_; }
 
   // The steps of one call, whose frame has begun with arena(). The caller has locked the maker.
   // record() performs them one by one, and makes graphs of them. False: a step was met that cannot be
@@ -68,6 +70,7 @@ class ReplayedSteps {
   void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
   void enqueue(const Span& span, Frame& frame, const Observer& observer = {});
   at::Tensor new_result(plan::BufferId buffer) const;
+  bool uses_parts_of_inputs_outside(const std::vector<Span>& spans) const;
   void allocate(const Span& span, Frame& frame) const;
   // By step: what is free behind it, as nobody but the call holds it.
   std::vector<int64_t> freed_bytes(const std::vector<at::Tensor>* owned) const;
@@ -80,6 +83,7 @@ class ReplayedSteps {
   std::shared_ptr<DeviceGraphMaker> maker_;
   std::shared_ptr<const Arena> arena_;
   std::vector<Span> spans_;
+  bool needs_parts_of_inputs_ = true;
   std::vector<uintptr_t> addresses_;  // of one replay
 };
 
