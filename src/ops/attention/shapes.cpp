@@ -15,7 +15,7 @@ TensorMeta heads_inside(DType dtype, Device device, std::vector<Expr> sizes) {
 
 }  // namespace
 
-Metas flash_attention(const ShapeContext& context) {
+Metas attention_for_cpu(const ShapeContext& context) {
   const TensorMeta& query = context.tensor(0);
   const TensorMeta& value = context.tensor(2);
   if (query.rank() != 4 || value.rank() != 4 || !is_floating(query.dtype))
@@ -29,7 +29,7 @@ Metas flash_attention(const ShapeContext& context) {
   return {output, log_sums};
 }
 
-Metas flash_attention_backward(const ShapeContext& context) {
+Metas attention_for_cpu_backward(const ShapeContext& context) {
   Metas out;
   for (size_t i : {1, 2, 3}) {
     const TensorMeta& meta = context.tensor(i);
@@ -92,8 +92,63 @@ std::vector<bool> cudnn_attention_results(const ShapeContext&) {
   return {true, true, false, false, true, true, false};
 }
 
-std::vector<Expr> cudnn_attention_lengths(const ShapeContext& context) {
+Metas flash_attention(const ShapeContext& context) {
+  need_heads(context);
+  const TensorMeta& query = context.tensor(0);
+  const std::vector<Expr>& q = query.sizes;
+  constexpr size_t kDebugMask = 5;
+  constexpr int64_t kWidths = 8;  // others are padded, and the result is a part of the padded one
+  if (flag(context, kDebugMask)) not_covered(context, "a mask for debugging");
+  if (!context.divisible(q[3], kWidths)) not_covered(context, "heads of this width");
+  const TensorMeta left_out = contiguous_meta(query.dtype, query.device, {Expr(0)});
+  return {dense_like(context, query, query.dtype),
+          contiguous_meta(DType::Float32, query.device, {q[0], q[1], q[2]}),
+          left_out,
+          left_out,
+          contiguous_meta(DType::UInt64, query.device, {Expr(2)}),
+          contiguous_meta(DType::UInt64, query.device, {}),
+          left_out};
+}
+
+std::vector<bool> flash_attention_results(const ShapeContext&) {
+  return {true, true, false, false, true, true, true};
+}
+
+std::vector<Expr> attention_lengths(const ShapeContext& context) {
   return {context.tensor(0).sizes[2], context.tensor(1).sizes[2]};
+}
+
+Metas efficient_attention_backward(const ShapeContext& context) {
+  Metas out = attention_for_cpu_backward(context);
+  // The kernel writes rows of whole groups, of which the gradient is a part.
+  constexpr size_t kBias = 4;
+  constexpr int64_t kGroup = 16;
+  TensorMeta bias = out.front();
+  if (context.is_tensor(kBias)) {
+    const TensorMeta& meta = context.tensor(kBias);
+    std::vector<Expr> sizes = meta.sizes;
+    sizes.back() = sym::floordiv(sizes.back() + (kGroup - 1), kGroup) * kGroup;
+    bias = contiguous_meta(meta.dtype, meta.device, std::move(sizes));
+    bias.sizes = meta.sizes;
+  }
+  out.push_back(std::move(bias));
+  return out;
+}
+
+std::vector<bool> efficient_attention_gradients(const ShapeContext& context) {
+  constexpr size_t kBias = 4, kMask = 10;
+  const auto& mask = std::get<std::vector<bool>>(context.arg(kMask));
+  return {true, true, true, context.is_tensor(kBias) && mask.at(3)};
+}
+
+Metas attention_backward(const ShapeContext& context) {
+  Metas out;
+  for (size_t i : {1, 2, 3}) {
+    const TensorMeta& meta = context.tensor(i);
+    if (meta.rank() != 4) not_covered(context, "operands of another rank");
+    out.push_back(dense_like(context, meta, meta.dtype));
+  }
+  return out;
 }
 
 }  // namespace oxy::ops::shapes

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kFewLaunches = 3;  // a replay with new addresses costs about as much as two launches
 // Spans that end for the memory that they free: so many at most, each with so many bytes at least.
-constexpr int64_t kFreeingSpans = 6, kLeastFreedBytes = int64_t{32} << 20;
+constexpr int64_t kFreeingSpans = 12, kLeastFreedBytes = int64_t{32} << 20;
 
 template <class Fn>
 void for_each_used(const PreparedStep& step, Fn fn) {
