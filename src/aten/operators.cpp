@@ -184,6 +184,13 @@ const OperatorSchema* mul() {
   return schema;
 }
 
+const OperatorSchema* sum_dimensions() {
+  static const OperatorSchema* const schema = intern_schema(
+      "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+      "Tensor");
+  return schema;
+}
+
 const OperatorSchema* rsqrt() {
   static const OperatorSchema* const schema = intern_schema("aten::rsqrt(Tensor self) -> Tensor");
   return schema;

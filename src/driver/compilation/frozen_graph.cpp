@@ -316,6 +316,9 @@ passes::Options plain_options(const graph::Graph& graph) {
     return convolution_layout(*packing, site);
   };
   options.separates_bias = packing->separates_bias();
+  options.generates_vector_products = [packing](DType dtype) {
+    return packing->generates_vector_products(dtype);
+  };
   options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
   options.products.pays = [packing](const passes::ProductSite& site) {
     const runtime::ProductShape shape{site.rows, site.inner, site.columns, site.dtype, site.divisor};

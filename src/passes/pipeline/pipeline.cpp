@@ -57,6 +57,10 @@ constexpr Pass kPackConvolution = {"passes.pack_convolution",
 constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const PassContext& context) {
                                 return pack_linear(graph, context.options.linear);
                               }};
+constexpr Pass kVectorProducts = {
+    "passes.vector_products", [](const Graph& graph, const PassContext& context) {
+      return generate_vector_products(graph, context.options.generates_vector_products);
+    }};
 constexpr Pass kPadProducts = {"passes.pad_products", [](const Graph& graph, const PassContext& context) {
                                  return pad_products(graph, context.options.products);
                                }};
@@ -95,9 +99,10 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {
-    &kDrawInKernels,   &kFoldBatchNorm, &kConvolutionToLinear,  &kChannelsLast, &kSeparateBias,
-    &kPackConvolution, &kPackLinear,    &kAccumulateEmbeddings, &kDecompose,    &kPadProducts};
+constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels,  &kFoldBatchNorm,        &kConvolutionToLinear,
+                                             &kChannelsLast,   &kSeparateBias,         &kPackConvolution,
+                                             &kPackLinear,     &kAccumulateEmbeddings, &kDecompose,
+                                             &kVectorProducts, &kPadProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

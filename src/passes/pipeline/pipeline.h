@@ -12,6 +12,7 @@
 #include "passes/weights/pack_convolution.h"
 #include "passes/weights/pack_linear.h"
 #include "passes/weights/pad_products.h"
+#include "passes/weights/vector_products.h"
 
 namespace oxy::passes {
 
@@ -25,6 +26,7 @@ struct Options {
   ConvolutionPacking convolution;
   ChooseLayout choose_layout;
   ProductPadding products;
+  GeneratesVectorProducts generates_vector_products;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass

@@ -39,6 +39,9 @@ class CudaPacking : public Packing {
     return shape.groups == 1 && has_tensor_cores ? PlainLayout::ChannelsLastWithWeight : PlainLayout::Either;
   }
   bool separates_bias() const override { return true; }
+  bool generates_vector_products(DType dtype) const override {
+    return is_half(dtype) || dtype == DType::Float32;
+  }
   // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }
   bool should_pad(const ProductShape& shape, int64_t copied_bytes, int64_t copies) const override {

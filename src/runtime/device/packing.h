@@ -70,6 +70,8 @@ class Packing {
   virtual PlainLayout plain_layout(const ConvolutionShape& shape) const = 0;
   // Its library adds the bias of a convolution by a kernel of its own.
   virtual bool separates_bias() const { return false; }
+  // Generated kernels compute products of one row and of a transposed matrix as fast as its library.
+  virtual bool generates_vector_products(DType /*dtype*/) const { return false; }
   // Sizes of matrix products that lie side by side in memory had better be multiples of so many elements, a
   // power of 2.
   virtual int64_t product_alignment(DType /*dtype*/) const { return 1; }

@@ -47,6 +47,7 @@ const Options& permissive_options() {
     result.convolution = {[](const ConvolutionSite&) { return true; }, fuses};
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
+    result.generates_vector_products = [](DType dtype) { return dtype != DType::Float64; };
     result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
                        [](const ProductSite&) { return true; }};
     result.dropout_threads = [](DType dtype, Device) {
@@ -117,7 +118,7 @@ std::string trimmed(std::string text) {
 
 void intern_built_operators() {
   op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
-  op::mul(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(), op::packed_linear();
+  op::mul(), op::sum_dimensions(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(), op::packed_linear();
   op::pack_convolution(), op::packed_convolution(), op::philox_states(), op::philox_dropout();
 }
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace oxy::passes {
+
+// Whether the device computes products of a row and a matrix of this type as fast by generated kernels as its
+// library does. Without this function the pass does nothing.
+using GeneratesVectorProducts = std::function<bool(DType dtype)>;
+
+// mm and addmm of one row and of a matrix whose columns lie side by side (the transposed weight of a linear
+// layer) become sums of products: they read the weight once, and a generated kernel computes what stands
+// before and behind them as well.
+graph::Graph generate_vector_products(const graph::Graph& source, const GeneratesVectorProducts& generates);
+
+}  // namespace oxy::passes
