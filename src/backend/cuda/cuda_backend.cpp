@@ -48,9 +48,10 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
 
   FusionCosts fusion_costs() const override {
-    // Nothing runs in one program that could run in many. A row of which a part passes between loops stays
-    // in registers, or in the cache of a multiprocessor. A megabyte is read while a kernel starts.
-    return {.serial_bytes = 0,
+    // What runs in one program that could run in many is a single row, which is done before another kernel
+    // starts. A row of which a part passes between loops stays in registers, or in the cache of a
+    // multiprocessor. A megabyte is read while a kernel starts.
+    return {.serial_bytes = 48 * 1024,
             .parallel_bytes = 256 * 1024,
             .cache_bytes = 128 * 1024,
             .iteration_bytes = 64 * 1024,
