@@ -184,10 +184,9 @@ const OperatorSchema* mul() {
   return schema;
 }
 
-const OperatorSchema* sum_dimensions() {
-  static const OperatorSchema* const schema = intern_schema(
-      "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
-      "Tensor");
+const OperatorSchema* vector_product() {
+  static const OperatorSchema* const schema =
+      intern_schema("oxyfuel::vector_product(Tensor row, Tensor matrix) -> Tensor");
   return schema;
 }
 

@@ -55,8 +55,8 @@ const OperatorSchema* native_dropout();  // (input, p, train)
 const OperatorSchema* philox_states();
 // (input, states, place, p, width, threads, strides) -> result, mask
 const OperatorSchema* philox_dropout();
-const OperatorSchema* sum_dimensions();  // (self, dim, keepdim, dtype)
 const OperatorSchema* mm();              // (self, mat2)
+const OperatorSchema* vector_product();  // (row, matrix): of our own
 const OperatorSchema* addmm();           // (self, mat1, mat2, beta, alpha)
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)

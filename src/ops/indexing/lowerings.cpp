@@ -226,6 +226,30 @@ void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode
   context.set(node.outputs[0], target);
 }
 
+}  // namespace
+
+void index_copy(LoweringContext& context, const Node& node) {
+  // (self, dim, index, source)
+  Tensor self = context.operand(node, 0);
+  const Tensor places = context.operand(node, 2), source = context.operand(node, 3);
+  if (self.rank() == 0 || source.rank() != self.rank()) not_lowered(node, "a tensor without dimensions");
+  const size_t d = position(dim(node, 1, self.rank()));
+  context.need_elements(node, self.sizes[d]);
+  Tensor target = copy_of_self(context, node);
+  context.store(
+      target, source.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, source, index); },
+      [&](BodyBuilder& b, const Index& index) {
+        const Index which = places.rank() == 0 ? Index{} : Index{index[d]};
+        Index place = index;
+        place[d] = b.bind_index(element(b, places, which), self.sizes[d], true, false);
+        return place;
+      },
+      loop::StoreMode::Set, std::span(&source, 1));
+  context.set(node.outputs[0], target);
+}
+
+namespace {
+
 // `part` where `inside` gives an index into it, else argument 0.
 void overlay(LoweringContext& context, const Node& node, const Tensor& part,
              std::function<std::optional<Value>(BodyBuilder&, const Index&)> inside,

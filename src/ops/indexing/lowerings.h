@@ -12,6 +12,7 @@ void embedding(LoweringContext& context, const graph::Node& node);
 void index(LoweringContext& context, const graph::Node& node);  // integer indices; masks are left to eager
 void index_select(LoweringContext& context, const graph::Node& node);
 void gather(LoweringContext& context, const graph::Node& node);
+void index_copy(LoweringContext& context, const graph::Node& node);
 void index_put(LoweringContext& context, const graph::Node& node);  // (self, indices, values, accumulate)
 void scatter(LoweringContext& context, const graph::Node& node);    // (self, dim, index, src or value)
 void scatter_add(LoweringContext& context, const graph::Node& node);

@@ -98,6 +98,7 @@ Family indexing_operators() {
       {.name = "aten::index_copy",
        .schema = "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
        .shape = shapes::index_along,
+       .lower = lowerings::index_copy,
        .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
       {.name = "aten::index_put",

@@ -1,6 +1,7 @@
 // The table of matrix products.
 #include "ops/core/families.h"
 #include "ops/matmul/decompositions.h"
+#include "ops/matmul/lowerings.h"
 #include "ops/matmul/shapes.h"
 
 namespace oxy::ops {
@@ -11,6 +12,10 @@ Family matmul_operators() {
        .schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
        .shape = shapes::mm,
        .traits = {.fills_given_results = true, .mixes_elements = true}},
+      {.name = "oxyfuel::vector_product",  // of a row and of each row of a matrix
+       .schema = "oxyfuel::vector_product(Tensor row, Tensor matrix) -> Tensor",
+       .shape = shapes::vector_product,
+       .lower = lowerings::vector_product},
       {.name = "aten::bmm",
        .schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
        .shape = shapes::bmm,

@@ -48,6 +48,11 @@ Metas mm(const ShapeContext& context) {
   return {product_of(context, context.tensor(0), context.tensor(1))};
 }
 
+Metas vector_product(const ShapeContext& context) {
+  const TensorMeta& matrix = context.tensor(1);
+  return {contiguous_meta(matrix.dtype, matrix.device, {Expr(1), matrix.sizes[0]})};
+}
+
 Metas bmm(const ShapeContext& context) {
   return {batched_product_of(context, context.tensor(0), context.tensor(1))};
 }

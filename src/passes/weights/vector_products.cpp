@@ -50,22 +50,16 @@ graph::Graph generate_vector_products(const graph::Graph& source, const Generate
     if (!product || !generates(site.meta().dtype)) return std::nullopt;
     const TensorMeta& result = site.meta();
     const TensorMeta matrix = site.graph.meta(product->matrix);
-    const std::vector<Expr> sizes = {matrix.sizes[1], matrix.sizes[0]};
     TensorMeta by_row = matrix;
     std::swap(by_row.sizes[0], by_row.sizes[1]);
     std::swap(by_row.strides[0], by_row.strides[1]);
     const ValueId weight =
         site.emit(op::permute(), {ValueRef{product->matrix}, std::vector<Expr>{1, 0}}, by_row);
-    const ValueId products = site.emit(op::mul(), {ValueRef{weight}, ValueRef{product->row}},
-                                       contiguous_meta(result.dtype, result.device, sizes));
-    const ValueId sums =
-        site.emit(op::sum_dimensions(), {ValueRef{products}, std::vector<Expr>{1}, false, graph::None{}},
-                  contiguous_meta(result.dtype, result.device, {sizes[0]}));
-    const ValueId row = site.emit(op::view(), {ValueRef{sums}, result.sizes},
-                                  contiguous_meta(result.dtype, result.device, result.sizes));
+    const TensorMeta contiguous = contiguous_meta(result.dtype, result.device, result.sizes);
+    const ValueId row =
+        site.emit(op::vector_product(), {ValueRef{product->row}, ValueRef{weight}}, contiguous);
     if (product->bias == graph::kNoValue) return {{row}};
-    return {{site.emit(op::add(), {ValueRef{row}, ValueRef{product->bias}, Expr(1)},
-                       contiguous_meta(result.dtype, result.device, result.sizes))}};
+    return {{site.emit(op::add(), {ValueRef{row}, ValueRef{product->bias}, Expr(1)}, contiguous)}};
   });
 }
 

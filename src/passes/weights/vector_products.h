@@ -11,8 +11,8 @@ namespace oxy::passes {
 using GeneratesVectorProducts = std::function<bool(DType dtype)>;
 
 // mm and addmm of one row and of a matrix whose columns lie side by side (the transposed weight of a linear
-// layer) become sums of products: they read the weight once, and a generated kernel computes what stands
-// before and behind them as well.
+// layer) become oxyfuel::vector_product: a generated kernel, which reads the weight once and computes what
+// follows as well.
 graph::Graph generate_vector_products(const graph::Graph& source, const GeneratesVectorProducts& generates);
 
 }  // namespace oxy::passes

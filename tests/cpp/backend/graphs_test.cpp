@@ -112,6 +112,12 @@ TEST_CASE("backendule: index loads, argmax, windows and transposes") {
 }})",
                               shape, kept, dim));
     }
+  check_graph(R"(graph(%0: float32[1, 33], %1: float32[7, 33], %2: float32[7]) {
+  %3: float32[1, 33] = aten::exp(%0)
+  %4: float32[1, 7] = oxyfuel::vector_product(%3, %1)
+  %5: float32[1, 7] = aten::add.Tensor(%4, %2, alpha=1)
+  return %5
+})");
   check_graph(R"(graph(%0: float32[2, 5, 9, 11]) {
   %1: float32[2, 5, 5, 6], %2: int8[2, 5, 5, 6] = oxyfuel::max_pool2d_places(%0, [3, 3], [2, 2], [1, 1], [1, 1], False)
   return %1

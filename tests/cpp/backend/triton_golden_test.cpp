@@ -25,8 +25,10 @@ constexpr int kMultiprocessors = 132;
 
 std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
-  const plan::Plan plan = backend::schedule(loop::lower(passes::run_passes(graph::parse(text), {})), *backend,
-                                            {.parallelism = kMultiprocessors});
+  passes::Options options;
+  options.generates_vector_products = [](DType) { return true; };
+  const plan::Plan plan = backend::schedule(loop::lower(passes::run_passes(graph::parse(text), options)),
+                                            *backend, {.parallelism = kMultiprocessors});
   plan::verify(plan);
   return backend::cuda::plan_script(plan);
 }

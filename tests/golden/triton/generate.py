@@ -235,10 +235,8 @@ def max_pool_backward(p):
     return [y, p.call("max_pool2d_with_indices_backward", gradient, x, *window, indices)]
 
 
-def vector_product(p, row, weight):
-    """What passes.vector_products makes of a linear layer of one row."""
-    products = p.call("mul.Tensor", weight, row)
-    return p.call("view", p.call("sum.dim_IntList", products, [1]), [1, weight.shape[0]])
+def linear(p, x, weight):
+    return p.call("mm", x, p.call("permute", weight, [1, 0]))
 
 
 @program
@@ -249,9 +247,9 @@ def one_token(p):
     mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", wide, 2), [-1], True)
     narrow = p.call("_to_copy", p.call("mul.Tensor", wide, p.call("rsqrt", p.call("add.Scalar", mean, 1e-5))), dtype=HALF)
     norm = p.call("mul.Tensor", scale, narrow)
-    gate, up = (vector_product(p, norm, p.tensor(8192, 2048)) for _ in range(2))
+    gate, up = (linear(p, norm, p.tensor(8192, 2048)) for _ in range(2))
     inner = p.call("mul.Tensor", p.call("silu", gate), up)
-    return [p.call("add.Tensor", x, vector_product(p, inner, p.tensor(2048, 8192)))]
+    return [p.call("add.Tensor", x, linear(p, inner, p.tensor(2048, 8192)))]
 
 
 if __name__ == "__main__":
