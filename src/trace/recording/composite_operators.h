@@ -14,6 +14,8 @@ void add_upsampling(torch::Library& library);
 // scaled_dot_product_attention: PyTorch chooses among its kernels by sizes and strides. All of them give the
 // result, so that those at hand may decide (LayoutAtHand).
 void add_attention(torch::Library& library);
+// einsum: the strides of the result are others if what is summed over has one index. A guard that it has not.
+void add_einsum(torch::Library& library);
 
 // What such a kernel redispatches to: PyTorch's decomposition, which is a kernel of every device.
 c10::DispatchKeySet keys_of_decomposition(c10::DispatchKeySet keys, c10::Device device);

@@ -495,6 +495,7 @@ void install_recorder() {
       add_matrix_products(library);
       add_upsampling(library);
       add_attention(library);
+      add_einsum(library);
     }
     return fallback;
   }();
