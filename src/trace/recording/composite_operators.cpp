@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/values/host.h"
 #include "trace/recording/session.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_tensor.h"
@@ -69,7 +70,7 @@ void einsum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit:
   Session* session = recording_session();
   if (session != nullptr && session->symbols)
     guard_summed_sizes(*session, torch::jit::peek(*stack, 0, 3).toStringRef(), tensors);
-  const c10::Device device = tensors.empty() ? c10::Device(c10::kCPU) : tensors.get(0).device();
+  const c10::Device device = tensors.empty() ? c10::Device(runtime::kHost) : tensors.get(0).device();
   op.redispatchBoxed(keys_of_decomposition(keys, device), stack);
 }
 
