@@ -291,6 +291,13 @@ std::optional<Ref> item_of_data(Interpreter& interpreter, const at::Tensor& tens
   return truth_of(interpreter, condition_of(number_in(tensor, at::kBool)));
 }
 
+std::optional<sym::Condition> truth_of_tensor(Interpreter& interpreter, PyObject* tensor) {
+  if (!trace::is_trace_tensor(tensor)) return std::nullopt;
+  const at::Tensor& value = runtime::tensor_of(tensor);
+  if (!is_real(value) || !can_compute(interpreter, value)) return std::nullopt;
+  return condition_of(number_in(value.ne(0), at::kBool));
+}
+
 std::optional<Ref> converted_item(Interpreter& interpreter, PyTypeObject* type, const at::Tensor& tensor) {
   if (!is_real(tensor) || !can_compute(interpreter, tensor)) return std::nullopt;
   const bool is_floating = at::isFloatingType(tensor.scalar_type());

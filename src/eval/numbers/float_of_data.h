@@ -37,6 +37,8 @@ std::optional<Ref> tensor_of_floats(Interpreter& interpreter, PyObject* values);
 // What item() gives of a floating-point tensor or of one of bools. Nothing: of another tensor, of several
 // elements, where elements are known, and where the capture must not depend on data.
 std::optional<Ref> item_of_data(Interpreter& interpreter, const at::Tensor& tensor);
+// When bool(tensor) is true, of such a tensor or of one of integers. Nothing: as item_of_data().
+std::optional<sym::Condition> truth_of_tensor(Interpreter& interpreter, PyObject* tensor);
 // float(tensor) and int(tensor), as item_of_data().
 std::optional<Ref> converted_item(Interpreter& interpreter, PyTypeObject* type, const at::Tensor& tensor);
 

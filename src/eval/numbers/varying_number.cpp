@@ -267,8 +267,12 @@ std::optional<Ref> varying_arithmetic(Interpreter& interpreter, BinaryKind kind,
                                       PyObject* left, PyObject* right) {
   const bool is_simple = kind == BinaryKind::Add || kind == BinaryKind::Subtract ||
                          kind == BinaryKind::Multiply || kind == BinaryKind::TrueDivide;
+  // A tensor to the power of a number has a gradient of its own formula.
+  const bool is_power = kind == BinaryKind::Power && is_varying_number(left) &&
+                        trace::is_trace_tensor(right) &&
+                        at::isFloatingType(runtime::tensor_of(right).scalar_type());
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    const auto tensors = is_simple ? as_tensors(interpreter, left, right) : std::nullopt;
+    const auto tensors = is_simple || is_power ? as_tensors(interpreter, left, right) : std::nullopt;
     if (!tensors) return std::nullopt;
     // Tensor.__rtruediv__ is the product with the reciprocal.
     if (kind == BinaryKind::TrueDivide && tensors->second == right) {

@@ -496,6 +496,8 @@ void install_recorder() {
       add_upsampling(library);
       add_attention(library);
       add_einsum(library);
+      add_recurrent(library);
+      add_symbolic_composites(library);
     }
     return fallback;
   }();

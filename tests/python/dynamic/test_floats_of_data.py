@@ -3,6 +3,7 @@
 import copy
 import math
 import random
+import sys
 
 import pytest
 import torch
@@ -85,6 +86,34 @@ def test_in_the_graph(name, dynamic):
             same(compiled(x.clone()), WHOLE[name](x.clone()))
 
     assert compiles(calls) <= 3  # stages
+
+
+def positive(x):
+    if (x <= 0).any():
+        raise ValueError("not positive")
+    assert_all(x < 100)
+    return x.log()
+
+
+def assert_all(mask):
+    if not mask.all():
+        raise AssertionError("too large")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="an instruction of its own makes the truth of a tensor")
+def test_branches_on_tensors_that_raise_are_checked():
+    compiled = oxyfuel.compile(positive, fullgraph=True)
+
+    def calls():
+        for seed in range(3):
+            x = torch.rand(10, generator=torch.Generator().manual_seed(seed)) + 0.1
+            same(compiled(x), positive(x))
+        for x, error in ((-torch.ones(3), ValueError), (torch.full((3,), 200.0), AssertionError)):
+            with pytest.raises(error):
+                compiled(x)
+        same(compiled(torch.ones(3)), torch.zeros(3))
+
+    assert compiles(calls) <= 6
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.bool])
