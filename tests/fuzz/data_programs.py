@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random programs whose sizes and numbers depend on data: masks, nonzero, item(), unique, checks, branches.
+"""Random programs whose sizes and numbers depend on data: masks, nonzero, item() of all types, unique, checks, branches.
 
     python tests/fuzz/data_programs.py --seeds 0:2000
 
@@ -66,6 +66,27 @@ class Writer:
             lambda: self.add("number", None, chance.choice(["t.item()", "int(t)", f"{x}.size(0)", f"len({x})", "k.sum().item()"])),
             lambda: self.add("number", None, f"({x}[:, 0] > {self.constant()}).sum().item()"),
         ]
+        real = self.some("real")
+        choices += [
+            lambda: self.add("real", None, chance.choice(["{}[0, 1].item()", "float({}[-1, 0])", "{}.abs().amax().item()"]).replace("{}", x)),
+            lambda: self.add("real", None, "k.sum().item() * 0.25"),
+            lambda: self.add("truth", None, f"({x} > {self.constant()}).any().item()"),
+        ]
+        if real:
+            choices += [
+                lambda: self.add("real", None, chance.choice(["{} * 0.3 + 1", "abs({})", "min({}, 2.5)", "1.0 / {}", "-{}", "max({}, 0.25)", "{} - 1 / 3"]).replace("{}", real)),
+                lambda: self.add("matrix", rows, chance.choice(["{x} * {r}", "{r} - {x}", "{x} + {r}", "{x} / {r}", "{r} / ({x} + 20)", "{x}.clamp(max={r})", "{x}.masked_fill({x} > 1, {r})"]).format(x=x, r=real)),
+                lambda: self.add("mask", rows, f"{x}[:, 0] > {real}"),
+                lambda: self.add("number", None, f"int({real})"),
+                lambda: self.add("result", None, chance.choice(["torch.tensor({})", "[{}, {}]", "{} > 0.5", "round({}, 1)"]).replace("{}", real)),
+                lambda: self.lines.append(f"if {real} > {self.constant()}: {x} = {x} * 2"),
+                lambda: self.lines.append(f"if {real} != {real}: raise ValueError('nan')"),
+                lambda: self.lines.append(f"if ({x} > 90).any(): raise ValueError('large')"),
+            ]
+        if number:
+            choices += [lambda: self.add("real", None, chance.choice(["{} / 3", "{} * 0.5", "2.0 / {}", "float({})"]).replace("{}", number))]
+        if truth := self.some("truth"):
+            choices += [lambda: self.lines.append(f"if {truth}: {x} = {x} - 1")]
         if other := self.some("matrix", rows):
             choices += [lambda: self.add("matrix", rows, f"{x} + {other} * 0.5")]
         if other := self.some("matrix"):

@@ -8,6 +8,7 @@
 #include "eval/externals/hashing.h"
 #include "eval/externals/plain.h"
 #include "eval/methods/sequence_methods.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/objects/containers.h"
 #include "eval/objects/merging.h"
 #include "eval/objects/taking_items.h"
@@ -145,6 +146,8 @@ Ref sum(Interpreter& interpreter, Arguments& a) {
     }
     if (numbers) total = add_numbers(std::exchange(numbers, Ref()));
     if (!total) return {};
+    if (PY_VERSION_HEX >= 0x030C0000 && is_float_of_data(interpreter, item.get()))
+      interpreter.stop("adds floats that depend on data by sum()");
     total = binary(interpreter, bytecode::BinaryKind::Add, false, total.get(), item.get());
     if (!total) return {};
   }

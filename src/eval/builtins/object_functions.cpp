@@ -10,6 +10,7 @@
 #include "eval/externals/own_code.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/externals/variables.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/attribute_writes.h"
@@ -189,6 +190,8 @@ Ref number(Interpreter& interpreter, const Arguments& a, const char* name, const
         at::isIntegralType(runtime::tensor_of(value).scalar_type(), /*includeBool=*/false))
       return torch_result(interpreter,
                           [&] { return Ref::steal(PyObject_CallMethod(value, "item", nullptr)); });
+    if (trace::is_trace_tensor(value) && alone)
+      if (auto computed = converted_item(interpreter, type, runtime::tensor_of(value))) return *computed;
     if (trace::is_trace_tensor(value))
       return torch_result(interpreter,
                           [&] { return call_real(interpreter, reinterpret_cast<PyObject*>(type), a); });

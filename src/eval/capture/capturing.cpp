@@ -288,6 +288,7 @@ void settle_program(TorchProgram& program, const sym::Facts& facts) {
 // equal symbols are one, and ranges are as narrow as they are known to be.
 void settle_symbols(Interpreter& interpreter) {
   if (!interpreter.numbers.has_symbols()) return;
+  interpreter.numbers.symbols->environment.specialise_small_expressions();
   const sym::ShapeEnvironment& environment = interpreter.numbers.symbols->environment;
   raise_violations(environment, [](const sym::Symbol&) { return true; });
   const sym::Facts facts = environment.facts_of_guards();

@@ -11,6 +11,7 @@
 #include "eval/builtins/prelude_iterators.h"
 #include "eval/externals/identity.h"
 #include "eval/externals/type_lookup.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -98,6 +99,19 @@ int32_t TemplateBuilder::reserve(PyObject* object, ObjectKind kind, PyObject* ty
   return index;
 }
 
+Template TemplateBuilder::float_in_result(PyObject* object) {
+  if (auto it = objects_.find(object); it != objects_.end()) return {TemplateKind::Object, it->second, {}};
+  const int32_t index = reserve(object, ObjectKind::Called);
+  const Ref tensor = Ref::steal(runtime::wrap_tensor(float_of_data(interpreter_, object)));
+  const Ref args = Ref::steal(PyTuple_Pack(1, tensor.get()));
+  keep_alive_.push_back(args);
+  // The method of C code, past whatever a class or a mode makes of it.
+  const Ref item = Ref::steal(PyObject_GetAttrString(well_known("torch._C", "TensorBase"), "item"));
+  std::vector<Template> items = {constant(item.get()), build(args.get())};
+  capture_.objects[static_cast<size_t>(index)].items = std::move(items);
+  return {TemplateKind::Object, index, {}};
+}
+
 Template TemplateBuilder::build(PyObject* object) {
   if (!object) return {};
   if (guards::is_constant(object)) return constant(object);
@@ -108,6 +122,7 @@ Template TemplateBuilder::build(PyObject* object) {
   if (depth_ > kDeepestObjects)
     interpreter_.stop(
         fmt::format("more than {} objects in each other outlive the captured region", kDeepestObjects));
+  if (is_float_of_data(interpreter_, object)) return float_in_result(object);
   if (depends_on_data(interpreter_, object)) {
     const Numbers::Varying& number = interpreter_.numbers.varying.at(object);
     if (number.condition)

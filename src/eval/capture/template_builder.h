@@ -28,6 +28,8 @@ class TemplateBuilder {
 
  private:
   Template constant(PyObject* object);
+  // A float that depends on data: what item() gives of an output.
+  Template float_in_result(PyObject* object);
   // Whether the object that is built has the same hash at every run: it is hashed by value, or is always the
   // same object.
   bool has_fixed_hash(PyObject* object, const Template& t) const;

@@ -1,6 +1,7 @@
 #include "eval/machine/checked_branch.h"
 
 #include "bytecode/operations.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
 
 namespace oxy::eval {
@@ -23,10 +24,13 @@ bool raises_at_once(const Frame& frame, size_t from) {
 std::optional<bool> checked_branch(Interpreter& interpreter, const Frame& frame,
                                    const bytecode::Instruction& jump, bool jumps_if_true,
                                    PyObject* condition) {
-  const std::optional<sym::Condition> truth = undecided_truth(interpreter, condition);
-  if (!truth) return std::nullopt;
+  const bool is_tensor = trace::is_trace_tensor(condition);
+  if (!is_tensor && !depends_on_data(interpreter, condition)) return std::nullopt;
   const bool raises_there = raises_at_once(frame, static_cast<size_t>(jump.arg));
   if (raises_there == raises_at_once(frame, frame.next)) return std::nullopt;
+  const std::optional<sym::Condition> truth =
+      is_tensor ? truth_of_tensor(interpreter, condition) : undecided_truth(interpreter, condition);
+  if (!truth) return std::nullopt;
   const bool expected = raises_there != jumps_if_true;
   return rely_on(interpreter, expected ? *truth : !*truth) ? std::optional(expected) : std::nullopt;
 }

@@ -8,7 +8,7 @@
 namespace oxy::eval {
 
 // Whether the condition of a jump is true: the answer with which the program does not raise. The run checks
-// it. `condition`: a bool or int that only data tell. `jumps_if_true`: when the jump under way is made.
+// it. `condition`: a number or tensor that only data tell. `jumps_if_true`: when the jump under way is made.
 // Nothing: the condition is another object, neither way raises at once, or both do.
 std::optional<bool> checked_branch(Interpreter& interpreter, const Frame& frame,
                                    const bytecode::Instruction& jump, bool jumps_if_true,

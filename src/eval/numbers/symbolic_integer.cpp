@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/log.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/interpreter.h"
@@ -193,6 +194,7 @@ std::optional<Expr> expression_of(Interpreter& interpreter, PyObject* object) {
 
 std::optional<sym::Condition> undecided_truth(Interpreter& interpreter, PyObject* object) {
   if (!depends_on_data(interpreter, object)) return std::nullopt;
+  if (is_float_of_data(interpreter, object)) return is_not_zero(interpreter, object);
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
   const sym::Condition condition =
       number.condition ? *number.condition : sym::not_equal(*number.expression, 0);

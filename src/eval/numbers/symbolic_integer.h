@@ -23,7 +23,7 @@ sym::Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from,
 // other objects, for ints of more than 61 bits, and where the capture makes no symbols.
 std::optional<sym::Expr> expression_of(Interpreter& interpreter, PyObject* object);
 bool is_symbolic_integer(Interpreter& interpreter, PyObject* object);
-// Whether it is an int or bool that depends on data, so that it is not known before the graph runs.
+// Whether it is an int, float or bool that depends on data, so that it is not known before the graph runs.
 bool depends_on_data(Interpreter& interpreter, PyObject* object);
 // When such an object is true. Nothing: it is another object, or it is known whether it is true.
 std::optional<sym::Condition> undecided_truth(Interpreter& interpreter, PyObject* object);

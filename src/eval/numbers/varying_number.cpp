@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/symbolic_size.h"
 #include "eval/python/objects.h"
@@ -78,8 +79,17 @@ Ref make_varying(Interpreter& interpreter, Numbers::Varying number) {
   return object;
 }
 
+namespace {
+
+[[noreturn]] void refuse_float_of_data(Interpreter& interpreter) {
+  interpreter.stop("needs to know a float that depends on data");
+}
+
+}  // namespace
+
 SourceId varying_source(Interpreter& interpreter, PyObject* object) {
   Numbers::Varying& number = interpreter.numbers.varying.at(object);
+  if (number.data.defined()) refuse_float_of_data(interpreter);
   if (number.source == kNoSource) number.source = source_of(interpreter, *number.expression);
   return number.source;
 }
@@ -87,6 +97,7 @@ SourceId varying_source(Interpreter& interpreter, PyObject* object) {
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
   if (number.value) return Py_TYPE(number.value.get());
+  if (number.data.defined()) return &PyFloat_Type;
   return number.condition ? &PyBool_Type : &PyLong_Type;
 }
 
@@ -96,6 +107,7 @@ Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (number.source != kNoSource && interpreter.externals.unguarded &&
       interpreter.externals.unguarded->contains(interpreter.guards().describe(number.source)))
     interpreter.stop("uses a number or text that was another one at each call");
+  if (number.data.defined()) refuse_float_of_data(interpreter);
   if (number.condition) return Ref::borrow(decide(interpreter, *number.condition) ? Py_True : Py_False);
   if (number.expression) return specialised(interpreter, *number.expression);
   if (number.unbacked) specialised(interpreter, *number.unbacked);  // refuses, unless it is known meanwhile
@@ -133,7 +145,9 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   std::array<Ref, 2> sizes;
   std::optional<sym::Expr> unbacked;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (depends_on_data(interpreter, operands[i])) {
+    if (is_float_of_data(interpreter, operands[i])) {
+      refuse_float_of_data(interpreter);
+    } else if (depends_on_data(interpreter, operands[i])) {
       const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(operands[i]).expression;
       if (expression) sizes[i] = value_of_sizes(interpreter, *expression);
       if (!sizes[i]) interpreter.stop("calculates with a number that depends on data");
@@ -167,9 +181,10 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   return result;
 }
 
-// The tensor without dimensions whose number an int that depends on data is; undefined if it is no such
-// number.
+// The tensor without dimensions whose number an int or float that depends on data is; undefined if it is no
+// such number.
 at::Tensor tensor_of_data(Interpreter& interpreter, PyObject* varying) {
+  if (at::Tensor data = float_of_data(interpreter, varying); data.defined()) return data;
   const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(varying).expression;
   const bool is_symbol = expression && expression->kind() == sym::Kind::Variable;
   return is_symbol ? interpreter.recorder.tensor_of_symbol(expression->variable_id()) : at::Tensor();
@@ -177,6 +192,7 @@ at::Tensor tensor_of_data(Interpreter& interpreter, PyObject* varying) {
 
 bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject* varying) {
   PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
+  if (is_float_of_data(interpreter, varying)) return takes_floats(tensor);
   if (!value) {
     const bool takes_integers = tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble ||
                                 tensor.scalar_type() == at::kLong;
@@ -194,10 +210,8 @@ bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject*
   }
 }
 
-Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) {
-  // What only kernels use is not read by the host.
-  if (depends_on_data(interpreter, varying))
-    return Ref::steal(runtime::wrap_tensor(tensor_of_data(interpreter, varying).to(type)));
+// A trace tensor of `type` for a number that is known before the graph runs.
+at::Tensor input_of_number(Interpreter& interpreter, PyObject* varying, at::ScalarType type) {
   const SourceId source = varying_source(interpreter, varying);
   Ref& input = interpreter.numbers.inputs[source];
   PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
@@ -217,7 +231,17 @@ Ref as_tensor(Interpreter& interpreter, PyObject* varying, at::ScalarType type) 
     interpreter.externals.keep_alive.push_back(real);
     interpreter.capture->inputs.push_back(source);
   }
-  return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(input.get()).to(type)));
+  return runtime::tensor_of(input.get()).to(type);
+}
+
+// A trace tensor that stands for the number in a calculation with `tensor`.
+Ref as_tensor(Interpreter& interpreter, PyObject* varying, const at::Tensor& tensor) {
+  // What only kernels use is not read by the host.
+  const at::Tensor number =
+      is_float_of_data(interpreter, varying)  ? float_beside(interpreter, varying, tensor)
+      : depends_on_data(interpreter, varying) ? tensor_of_data(interpreter, varying).to(tensor.scalar_type())
+                                              : input_of_number(interpreter, varying, tensor.scalar_type());
+  return Ref::steal(runtime::wrap_tensor(number));
 }
 
 // The operands, a trace tensor and a varying number in either order, as two trace tensors. Nothing: they are
@@ -228,24 +252,38 @@ std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject
   if (!trace::is_trace_tensor(other) || !is_varying_number(varying)) return std::nullopt;
   const at::Tensor& tensor = runtime::tensor_of(other);
   if (!can_calculate(interpreter, tensor, varying)) return std::nullopt;
-  Ref number = as_tensor(interpreter, varying, tensor.scalar_type());
+  Ref number = as_tensor(interpreter, varying, tensor);
   return other == left ? std::pair(Ref::borrow(left), std::move(number))
                        : std::pair(std::move(number), Ref::borrow(right));
 }
 
 }  // namespace
 
+at::Tensor varying_as_double(Interpreter& interpreter, PyObject* varying) {
+  return input_of_number(interpreter, varying, at::kDouble);
+}
+
 std::optional<Ref> varying_arithmetic(Interpreter& interpreter, BinaryKind kind, bool in_place,
                                       PyObject* left, PyObject* right) {
   const bool is_simple = kind == BinaryKind::Add || kind == BinaryKind::Subtract ||
                          kind == BinaryKind::Multiply || kind == BinaryKind::TrueDivide;
+  // A tensor to the power of a number has a gradient of its own formula.
+  const bool is_power = kind == BinaryKind::Power && is_varying_number(left) &&
+                        trace::is_trace_tensor(right) &&
+                        at::isFloatingType(runtime::tensor_of(right).scalar_type());
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    const auto tensors = is_simple ? as_tensors(interpreter, left, right) : std::nullopt;
+    const auto tensors = is_simple || is_power ? as_tensors(interpreter, left, right) : std::nullopt;
     if (!tensors) return std::nullopt;
+    // Tensor.__rtruediv__ is the product with the reciprocal.
+    if (kind == BinaryKind::TrueDivide && tensors->second == right) {
+      const Ref reciprocal = call_method(interpreter, right, "reciprocal", {});
+      return binary(interpreter, BinaryKind::Multiply, false, reciprocal.get(), tensors->first.get());
+    }
     return binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
                   tensors->second.get());
   }
   if (auto result = integer_arithmetic(interpreter, kind, left, right)) return result;
+  if (auto result = float_arithmetic(interpreter, kind, left, right)) return result;
   const char* name = kBinary[static_cast<size_t>(kind)];
   const std::array<PyObject*, 2> operands = {left, right};
   return name ? calculated(interpreter, well_known("operator", name), operands) : std::nullopt;
@@ -254,6 +292,7 @@ std::optional<Ref> varying_arithmetic(Interpreter& interpreter, BinaryKind kind,
 std::optional<Ref> varying_unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {
   using bytecode::Op;
   if (auto result = integer_unary(interpreter, op, operand)) return result;
+  if (auto result = float_unary(interpreter, op, operand)) return result;
   const char* function = op == Op::UnaryNegative ? "neg" : op == Op::UnaryInvert ? "invert" : "pos";
   const std::array<PyObject*, 1> operands = {operand};
   return calculated(interpreter, well_known("operator", function), operands);
@@ -267,6 +306,7 @@ std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, 
     return compare(interpreter, tensors->first.get(), tensors->second.get(), operation);
   }
   if (auto result = integer_comparison(interpreter, left, right, operation)) return result;
+  if (auto result = float_comparison(interpreter, left, right, operation)) return result;
   const std::array<PyObject*, 2> operands = {left, right};
   return calculated(interpreter, well_known("operator", kCompare[static_cast<size_t>(operation)]), operands);
 }
@@ -290,22 +330,72 @@ std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable,
       !arguments.keywords.empty())
     return count_of_size(interpreter, callable, arguments);
   if (auto result = integer_call(interpreter, callable, arguments.positional)) return result;
+  if (auto result = float_call(interpreter, callable, arguments.positional)) return result;
   if (!is_function_of_numbers(callable)) return std::nullopt;
   std::vector<PyObject*> operands;
   for (const Ref& value : arguments.positional) operands.push_back(value.get());
   return calculated(interpreter, callable, operands);
 }
 
+namespace {
+
+// Methods whose numbers become elements, or are compared with such, and that take tensors for all numbers.
+constexpr std::array<std::string_view, 12> kTakesElements = {
+    "fill_", "masked_fill", "masked_fill_", "clamp",     "clamp_",     "clip",
+    "clip_", "clamp_min",   "clamp_min_",   "clamp_max", "clamp_max_", "lerp"};
+
+// The same for floats that depend on data.
+std::optional<Arguments> tensors_for_floats(Interpreter& interpreter, const at::Tensor& tensor,
+                                            std::string_view method, const Arguments& arguments) {
+  const at::ScalarType type = tensor.scalar_type();
+  if (std::ranges::find(kTakesElements, method) == kTakesElements.end()) return std::nullopt;
+  if (!at::isFloatingType(type) || !takes_floats(tensor)) return std::nullopt;
+  bool has_some = false;
+  Arguments tensors = arguments;
+  const auto replace = [&](Ref& value) {
+    if (is_float_of_data(interpreter, value.get())) {
+      if (!fits(interpreter, value.get(), type)) return false;
+      has_some = true;
+      value = Ref::steal(runtime::wrap_tensor(
+          float_of_data(interpreter, value.get()).to(tensor.device(), tensor.scalar_type())));
+    } else if (PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get())) {
+      const Ref number = Ref::steal(PyNumber_Float(value.get()));
+      if (!number || (type != at::kDouble && !guards::fits_float(number.get()))) return false;
+      value = Ref::steal(
+          runtime::wrap_tensor(at::scalar_tensor(PyFloat_AS_DOUBLE(number.get()), tensor.options())));
+    }
+    return true;
+  };
+  for (Ref& value : tensors.positional)
+    if (!replace(value)) return std::nullopt;
+  for (auto& [name, value] : tensors.keywords)
+    if (!replace(value)) return std::nullopt;
+  return has_some ? std::optional(std::move(tensors)) : std::nullopt;
+}
+
+// The name of a function of the torch module that is also a method of tensors.
+std::string_view name_of_function(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return "";
+  const char* const name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  return callable == well_known("torch", name) ? name : "";
+}
+
+}  // namespace
+
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments) {
-  PyObject* self = PyCFunction_Check(callable)    ? PyCFunction_GET_SELF(callable)
-                   : arguments.positional.empty() ? nullptr
-                                                  : arguments.positional[0].get();
+  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (method.empty()) method = name_of_function(callable);
+  if ((!self || !runtime::is_tensor(self)) && !arguments.positional.empty())
+    self = arguments.positional[0].get();
   if (!self || !trace::is_trace_tensor(self)) return std::nullopt;
   const at::Tensor& tensor = runtime::tensor_of(self);
+  if (const auto clamped = tensors_for_floats(interpreter, tensor, method, arguments)) return clamped;
   bool has_some = false, has_others = false;
   const auto look = [&](const Ref& value) {
-    if (is_varying_number(value.get()))
+    if (is_float_of_data(interpreter, value.get()) && method.starts_with("lerp"))
+      has_others = true;
+    else if (is_varying_number(value.get()))
       (can_calculate(interpreter, tensor, value.get()) ? has_some : has_others) = true;
   };
   for (const Ref& value : arguments.positional) look(value);
@@ -317,7 +407,7 @@ std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject*
     return std::nullopt;
   Arguments tensors = arguments;
   const auto replace = [&](Ref& value) {
-    if (is_varying_number(value.get())) value = as_tensor(interpreter, value.get(), tensor.scalar_type());
+    if (is_varying_number(value.get())) value = as_tensor(interpreter, value.get(), tensor);
   };
   for (Ref& value : tensors.positional) replace(value);
   for (auto& [name, value] : tensors.keywords) replace(value);

@@ -24,6 +24,8 @@ Ref constant_of(Interpreter& interpreter, PyObject* object);
 // The class that the program sees: int or float. Precondition of this and the next: is_varying_number().
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* varying);
 SourceId varying_source(Interpreter& interpreter, PyObject* varying);
+// A trace tensor without dimensions in float64 for a varying float that is known before the graph runs.
+at::Tensor varying_as_double(Interpreter& interpreter, PyObject* varying);
 // A new varying number. Its class is guarded already.
 Ref make_varying(Interpreter& interpreter, Numbers::Varying number);
 // Operators with a varying number as an operand: another varying number, or a trace tensor if the other

@@ -42,6 +42,20 @@ def run_map(function, iterators):
             return stop.value
         yield value
 
+def group_tensors(lists, with_indices=False):
+    groups = {}
+    for i, first in enumerate(lists[0]):
+        key = first.device, first.dtype
+        if key not in groups:
+            groups[key] = [[] for each in lists], []
+        members, indices = groups[key]
+        for each, member in zip(lists, members):
+            if each:
+                member.append(each[i])
+        if with_indices:
+            indices.append(i)
+    return groups
+
 def filter_(function, iterable, /):
     return run_filter(function, iter(iterable), True)
 
@@ -378,6 +392,7 @@ constexpr Entry kForms[] = {
     {kProfiler, "record_function.__init__", "record_function_init"},
     {kProfiler, "record_function.__enter__", "record_function_enter"},
     {kProfiler, "record_function.__exit__", "record_function_exit"},
+    {"torch._C", "_group_tensors_by_device_and_dtype", "group_tensors"},
     {"builtins", "map", "map_"},
     {"builtins", "filter", "filter_"},
     {"itertools", "starmap", "starmap_"},

@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <ATen/core/Tensor.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -21,13 +23,16 @@ namespace oxy::eval {
 
 struct Numbers {
   struct Varying {
-    cpy::Ref value;           // at this call: an int or float. Null: an int or bool that only data tell
+    cpy::Ref value;           // at this call: an int or float. Null: a number that only data tell
     guards::SourceId source;  // none: an int whose expression tells it, until somebody asks for a source
     std::optional<sym::Expr> expression;                     // of an int, over the symbols
     std::optional<sym::Condition> condition = std::nullopt;  // of a bool that only data tell
     // Of a float that is calculated of sizes that are marked unbacked: an int that is made of these. Nothing
     // but calculations may depend on the value.
     std::optional<sym::Expr> unbacked = std::nullopt;
+    // Of a float that only data tell (numbers/float_of_data.h): a trace tensor without dimensions, float64.
+    at::Tensor data = {};
+    at::ScalarType data_type = at::kDouble;  // every value of it has such a value
   };
   // By the object that stands for the number in the program. Externals::keep_alive keeps the keys alive.
   std::unordered_map<PyObject*, Varying> varying;

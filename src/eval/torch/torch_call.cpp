@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "eval/externals/c_calls.h"
+#include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -160,9 +161,10 @@ int64_t known_size(Interpreter& interpreter, const at::Tensor& tensor, int64_t d
   return size.is_constant() ? size.constant() : PyLong_AsLongLong(specialised(interpreter, size).get());
 }
 
-// tensor.tolist() of a tensor of few integers: their numbers, in lists as deep as the tensor has dimensions.
+// tensor.tolist() of a tensor of few numbers: their numbers, in lists as deep as the tensor has dimensions.
 Ref list_of_numbers(Interpreter& interpreter, const at::Tensor& tensor) {
   if (tensor.dim() == 0) {
+    if (std::optional<Ref> number = item_of_data(interpreter, tensor)) return *number;
     const Ref item = Ref::steal(runtime::wrap_tensor(tensor));
     return torch_result(interpreter,
                         [&] { return Ref::steal(PyObject_CallMethod(item.get(), "item", nullptr)); });
@@ -175,14 +177,26 @@ Ref list_of_numbers(Interpreter& interpreter, const at::Tensor& tensor) {
   return list;
 }
 
+// The tensor whose method is called without arguments; null for other calls.
+PyObject* traced_self(PyObject* callable, const Arguments& arguments) {
+  const bool is_bound = PyCFunction_Check(callable);
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return nullptr;
+  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
+  return self && trace::is_trace_tensor(self) ? self : nullptr;
+}
+
+// tensor.item() of a float or bool that only data tell. Nothing: it is another number.
+std::optional<Ref> computed_item(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+  PyObject* const self = traced_self(callable, arguments);
+  return self ? item_of_data(interpreter, runtime::tensor_of(self)) : std::nullopt;
+}
+
 // The same for any call of tolist(). Nothing: the tensor is another one.
 std::optional<Ref> computed_list(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
-  const bool is_bound = PyCFunction_Check(callable);
-  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;
-  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
-  if (!self || !trace::is_trace_tensor(self) || !interpreter.numbers.symbols) return std::nullopt;
+  PyObject* const self = traced_self(callable, arguments);
+  if (!self || !interpreter.numbers.symbols) return std::nullopt;
   const at::Tensor& tensor = runtime::tensor_of(self);
-  if (!at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false)) return std::nullopt;
+  if (tensor.is_complex()) return std::nullopt;
   int64_t count = 1;
   for (int64_t d = 0; d < tensor.dim(); ++d) count *= known_size(interpreter, tensor, d);
   if (count > kMostNumbers) return std::nullopt;
@@ -207,6 +221,12 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
     return method == "new" ? new_like(interpreter, self.get(), others)
                            : make_like(interpreter, self.get(), std::move(others));
   }
+  if (arguments.keywords.empty() && arguments.positional.size() == 1 &&
+      callable == well_known("torch", "tensor"))
+    if (std::optional<Ref> tensor = tensor_of_floats(interpreter, arguments.positional[0].get()))
+      return *tensor;
+  if (method == "item" && arguments.keywords.empty())
+    if (std::optional<Ref> number = computed_item(interpreter, callable, arguments)) return *number;
   if (method == "tolist" && arguments.keywords.empty())
     for (const auto& way : {&known_list, &computed_list})
       if (std::optional<Ref> list = way(interpreter, callable, arguments)) return *list;

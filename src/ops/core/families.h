@@ -23,6 +23,8 @@ Family convolution_operators();
 Family pooling_operators();
 Family attention_operators();
 Family loss_operators();
+Family linear_algebra_operators();
+Family fourier_operators();
 Family recording_operators();
 
 struct FamilyOfOperators {
@@ -45,6 +47,8 @@ inline constexpr FamilyOfOperators kFamilies[] = {
     {.operators = convolution_operators},
     {.operators = pooling_operators},
     {.operators = attention_operators},
+    {.operators = linear_algebra_operators},
+    {.operators = fourier_operators},
     {.operators = loss_operators},
     {.operators = recording_operators},
 };

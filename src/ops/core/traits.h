@@ -51,7 +51,9 @@ enum class Recording : uint8_t {
                  // node in its place, since nobody sees the difference there
   SwapsStorage,  // refused: it changes the storage of a tensor
   NeedsData,     // its result depends on data
-  Number,        // likewise: the number in a tensor, which may be a symbol that the host reads
+  Check,         // it returns nothing, and raises for what its tensors hold: a node that stays
+  Whole,         // PyTorch decomposes it; a node where no gradient is asked for (trace/composite_operators.h)
+  Number,  // it depends on data as well: the number in a tensor, which may be a symbol that the host reads
 };
 
 // Operators whose results have sizes that depend on data, except for some calls.

@@ -197,6 +197,43 @@ Family indexing_operators() {
        .shape = shapes::take,
        .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
+      {.name = "aten::unfold_backward",
+       .schema = "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) "
+                 "-> Tensor",
+       .shape = shapes::gradient_of_windows,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_embedding_bag",
+       .schema = "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
+                 "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+                 "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+       .shape = shapes::embedding_bag,
+       .raises = Raises::OnIntegers,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_embedding_bag_forward_only",
+       .schema = "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool "
+                 "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+                 "bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+       .shape = shapes::embedding_bag_forward,
+       .raises = Raises::OnIntegers,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_embedding_bag_backward",
+       .schema =
+           "aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+           "Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, "
+           "bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+       .shape = shapes::gradient_of_bag_table,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_embedding_bag_dense_backward",
+       .schema = "aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor "
+                 "bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, "
+                 "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+       .shape = shapes::embedding_bag_backward,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::_embedding_bag_per_sample_weights_backward",
+       .schema = "aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor "
+                 "indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+       .shape = shapes::gradient_of_bag_weights,
+       .traits = {.mixes_elements = true}},
       {.name = "aten::embedding",
        .schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
                  "scale_grad_by_freq=False, bool sparse=False) -> Tensor",

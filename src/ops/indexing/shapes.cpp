@@ -427,6 +427,83 @@ Metas embedding(const ShapeContext& context) {
   return {contiguous_meta(weight.dtype, weight.device, std::move(sizes))};
 }
 
+// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+// padding_idx): bags, the bag of each index, the sizes of bags, and where maxima come from.
+static Metas bags_of(const ShapeContext& context, bool tells_all_sizes) {
+  const TensorMeta& weight = context.tensor(0);
+  const TensorMeta& indices = context.tensor(1);
+  const TensorMeta& offsets = context.tensor(2);
+  constexpr int64_t kSum = 0, kMean = 1, kMaximum = 2;
+  const int64_t mode = integer(context, 4);
+  if (!(weight.device == Device{})) not_covered(context, "results of a kernel of this device");
+  if (weight.rank() != 2 || indices.rank() != 1 || offsets.rank() != 1)
+    not_covered(context, "operands of other ranks");
+  const auto is_index = [](DType dtype) { return dtype == DType::Int64 || dtype == DType::Int32; };
+  if (!is_index(indices.dtype) || !is_index(offsets.dtype)) refused_by_eager(context, "indices of this type");
+  if (mode != kSum && mode != kMean && mode != kMaximum) not_covered(context, "this mode");
+  expect_elements(context, weight.sizes[0]);
+  const TensorMeta* const factors = optional_tensor(context, 6);
+  if (factors != nullptr &&
+      (mode != kSum || factors->dtype != weight.dtype || !are_equal(context, factors->sizes, indices.sizes)))
+    not_covered(context, "factors that do not fit");
+  const auto has_stride_one = [&](const TensorMeta& meta, size_t d) {
+    return context.equal(meta.strides.at(d), 1);
+  };
+  // FBGEMM's kernel does not tell the bags of indices.
+  const bool is_fast =
+      mode == kSum && integer(context, 8) < 0 && has_stride_one(weight, 1) &&
+      (weight.dtype == DType::Float32 || weight.dtype == DType::Float16 || weight.dtype == DType::BFloat16) &&
+      (factors == nullptr || has_stride_one(*factors, 0));
+  const DType type = promote(indices.dtype, offsets.dtype);
+  const Expr bags = flag(context, 7) ? offsets.sizes[0] - 1 : offsets.sizes[0];
+  if (context.less(bags, 0)) not_covered(context, "no offset");
+  const auto made = [&](DType dtype, std::vector<Expr> sizes) {
+    return contiguous_meta(dtype, weight.device, std::move(sizes));
+  };
+  const TensorMeta sizes = made(type, {mode == kSum && !tells_all_sizes ? offsets.sizes[0] : bags});
+  return {made(weight.dtype, {bags, weight.sizes[1]}), made(type, {is_fast ? Expr(0) : indices.sizes[0]}),
+          sizes, mode == kMaximum ? made(type, {bags, weight.sizes[1]}) : sizes};
+}
+
+Metas embedding_bag(const ShapeContext& context) {
+  return bags_of(context, true);
+}
+
+// Nobody asks for the sizes of bags that are added up.
+Metas embedding_bag_forward(const ShapeContext& context) {
+  return bags_of(context, false);
+}
+
+Metas gradient_of_windows(const ShapeContext& context) {
+  return {contiguous_meta(context.tensor(0).dtype, context.tensor(0).device, list(context, 1))};
+}
+
+// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
+// sparse,
+// ...)
+Metas gradient_of_bag_table(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  if (!(grad.device == Device{}) || grad.rank() != 2 || flag(context, 9))
+    not_covered(context, "a gradient of this kind");
+  expect_elements(context, expression(context, 6));
+  return {contiguous_meta(grad.dtype, grad.device, {expression(context, 6), grad.sizes[1]})};
+}
+
+// (grad, indices, offset2bag, bag_size, maximum_indices, num_weights, ...)
+Metas embedding_bag_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  if (!(grad.device == Device{}) || grad.rank() != 2) not_covered(context, "a gradient of this kind");
+  expect_elements(context, expression(context, 5));
+  return {contiguous_meta(grad.dtype, grad.device, {expression(context, 5), grad.sizes[1]})};
+}
+
+// (grad, weight, indices, ...)
+Metas gradient_of_bag_weights(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  if (!(grad.device == Device{})) not_covered(context, "a gradient on this device");
+  return {contiguous_meta(grad.dtype, grad.device, {context.tensor(2).sizes.at(0)})};
+}
+
 Metas embedding_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   expect_elements(context, expression(context, 2));

@@ -33,6 +33,12 @@ Metas unique(const ShapeContext& context);              // (self, sorted, return
 Metas unique_consecutive(const ShapeContext& context);  // (self, return_inverse, return_counts, dim)
 Metas unique_rows(const ShapeContext& context);         // (self, dim, sorted, return_inverse, return_counts)
 Metas embedding(const ShapeContext& context);
+Metas gradient_of_windows(const ShapeContext& context);  // unfold_backward
+Metas embedding_bag(const ShapeContext& context);
+Metas embedding_bag_forward(const ShapeContext& context);  // _embedding_bag_forward_only
+Metas gradient_of_bag_table(const ShapeContext& context);  // _embedding_bag_backward
+Metas embedding_bag_backward(const ShapeContext& context);
+Metas gradient_of_bag_weights(const ShapeContext& context);
 Metas embedding_backward(const ShapeContext& context);
 Metas repeat(const ShapeContext& context);
 Metas roll(const ShapeContext& context);

@@ -25,6 +25,11 @@ Metas unary_to_float(const ShapeContext& context) {
   return {element_wise(context, {0}, ResultType::PromotedToFloat)};
 }
 
+Metas second_to_float(const ShapeContext& context) {
+  if (integer(context, 0) < 0) not_covered(context, "a negative order");
+  return {element_wise(context, {1}, ResultType::PromotedToFloat)};
+}
+
 Metas unary_to_bool(const ShapeContext& context) {
   return {element_wise(context, {0}, ResultType::Bool)};
 }

@@ -9,6 +9,7 @@ namespace oxy::ops::shapes {
 Metas unary(const ShapeContext& context);             // keeps the type
 Metas unary_number(const ShapeContext& context);      // keeps the type, no Bool
 Metas unary_to_float(const ShapeContext& context);    // integers and Bool become the default dtype
+Metas second_to_float(const ShapeContext& context);   // the same for argument 1
 Metas unary_to_bool(const ShapeContext& context);     // tests each element
 Metas is_infinite(const ShapeContext& context);       // isinf
 Metas unary_floating(const ShapeContext& context);    // real floating types only

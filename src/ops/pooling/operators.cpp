@@ -150,6 +150,10 @@ Family pooling_operators() {
                  "input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
        .shape = shapes::contiguous_upsample_backward,
        .traits = {.layouts = Layouts::Any}},
+      {.name = "aten::affine_grid_generator",
+       .schema = "aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+       .shape = shapes::affine_grid,
+       .traits = {.mixes_elements = true}},
       {.name = "aten::grid_sampler_2d",
        .schema = "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
                  "bool align_corners) -> Tensor",

@@ -188,4 +188,17 @@ Metas volume_pool_backward(const ShapeContext& context) {
   return {contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
+Metas affine_grid(const ShapeContext& context) {
+  const TensorMeta& theta = context.tensor(0);
+  const std::vector<Expr>& size = list(context, 1);
+  if (size.size() != 4 && size.size() != 5) not_covered(context, "a size of another rank");
+  const auto rank = static_cast<int64_t>(size.size()) - 2;
+  if (!is_floating(theta.dtype) || !are_equal(context, theta.sizes, {size[0], rank, rank + 1}))
+    not_covered(context, "a map of another size");
+  std::vector<Expr> sizes{size[0]};
+  sizes.insert(sizes.end(), size.begin() + 2, size.end());
+  sizes.emplace_back(static_cast<int64_t>(size.size()) - 2);
+  return {contiguous_meta(theta.dtype, theta.device, std::move(sizes))};
+}
+
 }  // namespace oxy::ops::shapes

@@ -21,5 +21,6 @@ Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
 Metas grid_sample_backward(const ShapeContext& context);
 Metas max_unpool(const ShapeContext& context);
 Metas volume_pool_backward(const ShapeContext& context);
+Metas affine_grid(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

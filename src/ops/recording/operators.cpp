@@ -1,5 +1,6 @@
 // The table of operators that the recorder treats in a way of its own; few of them are ever nodes.
 #include "ops/core/families.h"
+#include "ops/recording/shapes.h"
 
 namespace oxy::ops {
 
@@ -73,13 +74,33 @@ Family recording_operators() {
       {.name = "aten::_assert_async.msg",
        .schema = "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()",
        .traits = {.recording = Recording::NeedsData}},
-      {.name = "aten::_linalg_check_errors",
-       .schema = "aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
-       .traits = {.recording = Recording::NeedsData}},
       {.name = "aten::is_set_to",
        .schema = "aten::is_set_to(Tensor self, Tensor tensor) -> bool",
        .traits = {.recording = Recording::NeedsData}},
 
+      {.name = "aten::lstm.input",
+       .schema =
+           "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, "
+           "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+       .shape = shapes::recurrent,
+       .traits = {.mixes_elements = true, .recording = Recording::Whole}},
+      {.name = "aten::gru.input",
+       .schema = "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
+                 "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+       .shape = shapes::recurrent,
+       .traits = {.mixes_elements = true, .recording = Recording::Whole}},
+      {.name = "aten::rnn_tanh.input",
+       .schema =
+           "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
+           "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+       .shape = shapes::recurrent,
+       .traits = {.mixes_elements = true, .recording = Recording::Whole}},
+      {.name = "aten::rnn_relu.input",
+       .schema =
+           "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
+           "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+       .shape = shapes::recurrent,
+       .traits = {.mixes_elements = true, .recording = Recording::Whole}},
       {.name = "aten::mkldnn_rnn_layer",
        .schema =
            "aten::mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor "

@@ -236,6 +236,51 @@ Metas distance_matrix(const ShapeContext& context) {
   return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
 }
 
+// (grad, x1, x2, p, cdist), of x1.
+Metas gradient_of_distance_matrix(const ShapeContext& context) {
+  TensorMeta a = context.tensor(1), b = context.tensor(2);
+  if (a.rank() < 2 || b.rank() < 2) not_covered(context, "fewer than two dimensions");
+  const Expr rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
+  a.sizes.resize(a.sizes.size() - 2);
+  b.sizes.resize(b.sizes.size() - 2);
+  const TensorMeta* const batches[] = {&a, &b};
+  std::vector<Expr> sizes = broadcast(context, batches);
+  sizes.push_back(rows);
+  sizes.push_back(columns);
+  return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
+}
+
+Metas distances_of_rows(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() != 2 || (self.dtype != DType::Float32 && self.dtype != DType::Float64))
+    not_covered(context, "a tensor that is no matrix");
+  if (!real(context, 1) || *real(context, 1) < 0) not_covered(context, "this power");
+  const Expr& rows = self.sizes[0];
+  return {contiguous_meta(self.dtype, self.device, {sym::floordiv(rows * sym::max(rows - 1, 0), 2)})};
+}
+
+Metas gradient_of_distances(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas renorm(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (self.rank() < 2 || !is_floating(self.dtype)) not_covered(context, "a tensor of this kind");
+  static_cast<void>(dim_argument(context, 2, self.rank()));
+  const std::optional<double> power = real(context, 1), largest = real(context, 3);
+  if (!power || !largest || *power <= 0 || *largest < 0) not_covered(context, "these numbers");
+  return {contiguous_meta(self.dtype, self.device, self.sizes)};
+}
+
+Metas counts_and_edges(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const Expr bins = expression(context, 1);
+  if (!is_floating(self.dtype) || context.less(bins, 1)) not_covered(context, "operands of this kind");
+  return {contiguous_meta(self.dtype, self.device, {bins}),
+          contiguous_meta(self.dtype, self.device, {bins + 1})};
+}
+
 Metas trace(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   if (self.rank() != 2) not_covered(context, "a tensor that is no matrix");

@@ -26,7 +26,13 @@ Metas float_scan(const ShapeContext& context);       // logcumsumexp(self, dim)
 Metas scan_with_index(const ShapeContext& context);  // cummax, cummin(self, dim)
 Metas sort(const ShapeContext& context);             // (self, dim, descending)
 Metas top_k(const ShapeContext& context);            // (self, k, dim, largest, sorted)
-Metas distance_matrix(const ShapeContext& context);  // _cdist_forward(x1, x2, p, mode)
+Metas distance_matrix(const ShapeContext& context);
+Metas gradient_of_distance_matrix(const ShapeContext& context);
+Metas distances_of_rows(const ShapeContext& context);      // _pdist_forward
+Metas gradient_of_distances(const ShapeContext& context);  // _pdist_backward
+Metas renorm(const ShapeContext& context);
+Metas counts_and_edges(
+    const ShapeContext& context);  // histogram.bin_ct: counts, edges  // _cdist_forward(x1, x2, p, mode)
 
 Metas trace(const ShapeContext& context);
 Metas truth(const ShapeContext& context);  // _is_all_true, _is_any_true

@@ -2,21 +2,9 @@
 
 #include <ranges>
 
-#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
-namespace {
-
-bool may_raise(const Graph& graph, const Node& node) {
-  const ops::Raises raises = ops::raises_on_data(*node.op);
-  if (raises != ops::Raises::OnIntegers) return raises == ops::Raises::OnAnyElements;
-  bool has_integers = false;
-  graph::for_each_input(node, [&](ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
-  return has_integers;
-}
-
-}  // namespace
 
 Graph remove_dead_code(const Graph& source) {
   IdVector<ValueId, bool> live(source.values.size(), false);

@@ -22,10 +22,10 @@ bool computes_symbols(const Node& node) {
 }
 
 // Whether the node must run although nothing reads its results.
-bool must_run(const Node& node) {
+bool must_run(const Graph& graph, const Node& node) {
   if (computes_symbols(node))
     return !node.checks.empty() || std::ranges::any_of(node.computed, &graph::ComputedSymbol::is_wanted);
-  return has_effect(node) || ops::raises_on_data(*node.op) != ops::Raises::Never;
+  return has_effect(node) || may_raise(graph, node);
 }
 
 // Calls fn for each symbol that the node's arguments and results have.
@@ -124,6 +124,11 @@ class Cutter {
 
   static bool is_view(const Node& node) { return !computes_symbols(node) && node.op->is_view(); }
 
+  // Other views are made where they are read.
+  bool must_be_seen(size_t s, const Node& view) const {
+    return may_raise(source_, view) && builders_[s][view.outputs.at(0)] == graph::kNoValue;
+  }
+
   // The value in the graph of the stage.
   ValueId value_in(size_t s, ValueId id) {
     IdVector<ValueId, ValueId>& map = builders_[s];
@@ -164,7 +169,7 @@ class Cutter {
   void build(size_t s) {
     for (const NodeId n : source_.nodes.ids()) {
       const Node& node = source_.nodes[n];
-      if (stage_of_[n] != s || is_view(node)) continue;
+      if (stage_of_[n] != s || (is_view(node) && !must_be_seen(s, node))) continue;
       if (!computes_symbols(node)) {
         append(s, node);
         continue;
@@ -307,7 +312,7 @@ graph::Graph without_unneeded_reads(const graph::Graph& source) {
     const auto is_mentioned = [&](const graph::ComputedSymbol& symbol) {
       return mentioned.contains(symbol.variable.variable_id());
     };
-    needed[n] = must_run(node) || std::ranges::any_of(node.outputs, is_live) ||
+    needed[n] = must_run(source, node) || std::ranges::any_of(node.outputs, is_live) ||
                 std::ranges::any_of(node.computed, is_mentioned);
     if (!needed[n]) continue;
     graph::for_each_input(node, [&](ValueId id) { live[id] = true; });

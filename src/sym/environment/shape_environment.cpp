@@ -322,6 +322,17 @@ void ShapeEnvironment::demand(const Condition& condition, const std::string& whe
   look_for_violations(demanded, where);
 }
 
+void ShapeEnvironment::specialise_small_expressions() {
+  for (const Demand& demanded : guards()) {
+    if (demanded.condition.kind() != ConditionKind::Relation) continue;
+    const Relation& relation = demanded.condition.relation();
+    if (relation.kind() != RelationKind::NonNegative) continue;
+    const Expr e = simplify(1 - relation.value());
+    if (e.is_constant() || e == simplify(variables(e).front()) || e.range().low < 0) continue;
+    if (hint(e)) specialise(e, [&] { return demanded.asked_at.empty() ? "" : demanded.asked_at.front(); });
+  }
+}
+
 void ShapeEnvironment::promise(const Condition& condition, const std::string& said_at) {
   if (answer(condition) == Answer::Unknown) add_demand(plain(condition), said_at);
 }

@@ -91,6 +91,10 @@ class ShapeEnvironment {
   // What is so by construction, such as an operator's bound of its result: neither guard nor assertion.
   void assume(const Condition& condition);
 
+  // Takes expressions of several symbols that guards hold to 0 or 1 for the values at hand: canonical forms
+  // know the ranges of variables only, and a stride of max(e, 1) would not be seen to be 1.
+  void specialise_small_expressions();
+
   // The value at hand; nothing if a symbol has none, or it cannot be computed.
   std::optional<int64_t> hint(const Expr& e) const;
   std::optional<bool> hint(const Condition& condition) const;

@@ -234,9 +234,15 @@ void Facts::collect_inequalities() {
       case RelationKind::NonZero:
         nonzero_.push_back(value);
         break;
-      case RelationKind::NonNegative:
+      case RelationKind::NonNegative: {
         inequalities_.add(value);
+        // What is at most its least value has that value: an equation is written so if nothing is below.
+        const auto [rest, constant] = without_constant(value);
+        const Monomial m = monomial(rest);
+        if (rest.kind() == Kind::Sum || m.factors.size() != 1 || m.coefficient != -1) break;
+        if (m.factors[0].range().low == constant) values_.push_back({m.factors[0], constant});
         break;
+      }
       case RelationKind::Zero: {
         zero_.push_back(value);
         inequalities_.add(value);

@@ -20,32 +20,6 @@ using graph::ValueList;
 using graph::ValueRef;
 using ops::ViewInverse;
 
-namespace {
-
-// Offsets of elements in the storage. The last lies before the first where there are none.
-struct Places {
-  Expr first;
-  Expr last;
-};
-
-Places places_of(const TensorMeta& meta) {
-  Places places{meta.storage_offset, meta.storage_offset};
-  for (size_t d = 0; d < meta.sizes.size(); ++d)
-    places.last = places.last + (meta.sizes[d] - 1) * meta.strides[d];
-  return places;
-}
-
-// Whether the elements of a view are known to lie between the first and the last of a tensor. Symbolic sizes
-// of the tensor may be 0, which a layout with gaps does not tell from its last place.
-bool lies_between(const TensorMeta& view, const TensorMeta& whole) {
-  const auto is_number = [](const Expr& e) { return e.is_constant(); };
-  if (!std::ranges::all_of(whole.sizes, is_number) && !is_non_overlapping_and_dense(whole)) return false;
-  const Places own = places_of(view), all = places_of(whole);
-  return sym::known_less_equal(all.first, own.first) && sym::known_less_equal(own.last, all.last);
-}
-
-}  // namespace
-
 void AliasSets::start_root(ValueId recorded, ValueId value) {
   entry(recorded) = {.root = recorded, .value = value, .version = 0};
 }

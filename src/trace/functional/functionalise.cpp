@@ -48,7 +48,7 @@ class Functionaliser {
       if (node.op->is_mutating())
         mutate(node);
       else if (node.op->is_view())
-        sets_.add_views(n);
+        add_views(n);
       else
         copy_node(node);
     }
@@ -59,6 +59,15 @@ class Functionaliser {
   }
 
  private:
+  void add_views(graph::NodeId n) {
+    const Node& node = in_.nodes[n];
+    sets_.add_views(n);
+    // It raises if it reaches outside of the storage, whoever reads it.
+    if (ops::traits_of(*node.op).addresses_storage() &&
+        !lies_between(in_.meta(node.outputs[0]), in_.meta(std::get<ValueRef>(node.args.at(0)).id)))
+      sets_.read(node.outputs[0]);
+  }
+
   // --- nodes that write nothing
 
   // Eager compares integers with a float in the default dtype. Later stages do not know that dtype.

@@ -495,6 +495,9 @@ void install_recorder() {
       add_matrix_products(library);
       add_upsampling(library);
       add_attention(library);
+      add_einsum(library);
+      add_recurrent(library);
+      add_symbolic_composites(library);
     }
     return fallback;
   }();

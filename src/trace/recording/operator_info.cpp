@@ -96,6 +96,9 @@ void classify(OperatorInfo& info) {
   switch (traits.recording) {
     case ops::Recording::Node:
       return classify_by_tags(info);
+    case ops::Recording::Check:
+    case ops::Recording::Whole:
+      return;
     case ops::Recording::Literal:
       info.treatment = Treatment::Lift;
       return;
@@ -138,11 +141,12 @@ bool is_decomposed(const c10::OperatorHandle& op) {
          !op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
 }
 
-bool swaps_storage(const c10::OperatorHandle& op) {
+bool is_no_decomposition(const c10::OperatorHandle& op) {
   const c10::OperatorName& name = op.operator_name();
   const ops::OperatorEntry* entry =
       ops::find(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
-  return entry != nullptr && entry->traits.recording == ops::Recording::SwapsStorage;
+  return entry != nullptr && (entry->traits.recording == ops::Recording::SwapsStorage ||
+                              entry->traits.recording == ops::Recording::Whole);
 }
 
 OperatorInfo describe(const c10::OperatorHandle& op) {
@@ -155,7 +159,7 @@ OperatorInfo describe(const c10::OperatorHandle& op) {
   }
   for (const c10::Argument& result : op.schema().returns())
     info.returns_tensor |= result.type()->str().find("Tensor") != std::string::npos;
-  if (is_decomposed(op) && !swaps_storage(op)) {
+  if (is_decomposed(op) && !is_no_decomposition(op)) {
     info.treatment = Treatment::Decompose;
     return info;
   }

@@ -170,11 +170,17 @@ TEST_CASE("shape rules agree with eager: attention") {
 TEST_CASE("shape rules agree with eager: loss") {
   check_family("loss");
 }
+TEST_CASE("shape rules agree with eager: linear algebra") {
+  check_family("linear_algebra");
+}
+TEST_CASE("shape rules agree with eager: Fourier transforms") {
+  check_family("fourier");
+}
 
 TEST_CASE("shape rules serve symbolic sizes") {
   for (const std::string family :
        {"pointwise", "comparison", "reductions", "views", "creation", "indexing", "normalization", "matmul",
-        "pooling", "convolution", "loss", "attention"}) {
+        "pooling", "convolution", "loss", "attention", "linear_algebra", "fourier"}) {
     CAPTURE(family);
     const SymbolicCount count = check_symbolic(family);
     CHECK(count.covered > 0);

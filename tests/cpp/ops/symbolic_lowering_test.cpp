@@ -387,8 +387,8 @@ void expect_nothing_wrong(const Report& report) {
 TEST_CASE("lowerings on symbols compute what they compute on numbers") {
   Report report;
   for (const char* family :
-       {"attention", "comparison", "convolution", "creation", "indexing", "loss", "matmul", "normalization",
-        "pointwise", "pooling", "random", "reductions", "views"}) {
+       {"attention", "comparison", "convolution", "creation", "fourier", "indexing", "linear_algebra", "loss",
+        "matmul", "normalization", "pointwise", "pooling", "random", "reductions", "views"}) {
     const graph::Graph g = testing::shape_cases(family);
     for (const graph::Node& node : g.nodes) check_graph(graph_of(g, node), report);
   }

@@ -107,8 +107,8 @@ TEST_CASE("shape rules on symbols say what they say on numbers") {
   Counts counts;
   std::map<std::string, int> refused;
   for (const char* family :
-       {"attention", "comparison", "convolution", "creation", "indexing", "loss", "matmul", "normalization",
-        "pointwise", "pooling", "random", "reductions", "views"}) {
+       {"attention", "comparison", "convolution", "creation", "fourier", "indexing", "linear_algebra", "loss",
+        "matmul", "normalization", "pointwise", "pooling", "random", "reductions", "views"}) {
     const graph::Graph g = testing::shape_cases(family);
     for (const graph::Node& node : g.nodes) check_node(g, node, counts, refused);
   }

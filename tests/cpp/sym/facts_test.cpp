@@ -80,6 +80,17 @@ TEST_CASE("facts: a remainder of which one value is left") {
   }
 }
 
+TEST_CASE("facts: a minimum that is its least value") {
+  // With the ranges as they are then, the equation is written as an inequality.
+  const Expr a = Expr::variable("a", 0, {0, 100}), b = Expr::variable("b", 1, {0, 100});
+  Facts facts;
+  REQUIRE(facts.add(equal(min(a, b), 1)));
+  REQUIRE(facts.add(less_equal(1, a)));
+  REQUIRE(facts.add(less_equal(1, b)));
+  CHECK(facts.simplify(min(a, b)) == Expr(1));
+  CHECK(facts.simplify(max(min(a, b), 1) * a) == facts.simplify(a));
+}
+
 TEST_CASE("facts: inequalities between variables") {
   const Expr s = size("s", 0), t = size("t", 1), u = size("u", 2);
   Facts facts;

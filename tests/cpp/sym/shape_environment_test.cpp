@@ -355,6 +355,18 @@ TEST_CASE("shape environment: guards hold exactly where all decisions come out t
 // As above, with symbols that have no values: what may be asked of them, and what is checked. Wherever guards
 // and assertions hold, each question that was decided has the same answer, and simplified expressions their
 // values.
+TEST_CASE("environment: expressions that are at most one are numbers, symbols stay") {
+  ShapeEnvironment e;
+  const Expr a = e.admit(SymbolKind::Size, {-1, "a", ""}, 3);
+  const Expr b = e.admit(SymbolKind::Size, {-1, "b", ""}, 1);
+  const Expr c = e.admit(SymbolKind::Size, {-1, "c", ""}, 1);
+  CHECK(e.decide(less_equal(min(a, b), 1), line("f.py:1")));
+  CHECK(e.decide(less_equal(c, 1), line("f.py:2")));
+  e.specialise_small_expressions();
+  CHECK(e.simplify(min(a, b)) == Expr(1));
+  CHECK_FALSE(e.simplify(c).is_constant());
+}
+
 TEST_CASE("shape environment: decisions about data are right where the assertions hold") {
   const uint64_t seed = 78;
   MESSAGE("seed ", seed);

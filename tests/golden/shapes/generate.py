@@ -177,6 +177,15 @@ WITH_SCALAR = """add.Scalar sub.Scalar rsub.Scalar mul.Scalar div.Scalar remaind
  bitwise_left_shift.Tensor_Scalar"""
 
 
+SPECIAL = """special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
+ special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0
+ special_scaled_modified_bessel_k1 special_spherical_bessel_j0"""
+POLYNOMIALS = """special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
+ special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l
+ special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+ special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w"""
+
+
 def scalar():
     return rng.choice([2, 3, 1.5, True, -1, 0.5])
 
@@ -279,6 +288,17 @@ def pointwise(w):
         half = [n // 2 if d == dim else n for d, n in enumerate(even)]
         w.call("glu_backward", tensor(half), tensor(even), dim)
         w.call("dist", tensor(size), tensor(broadcastable(size)), rng.choice([2, 1.0, float("inf")]))
+    for op in SPECIAL.split():
+        for _ in range(2):
+            w.call(op, tensor(shape(), rng.choice(FLOATS[:2] + INTS)))
+    for op in POLYNOMIALS.split():
+        size = shape()
+        w.call(op, tensor(size), tensor(broadcastable(size)))
+        w.call(f"{op}.n_scalar", tensor(size, rng.choice(FLOATS[:2])), 2)
+        w.call(f"{op}.x_scalar", 0.5, tensor(size))
+    for _ in range(4):
+        w.call("polygamma", 1, tensor(shape(), rng.choice(FLOATS[:2] + INTS)))
+        w.call("_conj_physical", tensor(shape(), torch.complex64))
 
 
 def comparison(w):
@@ -357,6 +377,18 @@ def reductions(w):
         w.call("linalg_vector_norm", tensor([0, 3]), order, [0])
         w.call("linalg_vector_norm", tensor([2, 0]), order)
     w.call("sum", tensor([0, 3]))
+    for _ in range(6):
+        n, m, k = (rng.randint(2, 5) for _ in range(3))
+        rows = tensor([n, m])
+        w.call("_pdist_forward", rows.contiguous(), 2.0)
+        distances = torch.ops.aten._pdist_forward(rows.contiguous(), 2.0)
+        w.call("_pdist_backward", distances, rows.contiguous(), 2.0, distances)
+        w.call("renorm", tensor(shape(rng.randint(2, 4))), 2, 0, 1.0)
+        w.call("histogram.bin_ct", tensor([n, m]), rng.randint(1, 6))
+        batch = shape(rng.randint(0, 2))
+        one, two = values(batch + [n, m], torch.float32), values(batch + [k, m], torch.float32)
+        between = torch.ops.aten._cdist_forward(one, two, 2.0, None)
+        w.call("_cdist_backward", between, one, two, 2.0, between)
 
 
 def views(w):
@@ -578,6 +610,23 @@ def indexing(w):
                     x = tensor(size, layout=rng.choice(["plain", "channels_last", None]))
                     padded = getattr(torch.ops.aten, f"{op}_pad{rank}d")(x, padding)
                     w.call(f"{op}_pad{rank}d_backward", padded, x, padding)
+
+
+    for _ in range(12):
+        rows, width, count = rng.randint(3, 6), rng.randint(1, 5), rng.randint(3, 8)
+        offsets = torch.tensor(sorted([0] + [rng.randint(0, count) for _ in range(rng.randint(0, 3))]))
+        chosen = indices([count], rows, rng.choice([torch.int64, torch.int32]))
+        for mode in (0, 1, 2):
+            table = tensor([rows, width], rng.choice(FLOATS[:2]), rng.choice(["plain", "plain", "permuted"]))
+            factors = values([count], table.dtype) if mode == 0 and rng.random() < 0.4 else None
+            last = len(offsets) > 1 and rng.random() < 0.3
+            padding = rng.choice([-1, -1, 1])
+            call = (table, chosen, offsets.to(chosen.dtype), False, mode, False, factors, last, padding)
+            w.call("_embedding_bag", *call)
+            w.call("_embedding_bag_forward_only", *call)
+            bags, of_index, sizes, maxima = torch.ops.aten._embedding_bag_forward_only(*call)
+            if padding < 0 and len(of_index):
+                w.call("_embedding_bag_dense_backward", bags, chosen, of_index, sizes, maxima, rows, False, mode, factors)
 
 
 def normalization(w):
@@ -807,9 +856,75 @@ def loss(w):
             w.call("multilabel_margin_loss_backward", loss, rows, target, reduction, is_target)
 
 
+def solvable(size, layout=None):
+    """Symmetric, and positive definite."""
+    made = values(size, torch.float32)
+    made = made @ made.mT + size[-1] * torch.eye(size[-1])
+    order = torch.empty_like(tensor(size, layout=layout)) if layout != "expanded" else made
+    return order.copy_(made)
+
+
+def linear_algebra(w):
+    for _ in range(10):
+        n, m, k = (rng.randint(1, 4) for _ in range(3))
+        batch = shape(rng.randint(0, 2))
+        a, other = solvable(batch + [n, n]), tensor(batch + [n, m])
+        w.call("linalg_inv_ex", a)
+        w.call("linalg_cholesky_ex", a, upper=rng.random() < 0.5)
+        w.call("_linalg_det", a)
+        w.call("_linalg_slogdet", a)
+        w.call("_linalg_solve_ex", a, other)
+        w.call("_linalg_solve_ex", a, tensor(batch + [n]))
+        w.call("_linalg_solve_ex", a, tensor([n, m]))
+        w.call("_linalg_solve_ex", a, tensor(batch + [k, n]), left=False)
+        rectangle = tensor(batch + [n, m], layout="plain")
+        for mode in ("reduced", "complete", "r"):
+            w.call("linalg_qr", rectangle, mode)
+        for full in (False, True):
+            w.call("_linalg_svd", rectangle, full, True)
+        w.call("_linalg_svd", rectangle, False, False)
+        for wanted in (False, True):
+            w.call("_linalg_eigh", a, "L", wanted)
+        w.call("_linalg_eigvals", a)
+        w.call("linalg_eig", a)
+        w.call("linalg_lu_factor_ex", rectangle)
+        w.call("linalg_lu", rectangle)
+        lu, pivots, _ = torch.ops.aten.linalg_lu_factor_ex(a)
+        w.call("linalg_lu_solve", lu, pivots, other)
+        w.call("linalg_lu_solve", lu, pivots, tensor(batch + [k, n]), left=False)
+        w.call("lu_unpack", *torch.ops.aten.linalg_lu_factor_ex(rectangle)[:2], rng.random() < 0.5, rng.random() < 0.5)
+        w.call("linalg_ldl_factor_ex", a)
+        w.call("linalg_solve_triangular", a, other, upper=True)
+        w.call("linalg_solve_triangular", a, tensor(batch + [k, n]), upper=False, left=False)
+        w.call("cholesky_solve", other, a)
+        w.call("cholesky_inverse", a)
+        tall = tensor(batch + [n + m, n])
+        w.call("geqrf", tall)
+        reflectors, tau = torch.geqrf(tall)
+        w.call("linalg_householder_product", reflectors, tau)
+        w.call("ormqr", reflectors, tau, tensor(batch + [n + m, k]))
+        w.call("linalg_pinv.atol_rtol_tensor", rectangle)
+        w.call("linalg_matrix_exp", values(batch + [n, n], torch.float32))
+        w.call("block_diag", [tensor([n, m]), tensor([k]), tensor([], torch.float64), tensor([m, k], torch.int64)])
+
+
+def fourier(w):
+    for _ in range(40):
+        rank = rng.randint(1, 4)
+        size = [rng.randint(1, 5) for _ in range(rank)]
+        dims = rng.sample(range(rank), rng.randint(1, rank))
+        w.call("_fft_r2c", tensor(size, rng.choice(FLOATS[:2])), dims, rng.randint(0, 2), rng.random() < 0.7)
+        made = tensor(size)
+        number = torch.complex(made, made)
+        number = torch.empty_strided(size, made.stride(), dtype=torch.complex64).copy_(number) if 0 not in made.stride() else number
+        w.call("_fft_c2c", number, dims, rng.randint(0, 2), rng.random() < 0.5)
+        w.call("_fft_c2r", number, dims, rng.randint(0, 2), size[dims[-1]] * 2 - 1)
+
+
 FAMILIES = dict(pointwise=pointwise, comparison=comparison, reductions=reductions, views=views, creation=creation,
                 random=random_numbers, indexing=indexing, normalization=normalization, matmul=matmul,
-                convolution=convolution, pooling=pooling, attention=attention, loss=loss)
+                convolution=convolution, pooling=pooling, attention=attention, loss=loss, linear_algebra=linear_algebra,
+                fourier=fourier)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

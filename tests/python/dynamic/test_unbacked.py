@@ -223,8 +223,8 @@ def test_a_mark_is_never_given_up_in_silence(kind, fullgraph, gradient, capfd):
     """An operator without a rule on symbols: compiled for each size, and the user is told once."""
 
     def function(x):
-        # Neither aten::linalg_matrix_exp nor aten::polygamma has a rule.
-        return torch.digamma(x.abs() + 1) if gradient else torch.linalg.matrix_exp(x @ x.T / 100)
+        # Neither aten::mvlgamma nor aten::pow_.Scalar has a rule.
+        return torch.linalg.vector_norm(x * 2, 3, dim=1) if gradient else torch.mvlgamma(x.abs() + 2, 2)
 
     compiled = oxyfuel.compile(function, fullgraph=fullgraph)
     for n in (5, 3):

@@ -1,0 +1,11 @@
+// Shape rules of operators that PyTorch decomposes, and that are nodes where it would unroll them.
+#pragma once
+
+#include "ops/core/shape_arguments.h"
+
+namespace oxy::ops::shapes {
+
+// lstm, gru, rnn_tanh, rnn_relu of a padded sequence: outputs and last states.
+Metas recurrent(const ShapeContext& context);
+
+}  // namespace oxy::ops::shapes
