@@ -20,7 +20,6 @@ using backend::estimate;
 using backend::LoopNest;
 using backend::nest_variable;
 using backend::Phase;
-using backend::stride_of;
 using backend::VectorAxis;
 using loop::Inst;
 using loop::kNoIndex;
