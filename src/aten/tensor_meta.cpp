@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "aten/device_kinds.h"
 #include "base/error.h"
 
 namespace oxy {
@@ -86,9 +87,11 @@ std::string join(const std::vector<Expr>& items) {
 }  // namespace
 
 std::string str(Device device) {
-  constexpr std::string_view kNames[] = {"cpu", "cuda", "meta"};
-  std::string_view kind = kNames[static_cast<size_t>(device.kind)];
-  return device.index < 0 ? std::string(kind) : fmt::format("{}:{}", kind, device.index);
+  for (const auto& [kind, word] : kDeviceKinds)
+    if (kind == device.kind)
+      return device.index < 0 ? std::string(word)
+                              : fmt::format("{}:{}", word, static_cast<int>(device.index));
+  throw InternalError("a kind of device without a name");
 }
 
 const TensorMeta& with_large_sizes(const TensorMeta& meta, TensorMeta& copy) {

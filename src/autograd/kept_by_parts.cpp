@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
+#include <unordered_map>
 
 #include "graph/storage.h"
 
@@ -106,6 +108,71 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
     }
   }
   return changed;
+}
+
+namespace {
+
+// Of the nodes that compute gradients, the parts whose backward pass goes through it.
+IdVector<graph::NodeId, std::set<passes::PartId>> parts_of_nodes(const graph::Graph& graph,
+                                                                 const Joint& joint) {
+  IdVector<ValueId, std::set<passes::PartId>> parts_of_value(graph.values.size());
+  for (size_t t = 0; t < joint.tangents.size(); ++t)
+    parts_of_value[graph.inputs[joint.forward_inputs + t]] = {joint.tangents[t].part};
+  std::unordered_map<ValueId, passes::PartId> goes_on_in;
+  for (const Gradient& gradient : joint.gradients)
+    if (gradient.result >= 0)
+      goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
+                         joint.tangents[static_cast<size_t>(gradient.result)].part);
+  IdVector<graph::NodeId, std::set<passes::PartId>> result(graph.nodes.size());
+  const auto backward = graph.nodes.ids_from(joint.first_backward);
+  for (const graph::NodeId n : backward) {
+    std::set<passes::PartId>& parts = result[n];
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      const auto& of_input = parts_of_value[id];
+      parts.insert(of_input.begin(), of_input.end());
+    });
+    for (const ValueId id : graph.nodes[n].outputs) {
+      if (id == graph::kNoValue) continue;
+      const auto total = goes_on_in.find(id);
+      parts_of_value[id] = total == goes_on_in.end() ? parts : std::set{total->second};
+    }
+  }
+  // What is computed of saved values alone belongs to those that read it.
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : backward | std::views::reverse) {
+    std::set<passes::PartId>& parts = result[n];
+    if (parts.empty())
+      for (const ValueId id : graph.nodes[n].outputs)
+        if (const auto read = readers.find(id); read != readers.end())
+          parts.insert(read->second.begin(), read->second.end());
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[id].insert(parts.begin(), parts.end()); });
+  }
+  return result;
+}
+
+}  // namespace
+
+void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
+  const auto root = graph::storage_roots(graph);
+  const auto parts = parts_of_nodes(graph, joint);
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[root[id]].insert(parts[n].begin(), parts[n].end()); });
+  for (const Tangent& tangent : joint.tangents)
+    joint.kept_by_part.try_emplace(
+        tangent.part, Kept{std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
+  const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
+    const auto read = readers.find(root[id]);
+    if (read == readers.end()) return false;
+    for (const passes::PartId part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
+    return true;
+  };
+  for (size_t i = 0; i < joint.forward_inputs; ++i)
+    joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
+  for (size_t i = 0; i < joint.outputs.size(); ++i)
+    joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
 }
 
 }  // namespace oxy::autograd

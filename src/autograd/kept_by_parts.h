@@ -14,6 +14,9 @@
 
 namespace oxy::autograd {
 
+// Fills in what each part of the joint graph keeps: inputs and outputs whose memory its gradients read.
+void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint);
+
 // `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part
 // reads what it may not: then they have to be made again.
 bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,

@@ -63,7 +63,7 @@ std::vector<LocalSet> live_locals(const Code& code, int32_t locals) {
       LocalSet live = cells;
       const ControlFlow flow = operation(instruction.op).flow;
       const bool goes_on = flow == ControlFlow::Next || flow == ControlFlow::Branches;
-      if (i + 1 < count && goes_on) live.merge(before[size_t(i + 1)]);
+      if (i + 1 < count && goes_on) live.merge(before[size_t(i) + 1]);
       if (flow == ControlFlow::Branches || flow == ControlFlow::Jumps)
         live.merge(before[size_t(instruction.arg)]);
       apply(instruction, live);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "aten/device_kinds.h"
 #include "graph/literals.h"
 
 namespace oxy::graph {

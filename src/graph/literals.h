@@ -16,10 +16,4 @@ inline constexpr std::array<std::pair<MemoryFormat, std::string_view>, 4> kMemor
     {MemoryFormat::ChannelsLast3d, "channels_last_3d"},
 }};
 
-inline constexpr std::array<std::pair<Device::Kind, std::string_view>, 3> kDeviceKinds = {{
-    {Device::Kind::Cpu, "cpu"},
-    {Device::Kind::Cuda, "cuda"},
-    {Device::Kind::Meta, "meta"},
-}};
-
 }  // namespace oxy::graph

@@ -15,7 +15,7 @@
 //   literal  = "None" | "%" INT | "True" | "False" | expr | FLOAT | "complex(" FLOAT "," FLOAT ")" | STRING
 //            | DTYPE | device | "contiguous" | "preserve" | "channels_last" | "channels_last_3d" | "[" ...
 //            "]"
-//   device   = ("cpu" | "cuda" | "meta") [":" INT]
+//   device   = a word of kDeviceKinds [":" INT]
 //   output   = "%" INT | "alias(" ("input" | "output") INT "," "%" INT ")"
 //   computed = NAME ["= size(" INT "," INT ")"] ["wanted"]        -- the size of a result; else the number
 //   returned check    = expr ("==" | "!=" | ">=") "0" | ("all" | "any") "(" check {"," check} ")" expr     =

@@ -33,12 +33,6 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-std::string device_text(Device device) {
-  std::string text(word_of(kDeviceKinds, device.kind));
-  if (device.index >= 0) text += fmt::format(":{}", static_cast<int>(device.index));
-  return text;
-}
-
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -72,7 +66,7 @@ std::string meta_text(const TensorMeta& meta) {
   std::vector<std::string> extra;
   if (meta.strides != contiguous_strides(meta.sizes)) extra.push_back("strides=" + sizes_text(meta.strides));
   if (meta.storage_offset != Expr(0)) extra.push_back("offset=" + meta.storage_offset.str());
-  if (meta.device != Device{}) extra.push_back("device=" + device_text(meta.device));
+  if (meta.device != Device{}) extra.push_back("device=" + str(meta.device));
   if (!extra.empty()) out += fmt::format("{{{}}}", fmt::join(extra, ", "));
   return out;
 }
@@ -89,7 +83,7 @@ struct ArgumentPrinter {
   }
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(DType value) const { return std::string(name(value)); }
-  std::string operator()(Device value) const { return device_text(value); }
+  std::string operator()(Device value) const { return str(value); }
   std::string operator()(MemoryFormat value) const { return std::string(word_of(kMemoryFormats, value)); }
   std::string operator()(const std::vector<bool>& value) const {
     return list_text(value, [](bool b) { return std::string(b ? "True" : "False"); });

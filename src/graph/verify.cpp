@@ -76,8 +76,11 @@ class Verifier {
 
  private:
   void require(bool condition, std::string_view rule) const {
-    if (condition) [[likely]]
-      return;
+    if (!condition) [[unlikely]]
+      fail(rule);
+  }
+
+  [[noreturn]] void fail(std::string_view rule) const {
     if (where_ == kNoNode) throw InternalError(fmt::format("broken graph: {}", rule));
     const Node& node = graph_.nodes[where_];
     throw InternalError(fmt::format("broken graph: node {} ({}): {}", where_,
@@ -86,35 +89,33 @@ class Verifier {
 
   void define(ValueId id, NodeId producer) {
     require(graph_.values.contains(id), "a defined value does not exist");
-    if (defined_[id]) require(false, fmt::format("%{} is defined twice", id));
+    if (defined_[id]) fail(fmt::format("%{} is defined twice", id));
     defined_[id] = true;
     const Value& value = graph_.values[id];
     if (value.node != producer)
-      require(false, fmt::format("%{} names node {} as its producer, not {}", id, value.node, producer));
+      fail(fmt::format("%{} names node {} as its producer, not {}", id, value.node, producer));
     if (value.meta.sizes.size() != value.meta.strides.size())
-      require(false, fmt::format("%{} has {} sizes and {} strides", id, value.meta.sizes.size(),
-                                 value.meta.strides.size()));
+      fail(fmt::format("%{} has {} sizes and {} strides", id, value.meta.sizes.size(),
+                       value.meta.strides.size()));
   }
 
   void use(ValueId id) const {
     require(graph_.values.contains(id), "a used value does not exist");
-    if (!defined_[id]) require(false, fmt::format("%{} is used before it is defined", id));
+    if (!defined_[id]) fail(fmt::format("%{} is used before it is defined", id));
   }
 
   void check_node(const Node& node) {
-    require(node.op != nullptr, "no operator");
+    if (node.op == nullptr) fail("no operator");
     const OperatorSchema& op = *node.op;
     if (node.args.size() != op.arguments.size())
-      require(false, fmt::format("{} arguments instead of {}", node.args.size(), op.arguments.size()));
+      fail(fmt::format("{} arguments instead of {}", node.args.size(), op.arguments.size()));
     for (size_t i = 0; i < node.args.size(); ++i) {
       if (!fits(node.args[i], op.arguments[i]))
-        require(false, fmt::format("argument '{}' is of a kind that its schema does not allow",
-                                   op.arguments[i].name));
+        fail(fmt::format("argument '{}' is of a kind that its schema does not allow", op.arguments[i].name));
       if (op.arguments[i].kind == ArgumentKind::TensorList) {
         if (const auto* list = std::get_if<ValueList>(&node.args[i]))
           for (ValueId id : list->ids)
-            if (id == kNoValue)
-              require(false, fmt::format("argument '{}' misses a tensor", op.arguments[i].name));
+            if (id == kNoValue) fail(fmt::format("argument '{}' misses a tensor", op.arguments[i].name));
       }
     }
     for (const Argument& arg : node.args)
@@ -135,7 +136,7 @@ class Verifier {
       if (info.kind == ArgumentKind::Tensor) ++tensors;
     }
     if (node.outputs.size() != tensors)
-      require(false, fmt::format("{} outputs instead of {}", node.outputs.size(), tensors));
+      fail(fmt::format("{} outputs instead of {}", node.outputs.size(), tensors));
   }
 
   void check_results() const {

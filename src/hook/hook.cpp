@@ -124,8 +124,9 @@ PyObject* run_or_pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int th
   return run_frame(thread, frame, *state.runner);
 }
 
+// Holds the context while the generator runs, which may let go of it.
 PyObject* resume_adopted(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag,
-                         std::shared_ptr<const void> context) {
+                         std::shared_ptr<const void> context) {  // NOLINT(performance-*)
   const cpy::Ref generator = cpy::Ref::borrow(cpy::generator_of(cpy::Frame(raw)));
   SegmentRunner& runner = *state.runner;
   PyObject* result = nullptr;

@@ -163,7 +163,7 @@ Value BodyBuilder::append(Inst inst) {
       return {this, it->second, known.dtype};
   if (inst.op == Op::BindIndex) inst.variable = kBoundVariables + bound_++;
   DType dtype = inst.dtype;
-  const InstId id = body_.insts.add(std::move(inst));
+  const InstId id = body_.insts.add(inst);
   known_insts_.emplace(hash, id);
   return {this, id, dtype};
 }
@@ -340,7 +340,7 @@ Body BodyBuilder::take(const std::vector<InstId*>& roots, std::span<const Expr> 
       if (index == kNoIndex) index = result.indices.add(std::move(body_.indices[inst.index]));
       inst.index = index;
     }
-    renumbered[id] = result.insts.add(std::move(inst));
+    renumbered[id] = result.insts.add(inst);
   }
   for (InstId* root : roots)
     if (*root != kNoInst) *root = renumbered[*root];

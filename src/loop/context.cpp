@@ -320,7 +320,7 @@ Tensor LoweringContext::cast(const Tensor& x, DType dtype) {
 }
 
 std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tensor> inputs,
-                                            std::vector<Expr> kept, std::vector<Expr> reduced,
+                                            const std::vector<Expr>& kept, const std::vector<Expr>& reduced,
                                             DType accumulate, const ReductionFunction& fn) {
   keep_checks(inputs);
   auto description = new_source(inputs, kept, accumulate, 1);

@@ -97,8 +97,8 @@ class LoweringContext {
   // One reduction over `reduced` for every element of `kept`: fn(b, kept index, reduction index). One tensor
   // of sizes `kept` a result of the kind, in `accumulate` (Bool for Any and All, Int64 for positions).
   using ReductionFunction = std::function<Value(BodyBuilder&, const Index& kept, const Index& reduced)>;
-  std::vector<Tensor> reduce(ReductionKind kind, std::vector<Tensor> inputs, std::vector<Expr> kept,
-                             std::vector<Expr> reduced, DType accumulate, const ReductionFunction& fn);
+  std::vector<Tensor> reduce(ReductionKind kind, std::vector<Tensor> inputs, const std::vector<Expr>& kept,
+                             const std::vector<Expr>& reduced, DType accumulate, const ReductionFunction& fn);
   // Over dimensions `dims` (sorted, not negative; empty: all of them) of x, each element passed through `fn`
   // if given. The results have size 1 in the reduced dimensions if keepdim, else none.
   std::vector<Tensor> reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims, bool keepdim,

@@ -7,7 +7,6 @@ namespace oxy::backend {
 namespace {
 
 using backend::Array;
-using backend::ArrayKind;
 using backend::LoopNest;
 using backend::Phase;
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "backend/nests/outer_loops.h"
+#include "backend/nests/several_passes.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "loop/variables.h"
@@ -18,15 +20,12 @@ using backend::estimate;
 using backend::LoopNest;
 using backend::nest_variable;
 using backend::Phase;
-using backend::stride_of;
 using backend::VectorAxis;
 using loop::Inst;
 using loop::kNoIndex;
 using loop::kNoInst;
 using loop::Op;
 using loop::ReductionKind;
-
-constexpr double kShortReduction = 8;  // below this many elements, lanes run over the results
 
 bool is_expensive(Op op) {
   return (op >= Op::Exp && op <= Op::Erfc && op != Op::Sqrt && op != Op::Reciprocal) || op == Op::Pow;
@@ -78,7 +77,7 @@ class NestBuilder {
         next_virtual_(program.buffers.next_id()) {}
 
   LoopNest build() {
-    std::optional<Item> scatter = independent_scatter();
+    std::optional<Item> scatter = independent_scatter(items_, group_, options_.lanes);
     if (scatter) {
       depth_ = 1;
       nest_.outer.push_back({nest_variable(0, scatter->extents[0]), scatter->extents[0]});
@@ -90,7 +89,7 @@ class NestBuilder {
     }
     for (size_t k = 0; k < depth_; ++k)
       nest_.outer.push_back({nest_variable(static_cast<int64_t>(k), group_.extents[k]), group_.extents[k]});
-    nest_.axis = choose_axis();
+    nest_.axis = choose_axis(items_, group_, nest_.outer, options_.lanes);
     for (StepId step : group_.steps) append_expanded(items_[step]);
     for (StepId step : group_.steps) {
       const std::string& origin = items_[step].origin;
@@ -116,101 +115,31 @@ class NestBuilder {
     return std::move(nest_);
   }
 
-  // The group's one member, if it adds to computed places, with the loop outermost along which threads never
-  // meet: the loop runs through whole rows of what is added to.
-  std::optional<Item> independent_scatter() {
-    const Item& item = items_[group_.steps[0]];
-    if (group_.steps.size() > 1 || item.is_reduction() || item.stores.size() != 1 || item.loop_count < 2)
-      return std::nullopt;
-    const ItemStore& store = item.stores[0];
-    if (store.mode != loop::StoreMode::AtomicAdd) return std::nullopt;
-    for (size_t k = 0; k < item.loop_count; ++k) {
-      auto linear =
-          sym::linear_in(store.offset, nest_variable(static_cast<int64_t>(k), item.extents[k]).variable_id());
-      if (!linear || !(linear->first == Expr(1)) || !sym::known_divisible(linear->second, item.extents[k]))
-        continue;
-      if (estimate(item.extents[k]) < options_.lanes) continue;
-      return with_loop_first(item, k);
-    }
-    return std::nullopt;
-  }
-
-  static Item with_loop_first(const Item& item, size_t first) {
-    Item moved = item;
-    moved.extents.erase(moved.extents.begin() + static_cast<std::ptrdiff_t>(first));
-    moved.extents.insert(moved.extents.begin(), item.extents[first]);
-    auto renamed = [&](const Expr& e) {
-      if (e.is_constant()) return e;
-      return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
-        for (size_t k = 0; k <= first; ++k)
-          if (nest_variable(static_cast<int64_t>(k), item.extents[k]).variable_id() == id)
-            return nest_variable(k == first ? 0 : static_cast<int64_t>(k + 1), item.extents[k]);
-        return std::nullopt;
-      });
-    };
-    for (Expr& e : moved.expressions) e = renamed(e);
-    for (ItemStore& store : moved.stores) store.offset = renamed(store.offset);
-    return moved;
-  }
-
-  VectorAxis choose_axis() {
-    bool any_loops = depth_ > 0;
-    bool any_reduction = false;
-    for (StepId step : group_.steps) {
-      const Item& item = items_[step];
-      if (item.loop_count != depth_) return VectorAxis::Phase;
-      any_reduction = any_reduction || item.is_reduction();
-    }
-    if (!any_reduction) return any_loops ? VectorAxis::Outer : VectorAxis::None;
-    if (depth_ == 0) return VectorAxis::Phase;
-    Expr across = nest_.outer.back().variable;
-    double outer_extent = static_cast<double>(estimate(nest_.outer.back().extent));
-    double votes = 0;
-    bool is_short = true;
-    for (StepId step : group_.steps) {
-      const Item& item = items_[step];
-      if (!item.is_reduction()) continue;
-      double length = 1;
-      for (size_t k = item.loop_count; k < item.extents.size(); ++k)
-        length *= static_cast<double>(estimate(item.extents[k]));
-      is_short = is_short && length <= kShortReduction;
-      Expr along = nest_variable(static_cast<int64_t>(item.extents.size() - 1), item.extents.back());
-      for (const Inst& inst : item.insts) {
-        if (inst.op != Op::Load) continue;
-        const Expr& offset = item.expressions[inst.index];
-        auto a = stride_of(offset, along);
-        auto b = stride_of(offset, across);
-        votes += (b && *b == Expr(1)) - (a && *a == Expr(1));
-      }
-    }
-    if (votes > 0 && outer_extent >= 4) return VectorAxis::Outer;
-    if (is_short && outer_extent >= 2 * options_.lanes) return VectorAxis::Outer;
-    return VectorAxis::Phase;
-  }
-
   // --- reductions that take several passes
 
-  int64_t row_elements(const Item& item) {
-    int64_t n = 1;
-    for (size_t k = item.loop_count; k < item.extents.size(); ++k)
-      n *= std::max<int64_t>(estimate(item.extents[k]), 1);
-    return n;
-  }
-
+  // As several items where its reduction is made in several passes.
   void append_expanded(const Item& item) {
-    if (options_.whole_reductions) return append(item);
-    if (item.kind == ReductionKind::OnlineSoftmax) return append_online_softmax(item);
-    bool row = nest_.axis == VectorAxis::Phase && item.loop_count == depth_;
-    if (item.kind == ReductionKind::Welford && row && row_elements(item) * 4 <= options_.l2_bytes / 2)
-      return append_two_pass_variance(item);
-    append(item);
+    const NewBuffer new_buffer = [this](DType dtype) { return new_virtual(dtype); };
+    if (is_online_softmax(item))
+      for (const Item& pass : maximum_and_sum(item, new_buffer)) append(pass);
+    else if (is_two_pass_variance(item))
+      for (const Item& pass : two_pass_variance(item, new_buffer)) append(pass);
+    else
+      append(item);
   }
 
-  // The store of result k, or one to a buffer of the nest's own.
-  ItemStore result_store(const Item& item, int result) {
-    for (const ItemStore& store : item.stores)
-      if (store.result == result) return {store.buffer, store.offset, kNoInst, store.mode};
-    return {new_virtual(item.accumulate), 0};
+  bool is_online_softmax(const Item& item) const {
+    return !options_.whole_reductions && item.kind == ReductionKind::OnlineSoftmax;
+  }
+
+  // The row stays in the cache between the passes.
+  bool is_two_pass_variance(const Item& item) const {
+    if (options_.whole_reductions || item.kind != ReductionKind::Welford) return false;
+    if (nest_.axis != VectorAxis::Phase || item.loop_count != depth_) return false;
+    int64_t elements = 1;
+    for (size_t k = item.loop_count; k < item.extents.size(); ++k)
+      elements *= std::max<int64_t>(estimate(item.extents[k]), 1);
+    return elements * 4 <= options_.l2_bytes / 2;
   }
 
   // A buffer of the nest's own, under a number that the program has not.
@@ -219,62 +148,6 @@ class NestBuilder {
     next_virtual_ = BufferId(id.number() + 1);
     virtual_dtypes_[id] = dtype;
     return id;
-  }
-
-  static InstId add_load(Item& item, const ItemStore& of, DType dtype) {
-    const IndexId offset = item.expressions.add(of.offset);
-    return item.insts.add({.op = Op::Load, .dtype = dtype, .buffer = of.buffer, .index = offset});
-  }
-
-  void append_two_pass_variance(const Item& item) {
-    DType dtype = item.accumulate;
-    ItemStore mean = result_store(item, 0);
-    Item sum = item;
-    sum.kind = ReductionKind::Sum;
-    sum.stores = {{new_virtual(dtype), mean.offset}};
-    append(sum);
-
-    Item divide;
-    divide.extents.assign(item.extents.begin(),
-                          item.extents.begin() + static_cast<std::ptrdiff_t>(item.loop_count));
-    divide.loop_count = item.loop_count;
-    InstId total = add_load(divide, sum.stores[0], dtype);
-    Expr count = 1;
-    for (size_t k = item.loop_count; k < item.extents.size(); ++k) count = count * item.extents[k];
-    InstId n;
-    if (auto c = count.as_constant()) {
-      n = divide.insts.add({.op = Op::Constant, .dtype = dtype, .constant = {static_cast<double>(*c)}});
-    } else {
-      const IndexId index = divide.expressions.add(count);
-      n = divide.insts.add({.op = Op::Index, .dtype = DType::Int64, .index = index});
-      n = divide.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
-    }
-    InstId quotient = divide.insts.add({.op = Op::Div, .dtype = dtype, .operands = {total, n, kNoInst}});
-    divide.stores = {{mean.buffer, mean.offset, quotient, loop::StoreMode::Set}};
-    append(divide);
-
-    Item squares = item;
-    squares.kind = ReductionKind::Sum;
-    InstId m = add_load(squares, mean, dtype);
-    InstId off = squares.insts.add({.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
-    squares.reduced = squares.insts.add({.op = Op::Mul, .dtype = dtype, .operands = {off, off, kNoInst}});
-    squares.stores = {result_store(item, 1)};
-    append(squares);
-  }
-
-  void append_online_softmax(const Item& item) {
-    DType dtype = item.accumulate;
-    Item maximum = item;
-    maximum.kind = ReductionKind::Max;
-    maximum.stores = {result_store(item, 0)};
-    append(maximum);
-    Item sum = item;
-    sum.kind = ReductionKind::Sum;
-    InstId m = add_load(sum, maximum.stores[0], dtype);
-    InstId off = sum.insts.add({.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, m, kNoInst}});
-    sum.reduced = sum.insts.add({.op = Op::Exp, .dtype = dtype, .operands = {off, kNoInst, kNoInst}});
-    sum.stores = {result_store(item, 1)};
-    append(sum);
   }
 
   // --- arrays and phases
@@ -580,8 +453,6 @@ class NestBuilder {
 };
 
 }  // namespace
-
-namespace {}  // namespace
 
 backend::LoopNest build_nest(const loop::Program& program, const IdVector<StepId, Item>& items,
                              const Group& group, const std::function<bool(BufferId)>& is_needed,

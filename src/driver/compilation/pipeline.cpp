@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "autograd/differentiable_graph.h"
+#include "autograd/compile_differentiable.h"
 #include "autograd/graph_compiler.h"
 #include "autograd/related_results.h"
 #include "backend/registry/backends.h"

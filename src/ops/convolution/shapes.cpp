@@ -98,10 +98,17 @@ Metas convolution(const ShapeContext& context) {
   const Expr& channels = weight.sizes[transposed ? 0 : 1];
   if (!context.equal(input.sizes[1], transposed ? channels : channels * groups))
     not_covered(context, "an input of another number of channels");
+  // Eager refuses some of these, and gives results without channels for others.
+  if (!context.less(0, input.sizes[1]) || (transposed && !context.less(0, weight.sizes[1])))
+    not_covered(context, "no channels");
+  if (context.less(weight.sizes[0], groups) || !context.divisible(weight.sizes[0], groups))
+    not_covered(context, "groups that do not divide the channels");
   const size_t spatial = input.sizes.size() - 2;
   std::vector<Expr> sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
   for (size_t d = 0; d < spatial; ++d) {
     const Expr& size = input.sizes[d + 2];
+    if (!context.less(0, size) || !context.less(0, weight.sizes[d + 2]))
+      not_covered(context, "an image or a kernel without elements");
     const Expr stride = item(context, 3, d, spatial);
     const Expr padding = item(context, 4, d, spatial) * 2;
     const Expr reach = item(context, 5, d, spatial) * (weight.sizes[d + 2] - 1);

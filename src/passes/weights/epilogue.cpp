@@ -18,7 +18,7 @@ ValueId added_tensor(const Graph& graph, const Node& node, ValueId value) {
 }  // namespace
 
 std::string activation_name(const Node& node) {
-  const std::string name(ops::traits_of(*node.op).activation);
+  std::string name(ops::traits_of(*node.op).activation);
   if (node.op != op::gelu()) return name;
   const auto* approximate = std::get_if<std::string>(&node.args[1]);
   return approximate != nullptr && *approximate == "tanh" ? name + "_tanh" : name;

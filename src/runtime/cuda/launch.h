@@ -1,6 +1,8 @@
 // Launches on an NVIDIA GPU: grids of programs, on the caller's current stream.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <memory>
 
 #include "backend/cuda/load/driver.h"

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <mutex>
+#include <string_view>
 
 #include "base/error.h"
 #include "runtime/cpu/cpu_device.h"
@@ -16,12 +17,13 @@ namespace {
 
 struct Row {
   c10::DeviceType type;
+  std::string_view name;                                         // for the user
   std::unique_ptr<DeviceRuntime> (*make)(std::string& missing);  // null, and says what is missing
 };
 
 constexpr auto kRows = std::to_array<Row>({
-    {c10::DeviceType::CPU, [](std::string&) { return make_cpu_device(); }},
-    {c10::DeviceType::CUDA, make_cuda_device},
+    {c10::DeviceType::CPU, "the CPU", [](std::string&) { return make_cpu_device(); }},
+    {c10::DeviceType::CUDA, "NVIDIA GPUs", make_cuda_device},
 });
 
 // Made when it is first asked for: a driver is loaded when the first tensor of its kind is seen.
@@ -65,7 +67,10 @@ std::span<const c10::DeviceType> device_types() {
 std::string why_no_device(c10::DeviceType type) {
   const Entry* const entry = entry_of(type);
   if (entry != nullptr) return entry->missing;
-  return "graphs are compiled for the CPU and for NVIDIA GPUs";
+  std::string names;
+  for (const Row& row : kRows)
+    names += fmt::format("{}{}", names.empty() ? "" : &row == &kRows.back() ? " and for " : ", ", row.name);
+  return "graphs are compiled for " + names;
 }
 
 const DeviceRuntime& device_runtime(c10::DeviceType type) {

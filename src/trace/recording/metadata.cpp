@@ -1,32 +1,25 @@
 #include "trace/recording/metadata.h"
-#include "aten/strides_that_count.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <map>
-#include <mutex>
-#include <unordered_set>
 
 #include "aten/opaque.h"
+#include "aten/strides_that_count.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "graph/sizes.h"
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "trace/recording/data_reads.h"
+#include "trace/recording/stand_ins.h"
+#include "trace/recording/type_checks.h"
 #include "trace/recording/values_at_hand.h"
-#include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
-#include "trace/tensors/unheard.h"
 
 namespace oxy::trace {
 
@@ -53,96 +46,6 @@ Device result_device(std::span<const c10::IValue> call) {
 }
 
 namespace {
-
-// The kinds of tensors that take the place of trace tensors in a call that finds out metadata.
-enum class StandIn : uint8_t {
-  Meta,    // on PyTorch's meta device
-  Zeros,   // real ones on the CPU; 32-bit integers are ones
-  Single,  // real ones of the same rank and device, with one element
-};
-
-bool has_sizes(const at::Tensor& tensor, const std::vector<Expr>& sizes) {
-  return std::ranges::equal(tensor.sizes(), sizes, [](int64_t a, const Expr& b) { return Expr(a) == b; });
-}
-
-at::Tensor stand_in(const at::Tensor& tensor, StandIn kind, const torch_api::Symbols* symbols) {
-  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
-  if (kind == StandIn::Single)
-    return at::zeros(std::vector<int64_t>(static_cast<size_t>(tensor.dim()), 1),
-                     at::dtype(tensor.scalar_type()).device(tensor.device()));
-  const TensorMeta meta = at_hand(symbols, runtime::metadata_of(tensor));
-  if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
-  at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
-  const auto bytes = static_cast<int64_t>(storage.storage().nbytes());
-  const auto item = static_cast<int64_t>(tensor.itemsize());
-  at::Tensor data = at::empty({bytes / item}, at::dtype(tensor.scalar_type()));
-  std::memset(data.mutable_data_ptr(), 0, static_cast<size_t>(bytes));
-  // LAPACK's pivots count from one. It swaps the rows that they name without a check of their numbers.
-  if (tensor.scalar_type() == at::kInt)
-    std::fill_n(static_cast<int32_t*>(data.mutable_data_ptr()), bytes / item, 1);
-  data.unsafeGetTensorImpl()->set_sizes_and_strides(storage.sizes(), storage.strides(),
-                                                    storage.storage_offset());
-  return data;
-}
-
-c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bool is_tensor, StandIn kind,
-                     const torch_api::Symbols* symbols) {
-  if (is_tensor) {
-    if (value.isTensor()) return stand_in(value.toTensor(), kind, symbols);
-    if (value.isTensorList()) {
-      std::vector<at::Tensor> list = value.toTensorVector();
-      for (at::Tensor& tensor : list) tensor = stand_in(tensor, kind, symbols);
-      return list;
-    }
-    if (value.isOptionalTensorList()) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
-        list.push_back(tensor ? std::optional<at::Tensor>(stand_in(*tensor, kind, symbols)) : std::nullopt);
-      return list;
-    }
-    return value;
-  }
-  const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
-  return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta))
-                                               : at_hand(symbols, value);
-}
-
-// Of the sizes at hand, where there are symbols.
-ResultMetadata from_kernel(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind,
-                           const torch_api::Symbols* symbols) {
-  const std::vector<c10::Argument>& arguments = info.handle.schema().arguments();
-  torch::jit::Stack stack;
-  stack.reserve(call.size());
-  const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < call.size(); ++i)
-    stack.push_back(stand_in(call[i], arguments[i], info.is_tensor_argument[i], kind, symbols));
-  const torch::jit::Stack inputs = stack;
-  try {
-    info.handle.callBoxed(stack);
-  } catch (const c10::NotImplementedError&) {
-    if (kind != StandIn::Meta) throw;
-    throw_cannot_trace(fmt::format("no rule says what {} gives", info.schema->name));
-  } catch (const c10::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    // A meta kernel in Python does not cover the call. Other errors are those of the program.
-    const std::string_view text = error.what();
-    if (kind != StandIn::Meta || !text.starts_with("NotImplementedError")) throw;
-    throw_cannot_trace(fmt::format("no rule says what {} gives for these arguments", info.schema->name));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!info.schema->arguments[i].is_written || !call[i].isTensor()) continue;
-    if (!has_sizes(inputs[i].toTensor(), at_hand(symbols, runtime::metadata_of(call[i].toTensor())).sizes))
-      throw_cannot_trace(fmt::format("{} resizes its out= argument", info.schema->name));
-  }
-  const Device device = result_device(call);
-  return metadata_of_returned(stack, [&](const at::Tensor& tensor, size_t) {
-    TensorMeta meta = runtime::metadata_of(tensor);
-    meta.device = device;
-    return meta;
-  });
-}
 
 // Asks the shape environment of a recording.
 class Questions final : public ops::SizeQuestions {
@@ -199,12 +102,12 @@ TensorMeta simplify(const torch_api::Symbols& symbols, TensorMeta meta) {
   return meta;
 }
 
-// The metadata from the shape rule. Nothing if the rule does not cover the call.
 c10::IValue integer_value(const torch_api::SymbolsPointer& symbols, const Expr& value) {
   if (const auto number = value.as_constant()) return *number;
   return torch_api::to_torch(symbols, value);
 }
 
+// The metadata from the shape rule. Nothing if the rule does not cover the call.
 std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& info,
                                         const std::vector<graph::Argument>& args) {
   std::vector<graph::Argument> kept;
@@ -373,150 +276,6 @@ ResultMetadata from_kernels(const OperatorInfo& info, std::span<const c10::IValu
     return meta;  // the kernel does not accept zeros
   }
 }
-
-template <class To>
-bool is_too_short(const c10::Scalar& number) {
-  if (number.isFloatingPoint()) return c10::overflows<To, double>(number.toDouble());
-  return number.isIntegral(false) && c10::overflows<To, int64_t>(number.toLong());
-}
-
-struct ShortType {
-  at::ScalarType type;
-  bool (*cannot_hold)(const c10::Scalar& number);
-};
-
-constexpr std::array kShortTypes = {
-    ShortType{at::kByte, &is_too_short<uint8_t>},           ShortType{at::kChar, &is_too_short<int8_t>},
-    ShortType{at::kShort, &is_too_short<int16_t>},          ShortType{at::kInt, &is_too_short<int32_t>},
-    ShortType{at::kLong, &is_too_short<int64_t>},           ShortType{at::kHalf, &is_too_short<c10::Half>},
-    ShortType{at::kBFloat16, &is_too_short<c10::BFloat16>}, ShortType{at::kFloat, &is_too_short<float>}};
-
-// The dtypes that cannot hold the number, as a set: a bit for each of kShortTypes.
-uint64_t types_too_short(const c10::Scalar& number) {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < kShortTypes.size(); ++i)
-    bits |= static_cast<uint64_t>(kShortTypes[i].cannot_hold(number)) << i;
-  return bits;
-}
-
-// The type as an element of such a set; 0 for types that hold all numbers.
-uint64_t bit_of(at::ScalarType type) {
-  const auto* found = std::ranges::find(kShortTypes, type, &ShortType::type);
-  return found == kShortTypes.end() ? 0 : uint64_t{1} << (found - kShortTypes.begin());
-}
-
-// The types of the tensors among the arguments, and those that arguments name, as such a set.
-uint64_t types_of(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  uint64_t types = 0;
-  for (size_t i = 0; i < call.size(); ++i) {
-    if (call[i].isTensor() && call[i].toTensor().defined()) types |= bit_of(call[i].toTensor().scalar_type());
-    if (info.schema->arguments[i].kind == ArgumentKind::DType && call[i].isInt())
-      types |= bit_of(call[i].toScalarType());
-  }
-  return types;
-}
-
-// Whether a number among the arguments does not fit the type of a tensor among them.
-bool overflows_tensors(std::span<const c10::IValue> call) {
-  uint64_t types = 0, too_short = 0;
-  for (const c10::IValue& value : call) {
-    if (value.isScalar()) too_short |= types_too_short(value.toScalar());
-    if (value.isTensor() && value.toTensor().defined()) types |= bit_of(value.toTensor().scalar_type());
-  }
-  return (types & too_short) != 0;
-}
-
-// The call with numbers at hand in place of symbolic ones. The number is guarded if some of those that the
-// symbol may stand for do not fit the types of the call.
-std::vector<c10::IValue> with_known_numbers(const OperatorInfo& info, std::span<const c10::IValue> call,
-                                            const torch_api::Symbols* symbols) {
-  std::vector<c10::IValue> result(call.begin(), call.end());
-  if (symbols == nullptr) return result;
-  for (c10::IValue& value : result) {
-    if (!value.isSymInt()) continue;
-    const sym::Range range = symbols->environment.range(torch_api::expression_of(value.toSymInt()));
-    const uint64_t too_short = types_too_short(range.low) | types_too_short(range.high);
-    if ((too_short & types_of(info, call)) != 0)
-      value = value.toSymInt().guard_int(__FILE__, __LINE__);
-    else
-      value = symbols->environment.hint(torch_api::expression_of(value.toSymInt())).value_or(1);
-  }
-  return result;
-}
-
-// Shape rules and meta kernels know dtypes by promotion alone. This asks eager's kernel, once for each
-// operator and dtypes, on tensors of one element. Throws CannotTrace if the kernel refuses them. Only for
-// operators with a shape rule: some others trust the sizes among their arguments and would read beyond the
-// one element.
-void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded,
-                 const torch_api::Symbols* symbols) {
-  if (info.schema->is_random || info.schema->is_view()) return;
-  const std::vector<c10::IValue> call = with_known_numbers(info, recorded, symbols);
-  const bool overflows = overflows_tensors(call);
-  if (info.rule == nullptr && !(overflows && info.schema->is_mutating())) return;
-  uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));
-  const auto add = [&](const at::Tensor& tensor) {
-    key = hash_combine(key, !tensor.defined() ? 0
-                            : tensor.unsafeGetTensorImpl()->is_wrapped_number()
-                                ? 64 + static_cast<uint64_t>(tensor.scalar_type())
-                                : 1 + static_cast<uint64_t>(tensor.scalar_type()));
-    if (tensor.defined()) key = hash_combine(key, static_cast<uint64_t>(tensor.device().type()));
-    if (overflows && tensor.defined())
-      key = hash_combine(key, element_count(at_hand(symbols, runtime::metadata_of(tensor))).hash());
-  };
-  bool fits_all = true;
-  for (size_t i = 0; i < call.size(); ++i) {
-    if (call[i].isTensor()) add(call[i].toTensor());
-    if (call[i].isTensorList())
-      for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
-    if (call[i].isOptionalTensorList())
-      for (const std::optional<at::Tensor>& tensor : call[i].toOptionalTensorVector())
-        add(tensor.value_or(at::Tensor()));
-    if (!call[i].isScalar()) continue;
-    const uint64_t too_short = types_too_short(call[i].toScalar());
-    fits_all = fits_all && too_short == 0;
-    key = hash_combine(key, i);
-    key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
-    key = hash_combine(key, too_short);
-    // Unsigned types refuse negative numbers, and kinds of numbers count for type promotion.
-    const c10::Scalar number = call[i].toScalar();
-    if (!number.isComplex()) key = hash_combine(key, number.toDouble() < 0 ? 1 : 0);
-    if (info.schema->arguments[i].kind == ArgumentKind::DType)
-      key = hash_combine(key, static_cast<uint64_t>(number.toLong()));
-  }
-  // Without tensors, only numbers can be refused, and only if a dtype is given.
-  if (!info.has_tensor_argument) {
-    if (fits_all) return;
-    for (const c10::IValue& value : call)
-      if (value.isInt()) key = hash_combine(key, static_cast<uint64_t>(value.toInt()));
-  }
-  static std::mutex mutex;
-  static std::unordered_set<uint64_t> accepted;
-  {
-    const std::scoped_lock lock(mutex);
-    if (accepted.contains(key)) return;
-  }
-  try {
-    const Unheard unheard;
-    // Kernels do not check the range of a number for a single element.
-    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
-  } catch (const std::exception& error) {
-    // Any other error may come from the sizes and elements of the stand-ins.
-    const std::string_view text = error.what();
-    const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
-                             (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
-                              (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
-                               text.find("representable") != text.npos ||
-                               text.find("implemented") != text.npos || text.find("supported") != text.npos));
-    if (is_of_types) throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
-  }
-  const std::scoped_lock lock(mutex);
-  accepted.insert(key);
-}
-
-}  // namespace
-
-namespace {
 
 bool has_symbols(const Session& session, const std::vector<graph::Argument>& args) {
   const auto is_symbolic_value = [&](graph::ValueId id) {

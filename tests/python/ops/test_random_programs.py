@@ -1,6 +1,8 @@
 """Random tensor programs do the same compiled as in eager; tests/fuzz/graphs.py runs as many as one likes."""
 
 import pytest
+import torch
+from observation import difference, observe
 
 import graphs
 
@@ -37,3 +39,16 @@ def test_a_wrong_answer_is_found_and_shrunk(monkeypatch):
     monkeypatch.setattr(graphs.oxyfuel, "compile", wrong)
     found, smaller = graphs.run_seed(seed)
     assert "differ" in found and len(smaller.lines) < len(program.lines)
+
+
+def test_gradients_may_share_memory_in_eager_alone():
+    """One-element gradients of a concatenation are views in eager, and not compiled; results and values are compared."""
+    leaves = [torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)]
+
+    def gradients(join):
+        joined = join(leaves)
+        return (joined, *torch.autograd.grad(joined, leaves, torch.ones_like(joined)))
+
+    expected, actual = observe(lambda: gradients(torch.cat), []), observe(lambda: gradients(graphs.oxyfuel.compile(torch.cat)), [])
+    assert difference(expected, actual, with_layout=1) is None
+    assert "shares memory" in difference(expected, actual)

@@ -43,3 +43,58 @@ def test_a_product_with_zeros_is_zero_though_parts_of_it_overflow(dtype):
     x[:, ::2] = 0
     compiled = oxyfuel.compile(lambda x: (x.prod(), x.prod(1), x.T.prod(0)))
     assert all((y == 0).all() for y in compiled(x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "weight", "arguments"),
+    [
+        ((1, 0, 5), (0, 8, 1), {}),
+        ((2, 8, 5), (8, 0, 1), {}),
+        ((2, 8, 5), (0, 8, 1), {}),
+        ((2, 8, 5), (3, 4, 1), {"groups": 2}),
+        ((2, 8, 5), (8, 8, 0), {}),
+        ((2, 8, 0), (8, 8, 1), {"padding": 1}),
+        ((2, 8, 5), (8, 8, 3), {"padding": 9}),
+    ],
+)
+def test_a_convolution_that_eager_refuses_is_refused_although_it_is_not_read(sizes, weight, arguments, transposed, dynamic):
+    convolve = torch.nn.functional.conv_transpose1d if transposed else torch.nn.functional.conv1d
+
+    def function(x, weight):
+        convolve(x, weight, **arguments) / 8
+        return x + 1
+
+    inputs, outcomes = (torch.randn(sizes), torch.randn(weight)), []
+    for f in (function, oxyfuel.compile(function, dynamic=dynamic)):
+        try:
+            outcomes.append(f(*inputs))
+        except RuntimeError as error:
+            outcomes.append(str(error).splitlines()[0])
+    assert type(outcomes[0]) is type(outcomes[1])
+    if isinstance(outcomes[0], str):
+        assert outcomes[0] == outcomes[1]
+    else:
+        assert torch.equal(*outcomes)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("read", [lambda y: y, lambda y: (y * 2).sum()])
+@pytest.mark.parametrize("made", [lambda x: x, lambda x: x.swapaxes(0, -1), lambda x: x * 2])
+@pytest.mark.parametrize("sizes", [(4,), (3, 2), (5, 1, 0)])
+def test_as_strided_that_leaves_the_memory_raises_although_it_is_not_read(sizes, made, read, dynamic):
+    def function(x, count):
+        read(made(x).as_strided((count, 2), (2, 1)))
+        return x + 1
+
+    compiled, x = oxyfuel.compile(function, dynamic=dynamic), torch.randn(sizes)
+    for count in (0, 2, 3, 4, 2):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(x, count))
+            except RuntimeError as error:
+                outcomes.append(str(error).splitlines()[0])
+        assert type(outcomes[0]) is type(outcomes[1])
+        assert outcomes[0] == outcomes[1] if isinstance(outcomes[0], str) else torch.equal(*outcomes)

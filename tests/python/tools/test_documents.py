@@ -45,3 +45,15 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 def test_links_lead_somewhere(document):
     missing = sorted(link for link in set(LINK.findall(document.read_text())) if not (document.parent / link).exists())
     assert not missing
+
+
+def rooms():
+    text = (ROOT / "CMakeLists.txt").read_text()
+    for layer, names in re.findall(r"oxyfuel_layer\((\w+)[^)]*ROOMS ([\w ]+)\)", text):
+        for room in names.split():
+            yield layer, room
+
+
+@pytest.mark.parametrize(("layer", "room"), list(rooms()))
+def test_pages_of_layers_name_their_rooms(layer, room):
+    assert re.search(rf"`(?:{layer}/)?{room}`", (ROOT / "docs" / "layers" / f"{layer}.md").read_text())

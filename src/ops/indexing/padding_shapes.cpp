@@ -1,0 +1,59 @@
+#include "ops/indexing/shapes.h"
+
+#include <string>
+#include <vector>
+
+#include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
+
+namespace oxy::ops::shapes {
+
+Metas constant_pad(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<Expr>& pad = list(context, 1);
+  if (pad.size() % 2 != 0 || pad.size() / 2 > self.sizes.size())
+    not_covered(context, "padding of other dimensions");
+  std::vector<Expr> sizes = self.sizes;
+  bool grows = false;
+  for (size_t k = 0; k < pad.size() / 2; ++k) {
+    Expr& size = sizes[self.sizes.size() - 1 - k];
+    grows |= !(context.less_equal(pad[2 * k], 0) && context.less_equal(pad[2 * k + 1], 0));
+    // What negative padding leaves of the dimension, before anything is added.
+    const Expr left = size + sym::min(pad[2 * k], 0) + sym::min(pad[2 * k + 1], 0);
+    if (!is_size(context, left)) not_covered(context, "a negative size");
+    size = size + pad[2 * k] + pad[2 * k + 1];
+  }
+  if (!grows) {  // a copy of a slice
+    TensorMeta narrowed = self;
+    narrowed.sizes = std::move(sizes);
+    return {dense_like(context, narrowed, self.dtype)};
+  }
+  return {in_suggested_format(context, self, std::move(sizes))};
+}
+
+Metas border_pad(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const std::vector<Expr>& pad = list(context, 1);
+  const size_t spatial = pad.size() / 2;
+  if (self.sizes.size() != spatial + 1 && self.sizes.size() != spatial + 2)
+    not_covered(context, "padding of other dimensions");
+  std::vector<Expr> sizes = self.sizes;
+  for (size_t k = 0; k < spatial; ++k) {
+    Expr& size = sizes[sizes.size() - 1 - k];
+    const bool reflects = context.schema().name.find("reflection") != std::string::npos;
+    if (reflects && !(context.less(pad[2 * k], size) && context.less(pad[2 * k + 1], size)))
+      not_covered(context, "padding wider than the input");
+    size = size + pad[2 * k] + pad[2 * k + 1];
+    if (!context.less(0, size)) not_covered(context, "an empty result");
+  }
+  return {in_suggested_format(context, self, std::move(sizes))};
+}
+
+Metas border_pad_backward(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(1);
+  const size_t padded = list(context, 2).size() / 2;
+  if (self.sizes.size() < padded + 1) not_covered(context, "an input of another rank");
+  return {in_suggested_format(context, self)};
+}
+
+}  // namespace oxy::ops::shapes
