@@ -43,6 +43,7 @@ bool same_constant_or_object(PyObject* a, PyObject* b) {
 }
 
 bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   if (!a.is_contiguous() || !b.is_contiguous()) return a.equal(b);
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), b.nbytes()) == 0;
 }

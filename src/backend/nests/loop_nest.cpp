@@ -128,7 +128,8 @@ void collect_symbols(LoopNest& nest) {
 }
 
 Expr row_bytes(const Array& array) {
-  return sym::ceildiv(array.elements * bytes(array.dtype), 64) * 64;
+  // A size that is computed from data is known not to be negative once the call has checked it.
+  return sym::ceildiv(sym::max(array.elements, 0) * bytes(array.dtype), 64) * 64;
 }
 
 double product_estimate(const std::vector<LoopVariable>& loops) {

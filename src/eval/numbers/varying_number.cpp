@@ -350,12 +350,15 @@ std::optional<Arguments> tensors_for_floats(Interpreter& interpreter, const at::
   const at::ScalarType type = tensor.scalar_type();
   if (std::ranges::find(kTakesElements, method) == kTakesElements.end()) return std::nullopt;
   if (!at::isFloatingType(type) || !takes_floats(tensor)) return std::nullopt;
-  bool has_some = false;
+  const auto is_one = [&](const Ref& value) { return is_float_of_data(interpreter, value.get()); };
+  const auto is_named_one = [&](const auto& keyword) { return is_one(keyword.second); };
+  if (std::ranges::none_of(arguments.positional, is_one) &&
+      std::ranges::none_of(arguments.keywords, is_named_one))
+    return std::nullopt;
   Arguments tensors = arguments;
   const auto replace = [&](Ref& value) {
     if (is_float_of_data(interpreter, value.get())) {
       if (!fits(interpreter, value.get(), type)) return false;
-      has_some = true;
       value = Ref::steal(runtime::wrap_tensor(
           float_of_data(interpreter, value.get()).to(tensor.device(), tensor.scalar_type())));
     } else if (PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get())) {
@@ -370,7 +373,7 @@ std::optional<Arguments> tensors_for_floats(Interpreter& interpreter, const at::
     if (!replace(value)) return std::nullopt;
   for (auto& [name, value] : tensors.keywords)
     if (!replace(value)) return std::nullopt;
-  return has_some ? std::optional(std::move(tensors)) : std::nullopt;
+  return tensors;
 }
 
 // The name of a function of the torch module that is also a method of tensors.

@@ -42,7 +42,17 @@ def run_map(function, iterators):
             return stop.value
         yield value
 
+def refusal(function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+
+nothing_to_group = refusal(torch._C._group_tensors_by_device_and_dtype, [[]], False)
+
 def group_tensors(lists, with_indices=False):
+    if not lists[0]:
+        raise RuntimeError(nothing_to_group)
     groups = {}
     for i, first in enumerate(lists[0]):
         key = first.device, first.dtype

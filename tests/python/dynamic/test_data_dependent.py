@@ -426,3 +426,38 @@ def test_never():
     compiled = oxyfuel.compile(MASKS["a mask"], dynamic=False)
     for arguments in masks(0.5, 0.8):
         same(compiled(*arguments), MASKS["a mask"](*arguments))
+
+
+def test_known_elements_of_a_tensor_that_is_empty_later():
+    def f(x, k):
+        both = torch.cat([x, x])
+        return both + x * 0.5, k.sum().item()
+
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(f)
+    for rows, dtype in ((6, torch.int64), (9, torch.int64), (1, torch.int64), (0, torch.int64), (1, torch.int32)):
+        arguments = torch.ones(rows, 5), torch.arange(rows, dtype=dtype)
+        if rows > 1:  # 2 * rows against rows
+            for function in (f, compiled):
+                with pytest.raises(RuntimeError, match="must match the size"):
+                    function(*arguments)
+            continue
+        for actual, expected in zip(compiled(*arguments), f(*arguments), strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+def test_rows_behind_a_number_from_data():
+    def f(x, k):
+        count = k.sum().item()
+        start = (x[:, 0] > 0).sum().item()
+        if count < 0:
+            raise ValueError("negative")
+        rest = x[start:] + 1
+        return x @ rest.t(), torch.softmax(rest, 1)[start:] + 1, torch.softmax(rest, 0)
+
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(f)
+    for rows in (6, 6, 6, 9, 1, 0):
+        arguments = torch.randn(rows, 5), torch.randint(0, 4, (rows,))
+        for actual, expected in zip(compiled(*arguments), f(*arguments), strict=True):
+            torch.testing.assert_close(actual, expected)
