@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/impl/COW.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <fmt/format.h>
@@ -88,12 +89,13 @@ class CallInputs {
   CallInputs(const CallInputs&) = delete;
   CallInputs& operator=(const CallInputs&) = delete;
 
-  const std::vector<at::Tensor>& get() const { return tensors_; }
+  std::span<const at::Tensor> get() const { return {tensors_.data(), tensors_.size()}; }
 
  private:
   using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
-  std::vector<at::Tensor> tensors_;
-  std::vector<PyObject*> objects_;  // null: the tensor is not borrowed
+  static constexpr size_t kFewInputs = 8;  // for which no memory is allocated
+  c10::SmallVector<at::Tensor, kFewInputs> tensors_;
+  c10::SmallVector<PyObject*, kFewInputs> objects_;  // null: the tensor is not borrowed
 };
 
 // Collects the warnings of PyTorch's kernels while a region runs, and shows them as PyTorch's functions do.
