@@ -14,7 +14,7 @@ constexpr double kHalf = 2;   // bytes
 // kernels that load element by element. Only their relations count.
 constexpr double kOperations = 650e3, kBytes = 2.4e3;
 constexpr double kNarrowOperations = 95e3, kNarrowBytes = 0.8e3;
-constexpr double kLaunch = 2e3;  // nanoseconds that one more kernel takes
+constexpr double kLaunch = 2e3;  // nanoseconds, of one kernel more
 
 bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;

@@ -1,4 +1,5 @@
-// In which layouts cuDNN runs convolutions fastest.
+// How cuDNN and cuBLAS want tensors laid out and padded, and which of their products generated kernels
+// compute.
 #pragma once
 
 #include "runtime/device/packing.h"
