@@ -1,6 +1,6 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
 
-    python benchmarks/gpu_models.py [--models bert resnet llama distilbert … train] [--ways eager ours no-graphs compile reduce-overhead]
+    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train] [--ways eager ours no-graphs compile reduce-overhead]
                                     [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
@@ -148,6 +148,32 @@ def llama(ways, kernels):
         show(f"Llama, 16 layers of 1024, bfloat16, {batch} x {length}", make, ways, kernels)
 
 
+def copy_bandwidth():
+    """Bytes a second that a copy of a gigabyte reads and writes."""
+    source = torch.empty(1 << 30, dtype=torch.uint8, device=CUDA)
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / min(seconds(lambda: target.copy_(source), CALLS) for _ in range(ROUNDS))
+
+
+def token(ways, kernels):
+    """The next token of a Llama with 1.2 billion parameters: the weights' bytes, divided by the time and by what a copy moves."""
+    from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+
+    sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8}
+    config = LlamaConfig(vocab_size=128256, tie_word_embeddings=True, max_position_embeddings=4096, **sizes)
+    model = LlamaForCausalLM(config).to(CUDA).eval().bfloat16()
+    cache, length = StaticCache(config=config, max_cache_len=1024), 128
+    with torch.no_grad():
+        model(random_ids(1, length), past_key_values=cache, cache_position=torch.arange(length, device=CUDA))
+    place = torch.tensor([length], device=CUDA)
+    make = inference(model, random_ids(1, 1), past_key_values=cache, position_ids=place.view(1, 1), cache_position=place)
+    name = f"Llama of 1.2e9 parameters, bfloat16, a token behind {length}"
+    show(name, make, ways, kernels)
+    weights, bandwidth = sum(p.nbytes for p in model.parameters()), copy_bandwidth()
+    shares = [f"{way} {weights / time / bandwidth:.2f}" for way, time in steady_times[name].items()]
+    print(f"shares of a copy's {bandwidth / 1e9:.0f} GB/s: {', '.join(shares)}", flush=True)
+
+
 def in_bfloat16(name, ways, kernels):
     """A model of models.py in its base configuration, with few and with many inputs."""
     for batch in (1, 16):
@@ -178,7 +204,7 @@ def show_means(ways):
                 print(f"{kind}: {way} / ours {geometric_mean([times[way] / times['ours'] for times in rows]):.2f}")
 
 
-MODELS = {"bert": bert, "resnet": resnet, "llama": llama}
+MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "token": token}
 for _name in ("distilbert", "gpt2", "t5", "vit", "mobilenetv3", "convnext"):
     MODELS[_name] = functools.partial(in_bfloat16, _name)
 MODELS["train"] = train
