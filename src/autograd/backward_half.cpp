@@ -88,7 +88,7 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
   variant->reads_all_tangents = absent.empty();
   graph::Graph graph = absent.empty() ? graph_ : without(absent);
   variant->compiled = compile_(graph, constants_, stage_, ownership_);
-  if (!variant->compiled) variant->graph = std::move(graph);
+  if (!variant->compiled || variant->compiled->may_refuse_sizes()) variant->graph = std::move(graph);
   const std::lock_guard<std::mutex> lock(mutex_);
   return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
 }
@@ -114,12 +114,17 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::
                                                    runtime::SymbolValues symbols) const {
   const hook::HookPause pause;  // kernels of the program's operators are not captured
   if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_, symbols);
+  // Nobody else holds some of them: they are needed once more if the sizes are refused.
+  const bool may_be_refused = variant.compiled->may_refuse_sizes();
+  const std::vector<at::Tensor> kept = may_be_refused ? inputs : std::vector<at::Tensor>();
   try {
     std::vector<int64_t> values(symbols.begin(), symbols.end());
     return variant.compiled->run_and_release(std::move(inputs), values);
   } catch (const runtime::LeftToEager&) {
-    throw InternalError("an index that the forward pass took is out of range in the backward pass");
+    if (!may_be_refused)
+      throw InternalError("an index that the forward pass took is out of range in the backward pass");
   }
+  return runtime::interpret(variant.graph, kept, constants_, symbols);
 }
 
 runtime::DeviceGraphState BackwardHalf::device_graph_state() {

@@ -50,7 +50,7 @@ class BackwardHalf final : public BackwardProgram {
   struct Variant {
     std::unique_ptr<CompiledGraph> compiled;
     bool reads_all_tangents = true;
-    graph::Graph graph;  // what is interpreted where there is nothing compiled
+    graph::Graph graph;  // what is interpreted where there is nothing compiled, or where it refuses sizes
   };
 
   const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }

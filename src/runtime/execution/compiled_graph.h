@@ -25,6 +25,8 @@ class CompiledGraph {
   }
   // Long enough for other Python threads to run meanwhile: run() may be called without the GIL then.
   virtual bool is_long() const = 0;
+  // Some sizes that the guards allow are left to eager, before anything has run.
+  virtual bool may_refuse_sizes() const { return false; }
   // False if the elements of input i make no difference.
   virtual bool reads(size_t /*i*/) const { return true; }
   virtual DeviceGraphState device_graph_state() const { return {}; }

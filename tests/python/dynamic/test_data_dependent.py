@@ -461,3 +461,20 @@ def test_rows_behind_a_number_from_data():
         arguments = torch.randn(rows, 5), torch.randint(0, 4, (rows,))
         for actual, expected in zip(compiled(*arguments), f(*arguments), strict=True):
             torch.testing.assert_close(actual, expected)
+
+
+def test_gradients_where_nothing_is_selected():
+    def f(x):
+        return torch.masked_select(x, x > 1.5).sort().values
+
+    def gradient(function, x):
+        x = x.clone().requires_grad_()
+        values = function(x)
+        return values.detach(), *torch.autograd.grad((values * 2).sum(), x)
+
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(f)
+    for shift in (0.0, 0.3, -5.0, 1.0):
+        x = torch.randn(6, 5) + shift
+        for actual, expected in zip(gradient(compiled, x), gradient(f, x), strict=True):
+            torch.testing.assert_close(actual, expected)
