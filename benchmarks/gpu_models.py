@@ -4,12 +4,14 @@
                                     [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
-with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together.
+with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together. The host's
+time is that of a few calls before which the device was idle.
 --kernels lists below each row the kernels that take most of the device's time, in microseconds a call.
 """
 
 import argparse
 import functools
+import time
 from collections import Counter
 from statistics import geometric_mean
 
@@ -22,6 +24,7 @@ from gpu_timing import seconds
 
 CUDA = torch.device("cuda")
 ROUNDS, CALLS, WARM_UP = 3, 20, 6
+HOST_ROUNDS, HOST_CALLS = 50, 4
 
 
 def no_graphs(model):
@@ -91,6 +94,19 @@ def kernels_of(function, count):
     return [f"{time / CALLS:8.0f} us {launched / CALLS:6.1f}  {name[:100]}" for name, time, launched in rows]
 
 
+def host_seconds(function):
+    """Of one call, whose work the device has not begun: the shortest of few calls that follow an idle device."""
+    best = float("inf")
+    for _ in range(HOST_ROUNDS):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(HOST_CALLS):
+            function()
+        best = min(best, (time.perf_counter() - begin) / HOST_CALLS)
+    torch.cuda.synchronize()
+    return best
+
+
 steady_times = {}  # by row: by way, in seconds
 
 
@@ -111,7 +127,7 @@ def show(name, make, ways, kernels=0):
         note = " in eager" if way in ("ours", "no-graphs") and oxyfuel.metrics()["calls_eager"] else ""
         if kernels:
             lists += [way, *kernels_of(function, kernels)]
-        cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB){note}")
+        cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB, host {host_seconds(function) * 1e6:.0f}){note}")
         del function
     print("\n".join([f"| {name} | {' | '.join(cells)} |", *lists]), flush=True)
 
@@ -174,14 +190,18 @@ def token(ways, kernels):
     print(f"shares of a copy's {bandwidth / 1e9:.0f} GB/s: {', '.join(shares)}", flush=True)
 
 
+def in_bfloat16_call(case):
+    """Makes a function that calls the model of a case of models.py in a way."""
+    model = case.build().to(CUDA).bfloat16()
+    inputs = {key: value.to(CUDA) for key, value in case.inputs().items()}
+    inputs = {key: value.bfloat16() if value.is_floating_point() else value for key, value in inputs.items()}
+    return inference(model, **inputs)
+
+
 def in_bfloat16(name, ways, kernels):
     """A model of models.py in its base configuration, with few and with many inputs."""
     for batch in (1, 16):
-        case = models.Case(name, batch=batch)
-        model = case.build().to(CUDA).bfloat16()
-        inputs = {key: value.to(CUDA) for key, value in case.inputs().items()}
-        inputs = {key: value.bfloat16() if value.is_floating_point() else value for key, value in inputs.items()}
-        show(f"{name}, bfloat16, batch {batch}", inference(model, **inputs), ways, kernels)
+        show(f"{name}, bfloat16, batch {batch}", in_bfloat16_call(models.Case(name, batch=batch)), ways, kernels)
 
 
 def train(ways, kernels):
@@ -216,7 +236,7 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--kernels", type=int, default=0)
     arguments = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory)\n")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory, microseconds of the host)\n")
     print(f"| model | {' | '.join(arguments.ways)} |\n|---|{'---|' * len(arguments.ways)}")
     torch.manual_seed(0)
     for name in arguments.models:

@@ -86,6 +86,15 @@ def _observe(program, namespace, function, weights, arguments):
     return observation, line
 
 
+def _observed_or_none(program, namespace, call):
+    """The observation of a call in eager with this namespace; None if it raises."""
+    try:
+        module, weights, arguments = _prepare(program, namespace, call)
+        return _observe(program, namespace, module, weights, arguments)[0]
+    except Exception:
+        return None
+
+
 def _in_float64(program, call, noise=0.0):
     """The same call with every floating point type replaced by float64, the default one too, the inputs off by a relative
     error of `noise`."""
@@ -102,10 +111,7 @@ def _in_float64(program, call, noise=0.0):
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        module, weights, arguments = _prepare(program, namespace, call)
-        return _observe(program, namespace, module, weights, arguments)[0]
-    except Exception:
-        return None
+        return _observed_or_none(program, namespace, call)
     finally:
         torch.set_default_dtype(default)
 
@@ -117,10 +123,7 @@ def _with_products_of_contiguous(program, call):
     prod = torch.Tensor.prod
     torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
     try:
-        module, weights, arguments = _prepare(program, namespace, call)
-        return _observe(program, namespace, module, weights, arguments)[0]
-    except Exception:
-        return None
+        return _observed_or_none(program, namespace, call)
     finally:
         torch.Tensor.prod = prod
 

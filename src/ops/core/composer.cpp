@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "graph/literal_parser.h"
 
@@ -21,12 +19,11 @@ TensorMeta Composer::meta(const Argument& tensor) const {
   return graph_.meta(ref->id);
 }
 
-const Node* Composer::maker(const Argument& tensor) const {
+const Node* Composer::producer(const Argument& tensor) const {
   const auto* ref = std::get_if<ValueRef>(&tensor);
-  if (ref == nullptr) return nullptr;
-  for (const Node& node : graph_.nodes)
-    if (std::ranges::find(node.outputs, ref->id) != node.outputs.end()) return &node;
-  return nullptr;
+  if (ref == nullptr || ref->id == graph::kNoValue) return nullptr;
+  const graph::NodeId node = graph_.values.at(ref->id).node;
+  return node == graph::kNoNode ? nullptr : &graph_.nodes[node];
 }
 
 int64_t Composer::integer(size_t i) const {

@@ -20,7 +20,7 @@ class Composer {
   // Metadata of a tensor argument, a value, or result number i of the node.
   TensorMeta meta(const graph::Argument& tensor) const;
   // The node that computes a tensor argument; null for inputs and constants.
-  const graph::Node* maker(const graph::Argument& tensor) const;
+  const graph::Node* producer(const graph::Argument& tensor) const;
   TensorMeta result(size_t i = 0) const { return graph_.meta(node_.outputs.at(i)); }
   // Of an operator with an `output_mask`: whether the call has this result. In the place of one that it has
   // not, a composition returns kNoValue.
@@ -35,7 +35,8 @@ class Composer {
   graph::ValueRef call(const OperatorSchema* op, std::vector<graph::Argument> args);
   std::vector<graph::ValueRef> call_many(std::string_view name, std::vector<graph::Argument> args);
   std::vector<graph::ValueRef> call_many(const OperatorSchema* op, std::vector<graph::Argument> args);
-  // With results of these metadata, where a shape rule would have to ask again what the recording has decided.
+  // With results of these metadata, where a shape rule would have to ask again what the recording has
+  // decided.
   std::vector<graph::ValueRef> call_for(std::string_view name, std::vector<graph::Argument> args,
                                         std::vector<TensorMeta> results);
   graph::ValueRef convert(graph::ValueRef value, DType dtype);

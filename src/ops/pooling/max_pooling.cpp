@@ -40,15 +40,15 @@ std::vector<ValueRef> max_pool2d_backward(Composer& c) {
   // (grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)
   const Window w = window_of(c.node(), 2, 5);
   if (w.dilation_h != 1 || w.dilation_w != 1) throw Unsupported("a dilated window");
-  const graph::Node* const maker = c.maker(c.arg(7));
-  if (maker == nullptr || maker->op->name != "oxyfuel::max_pool2d_indices")
+  const graph::Node* const pooling = c.producer(c.arg(7));
+  if (pooling == nullptr || pooling->op->name != "oxyfuel::max_pool2d_indices")
     throw Unsupported("indices that the region does not compute");
-  if (c.meta(maker->args[0]).sizes != c.meta(c.arg(0)).sizes)
+  if (c.meta(pooling->args[0]).sizes != c.meta(c.arg(0)).sizes)
     throw Unsupported("a gradient of another size than the indices");
   const TensorMeta result = c.result();
   const MemoryFormat format = is_contiguous(result) ? MemoryFormat::Contiguous : MemoryFormat::ChannelsLast;
   return {c.call("oxyfuel::max_pool2d_gradient",
-                 {c.arg(0), maker->args[0], result.sizes, c.arg(2), c.arg(3), c.arg(4), format})};
+                 {c.arg(0), pooling->args[0], result.sizes, c.arg(2), c.arg(3), c.arg(4), format})};
 }
 
 }  // namespace decompositions

@@ -221,33 +221,37 @@ Metas top_k(const ShapeContext& context) {
   return {contiguous_meta(self.dtype, self.device, sizes), contiguous_meta(DType::Int64, self.device, sizes)};
 }
 
-Metas distance_matrix(const ShapeContext& context) {
-  TensorMeta a = context.tensor(0);
-  TensorMeta b = context.tensor(1);
-  if (a.rank() < 2 || b.rank() < 2) not_covered(context, "fewer than two dimensions");
-  const Expr rows = a.sizes[a.sizes.size() - 2];
-  const Expr columns = b.sizes[b.sizes.size() - 2];
+namespace {
+
+// One matrix of these sizes for each of the batches of two lists of points, which are broadcast.
+TensorMeta matrix_of_points(const ShapeContext& context, TensorMeta a, TensorMeta b, Expr rows,
+                            Expr columns) {
   a.sizes.resize(a.sizes.size() - 2);
   b.sizes.resize(b.sizes.size() - 2);
   const TensorMeta* const batches[] = {&a, &b};
   std::vector<Expr> sizes = broadcast(context, batches);
-  sizes.push_back(rows);
-  sizes.push_back(columns);
-  return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
+  sizes.push_back(std::move(rows));
+  sizes.push_back(std::move(columns));
+  return contiguous_meta(a.dtype, a.device, std::move(sizes));
+}
+
+void need_points(const ShapeContext& context, const TensorMeta& a, const TensorMeta& b) {
+  if (a.rank() < 2 || b.rank() < 2) not_covered(context, "fewer than two dimensions");
+}
+
+}  // namespace
+
+Metas distance_matrix(const ShapeContext& context) {
+  const TensorMeta &a = context.tensor(0), &b = context.tensor(1);
+  need_points(context, a, b);
+  return {matrix_of_points(context, a, b, a.sizes[a.sizes.size() - 2], b.sizes[b.sizes.size() - 2])};
 }
 
 // (grad, x1, x2, p, cdist), of x1.
 Metas gradient_of_distance_matrix(const ShapeContext& context) {
-  TensorMeta a = context.tensor(1), b = context.tensor(2);
-  if (a.rank() < 2 || b.rank() < 2) not_covered(context, "fewer than two dimensions");
-  const Expr rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-  a.sizes.resize(a.sizes.size() - 2);
-  b.sizes.resize(b.sizes.size() - 2);
-  const TensorMeta* const batches[] = {&a, &b};
-  std::vector<Expr> sizes = broadcast(context, batches);
-  sizes.push_back(rows);
-  sizes.push_back(columns);
-  return {contiguous_meta(a.dtype, a.device, std::move(sizes))};
+  const TensorMeta &a = context.tensor(1), &b = context.tensor(2);
+  need_points(context, a, b);
+  return {matrix_of_points(context, a, b, a.sizes[a.sizes.size() - 2], a.sizes.back())};
 }
 
 Metas distances_of_rows(const ShapeContext& context) {

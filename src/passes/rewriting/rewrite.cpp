@@ -106,6 +106,14 @@ ValueId Site::emit(const OperatorSchema* op, std::vector<Argument> args, TensorM
   return graph.nodes[index].outputs.front();
 }
 
+ValueId transposed(const Site& site, ValueId matrix) {
+  TensorMeta meta = site.graph.meta(matrix);
+  check(meta.rank() == 2, "a tensor that is no matrix is transposed");
+  std::swap(meta.sizes[0], meta.sizes[1]);
+  std::swap(meta.strides[0], meta.strides[1]);
+  return site.emit(op::permute(), {ValueRef{matrix}, std::vector<Expr>{1, 0}}, std::move(meta));
+}
+
 Graph rewrite(const Graph& source, const Rule& rule) {
   Rewriter rewriter(source);
   for (const Node& node : source.nodes) {

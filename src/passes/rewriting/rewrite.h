@@ -63,6 +63,9 @@ using Rule = std::function<std::optional<std::vector<ValueId>>(const Site& site)
 
 Graph rewrite(const Graph& source, const Rule& rule);
 
+// The view of a matrix with its two dimensions exchanged.
+ValueId transposed(const Site& site, ValueId matrix);
+
 // Appends to `graph` a copy of a node of `source`, behind copies of whatever it needs that is not there yet.
 // `map`: for each value of the source, the value of `graph` or kNoValue; what is appended enters it. Inputs
 // and constants must be in it.

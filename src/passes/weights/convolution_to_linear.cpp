@@ -41,10 +41,7 @@ graph::Graph convolution_to_linear(const graph::Graph& source) {
     const ValueId bias = tensor_argument(site.node, 2);
     const ValueId x = as_matrix(site, tensor_argument(site.node, 0));
     const ValueId by_row = as_matrix(site, tensor_argument(site.node, 1));
-    TensorMeta weight = site.graph.meta(by_row);  // [out, in] -> [in, out]
-    std::swap(weight.sizes[0], weight.sizes[1]);
-    std::swap(weight.strides[0], weight.strides[1]);
-    const ValueId by_column = site.emit(op::permute(), {ValueRef{by_row}, std::vector<Expr>{1, 0}}, weight);
+    const ValueId by_column = transposed(site, by_row);  // [out, in] -> [in, out]
     const TensorMeta& out = site.meta();
     const TensorMeta matrix = contiguous_meta(out.dtype, out.device, {out.sizes[0], out.sizes[1]});
     const ValueId product =

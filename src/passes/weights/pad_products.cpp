@@ -177,7 +177,7 @@ class ProductPadder {
     const TensorMeta& meta = site.graph.meta(value);
     if constexpr (rank == 2)
       if (contiguous_dimension(meta) == 0)
-        return permuted(site, padded<rank>(site, permuted(site, value), {{lack.back(), lack.front()}}));
+        return transposed(site, padded<rank>(site, transposed(site, value), {{lack.back(), lack.front()}}));
     std::vector<Expr> pads, sizes = meta.sizes;
     for (size_t d = rank; d-- > 0;) {
       pads.insert(pads.end(), {Expr(0), Expr(lack[d])});
@@ -185,13 +185,6 @@ class ProductPadder {
     }
     TensorMeta result = contiguous_meta(meta.dtype, meta.device, std::move(sizes));
     return site.emit(op::constant_pad(), {ValueRef{value}, std::move(pads), Expr(0)}, std::move(result));
-  }
-
-  static ValueId permuted(const Site& site, ValueId value) {
-    TensorMeta meta = site.graph.meta(value);
-    std::swap(meta.sizes[0], meta.sizes[1]);
-    std::swap(meta.strides[0], meta.strides[1]);
-    return site.emit(op::permute(), {ValueRef{value}, std::vector<Expr>{1, 0}}, std::move(meta));
   }
 
   static ValueId first_of(const Site& site, ValueId value, size_t dimension, const Expr& count) {

@@ -49,12 +49,7 @@ graph::Graph generate_vector_products(const graph::Graph& source, const Generate
     const auto product = vector_product(site);
     if (!product || !generates(site.meta().dtype)) return std::nullopt;
     const TensorMeta& result = site.meta();
-    const TensorMeta matrix = site.graph.meta(product->matrix);
-    TensorMeta by_row = matrix;
-    std::swap(by_row.sizes[0], by_row.sizes[1]);
-    std::swap(by_row.strides[0], by_row.strides[1]);
-    const ValueId weight =
-        site.emit(op::permute(), {ValueRef{product->matrix}, std::vector<Expr>{1, 0}}, by_row);
+    const ValueId weight = transposed(site, product->matrix);
     const TensorMeta contiguous = contiguous_meta(result.dtype, result.device, result.sizes);
     const ValueId row =
         site.emit(op::vector_product(), {ValueRef{product->row}, ValueRef{weight}}, contiguous);

@@ -159,15 +159,29 @@ void take_along_dim(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   stack->emplace_back(result);
 }
 
+// What stft and istft are called with, in samples: (self, n_fft, hop_length, win_length, ...).
+struct Frames {
+  int64_t n_fft, hop, width;
+};
+
+Frames frames_of(std::span<const c10::IValue> call) {
+  const int64_t n_fft = call[1].toInt();
+  return {n_fft, call[2].isNone() ? n_fft / 4 : call[2].toInt(), call[3].isNone() ? n_fft : call[3].toInt()};
+}
+
+// A window of `width` samples with zeros on both sides.
+at::Tensor centred_in(const at::Tensor& window, int64_t width, int64_t n_fft) {
+  const int64_t left = (n_fft - width) / 2;
+  return width < n_fft ? at::constant_pad_nd(window, {left, n_fft - width - left}) : window;
+}
+
 // istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
 // PyTorch's takes numbers, and reads on the host whether the windows cover all of the signal.
 void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::span<const c10::IValue> call = std::span(*stack).last(count);
   const at::Tensor self = call[0].toTensor();
-  const int64_t n_fft = call[1].toInt();
-  const int64_t hop = call[2].isNone() ? n_fft / 4 : call[2].toInt();
-  const int64_t width = call[3].isNone() ? n_fft : call[3].toInt();
+  const auto [n_fft, hop, width] = frames_of(call);
   const bool centred = call[5].toBool(), normalised = call[6].toBool();
   at::Tensor window = call[4].isNone() ? at::Tensor() : call[4].toTensor();
   if (!is_symbolic(self) || !self.is_complex() || self.dim() < 2 || self.dim() > 3 || call[9].toBool() ||
@@ -181,8 +195,7 @@ void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
       !frames.sym_ge(1).guard_bool(__FILE__, __LINE__))
     return decompose(op, keys, self.device(), stack);
   const c10::SymInt length = (frames - 1) * c10::SymInt(hop) + n_fft;
-  if (width < n_fft)
-    window = at::constant_pad_nd(window, {(n_fft - width) / 2, n_fft - width - (n_fft - width) / 2});
+  window = centred_in(window, width, n_fft);
   at::Tensor input = (self.dim() == 2 ? self.unsqueeze(0) : self).transpose(1, 2);
   if (!one_side) input = input.slice(-1, 0, n_fft / 2 + 1);
   constexpr int64_t kByRoot = 1, kByCount = 2;
@@ -230,9 +243,7 @@ void stft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
   const size_t count = op.schema().arguments().size();
   const std::span<const c10::IValue> call = std::span(*stack).last(count);
   const at::Tensor self = call[0].toTensor();
-  const int64_t n_fft = call[1].toInt();
-  const int64_t hop = call[2].isNone() ? n_fft / 4 : call[2].toInt();
-  const int64_t width = call[3].isNone() ? n_fft : call[3].toInt();
+  const auto [n_fft, hop, width] = frames_of(call);
   const bool returns_complex = call[7].isNone() ? false : call[7].toBool();
   const bool is_aligned = count > 8 && !call[8].isNone() && call[8].toBool();
   at::Tensor window = call[4].isNone() ? at::Tensor() : call[4].toTensor();
@@ -246,9 +257,7 @@ void stft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
   const c10::SymInt length = input.sym_size(1);
   if (!length.sym_ge(n_fft).guard_bool(__FILE__, __LINE__)) return decompose(op, keys, self.device(), stack);
   const bool normalised = call[5].toBool(), one_side = call[6].isNone() || call[6].toBool();
-  if (window.defined() && width < n_fft)
-    window = at::constant_pad_nd(window, {(n_fft - width) / 2, n_fft - width - (n_fft - width) / 2});
-
+  if (window.defined()) window = centred_in(window, width, n_fft);
   input = input.unfold(1, n_fft, hop);  // as frames
   if (window.defined()) input = input.mul(window);
   constexpr int64_t kNone = 0, kByRoot = 1;

@@ -1,0 +1,79 @@
+"""First calls on a GPU in processes of their own: without kernels on disk, and with those of the process before.
+
+    python benchmarks/gpu_first_calls.py [bert gpt2 convnext mobilenetv3 t5 … train_bert train_resnet]
+
+Seconds of the first call, less a steady one; eager has run before. What the compiler's stages take of it stands behind.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+
+import gpu_models
+import models
+import oxyfuel
+
+WARM_UP, MOST_STAGES = 5, 4
+
+
+def mean_of_logits(output):
+    return output.logits.float().mean()
+
+
+def program(name):
+    """A function that makes the model's call in a way."""
+    if name == "train_bert":
+        from transformers import BertConfig, BertForMaskedLM
+
+        model = BertForMaskedLM(BertConfig()).to(gpu_models.CUDA).train()
+        return gpu_models.training(model, gpu_models.random_ids(16, 128), mean_of_logits)
+    if name == "train_resnet":
+        import torchvision
+
+        model = torchvision.models.resnet50().to(gpu_models.CUDA).train()
+        images = torch.randn(32, 3, 224, 224, device=gpu_models.CUDA)
+        return gpu_models.training(model, images, lambda output: output.float().mean())
+    return gpu_models.in_bfloat16_call(models.Case(name, batch=1))
+
+
+def timed(function):
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    function()
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def measure(name):
+    make = program(name)
+    eager, ours = make(lambda model: model), make(oxyfuel.compile)
+    eager()
+    first = timed(ours)
+    for _ in range(WARM_UP):
+        ours()
+    stages = sorted(oxyfuel.metrics()["seconds"].items(), key=lambda stage: -stage[1])[:MOST_STAGES]
+    print(f"{first - timed(ours):.2f} ({', '.join(f'{stage} {took:.2f}' for stage, took in stages)})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["bert", "gpt2", "convnext", "mobilenetv3", "t5", "train_bert", "train_resnet"])
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        return measure(arguments.measure)
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n\n| model | cold, s | warm, s |\n|---|---|---|")
+    for name in arguments.names:
+        with tempfile.TemporaryDirectory() as cache:
+            command, environment = [sys.executable, __file__, "--measure", name], dict(os.environ, OXYFUEL_CACHE=cache)
+            cells = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip() for _ in range(2)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
