@@ -1,6 +1,7 @@
 #include "trace/recording/composite_operators.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
