@@ -39,7 +39,7 @@ struct CallableOptions {
   // A call that cannot be captured only because the cache of a functools.lru_cache lacks an answer runs in
   // eager.
   bool fill_caches_in_eager = true;
-  // Known elements of a small integer tensor (trace/recording/known_values.h) were others at a later call.
+  // Known elements of a small integer tensor (trace/session/known_values.h) were others at a later call.
   // From then on no capture under this callable relies on elements.
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();

@@ -16,7 +16,7 @@
 #include "driver/state/regions.h"
 #include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
-#include "eval/python/treatment.h"
+#include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
 

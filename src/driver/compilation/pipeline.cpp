@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "autograd/compile_differentiable.h"
-#include "autograd/graph_compiler.h"
-#include "autograd/related_results.h"
+#include "autograd/running/compile_differentiable.h"
+#include "autograd/running/graph_compiler.h"
+#include "autograd/running/related_results.h"
 #include "backend/registry/backends.h"
 #include "backend/shared/schedule.h"
 #include "base/config.h"
@@ -31,7 +31,7 @@
 #include "runtime/execution/size_constants.h"
 #include "runtime/extern/program_operators.h"
 #include "trace/functional/functionalise.h"
-#include "trace/recording/metadata.h"
+#include "trace/metadata/metadata.h"
 
 namespace oxy::driver {
 namespace {

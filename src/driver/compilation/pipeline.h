@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/joint.h"
+#include "autograd/recording/joint.h"
 #include "base/dump.h"
 #include "driver/compilation/frozen_graph.h"
 #include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
 #include "sym/hints.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace oxy::driver {
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
@@ -44,6 +45,12 @@ at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
   if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
   return runtime::tensor_of(value);
+}
+
+// Raises, since nothing else can be done or strict mode asks for it.
+std::vector<Ref> internal_error(const char* what) {
+  PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s\nPlease report it.", what);
+  return {};
 }
 
 // The address range of a tensor's storage. Ranges overlap if storages share a buffer, or are copy-on-write
@@ -262,6 +269,12 @@ std::optional<std::vector<Ref>> Entry::run() {
       return std::vector<Ref>();
     } catch (const runtime::LeftToEager&) {
       log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
+      return std::nullopt;
+    } catch (const runtime::FailedAfterRun& error) {
+      return internal_error(error.what());
+    } catch (const InternalError& error) {
+      if (strict()) return internal_error(error.what());
+      warn(fmt::format("internal error, a call runs in eager: {}\nPlease report it.", error.what()));
       return std::nullopt;
     } catch (const std::exception& error) {
       log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());

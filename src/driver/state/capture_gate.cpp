@@ -1,7 +1,7 @@
 #include "driver/state/capture_gate.h"
 
-#include "eval/python/library_code.h"
-#include "trace/recording/set_aside.h"
+#include "eval/treatment/library_code.h"
+#include "trace/session/set_aside.h"
 
 namespace oxy::driver {
 

@@ -1,8 +1,8 @@
-// Connects the code gate of a capture (eval/python/code_gate.h) with the hook, which asks it about each
+// Connects the code gate of a capture (eval/treatment/code_gate.h) with the hook, which asks it about each
 // frame.
 #pragma once
 
-#include "eval/python/code_gate.h"
+#include "eval/treatment/code_gate.h"
 #include "hook/hook.h"
 
 namespace oxy::driver {
@@ -12,7 +12,7 @@ class CaptureGate final : public hook::FrameGate {
  public:
   bool admits(cpy::Frame frame) override;
   // Frames of the program's code that run during a capture without being part of it: finalizers, callbacks,
-  // signal handlers. They run with the recording set aside (trace/recording/set_aside.h).
+  // signal handlers. They run with the recording set aside (trace/session/set_aside.h).
   bool is_apart(cpy::Frame frame) override;
   PyObject* run_apart(const std::function<PyObject*()>& run) override;
   eval::CodeGate* for_interpreter() { return &gate_; }

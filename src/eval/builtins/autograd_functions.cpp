@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "autograd/inner_backward.h"
+#include "autograd/recording/inner_backward.h"
 #include "base/error.h"
 #include "eval/builtins/builtin_families.h"
 #include "eval/externals/effects.h"

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "eval/builtins/builtin_families.h"
-#include "eval/python/inlined.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
-#include "eval/python/treatment.h"
+#include "eval/treatment/inlined.h"
+#include "eval/treatment/prelude.h"
+#include "eval/treatment/treatment.h"
 
 namespace oxy::eval {
 

@@ -7,13 +7,13 @@
 
 #include <algorithm>
 
-#include "autograd/engine.h"
+#include "autograd/recording/engine.h"
 #include "cpy/gil.h"
 #include "eval/builtins/builtin_families.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
 #include "eval/state/evaluation.h"
+#include "eval/treatment/prelude.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
 #include "trace/tensors/trace_error.h"

@@ -13,9 +13,9 @@
 #include "eval/objects/containers.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
+#include "eval/treatment/prelude.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {

@@ -21,11 +21,11 @@
 #include "eval/objects/operators.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
 #include "eval/python/traceback.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/torch/torch_call.h"
+#include "eval/treatment/prelude.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 

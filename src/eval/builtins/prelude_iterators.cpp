@@ -6,7 +6,7 @@
 
 #include "eval/python/objects.h"
 #include "eval/python/passing_iterator.h"
-#include "eval/python/prelude.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 namespace {

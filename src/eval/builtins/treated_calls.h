@@ -1,8 +1,8 @@
 // Calls of callables that the user has marked (python/treatment.h).
 #pragma once
 
-#include "eval/python/treatment.h"
 #include "eval/state/interpreter.h"
+#include "eval/treatment/treatment.h"
 
 namespace oxy::eval {
 

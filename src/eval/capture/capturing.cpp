@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "autograd/record_backward.h"
+#include "autograd/recording/record_backward.h"
 #include "base/log.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"

@@ -16,10 +16,10 @@
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/python/passing_iterator.h"
-#include "eval/python/prelude.h"
 #include "eval/rebuild/template_order.h"
 #include "eval/rebuild/torch_warnings.h"
 #include "eval/state/generator.h"
+#include "eval/treatment/prelude.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 

@@ -7,10 +7,10 @@
 #include "eval/externals/admission.h"
 #include "eval/machine/generators.h"
 #include "eval/machine/step_exception.h"
-#include "eval/python/prelude.h"
 #include "eval/python/traceback.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 namespace {

@@ -8,14 +8,14 @@
 #include "eval/builtins/prelude_iterators.h"
 #include "eval/machine/run.h"
 #include "eval/machine/step_exception.h"
-#include "eval/python/library_code.h"
 #include "eval/python/objects.h"
 #include "eval/python/pending_error.h"
-#include "eval/python/prelude.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
 #include "eval/state/stack.h"
+#include "eval/treatment/library_code.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 

@@ -9,11 +9,11 @@
 #include "eval/builtins/builtins.h"
 #include "eval/externals/admission.h"
 #include "eval/machine/run.h"
-#include "eval/python/inlined.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
+#include "eval/treatment/inlined.h"
 
 namespace oxy::eval {
 

@@ -6,11 +6,11 @@
 #include "eval/machine/run.h"
 #include "eval/objects/containers.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
 #include "eval/state/stack.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 

@@ -27,13 +27,13 @@
 #include "eval/objects/operators.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
-#include "eval/python/prelude.h"
 #include "eval/python/traceback.h"
 #include "eval/state/arguments.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
 #include "eval/torch/torch_call.h"
+#include "eval/treatment/prelude.h"
 #include "guards/constants.h"
 
 namespace oxy::eval {

@@ -12,11 +12,11 @@
 #include "eval/numbers/varying_number.h"
 #include "eval/objects/taking_items.h"
 #include "eval/python/objects.h"
-#include "eval/python/pure.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/torch_call.h"
+#include "eval/treatment/pure.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 

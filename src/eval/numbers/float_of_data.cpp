@@ -17,7 +17,7 @@
 #include "eval/python/objects.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/recording/session.h"
+#include "trace/session/session.h"
 
 namespace oxy::eval {
 
@@ -328,6 +328,7 @@ std::optional<Ref> float_arithmetic(Interpreter& interpreter, BinaryKind kind, P
       operands_of(interpreter, objects, is_quotient && is_integer(left) && is_integer(right));
   if (!operands) return std::nullopt;
   const Operand &a = (*operands)[0], &b = (*operands)[1];
+  if (!is_quotient && !a.is_float && !b.is_float) return std::nullopt;  // an int of Python's, without a limit
   switch (kind) {
     case BinaryKind::Add:
       return make_float(interpreter, a.tensor.add(b.tensor));

@@ -40,13 +40,17 @@ bool any_symbolic(Interpreter& interpreter, std::span<PyObject* const> objects) 
                              [&](PyObject* object) { return is_symbolic_integer(interpreter, object); });
 }
 
-// The expressions of all, if there are such and one has symbols.
-std::optional<std::vector<Expr>> expressions_of(Interpreter& interpreter,
-                                                std::span<PyObject* const> objects) {
+// The expressions of all, if there are such and one has symbols. A bool is 0 or 1 to an operator, but no int
+// to what may return it (min, max).
+enum class Bools : uint8_t { AreNone, AreIntegers };
+std::optional<std::vector<Expr>> expressions_of(Interpreter& interpreter, std::span<PyObject* const> objects,
+                                                Bools bools) {
   if (!any_symbolic(interpreter, objects)) return std::nullopt;
   std::vector<Expr> result;
   for (PyObject* object : objects) {
-    std::optional<Expr> expression = expression_of(interpreter, object);
+    std::optional<Expr> expression = PyBool_Check(object) && bools == Bools::AreIntegers
+                                         ? std::optional<Expr>(object == Py_True ? 1 : 0)
+                                         : expression_of(interpreter, object);
     if (!expression) return std::nullopt;
     result.push_back(std::move(*expression));
   }
@@ -246,7 +250,7 @@ SourceId source_of(Interpreter& interpreter, const Expr& expression) {
 std::optional<Ref> integer_arithmetic(Interpreter& interpreter, BinaryKind kind, PyObject* left,
                                       PyObject* right) {
   const std::array<PyObject*, 2> operands = {left, right};
-  const auto values = expressions_of(interpreter, operands);
+  const auto values = expressions_of(interpreter, operands, Bools::AreIntegers);
   if (!values) return std::nullopt;
   try {
     const std::optional<Expr> result = arithmetic(interpreter, kind, (*values)[0], (*values)[1]);
@@ -259,13 +263,13 @@ std::optional<Ref> integer_arithmetic(Interpreter& interpreter, BinaryKind kind,
 std::optional<Ref> integer_comparison(Interpreter& interpreter, PyObject* left, PyObject* right,
                                       int operation) {
   const std::array<PyObject*, 2> operands = {left, right};
-  const auto values = expressions_of(interpreter, operands);
+  const auto values = expressions_of(interpreter, operands, Bools::AreIntegers);
   if (!values) return std::nullopt;
   return truth_of(interpreter, relation(operation, (*values)[0], (*values)[1]));
 }
 
 std::optional<Ref> integer_unary(Interpreter& interpreter, bytecode::Op op, PyObject* operand) {
-  const auto values = expressions_of(interpreter, std::array<PyObject*, 1>{operand});
+  const auto values = expressions_of(interpreter, std::array<PyObject*, 1>{operand}, Bools::AreNone);
   if (!values) return std::nullopt;
   const Expr& value = (*values)[0];
   return integer(interpreter, op == bytecode::Op::UnaryNegative ? -value
@@ -287,7 +291,7 @@ std::optional<Ref> integer_call(Interpreter& interpreter, PyObject* callable,
   if (!is_bool && !is_same && !is_min && !is_max && !is_absolute) return std::nullopt;
   if (objects.size() != 1 && !is_min && !is_max) return std::nullopt;
   if ((is_min || is_max) && objects.size() < 2) return std::nullopt;
-  const auto values = expressions_of(interpreter, objects);
+  const auto values = expressions_of(interpreter, objects, Bools::AreNone);
   if (!values) return std::nullopt;
   Expr result = (*values)[0];
   if (is_bool) return truth_object(decide(interpreter, sym::not_equal(result, 0)));

@@ -18,7 +18,7 @@
 #include "eval/python/varying_object.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace oxy::eval {
 

@@ -1,5 +1,5 @@
 // The autocast state of a thread, as far as a region can change it. The recorder turns the cache of casts off
-// (trace/recording/recorder.h), so the program's view of that cache is kept apart.
+// (trace/recorder/recorder.h), so the program's view of that cache is kept apart.
 #pragma once
 
 #include "runtime/device/autocast.h"

@@ -9,14 +9,14 @@
 #include <variant>
 #include <vector>
 
-#include "autograd/joint.h"
+#include "autograd/recording/joint.h"
 #include "cpy/ref.h"
 #include "eval/rebuild/autocast.h"
 #include "eval/rebuild/template.h"
 #include "eval/rebuild/torch_program.h"
 #include "eval/rebuild/torch_warnings.h"
 #include "guards/guard_set.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace oxy::eval {
 

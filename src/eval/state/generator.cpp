@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "cpy/generator.h"
-#include "eval/python/library_code.h"
 #include "eval/python/objects.h"
 #include "eval/python/pending_error.h"
-#include "eval/python/prelude.h"
 #include "eval/state/stack.h"
+#include "eval/treatment/library_code.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 namespace {

@@ -39,7 +39,7 @@
 #include "eval/state/options.h"
 #include "eval/state/shadows.h"
 #include "guards/guard_set.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace oxy::eval {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "eval/python/code_gate.h"
 #include "eval/rebuild/torch_warnings.h"
+#include "eval/treatment/code_gate.h"
 #include "guards/guard_set.h"
 
 namespace oxy::eval {
@@ -20,7 +20,7 @@ struct CaptureOptions {
   size_t max_nodes = 100'000;            // of the recording; more is a Break of kind TooLong
   int max_depth = 950;                   // of nested calls
   bool torch_program = false;            // also make Capture::torch_program, for a backend of the user's
-  // The program may look at elements of small integer tensors (trace/recording/known_values.h), which are
+  // The program may look at elements of small integer tensors (trace/session/known_values.h), which are
   // guarded then.
   bool knows_elements = false;
   const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none

@@ -12,7 +12,7 @@
 
 #include "cpy/ref.h"
 #include "eval/rebuild/torch_program.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace oxy::eval {
 

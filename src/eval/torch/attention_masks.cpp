@@ -2,7 +2,7 @@
 
 #include "eval/python/objects.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/recording/attention_masks.h"
+#include "trace/composites/attention_masks.h"
 #include "trace/tensors/trace_tensor.h"
 
 namespace oxy::eval {

@@ -8,7 +8,7 @@
 
 namespace oxy::eval {
 
-// The arguments with the mask in its plain form (trace/recording/attention_masks.h). Nothing: it is another
+// The arguments with the mask in its plain form (trace/composites/attention_masks.h). Nothing: it is another
 // function, or its mask stays.
 std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& arguments);
 

@@ -14,8 +14,8 @@
 #include "eval/torch/program_functions.h"
 #include "eval/torch/torch_call.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/recording/fake_functions.h"
-#include "trace/recording/set_aside.h"
+#include "trace/metadata/fake_functions.h"
+#include "trace/session/set_aside.h"
 
 namespace oxy::eval {
 namespace {

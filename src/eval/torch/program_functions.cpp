@@ -5,8 +5,8 @@
 #include "eval/externals/admission.h"
 #include "eval/externals/identity.h"
 #include "eval/numbers/varying_number.h"
-#include "eval/python/library_code.h"
 #include "eval/python/objects.h"
+#include "eval/treatment/library_code.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 

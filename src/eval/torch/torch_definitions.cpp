@@ -4,9 +4,9 @@
 
 #include "eval/externals/admission.h"
 #include "eval/externals/type_lookup.h"
-#include "eval/python/library_code.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
+#include "eval/treatment/library_code.h"
 #include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {

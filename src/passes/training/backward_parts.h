@@ -1,4 +1,5 @@
-// The backward graphs of a recording's parts (autograd/separate_backward.h), from that of the whole.
+// The backward graphs of a recording's parts (autograd/recording/separate_backward.h), from that of the
+// whole.
 #pragma once
 
 #include <cstdint>

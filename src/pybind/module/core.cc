@@ -13,10 +13,10 @@
 #include "driver/state/metrics.h"
 #include "driver/state/regions.h"
 #include "driver/state/stance.h"
-#include "eval/python/treatment.h"
+#include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -4,19 +4,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "runtime/execution/executable.h"
 
 namespace oxy::runtime {
 
+// A graph failed when it had changed what the caller can see, so that the call cannot run in eager.
+class FailedAfterRun : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // A captured graph made ready to run.
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
   // Graph input i is inputs[i]. `symbols`: their values by id; those that the graph computes
-  // (graph::ComputedSymbol) are written. Throws runtime::LeftToEager or what an operator throws; nothing else
-  // that the caller can see has changed then.
+  // (graph::ComputedSymbol) are written. Throws LeftToEager or what an operator throws; nothing else that the
+  // caller can see has changed then. Throws FailedAfterRun where that is not so.
   virtual std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) = 0;
   // The same, for inputs that nobody else needs: each may be dropped after it was read for the last time.
   virtual std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,

@@ -14,7 +14,7 @@
 #include "runtime/values/tensors.h"
 #include "sym/environment/guard_program.h"
 #include "trace/functional/functionalise.h"
-#include "trace/recording/recorder.h"
+#include "trace/recorder/recorder.h"
 
 namespace nb = nanobind;
 using namespace oxy;

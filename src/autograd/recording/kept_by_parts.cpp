@@ -1,0 +1,178 @@
+#include "autograd/recording/kept_by_parts.h"
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <unordered_map>
+
+#include "graph/storage.h"
+
+namespace oxy::autograd {
+namespace {
+
+using graph::Node;
+using graph::ValueId;
+using passes::SavedValue;
+
+bool is_any(const std::vector<ValueId>& ids, const IdVector<ValueId, bool>& marked) {
+  return std::ranges::any_of(ids, [&](ValueId id) { return id != graph::kNoValue && marked[id]; });
+}
+
+std::vector<ValueId> inputs_of(const Node& node) {
+  std::vector<ValueId> ids;
+  graph::for_each_input(node, [&](ValueId id) { ids.push_back(id); });
+  return ids;
+}
+
+// Whether it follows from one of these tangents.
+IdVector<ValueId, bool> following(const graph::Graph& graph, const Joint& joint,
+                                  const std::vector<size_t>& tangents) {
+  IdVector<ValueId, bool> follows(graph.values.size());
+  for (const size_t t : tangents) follows[graph.inputs[joint.forward_inputs + t]] = true;
+  for (const Node& node : graph.nodes)
+    if (is_any(inputs_of(node), follows))
+      for (const ValueId id : node.outputs)
+        if (id != graph::kNoValue) follows[id] = true;
+  return follows;
+}
+
+// The values as which a saved input or output is read, besides views of them.
+std::vector<ValueId> values_of(const graph::Graph& graph, const SavedValue& saved) {
+  const auto index = static_cast<size_t>(saved.index);
+  if (saved.kind == SavedValue::Kind::Output) return {graph.outputs[index].value};
+  std::vector<ValueId> values = {graph.inputs[index]};
+  for (const graph::Mutation& mutation : graph.mutations)
+    if (mutation.input == saved.index) values.push_back(mutation.value);
+  return values;
+}
+
+// The nodes of the forward pass by which the part may compute something again from the values: from now on
+// they are not. False if `before`, made_once as it was when the part was made, has them all.
+bool make_once(const graph::Graph& graph, const Joint& joint, const passes::BackwardPart& part,
+               const std::vector<ValueId>& values, const IdVector<graph::NodeId, bool>& before,
+               IdVector<graph::NodeId, bool>& made_once) {
+  std::vector<size_t> all;
+  for (size_t t = 0; t < joint.tangents.size(); ++t) all.push_back(t);
+  const auto is_late = following(graph, joint, all);
+  const auto is_of_part = following(graph, joint, part.tangents);
+  const auto root = graph::storage_roots(graph);
+  IdVector<ValueId, bool> is_read(graph.values.size());
+  for (const ValueId id : values) is_read[root[id]] = true;
+  IdVector<ValueId, bool> is_needed(graph.values.size());
+  bool changed = false;
+  for (const graph::NodeId n : graph.nodes.ids() | std::views::reverse) {
+    const Node& node = graph.nodes[n];
+    const bool late = is_any(node.outputs, is_late);
+    if (!is_any(node.outputs, late ? is_of_part : is_needed)) continue;
+    const std::vector<ValueId> inputs = inputs_of(node);
+    for (const ValueId id : inputs) is_needed[id] = true;
+    const bool reads = std::ranges::any_of(inputs, [&](ValueId id) { return is_read[root[id]]; });
+    if (late || node.op->is_view() || !reads || before[n]) continue;
+    made_once[n] = changed = true;
+  }
+  return changed;
+}
+
+// Whether a gradient of the part flows out of the result, or into it.
+bool has_to_do_with(const passes::BackwardPart& part, size_t result, const Joint& joint) {
+  if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
+  for (const auto& gradient : joint.gradients)
+    if (gradient.result == static_cast<int32_t>(result))
+      return std::ranges::any_of(part.tangents, [&](size_t t) { return gradient.tangents_of_part[t]; });
+  return false;
+}
+
+}  // namespace
+
+bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
+                const std::vector<passes::BackwardPart>& parts, const Joint& joint,
+                passes::JointRoles& roles) {
+  roles.made_once.resize(joint_graph.nodes.size());
+  const auto made_once_before = roles.made_once;
+  bool changed = false;
+  for (const passes::BackwardPart& part : parts) {
+    const passes::PartId number = joint.tangents.at(part.tangents.at(0)).part;
+    for (const size_t s : part.saved) {
+      const SavedValue& saved = halves.saved[s];
+      if (saved.kind == SavedValue::Kind::Extra) continue;
+      const auto index = static_cast<size_t>(saved.index);
+      const bool is_input = saved.kind == SavedValue::Kind::Input;
+      const bool is_alien = !is_input && index < joint.carriers() && !has_to_do_with(part, index, joint);
+      const std::vector<bool>& keeps =
+          is_input ? joint.kept_by_part.at(number).inputs : joint.kept_by_part.at(number).outputs;
+      if (keeps[index] && !is_alien) continue;
+      if (keeps[index] || !make_once(joint_graph, joint, part, values_of(joint_graph, saved),
+                                     made_once_before, roles.made_once))
+        (is_input ? roles.keeps_input : roles.keeps_output)[index] = false;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+namespace {
+
+// Of the nodes that compute gradients, the parts whose backward pass goes through it.
+IdVector<graph::NodeId, std::set<passes::PartId>> parts_of_nodes(const graph::Graph& graph,
+                                                                 const Joint& joint) {
+  IdVector<ValueId, std::set<passes::PartId>> parts_of_value(graph.values.size());
+  for (size_t t = 0; t < joint.tangents.size(); ++t)
+    parts_of_value[graph.inputs[joint.forward_inputs + t]] = {joint.tangents[t].part};
+  std::unordered_map<ValueId, passes::PartId> goes_on_in;
+  for (const Gradient& gradient : joint.gradients)
+    if (gradient.result >= 0)
+      goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
+                         joint.tangents[static_cast<size_t>(gradient.result)].part);
+  IdVector<graph::NodeId, std::set<passes::PartId>> result(graph.nodes.size());
+  const auto backward = graph.nodes.ids_from(joint.first_backward);
+  for (const graph::NodeId n : backward) {
+    std::set<passes::PartId>& parts = result[n];
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      const auto& of_input = parts_of_value[id];
+      parts.insert(of_input.begin(), of_input.end());
+    });
+    for (const ValueId id : graph.nodes[n].outputs) {
+      if (id == graph::kNoValue) continue;
+      const auto total = goes_on_in.find(id);
+      parts_of_value[id] = total == goes_on_in.end() ? parts : std::set{total->second};
+    }
+  }
+  // What is computed of saved values alone belongs to those that read it.
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : backward | std::views::reverse) {
+    std::set<passes::PartId>& parts = result[n];
+    if (parts.empty())
+      for (const ValueId id : graph.nodes[n].outputs)
+        if (const auto read = readers.find(id); read != readers.end())
+          parts.insert(read->second.begin(), read->second.end());
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[id].insert(parts.begin(), parts.end()); });
+  }
+  return result;
+}
+
+}  // namespace
+
+void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
+  const auto root = graph::storage_roots(graph);
+  const auto parts = parts_of_nodes(graph, joint);
+  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
+    graph::for_each_input(graph.nodes[n],
+                          [&](ValueId id) { readers[root[id]].insert(parts[n].begin(), parts[n].end()); });
+  for (const Tangent& tangent : joint.tangents)
+    joint.kept_by_part.try_emplace(
+        tangent.part, Kept{std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
+  const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
+    const auto read = readers.find(root[id]);
+    if (read == readers.end()) return false;
+    for (const passes::PartId part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
+    return true;
+  };
+  for (size_t i = 0; i < joint.forward_inputs; ++i)
+    joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
+  for (size_t i = 0; i < joint.outputs.size(); ++i)
+    joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
+}
+
+}  // namespace oxy::autograd

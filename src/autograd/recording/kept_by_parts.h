@@ -1,0 +1,26 @@
+// Parts of a backward pass may read of the caller's tensors what eager's autograd keeps for them, and no
+// more.
+//
+// What is kept is checked for writes: a part that reads another tensor, to compute again what eager has
+// saved, would raise where eager does not.
+#pragma once
+
+#include <vector>
+
+#include "autograd/recording/joint.h"
+#include "passes/training/backward_parts.h"
+#include "passes/training/partition.h"
+#include "trace/recorder/recorder.h"
+
+namespace oxy::autograd {
+
+// Fills in what each part of the joint graph keeps: inputs and outputs whose memory its gradients read.
+void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint);
+
+// `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part
+// reads what it may not: then they have to be made again.
+bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves,
+                const std::vector<passes::BackwardPart>& parts, const Joint& joint,
+                passes::JointRoles& roles);
+
+}  // namespace oxy::autograd

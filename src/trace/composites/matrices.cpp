@@ -1,0 +1,53 @@
+// Covariance and matrix norms, whose decompositions take numbers.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include "trace/composites/composites.h"
+#include "trace/tensors/trace_tensor.h"
+
+namespace oxy::trace {
+
+namespace {
+
+// linalg_matrix_norm(self, ord, ...): sizes are looked at to refuse empty matrices alone.
+void matrix_norm(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+  const bool has_elements = !is_symbolic(self) || self.sym_numel().sym_ne(0).guard_bool(__FILE__, __LINE__);
+  const LayoutAtHand layout(has_elements);
+  decompose(op, keys, self.device(), stack);
+}
+
+// cov(self, correction, fweights, aweights): PyTorch's takes numbers alone.
+void covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, 4).toTensor();
+  const bool has_weights =
+      !torch::jit::peek(*stack, 2, 4).isNone() || !torch::jit::peek(*stack, 3, 4).isNone();
+  if (!is_symbolic(self) || has_weights || self.dim() > 2 || !at::isFloatingType(self.scalar_type()))
+    return decompose(op, keys, self.device(), stack);
+  const int64_t correction = torch::jit::peek(*stack, 1, 4).toInt();
+  const at::Tensor rows = self.dim() < 2 ? self.reshape_symint({1, self.sym_numel()}) : self;
+  const c10::SymInt count = rows.sym_size(1);
+  // With none left PyTorch warns.
+  if (!count.sym_gt(correction).guard_bool(__FILE__, __LINE__))
+    return decompose(op, keys, self.device(), stack);
+  const auto number = [&](const c10::SymInt& value) {
+    return at::scalar_tensor(c10::Scalar(value), rows.options().dtype(at::kLong));
+  };
+  const at::Tensor centred = rows - (rows.sum(1) / number(count)).unsqueeze(1);
+  const at::Tensor result = at::mm(centred, centred.t()).true_divide(number(count - correction)).squeeze();
+  torch::jit::drop(*stack, 4);
+  stack->emplace_back(result);
+}
+
+}  // namespace
+
+void add_matrix_functions(torch::Library& library) {
+  library.impl("cov", torch::CppFunction::makeFromBoxedFunction<&covariance>());
+  library.impl("linalg_matrix_norm", torch::CppFunction::makeFromBoxedFunction<&matrix_norm>());
+}
+
+}  // namespace oxy::trace

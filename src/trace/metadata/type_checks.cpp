@@ -1,0 +1,159 @@
+#include "trace/metadata/type_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_set>
+
+#include "base/hash.h"
+#include "runtime/values/convert.h"
+#include "trace/metadata/stand_ins.h"
+#include "trace/session/values_at_hand.h"
+#include "trace/tensors/trace_error.h"
+#include "trace/tensors/unheard.h"
+
+namespace oxy::trace {
+
+namespace {
+
+template <class To>
+bool is_too_short(const c10::Scalar& number) {
+  if (number.isFloatingPoint()) return c10::overflows<To, double>(number.toDouble());
+  return number.isIntegral(false) && c10::overflows<To, int64_t>(number.toLong());
+}
+
+struct ShortType {
+  at::ScalarType type;
+  bool (*cannot_hold)(const c10::Scalar& number);
+};
+
+constexpr std::array kShortTypes = {
+    ShortType{at::kByte, &is_too_short<uint8_t>},           ShortType{at::kChar, &is_too_short<int8_t>},
+    ShortType{at::kShort, &is_too_short<int16_t>},          ShortType{at::kInt, &is_too_short<int32_t>},
+    ShortType{at::kLong, &is_too_short<int64_t>},           ShortType{at::kHalf, &is_too_short<c10::Half>},
+    ShortType{at::kBFloat16, &is_too_short<c10::BFloat16>}, ShortType{at::kFloat, &is_too_short<float>}};
+
+// The dtypes that cannot hold the number, as a set: a bit for each of kShortTypes.
+uint64_t types_too_short(const c10::Scalar& number) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < kShortTypes.size(); ++i)
+    bits |= static_cast<uint64_t>(kShortTypes[i].cannot_hold(number)) << i;
+  return bits;
+}
+
+// The type as an element of such a set; 0 for types that hold all numbers.
+uint64_t bit_of(at::ScalarType type) {
+  const auto* found = std::ranges::find(kShortTypes, type, &ShortType::type);
+  return found == kShortTypes.end() ? 0 : uint64_t{1} << (found - kShortTypes.begin());
+}
+
+// The types of the tensors among the arguments, and those that arguments name, as such a set.
+uint64_t types_of(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  uint64_t types = 0;
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (call[i].isTensor() && call[i].toTensor().defined()) types |= bit_of(call[i].toTensor().scalar_type());
+    if (info.schema->arguments[i].kind == ArgumentKind::DType && call[i].isInt())
+      types |= bit_of(call[i].toScalarType());
+  }
+  return types;
+}
+
+// Whether a number among the arguments does not fit the type of a tensor among them.
+bool overflows_tensors(std::span<const c10::IValue> call) {
+  uint64_t types = 0, too_short = 0;
+  for (const c10::IValue& value : call) {
+    if (value.isScalar()) too_short |= types_too_short(value.toScalar());
+    if (value.isTensor() && value.toTensor().defined()) types |= bit_of(value.toTensor().scalar_type());
+  }
+  return (types & too_short) != 0;
+}
+
+// The call with numbers at hand in place of symbolic ones. The number is guarded if some of those that the
+// symbol may stand for do not fit the types of the call.
+std::vector<c10::IValue> with_known_numbers(const OperatorInfo& info, std::span<const c10::IValue> call,
+                                            const torch_api::Symbols* symbols) {
+  std::vector<c10::IValue> result(call.begin(), call.end());
+  if (symbols == nullptr) return result;
+  for (c10::IValue& value : result) {
+    if (!value.isSymInt()) continue;
+    const sym::Range range = symbols->environment.range(torch_api::expression_of(value.toSymInt()));
+    const uint64_t too_short = types_too_short(range.low) | types_too_short(range.high);
+    if ((too_short & types_of(info, call)) != 0)
+      value = value.toSymInt().guard_int(__FILE__, __LINE__);
+    else
+      value = symbols->environment.hint(torch_api::expression_of(value.toSymInt())).value_or(1);
+  }
+  return result;
+}
+
+}  // namespace
+
+void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded,
+                 const torch_api::Symbols* symbols) {
+  if (info.schema->is_random || info.schema->is_view()) return;
+  const std::vector<c10::IValue> call = with_known_numbers(info, recorded, symbols);
+  const bool overflows = overflows_tensors(call);
+  if (info.rule == nullptr && !(overflows && info.schema->is_mutating())) return;
+  uint64_t key = hash_combine(0, reinterpret_cast<uintptr_t>(info.schema));
+  const auto add = [&](const at::Tensor& tensor) {
+    key = hash_combine(key, !tensor.defined() ? 0
+                            : tensor.unsafeGetTensorImpl()->is_wrapped_number()
+                                ? 64 + static_cast<uint64_t>(tensor.scalar_type())
+                                : 1 + static_cast<uint64_t>(tensor.scalar_type()));
+    if (tensor.defined()) key = hash_combine(key, static_cast<uint64_t>(tensor.device().type()));
+    if (overflows && tensor.defined())
+      key = hash_combine(key, element_count(at_hand(symbols, runtime::metadata_of(tensor))).hash());
+  };
+  bool fits_all = true;
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (call[i].isTensor()) add(call[i].toTensor());
+    if (call[i].isTensorList())
+      for (const at::Tensor& tensor : call[i].toTensorVector()) add(tensor);
+    if (call[i].isOptionalTensorList())
+      for (const std::optional<at::Tensor>& tensor : call[i].toOptionalTensorVector())
+        add(tensor.value_or(at::Tensor()));
+    if (!call[i].isScalar()) continue;
+    const uint64_t too_short = types_too_short(call[i].toScalar());
+    fits_all = fits_all && too_short == 0;
+    key = hash_combine(key, i);
+    key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
+    key = hash_combine(key, too_short);
+    // Unsigned types refuse negative numbers, and kinds of numbers count for type promotion.
+    const c10::Scalar number = call[i].toScalar();
+    if (!number.isComplex()) key = hash_combine(key, number.toDouble() < 0 ? 1 : 0);
+    if (info.schema->arguments[i].kind == ArgumentKind::DType)
+      key = hash_combine(key, static_cast<uint64_t>(number.toLong()));
+  }
+  // Without tensors, only numbers can be refused, and only if a dtype is given.
+  if (!info.has_tensor_argument) {
+    if (fits_all) return;
+    for (const c10::IValue& value : call)
+      if (value.isInt()) key = hash_combine(key, static_cast<uint64_t>(value.toInt()));
+  }
+  static std::mutex mutex;
+  static std::unordered_set<uint64_t> accepted;
+  {
+    const std::scoped_lock lock(mutex);
+    if (accepted.contains(key)) return;
+  }
+  try {
+    const Unheard unheard;
+    // Kernels do not check the range of a number for a single element.
+    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
+  } catch (const std::exception& error) {
+    // Any other error may come from the sizes and elements of the stand-ins.
+    const std::string_view text = error.what();
+    const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+                             (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
+                              (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
+                               text.find("representable") != text.npos ||
+                               text.find("implemented") != text.npos || text.find("supported") != text.npos));
+    if (is_of_types) throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
+  }
+  const std::scoped_lock lock(mutex);
+  accepted.insert(key);
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,111 @@
+#include "trace/metadata/unread_results.h"
+
+#include <ATen/ops/empty_strided.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <ranges>
+
+#include "aten/opaque.h"
+#include "aten/operators.h"
+#include "base/error.h"
+#include "graph/sizes.h"
+#include "runtime/execution/interpreter.h"
+#include "runtime/values/convert.h"
+#include "trace/session/values_at_hand.h"
+#include "trace/tensors/unheard.h"
+
+namespace oxy::trace {
+namespace {
+
+using Values = IdVector<graph::ValueId, bool>;
+
+bool has_one_of(const Values& values, const graph::Node& node) {
+  return std::ranges::any_of(node.outputs,
+                             [&](graph::ValueId id) { return id != graph::kNoValue && values[id]; });
+}
+
+Values results_of(const graph::Graph& graph) {
+  Values results(graph.values.size());
+  for (const graph::Output& output : graph.outputs) results[output.value] = true;
+  for (const graph::Mutation& mutation : graph.mutations) results[mutation.value] = true;
+  return results;
+}
+
+// Those that anybody reads.
+Values read_values(const graph::Graph& graph) {
+  Values read = results_of(graph);
+  for (const graph::Node& node : graph.nodes)
+    graph::for_each_input(node, [&](graph::ValueId id) { read[id] = true; });
+  return read;
+}
+
+// Those that a result, or what has effects, is computed from.
+Values needed_values(const graph::Graph& graph) {
+  Values needed = results_of(graph);
+  for (const graph::Node& node : graph.nodes | std::views::reverse)
+    if (node.op->is_mutating() || !is_of_core(*node.op) || has_one_of(needed, node))
+      graph::for_each_input(node, [&](graph::ValueId id) { needed[id] = true; });
+  return needed;
+}
+
+at::Tensor zeros_like(const TensorMeta& meta) {
+  std::vector<int64_t> sizes, strides;
+  for (const Expr& size : meta.sizes) sizes.push_back(size.constant());
+  for (const Expr& stride : meta.strides) strides.push_back(stride.constant());
+  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
+}
+
+// Whether it is an operator of torch's. Operators of the program's own stay in the graph, and must run once a
+// call only. Views raise by their rules.
+bool is_plain(const OperatorSchema& op) {
+  return is_of_core(op) && !op.is_random && !op.is_view() && !op.is_mutating();
+}
+
+// Whether it may leave the memory of its tensor, which no rule knows.
+bool may_leave_memory(const OperatorSchema& op) {
+  return &op == op::as_strided();
+}
+
+bool has_symbols(const graph::Graph& graph, const graph::Node& node) {
+  bool found = std::ranges::any_of(node.args, [](const graph::Argument& a) { return graph::has_symbols(a); });
+  graph::for_each_input(node,
+                        [&](graph::ValueId id) { found = found || graph::has_symbols(graph.meta(id)); });
+  return found;
+}
+
+}  // namespace
+
+void check_unread_results(const graph::Graph& graph, graph::NodeId end, const torch_api::Symbols* symbols) {
+  const Values read = read_values(graph);
+  std::optional<Values> needed;
+  const auto is_checked = [&](const graph::Node& node) {
+    if (!may_leave_memory(*node.op)) return is_plain(*node.op) && !has_one_of(read, node);
+    if (!needed) needed = needed_values(graph);
+    return !has_one_of(*needed, node);
+  };
+  for (const graph::NodeId number : graph.nodes.ids()) {
+    if (number >= end) break;
+    const graph::Node& node = graph.nodes[number];
+    if (!is_checked(node)) continue;
+    if (may_leave_memory(*node.op) && has_symbols(graph, node))
+      throw Unsupported(
+          fmt::format("{} of symbolic sizes, whose result is not used, may raise", node.op->name));
+    const auto meta_of = [&](graph::ValueId id) -> const TensorMeta& { return graph.meta(id); };
+    if (!node.computed.empty() || !is_at_hand(symbols, node.args, meta_of)) continue;
+    try {
+      const Unheard unheard;
+      graph::Node call = node;
+      call.args = at_hand(symbols, node.args);
+      runtime::run_node(call,
+                        [&](graph::ValueId id) { return zeros_like(at_hand(symbols, graph.meta(id))); });
+    } catch (const std::exception& error) {
+      const std::string_view text = error.what();
+      throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
+                                    text.substr(0, text.find('\n'))));
+    }
+  }
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,147 @@
+#include "trace/session/copies.h"
+
+#include <algorithm>
+
+#include "aten/operators.h"
+#include "graph/sizes.h"
+#include "graph/storage.h"
+#include "ops/core/size_questions.h"
+#include "sym/relations/layout.h"
+
+namespace oxy::trace {
+namespace {
+
+// Asks in the name of a line of the program.
+class QuestionsOfLine final : public ops::SizeQuestions {
+ public:
+  QuestionsOfLine(sym::ShapeEnvironment& environment, std::string line)
+      : environment_(environment), where_([line = std::move(line)] { return line; }) {}
+  bool decide(const sym::Condition& question) const override { return environment_.expect(question, where_); }
+  std::optional<bool> generally(const sym::Condition& question) const override {
+    return sym::certain(environment_.answer(question));
+  }
+  std::optional<bool> at_hand(const sym::Condition& question) const override {
+    return environment_.hint(question);
+  }
+  int64_t specialise(const Expr& e) const override { return environment_.specialise(e, where_); }
+
+ private:
+  sym::ShapeEnvironment& environment_;
+  sym::Locate where_;
+};
+
+// By root of a storage: the last nodes that read it and write to it, and whether it is seen outside.
+struct Storages {
+  IdVector<graph::ValueId, graph::ValueId> root_of;
+  IdVector<graph::ValueId, graph::NodeId> last_read;
+  IdVector<graph::ValueId, graph::NodeId> last_write;
+  IdVector<graph::ValueId, bool> is_given;  // it comes from outside
+  IdVector<graph::ValueId, bool> is_returned;
+
+  explicit Storages(const graph::Graph& graph)
+      : root_of(graph::storage_roots(graph)),
+        last_read(graph.values.size()),
+        last_write(graph.values.size()),
+        is_given(graph.values.size()),
+        is_returned(graph.values.size()) {
+    for (const graph::ValueId id : graph.values.ids())
+      is_given[id] = graph.values[root_of[id]].node == graph::kNoNode;
+    for (const graph::Output& output : graph.outputs)
+      if (output.value != graph::kNoValue) is_returned[root_of[output.value]] = true;
+    for (const graph::NodeId n : graph.nodes.ids()) {
+      const graph::Node& node = graph.nodes[n];
+      graph::for_each_input(node, [&](graph::ValueId id) { last_read[root_of[id]] = n; });
+      for (size_t a = 0; a < node.args.size(); ++a) {
+        if (!node.op->arguments[a].is_written) continue;
+        if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a])) last_write[root_of[ref->id]] = n;
+        if (const auto* list = std::get_if<graph::ValueList>(&node.args[a]))
+          for (const graph::ValueId id : list->ids)
+            if (id != graph::kNoValue) last_write[root_of[id]] = n;
+      }
+    }
+  }
+
+  static bool is_behind(graph::NodeId what, graph::NodeId node) {
+    return what != graph::kNoNode && node < what;
+  }
+
+  // Whether the program can tell what `node` made of the value from a view of it.
+  bool is_told(graph::ValueId value, graph::ValueId result, graph::NodeId node) const {
+    const graph::ValueId of_value = root_of[value], of_result = root_of[result];
+    const bool value_is_seen =
+        is_given[value] || is_returned[of_value] || is_behind(last_read[of_value], node);
+    const bool result_is_seen = is_returned[of_result] || is_behind(last_read[of_result], node);
+    if (is_behind(last_write[of_result], node) && value_is_seen) return true;
+    if (is_behind(last_write[of_value], node) && result_is_seen) return true;
+    return is_returned[of_result] && (is_given[value] || is_returned[of_value]);
+  }
+};
+
+const graph::Node* producer(const graph::Graph& graph, graph::ValueId value) {
+  const graph::NodeId node = graph.values[value].node;
+  return node == graph::kNoNode ? nullptr : &graph.nodes[node];
+}
+
+// The argument of a clone that is made in a format of its own.
+graph::ValueId cloned_into_format(const graph::Node& node) {
+  if (node.op != op::clone() || !std::holds_alternative<MemoryFormat>(node.args.at(1)))
+    return graph::kNoValue;
+  if (std::get<MemoryFormat>(node.args[1]) == MemoryFormat::Preserve) return graph::kNoValue;
+  return std::get<graph::ValueRef>(node.args[0]).id;
+}
+
+sym::Condition is_in_format(const TensorMeta& meta, MemoryFormat format) {
+  if (format == MemoryFormat::Contiguous) return sym::contiguous(meta.sizes, meta.strides);
+  return sym::channels_last_contiguous(meta.sizes, meta.strides,
+                                       format == MemoryFormat::ChannelsLast ? 2 : 3);
+}
+
+// Goes the way of at::detail::computeStride, so that all calls go as the values at hand do. Without elements
+// nobody can tell.
+void ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorMeta& meta,
+                              const std::vector<Expr>& sizes) {
+  size_t next = sizes.size();  // the new dimensions from here on are covered
+  Expr elements = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0;) {
+    const Expr& base = meta.strides[d];
+    elements = meta.sizes[d];
+    while (d > 0 && questions.decide(sym::Condition::any({sym::equal(meta.sizes[d - 1], 1),
+                                                          sym::equal(meta.strides[d - 1], elements * base)})))
+      elements = elements * meta.sizes[--d];
+    Expr covered = 1;
+    while (next > 0 && (questions.decide(sym::less(covered, elements)) ||
+                        questions.decide(sym::equal(sizes[next - 1], 1))))
+      covered = covered * sizes[--next];
+    if (!questions.decide(sym::equal(covered, elements))) return;
+  }
+}
+
+}  // namespace
+
+void guard_copies(Session& session, graph::NodeId end) {
+  if (!session.symbols) return;
+  const graph::Graph& graph = session.recording.graph;
+  std::optional<Storages> storages;
+  for (const graph::NodeId n : graph.nodes.ids()) {
+    if (!(n < end)) break;
+    const graph::Node& node = graph.nodes[n];
+    // contiguous().view() looks like reshape(): both questions are asked of it.
+    const bool is_reshaped = node.op == op::unsafe_view() || node.op == op::view();
+    const graph::Node* copy =
+        is_reshaped ? producer(graph, std::get<graph::ValueRef>(node.args[0]).id) : &node;
+    const graph::ValueId source = copy == nullptr ? graph::kNoValue : cloned_into_format(*copy);
+    if (source == graph::kNoValue || !graph::has_symbols(graph.meta(source))) continue;
+    if (!storages) storages.emplace(graph);
+    if (!storages->is_told(source, node.outputs.front(), n)) continue;
+    const std::string line =
+        node.location == graph::kNoLocation ? "" : graph.locations.at(node.location).text;
+    const QuestionsOfLine questions(session.symbols->environment, line);
+    if (!is_reshaped) {
+      questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
+      continue;
+    }
+    ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes);
+  }
+}
+
+}  // namespace oxy::trace
