@@ -3,8 +3,8 @@
 #include <c10/core/AutogradState.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <optional>

@@ -20,7 +20,8 @@ struct ViewStep {
 
 struct ViewCall {
   graph::Node node;
-  bool grad_mode = true;  // when it was made
+  bool grad_mode = true;      // when it was made
+  bool requires_grad = true;  // of what it was made of, then
 };
 
 // What autograd thinks of writes to a result.

@@ -16,6 +16,7 @@
 #include "autograd/recording/engine.h"
 #include "autograd/recording/kept_by_parts.h"
 #include "autograd/recording/separate_backward.h"
+#include "autograd/recording/view_creation.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
@@ -34,13 +35,6 @@ using trace::Session;
 // The tensor that autograd takes `tensor` to be a view of, or `tensor`.
 at::Tensor differentiable_base(const at::Tensor& tensor) {
   return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
-}
-
-using torch::autograd::CreationMeta;
-
-CreationMeta creation_of(const at::Tensor& tensor) {
-  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
-                          : CreationMeta::DEFAULT;
 }
 
 // Such a view requires grad as its base does, but has no history.
@@ -278,9 +272,11 @@ void note_view(Session& session, const at::Tensor& tensor, ForwardOutput& output
   steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
   if (steps.empty() && output.view_state != ViewState::Free)
     throw Unsupported("a result is a view that may not be written to, made by as_strided()");
-  for (const ViewStep& step : steps)
+  for (const ViewStep& step : steps) {
+    const trace::NodeHistory& history = session.recording.histories[step.node];
     joint.view_calls.try_emplace(
-        step.node, ViewCall{graph.nodes[step.node], session.recording.histories[step.node].grad_mode});
+        step.node, ViewCall{graph.nodes[step.node], history.grad_mode, !history.requires_grad.empty()});
+  }
 }
 
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aten/operators.h"
+#include "autograd/recording/view_creation.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 
@@ -12,12 +13,6 @@ namespace oxy::autograd {
 namespace {
 
 using graph::ValueId;
-using torch::autograd::CreationMeta;
-
-CreationMeta creation_of(const at::Tensor& tensor) {
-  return tensor.is_view() ? torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta()
-                          : CreationMeta::DEFAULT;
-}
 
 runtime::TensorSpec spec_of(const TensorMeta& meta, runtime::SymbolValues symbols) {
   return {runtime::dtype_to_torch(meta.dtype), runtime::numbers_of(meta.sizes, symbols),
@@ -105,10 +100,13 @@ Relations relations_of(const trace::Recording& recording, const Joint* joint, co
     if (recording.is_detached[i] && may_share_memory) relations.detached.push_back(i);
     if (recording.is_data[i]) relations.data.push_back(i);
     if (!recording.view_made[i]) continue;
-    const bool is_of_input = output.kind == graph::OutputKind::InputAlias;
-    if (!is_of_input && output_of[i] < recorded.outputs.size())
-      views_of[differentiable_base(recorded, recorded.outputs[output_of[i]].value)].push_back(
-          relations.views.size());
+    ValueId base = graph::kNoValue;
+    if (output_of[i] < recorded.outputs.size())
+      base = differentiable_base(recorded, recorded.outputs[output_of[i]].value);
+    // The plan makes it a view of the input, which may not be what autograd takes it to be (x.detach()[0]).
+    const bool is_of_input = output.kind == graph::OutputKind::InputAlias &&
+                             (base == graph::kNoValue || recorded.values[base].node == graph::kNoNode);
+    if (!is_of_input && base != graph::kNoValue) views_of[base].push_back(relations.views.size());
     relations.views.push_back({.result = i,
                                .made = *recording.view_made[i],
                                .input = is_of_input && may_share_memory ? output.alias : -1});

@@ -127,6 +127,15 @@ Ref require_grad(Interpreter& interpreter, PyObject* callable, const Arguments& 
   return given[0];
 }
 
+// torch.asarray(tensor, requires_grad=True): the tensor itself, which requires grad from then on.
+bool requires_grad_of_argument(PyObject* callable, const Arguments& arguments) {
+  return callable == well_known("torch", "asarray") && !arguments.positional.empty() &&
+         runtime::is_tensor(arguments.positional[0].get()) &&
+         std::ranges::any_of(arguments.keywords, [](const auto& keyword) {
+           return text_of_str(keyword.first.get()) == "requires_grad" && keyword.second.get() != Py_False;
+         });
+}
+
 // tensor.new_tensor(data): a tensor of the data, with the dtype and device of `tensor` unless others are
 // given.
 Ref make_like(Interpreter& interpreter, PyObject* tensor, Arguments arguments) {
@@ -209,6 +218,7 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
   // The method may have been looked up before the segment began, so get_attribute() has not refused it.
   const std::string_view method = tensor_method_name(callable);
   if (method == "requires_grad_") return require_grad(interpreter, callable, arguments);
+  if (requires_grad_of_argument(callable, arguments)) interpreter.stop("calls asarray with requires_grad");
   if (method == "new" || method == "new_tensor") {
     Arguments others = arguments;
     Ref self = PyCFunction_Check(callable) ? Ref::borrow(PyCFunction_GET_SELF(callable)) : Ref();

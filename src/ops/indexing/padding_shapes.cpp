@@ -38,6 +38,9 @@ Metas border_pad(const ShapeContext& context) {
   if (self.sizes.size() != spatial + 1 && self.sizes.size() != spatial + 2)
     not_covered(context, "padding of other dimensions");
   std::vector<Expr> sizes = self.sizes;
+  const size_t batch = sizes.size() - spatial - 1;
+  for (size_t d = batch; d < sizes.size(); ++d)
+    if (!context.less(0, sizes[d])) not_covered(context, "an input without elements that is no empty batch");
   for (size_t k = 0; k < spatial; ++k) {
     Expr& size = sizes[sizes.size() - 1 - k];
     const bool reflects = context.schema().name.find("reflection") != std::string::npos;

@@ -37,6 +37,8 @@ def write_without_grad(tensor):
         tensor.mul_(2)
 
 
+SCALE = torch.nn.Parameter(torch.tensor(1.5))
+
 # Given the tensor and its views.
 EVENTS = {
     "nothing": lambda y, pieces: None,
@@ -47,6 +49,7 @@ EVENTS = {
     "another view is written": lambda y, pieces: write(y[0]),
     "a piece's data is written": lambda y, pieces: write(pieces[0].data),
     "a piece is multiplied by what requires grad": lambda y, pieces: pieces[0].mul_(torch.ones((), requires_grad=True)),
+    "the whole is multiplied by what requires grad": lambda y, pieces: y.mul_(SCALE),
 }
 
 
@@ -209,3 +212,28 @@ def test_a_view_of_all_is_one_in_the_result(compile, make):
             results.append(outcome(lambda: y.mul_(2).sum().backward())[:3])
             results.append((y.detach().clone(), x.grad, len(seen)))
     return results, seen
+
+
+@pytest.mark.parametrize("is_written_in_the_region", [False, True])
+@pytest.mark.parametrize("returns_whole", [False, True])
+@program(grad=True)
+def test_views_of_a_detached_tensor(compile, returns_whole, is_written_in_the_region):
+    results = []
+    for kind in ("leaf", "result", "plain"):
+
+        @compile
+        def f(x):
+            y = x.detach()
+            pieces = [*y.unbind(0), y[:1]]
+            if is_written_in_the_region:
+                y.mul_(SCALE)
+            return y if returns_whole else None, pieces
+
+        x = leaf(kind)
+        y, pieces = f(x)
+        base = pieces[0]._base
+        results.append([piece._base is base and base is not x for piece in pieces] + [y is None or y is base])
+        if not is_written_in_the_region:
+            base.mul_(SCALE)
+        results.append([looks(piece) for piece in (base, *pieces)])
+    return results

@@ -107,6 +107,14 @@ def test_results_of_more_than_64_bits():
     check(lambda x, t: (t.item() ** 3 + 1, t.item() ** 2 > 0, x + 1), numbers(3, 4, 2**40, -(2**55), 5))
 
 
+def test_arithmetic_with_bools_gives_ints():
+    def f(x):
+        n, is_large = x.sum().int().item(), x.numel() > 2
+        return n + True, True - n, n * is_large, 3 & (n + True), n == True, n // True, n / True, max(n, True)  # noqa: E712
+
+    check(f, [(torch.ones(3),), (torch.ones(4),), (torch.zeros(3),)], whole=False)
+
+
 def test_a_number_of_64_bits():
     check(lambda x, t: t.item(), numbers(3, 4, 2**62, -(2**63), 5), whole=False)
 

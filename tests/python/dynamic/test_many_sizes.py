@@ -104,3 +104,40 @@ def test_threads_with_sizes_of_their_own():
             same(compiled(x), products(x))
 
     in_threads(6, work)
+
+
+def test_a_view_of_a_leaf_beside_a_write():
+    """The view is made anew by its operator, whose sizes are symbols, after the write has been done."""
+
+    def program(x, counts):
+        counts.narrow(-2, 0, 1).add_(1)
+        return x.chunk(2, 1)[-1], x.split(x.size(0), 1)[0]
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    for rows, columns in ((4, 6), (3, 7), (8, 3), (1, 2)):
+        x = torch.randn(rows, columns)
+        results = []
+        for function in (program, compiled):
+            leaf, counts = x.clone().requires_grad_(), torch.zeros(2, 1, dtype=torch.int64)
+            last, first = function(leaf, counts)
+            (last.sum() + (first * 3).sum()).backward()
+            results.append((last.detach(), first.detach(), leaf.grad, counts))
+        same(*results)
+
+
+def test_padding_refuses_what_eager_refuses():
+    for mode in ("reflect", "replicate"):
+
+        def program(x, mode=mode):
+            return F.pad(x, (1, 1), mode=mode)
+
+        compiled = oxyfuel.compile(program, dynamic=True)
+        for shape in ((3, 5), (4, 6), (3, 0), (0, 4), (2, 3, 4), (0, 3, 4), (2, 0, 4), (2, 3, 0)):
+            x = torch.randn(shape)
+            results = []
+            for function in (program, compiled):
+                try:
+                    results.append(function(x))
+                except RuntimeError as error:
+                    results.append(str(error))
+            same(*results)
