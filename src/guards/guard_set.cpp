@@ -3,14 +3,22 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 
 namespace oxy::guards {
 
+size_t GuardSet::ReadHash::operator()(const Read& read) const {
+  uint64_t hash = hash_combine(static_cast<uint64_t>(read.kind), static_cast<uint64_t>(read.base.number()));
+  hash = hash_combine(hash, static_cast<uint64_t>(read.index));
+  hash = hash_combine(hash, reinterpret_cast<uintptr_t>(read.key));
+  return hash_combine(hash, static_cast<uint64_t>(read.other.number()));
+}
+
 SourceId GuardSet::find_or_add(Source source) {
-  const auto key = std::make_tuple(source.kind, source.base, source.index, source.key.get(), source.other);
-  auto [it, inserted] = by_read_.try_emplace(key, nodes_.next_id());
+  const Read read{source.kind, source.base, source.index, source.key.get(), source.other};
+  const auto [it, inserted] = by_read_.try_emplace(read, nodes_.next_id());
   if (!inserted) return it->second;
   Node node;
   node.stable =
@@ -23,9 +31,8 @@ SourceId GuardSet::find_or_add(Source source) {
 }
 
 SourceId GuardSet::root(int32_t index, const std::string& label) {
-  const auto key =
-      std::make_tuple(SourceKind::Root, kNoSource, index, static_cast<PyObject*>(nullptr), kNoSource);
-  if (auto it = by_read_.find(key); it != by_read_.end()) return it->second;
+  const Read read{SourceKind::Root, kNoSource, index, nullptr, kNoSource};
+  if (auto it = by_read_.find(read); it != by_read_.end()) return it->second;
   const SourceId id = find_or_add(Source{SourceKind::Root, kNoSource, index, {}});
   roots_.push_back(id);
   nodes_[id].source.key =

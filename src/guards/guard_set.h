@@ -11,11 +11,10 @@
 #include <Python.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "cpy/ref.h"
@@ -211,7 +210,20 @@ class GuardSet {
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
 
-  std::map<std::tuple<SourceKind, SourceId, int32_t, PyObject*, SourceId>, SourceId> by_read_;
+  // What tells sources apart; the node holds the key.
+  struct Read {
+    SourceKind kind;
+    SourceId base;
+    int32_t index;
+    PyObject* key;
+    SourceId other;
+    friend bool operator==(const Read&, const Read&) = default;
+  };
+  struct ReadHash {
+    size_t operator()(const Read& read) const;
+  };
+
+  std::unordered_map<Read, SourceId, ReadHash> by_read_;
   IdVector<SourceId, Node> nodes_;
   std::vector<SourceId> roots_;
   IdVector<CheckId, Check> checks_;

@@ -9,9 +9,10 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "cpy/ref.h"
 #include "eval/python/operator_objects.h"
@@ -24,22 +25,40 @@ namespace oxy::eval {
 
 using cpy::Ref;
 
-PyObject* well_known(const char* module, const char* name) {
-  // Never destroyed: CPython is gone when statics die.
-  static auto& found = *new std::map<std::pair<std::string, std::string>, Ref>;
-  auto it = found.find({module, name});
-  if (it != found.end()) return it->second.get();
-  Ref module_name = Ref::steal(PyUnicode_FromString(module));
-  Ref loaded = Ref::steal(PyImport_GetModule(module_name.get()));
-  Ref object = loaded;
+namespace {
+
+// Looked up by the parts of a text, without a copy of them.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using Objects = std::unordered_map<std::string, Ref, TextHash, std::equal_to<>>;
+
+}  // namespace
+
+Ref interned(std::string_view name) {
+  // Never destroyed: CPython is gone when statics die. The names are those that the compiler's own source
+  // has.
+  static auto& names = *new Objects;
+  if (const auto found = names.find(name); found != names.end()) return found->second;
+  Ref text = Ref::steal(PyUnicode_InternFromString(std::string(name).c_str()));
+  return text ? names.emplace(name, std::move(text)).first->second : Ref();
+}
+
+PyObject* well_known(std::string_view module, std::string_view name) {
+  static auto& modules = *new std::unordered_map<std::string, Objects, TextHash, std::equal_to<>>;
+  auto of_module = modules.find(module);
+  if (of_module == modules.end()) of_module = modules.emplace(module, Objects()).first;
+  Objects& found = of_module->second;
+  if (const auto object = found.find(name); object != found.end()) return object->second.get();
+  Ref object = Ref::steal(PyImport_GetModule(interned(module).get()));
   for (std::string_view rest = name; object && !rest.empty();) {
     const size_t end = std::min(rest.find('.'), rest.size());
-    object = Ref::steal(PyObject_GetAttrString(object.get(), std::string(rest.substr(0, end)).c_str()));
+    object = Ref::steal(PyObject_GetAttr(object.get(), interned(rest.substr(0, end)).get()));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   PyErr_Clear();
-  if (!object) return nullptr;
-  return found.emplace(std::pair<std::string, std::string>{module, name}, object).first->second.get();
+  return object ? found.emplace(name, std::move(object)).first->second.get() : nullptr;
 }
 
 bool is_enum_member(PyObject* object) {

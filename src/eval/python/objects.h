@@ -35,9 +35,7 @@ bool is_builtin_container(PyObject* object);
 // A list, tuple, dict or set, a deque, or an object of a subclass that adds to the C code of one of these.
 bool is_container(PyObject* object);
 // The one str of this text that names are looked up by.
-inline cpy::Ref interned(const char* name) {
-  return cpy::Ref::steal(PyUnicode_InternFromString(name));
-}
+cpy::Ref interned(std::string_view name);
 // Whether `derived` has another method of this name than its base class `base`.
 inline bool is_overridden(PyTypeObject* derived, PyTypeObject* base, const char* method) {
   const cpy::Ref name = interned(method);
@@ -94,7 +92,7 @@ std::string describe_callable(PyObject* callable);
 
 // An object of a loaded module: well_known("torch.nn", "Parameter"). Borrowed and kept for ever, so a program
 // that replaces it later is not noticed. Null if the module is not loaded.
-PyObject* well_known(const char* module, const char* name);
+PyObject* well_known(std::string_view module, std::string_view name);
 
 // Whether one of the tensors in a nest of tuples, lists and dicts satisfies `wanted`.
 bool any_tensor(PyObject* object, const std::function<bool(PyObject* tensor)>& wanted);
