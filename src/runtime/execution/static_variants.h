@@ -50,7 +50,7 @@ StaticVariantCounts& static_variant_counts();
 // For tests: the result of all trials to come; nothing: the times decide.
 void judge_static_variants(std::optional<bool> verdict);
 
-// Whether kernels of the plan are given numbers that depend on symbols, and calls on its device have ended
+// Whether a kernel of the plan is given numbers that depend on symbols, and calls on its device have ended
 // when they return, so that they can be timed.
 bool may_have_static_variants(const plan::Plan& plan);
 
