@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import pytest
@@ -140,6 +141,18 @@ def test_none_for_a_short_run():
     _core.wait_for_background()
     function(x)
     assert counts() == (0, 0, 0, 0)
+
+
+def test_one_for_a_long_run():
+    function = oxyfuel.compile(softmax, dynamic=True, options={"static_variants": True})
+    x = torch.randn(4096, 200)
+    begin = time.perf_counter()
+    while counts()[1] == 0 and time.perf_counter() - begin < 60:
+        function(x)
+        if time.perf_counter() - begin > 1:
+            _core.wait_for_background()
+    assert counts() == (1, 1, 0, 0)
+    same(softmax(x), function(x))
 
 
 def test_none_where_no_kernel_is_given_a_size():
