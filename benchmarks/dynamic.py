@@ -127,7 +127,7 @@ def judge(call):
     for _ in range(12):
         call()
     _core.wait_for_background()
-    for _ in range(36):
+    for _ in range(40):
         call()
 
 

@@ -110,22 +110,19 @@ StaticVariants::Turn StaticVariants::begin(SymbolValues symbols) {
   using enum SizeSet::Phase;
   std::vector<std::shared_ptr<Executable>> dropped;
   Turn turn;
-  std::shared_ptr<Making> ready;
   {
-    const std::scoped_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
     ++calls_;
     turn.set = find(symbols, dropped);
     SizeSet& set = *turn.set;
     set.last_call = calls_;
     if (set.phase == BeingMade && set.making && set.making->is_ready) {
-      ready = std::exchange(set.making, nullptr);
+      const std::shared_ptr<Making> ready = std::exchange(set.making, nullptr);
       making_.reset();
+      lock.unlock();
+      adopt(turn.set, *ready);
+      lock.lock();
     }
-  }
-  if (ready) adopt(turn.set, *ready);
-  {
-    const std::scoped_lock lock(mutex_);
-    SizeSet& set = *turn.set;
     turn.is_timed = set.phase == Tried || (set.phase == Counted && policy_.calls == 0);
     if (set.phase == Kept || (set.phase == Tried && set.trial.next() == Trial::Way::New))
       turn.variant = set.variant;

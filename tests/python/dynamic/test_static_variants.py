@@ -15,7 +15,7 @@ import oxyfuel
 from oxyfuel import _core
 from size_checks import compiles, in_threads, same
 
-TRIAL = 32  # calls after which a trial is over
+TRIAL = 40  # calls after which a trial is over
 AT_ONCE = {"static_variants": 2}
 
 
