@@ -14,6 +14,7 @@ import torch.nn.functional as F
 import oxyfuel
 from oxyfuel import _core
 from size_checks import compiles, in_threads, same
+from test_operators_on_symbols import PROGRAMS as OPERATORS
 
 TRIAL = 40  # calls after which a trial is over
 AT_ONCE = {"static_variants": 2}
@@ -241,6 +242,22 @@ def test_gradients():
     settle(lambda: same(expected, gradients(function)))
     assert counts()[1] >= 2  # of both halves
     same(expected, gradients(function))
+
+
+@pytest.mark.parametrize("number", range(len(OPERATORS)))
+def test_operators(number):
+    program, rest = OPERATORS[number]
+    function = compiled(program)
+    x = torch.rand(5, *rest) + 0.1
+
+    def result(target):
+        leaf = x.clone().requires_grad_()
+        value = target(leaf)
+        return value.detach(), torch.autograd.grad((value * value).sum(), leaf)[0]
+
+    expected = result(program)
+    settle(lambda: same(expected, result(function)))
+    same(expected, result(function))
 
 
 def test_gradients_of_gradients():
