@@ -4,11 +4,13 @@
     python benchmarks/dynamic.py --size small                       all models, inference and training
     python benchmarks/dynamic.py --models bert gpt2 --modes no_grad
     python benchmarks/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
+    python benchmarks/dynamic.py --variants                         static variants beside (options={"static_variants": 8})
     python benchmarks/dynamic.py --generate                         generate() of small language models instead
 
 Columns: the time of a call with numbers, and with symbols at the same sizes (medians of calls in turn) and their ratio; the first
 call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
-sizes that were never seen costs above the next call with them.
+sizes that were never seen costs above the next call with them. With --variants: a call that has had its variants made and judged,
+what they gain over symbols, and how many graphs kept one and how many dropped one.
 """
 
 import argparse
@@ -23,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-NUMBERS, SYMBOLS, PEER = "numbers", "symbols", "torch.compile"
+NUMBERS, SYMBOLS, PEER, VARIANTS = "numbers", "symbols", "torch.compile", "variants"
 
 
 def timed(call):
@@ -71,18 +73,23 @@ def measure(case, arguments):
     result = {"problems": []}
     calls = {}
     with case.grad_mode():
-        for name in (NUMBERS, SYMBOLS) + ((PEER,) if arguments.peer else ()):
+        wanted = (NUMBERS, SYMBOLS) + ((PEER,) if arguments.peer else ()) + ((VARIANTS,) if arguments.variants else ())
+        for name in wanted:
             own = copy.deepcopy(model)
             if name == PEER:
                 function = torch.compile(case.program(own), dynamic=True)
             else:
-                function = oxyfuel.compile(case.program(own), dynamic=name == SYMBOLS)
+                options = {"static_variants": 8} if name == VARIANTS else None
+                function = oxyfuel.compile(case.program(own), dynamic=name != NUMBERS, options=options)
             calls[name] = lambda inputs, own=own, function=function: case.step(own, function, inputs)
             seconds, _ = timed(lambda: calls[name](inputs))
             if name == PEER:
                 result["peer first"] = seconds
         for call in calls.values():
             call(inputs), call(inputs)
+        if arguments.variants:
+            judge(lambda: calls[VARIANTS](inputs))
+            result["variants"] = oxyfuel.metrics()["static_variants"]
         times = {name: [] for name in calls}
         begin, rounds = time.perf_counter(), 0
         while rounds < 15 or time.perf_counter() - begin < arguments.seconds:
@@ -113,6 +120,17 @@ def measure(case, arguments):
     return result
 
 
+def judge(call):
+    """Calls until variants are made, and the trials are over."""
+    from oxyfuel import _core
+
+    for _ in range(12):
+        call()
+    _core.wait_for_background()
+    for _ in range(40):
+        call()
+
+
 def close(expected, actual):
     import accuracy
     import torch
@@ -132,6 +150,7 @@ def worker(case, arguments, first=""):
         command = [sys.executable, __file__, "--worker", json.dumps(asdict(case)), "--seconds", str(arguments.seconds)]
         command += ["--first", first] if first else []
         command += ["--peer"] if arguments.peer and not first else []
+        command += ["--variants"] if arguments.variants and not first else []
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1:]}
@@ -153,6 +172,9 @@ def row(case, arguments):
     cells += [str(found["compilations"]), f"{found['new sizes'] * 1e6:.0f}"]
     if arguments.peer:
         cells += [f"{seconds[PEER] * 1e3:.2f}", f"{seconds[SYMBOLS] / seconds[PEER]:.3f}", f"{found['peer first']:.1f}"]
+    if arguments.variants:
+        kept, dropped = found["variants"]["kept"], found["variants"]["dropped"]
+        cells += [f"{seconds[VARIANTS] * 1e3:.2f}", f"{seconds[SYMBOLS] / seconds[VARIANTS]:.3f}", f"{kept}", f"{dropped}"]
     problems = found["problems"] + found["stay numbers"]
     return (cells, ratio, first[1] / first[0]), "\n".join(f"{case.title} {case.mode}: {problem}" for problem in problems)
 
@@ -210,6 +232,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=5.0, help="of calls in turn, a model")
     parser.add_argument("--peer", action="store_true", help="torch.compile(dynamic=True) beside")
+    parser.add_argument("--variants", action="store_true", help="static variants beside")
     parser.add_argument("--no-first", action="store_true", help="without the times of first calls")
     parser.add_argument("--generate", action="store_true", help="generate() of small language models instead")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -224,6 +247,7 @@ def main():
     os.environ["OXYFUEL_LOGS"] = "recompiles"
     titles = ["model", "numbers, ms", "symbols, ms", "ratio", "first, s", "first with symbols, s", "ratio", "compilations", "new sizes, us"]
     titles += ["torch.compile, ms", "symbols over it", "its first, s"] if arguments.peer else []
+    titles += ["variants, ms", "symbols over them", "kept", "dropped"] if arguments.variants else []
     print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles), flush=True)
     rows, notes = [], []
     for mode in arguments.modes:

@@ -25,9 +25,11 @@ _OPTIONS = {
     "activation_memory_budget": (float, 1.0),
     "rng": (str, "eager"),
     "graphs": (bool, True),
+    "static_variants": (int, False),
 }
 _RENAMED = {"fuse": "fusion", "packing_budget": "weight_copy_budget", "wait_for_caches": "fill_caches_in_eager"}
-_MOST = {"recompile_limit": 2**31 - 1, "weight_copy_budget": 1e6}  # as good as no limit
+_MOST = {"recompile_limit": 2**31 - 1, "static_variants": 2**31 - 1, "weight_copy_budget": 1e6}  # as good as no limit
+_SWITCHES = ("static_variants",)  # True, False, or a number
 
 
 class Unsupported(RuntimeError):
@@ -64,7 +66,9 @@ def compile(
             it the call is a break), ``activation_memory_budget`` (float, 0 to 1: what training may keep between the
             passes, as a share of what it keeps by default; the rest is computed again), ``rng`` (``"eager"``, the only
             one: random numbers are eager's), ``graphs`` (bool: on a GPU, calls whose sizes were there twice before are
-            recorded as CUDA graphs and replayed; inputs are not copied, and results are new tensors as ever).
+            recorded as CUDA graphs and replayed; inputs are not copied, and results are new tensors as ever),
+            ``static_variants`` (bool or int: sizes that recur are compiled once more with numbers in the place of symbols,
+            in the background, and the result is used where it is faster; an int: after so many calls with them).
         disable: return ``model`` as it is.
         dynamic_shapes: what the sizes of the arguments are, in the form of ``torch.export``'s argument of this name: a
             dict by parameter, or a tuple or list in their order; for a tensor a dict by dimension, or a tuple or list of
@@ -158,10 +162,12 @@ def _settings(options):
         expected = _OPTIONS[name][0]
         if expected is float and isinstance(value, int) and not isinstance(value, bool):
             value = _as_float(value)
-        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-            raise TypeError(f"option {name!r} must be of type {expected.__name__}, not {type(value).__name__}")
-        if name == "recompile_limit" and value < 1:
-            raise ValueError(f"option 'recompile_limit' must be at least 1, not {value}")
+        is_switch = isinstance(value, bool) and name in _SWITCHES
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool) and not is_switch):
+            kinds = "bool or int" if name in _SWITCHES else expected.__name__
+            raise TypeError(f"option {name!r} must be of type {kinds}, not {type(value).__name__}")
+        if expected is int and not is_switch and value < 1:
+            raise ValueError(f"option {name!r} must be at least 1, not {value}")
         if name == "weight_copy_budget" and not value >= 0:
             raise ValueError(f"option 'weight_copy_budget' must be at least 0, not {value}")
         if name == "activation_memory_budget" and not 0 <= value <= 1:
@@ -189,7 +195,8 @@ def metrics():
 
     ``graphs``, ``breaks`` (each with ``reason``, ``hint``, ``stack`` and ``count``), ``recompiles`` and
     ``recompile_reasons``, ``kernels``, ``launches``, ``extern_calls``, ``operators``, ``guards``,
-    ``shape_fallbacks``, ``arena_bytes``, ``packed_bytes``, and ``seconds`` a stage.
+    ``shape_fallbacks``, ``arena_bytes``, ``packed_bytes``, ``static_variants`` (how many were ``made``, ``kept``, ``dropped``
+    and ``let_go`` again), and ``seconds`` a stage.
     """
     return _core.metrics()
 

@@ -32,8 +32,9 @@ constexpr std::array kChannels = {
     ChannelEntry{Channel::Guards, "guards", "what a compiled function checks before it runs"},
     ChannelEntry{Channel::Breaks, "breaks", "where and why a graph ends before the function does"},
     ChannelEntry{Channel::Recompiles, "recompiles", "which guard failed when a function is compiled again"},
-    ChannelEntry{Channel::Dynamic, "dynamic",
-                 "the symbols of sizes that change, and the guards that programs need of them"},
+    ChannelEntry{
+        Channel::Dynamic, "dynamic",
+        "the symbols of sizes that change, the guards that programs need of them, and static variants"},
     ChannelEntry{Channel::DeviceGraphs, "device_graphs",
                  "what a GPU's calls replay as CUDA graphs, and which steps cannot be recorded"},
     ChannelEntry{Channel::Timing, "timing", "seconds spent in every stage of a compilation"},

@@ -1,6 +1,7 @@
 #include "graph/sizes.h"
 
 #include <algorithm>
+#include <map>
 
 namespace oxy::graph {
 
@@ -31,6 +32,28 @@ std::vector<Argument> map_expressions(std::vector<Argument> arguments, const Map
 void map_expressions(Graph& graph, const MapExpression& fn) {
   for (Value& value : graph.values) value.meta = map_expressions(std::move(value.meta), fn);
   for (Node& node : graph.nodes) node.args = map_expressions(std::move(node.args), fn);
+}
+
+std::vector<Expr> symbols_of(const Graph& graph) {
+  std::map<int64_t, Expr> found;
+  const auto look = [&](const Expr& e) {
+    if (is_symbol(e))
+      for (const Expr& variable : sym::variables(e)) found.emplace(variable.variable_id(), variable);
+  };
+  const auto look_at_all = [&](const std::vector<Expr>& list) { std::ranges::for_each(list, look); };
+  for (const Value& value : graph.values) {
+    look_at_all(value.meta.sizes);
+    look_at_all(value.meta.strides);
+    look(value.meta.storage_offset);
+  }
+  for (const Node& node : graph.nodes)
+    for (const Argument& argument : node.args) {
+      if (const auto* integer = std::get_if<Expr>(&argument)) look(*integer);
+      if (const auto* list = std::get_if<std::vector<Expr>>(&argument)) look_at_all(*list);
+    }
+  std::vector<Expr> symbols;
+  for (auto& [id, variable] : found) symbols.push_back(std::move(variable));
+  return symbols;
 }
 
 bool has_symbols(const TensorMeta& meta) {

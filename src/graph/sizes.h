@@ -16,6 +16,9 @@ TensorMeta map_expressions(TensorMeta meta, const MapExpression& fn);
 std::vector<Argument> map_expressions(std::vector<Argument> arguments, const MapExpression& fn);
 void map_expressions(Graph& graph, const MapExpression& fn);
 
+// The variables in a graph's expressions, by id.
+std::vector<Expr> symbols_of(const Graph& graph);
+
 // Whether some expression is no number.
 bool has_symbols(const TensorMeta& meta);
 bool has_symbols(const Argument& argument);

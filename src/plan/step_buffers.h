@@ -1,6 +1,8 @@
 // The buffers that a step of a plan reads or writes.
 #pragma once
 
+#include <set>
+
 #include "plan/plan.h"
 
 namespace oxy::plan {
@@ -20,6 +22,18 @@ void for_each_buffer(const Step& step, Fn fn) {
     for (const BufferId id : call->outputs)
       if (id != kNoBuffer) fn(id);
   }
+}
+
+// The inputs whose elements a step or an output reads.
+inline std::set<int32_t> inputs_read(const Plan& plan) {
+  std::set<int32_t> inputs;
+  const auto read = [&](BufferId id) {
+    if (id != kNoBuffer && plan.buffers[id].storage == Storage::Input) inputs.insert(plan.buffers[id].slot);
+  };
+  for (const Step& step : plan.steps) for_each_buffer(step, read);
+  for (const Output& output : plan.outputs)
+    if (output.kind == graph::OutputKind::Value) read(output.view.buffer);
+  return inputs;
 }
 
 }  // namespace oxy::plan

@@ -20,7 +20,9 @@
 #include "cpy/gil.h"
 #include "driver/compilation/frozen_graph.h"
 #include "driver/compilation/staged_graph.h"
+#include "driver/compilation/static_plan.h"
 #include "driver/state/metrics.h"
+#include "graph/sizes.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/staging/stages.h"
@@ -29,6 +31,7 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/execution/size_constants.h"
+#include "runtime/execution/static_variants.h"
 #include "runtime/extern/program_operators.h"
 #include "trace/functional/functionalise.h"
 #include "trace/metadata/metadata.h"
@@ -63,40 +66,33 @@ constexpr size_t kLongPlan = 8;
 class NativeGraph : public CompiledGraph {
  public:
   // `inputs[i]`: the captured input that is the executable's input i. Behind these it takes what `sized` has
-  // for the sizes of the call; null: nothing.
+  // for the sizes of the call; null: nothing. `variants`: of the executable; null: it serves all sizes.
   NativeGraph(std::unique_ptr<runtime::Executable> executable, std::vector<int32_t> inputs,
               std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights,
-              std::unique_ptr<runtime::SizeConstants> sized)
+              std::unique_ptr<runtime::SizeConstants> sized,
+              std::unique_ptr<runtime::StaticVariants> variants)
       : executable_(std::move(executable)),
         inputs_(std::move(inputs)),
         weights_(std::move(weights)),
         sized_(std::move(sized)),
+        variants_(std::move(variants)),
         takes_all_(sized_ == nullptr) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       takes_all_ = takes_all_ && inputs_[i] == static_cast<int32_t>(i);
-    const plan::Plan& plan = executable_->plan();
-    const auto read = [&](plan::BufferId id) {
-      if (id == plan::kNoBuffer) return;
-      const plan::Buffer& buffer = plan.buffers[id];
-      if (buffer.storage != plan::Storage::Input) return;
-      const auto input = static_cast<size_t>(buffer.slot);
-      if (input < inputs_.size()) read_.insert(inputs_[input]);
-    };
-    for (const plan::Step& step : plan.steps) plan::for_each_buffer(step, read);
-    for (const plan::Output& output : plan.outputs)
-      if (output.kind == graph::OutputKind::Value) read(output.view.buffer);
+    for (const int32_t input : plan::inputs_read(executable_->plan()))
+      if (static_cast<size_t>(input) < inputs_.size()) read_.insert(inputs_[static_cast<size_t>(input)]);
   }
 
   bool reads(size_t input) const override { return read_.contains(static_cast<int32_t>(input)); }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
-    if (takes_all_ && inputs.size() == inputs_.size()) return executable_->run(inputs, symbols);
+    if (takes_all_ && inputs.size() == inputs_.size()) return run_for(inputs, symbols);
     const runtime::SizeConstants::Tensors sized = sized_ ? sized_->get(symbols) : nullptr;
     BorrowedTensors taken(inputs_.size() + (sized ? sized->size() : 0));
     for (const int32_t i : inputs_) taken.add(inputs[static_cast<size_t>(i)]);
     if (sized)
       for (const at::Tensor& tensor : *sized) taken.add(tensor);
-    return executable_->run(taken.get(), symbols);
+    return run_for(taken.get(), symbols);
   }
 
   std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
@@ -109,7 +105,10 @@ class NativeGraph : public CompiledGraph {
       mine.insert(mine.end(), sized->begin(), sized->end());
     }
     inputs.clear();
-    return executable_->run_and_release(std::move(mine), symbols);
+    if (!variants_) return executable_->run_and_release(std::move(mine), symbols);
+    return variants_->run(symbols, [&](runtime::Executable& executable) {
+      return executable.run_and_release(std::move(mine), symbols);
+    });
   }
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
@@ -147,10 +146,17 @@ class NativeGraph : public CompiledGraph {
     std::vector<at::Tensor> tensors_;
   };
 
+  std::vector<at::Tensor> run_for(std::span<const at::Tensor> inputs, runtime::SymbolValues symbols) {
+    if (!variants_) return executable_->run(inputs, symbols);
+    return variants_->run(symbols,
+                          [&](runtime::Executable& executable) { return executable.run(inputs, symbols); });
+  }
+
   std::unique_ptr<runtime::Executable> executable_;
   std::vector<int32_t> inputs_;
   std::vector<std::pair<int32_t, runtime::FrozenTensor>> weights_;
   std::unique_ptr<runtime::SizeConstants> sized_;
+  std::unique_ptr<runtime::StaticVariants> variants_;
   std::unordered_set<int32_t> read_;  // captured inputs whose elements a step or an output reads
   bool takes_all_;                    // the executable's inputs are the captured ones
 };
@@ -234,6 +240,28 @@ std::unique_ptr<runtime::SizeConstants> size_constants(SizePart part, const Comp
     return try_compile(graph, {}, own, dump, stage + "sizes_", {}, "what depends on sizes");
   };
   return std::make_unique<runtime::SizeConstants>(std::move(part.graph), std::move(part.inputs), compile);
+}
+
+// Null: the graph needs none, or nobody wants them. `graph`: as it was lowered.
+std::unique_ptr<runtime::StaticVariants> static_variants(runtime::Executable& executable, graph::Graph graph,
+                                                         const backend::Backend& device,
+                                                         backend::ScheduleOptions schedule,
+                                                         runtime::StaticVariantPolicy policy,
+                                                         double compile_seconds) {
+  auto source = std::make_shared<StaticPlanSource>();
+  source->symbols = graph::symbols_of(graph);
+  source->graph = std::move(graph);
+  source->device = &device;
+  source->schedule = std::move(schedule);
+  source->schedule.log = nullptr;
+  for (const plan::Kernel& kernel : executable.plan().kernels) source->kernels.insert(kernel.name);
+  std::vector<Expr> symbols = source->symbols;
+  const auto make = [source = std::shared_ptr<const StaticPlanSource>(std::move(source))](
+                        std::span<const int64_t> values, const std::function<bool()>& is_unwanted) {
+    return make_static_plan(*source, values, is_unwanted);
+  };
+  return std::make_unique<runtime::StaticVariants>(executable, std::move(symbols), make, std::move(policy),
+                                                   compile_seconds);
 }
 
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
@@ -341,20 +369,22 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
 
+  double seconds = 0;  // of what depends on sizes
   loop::Program program;
   {
     Span span("lower");
     program = loop::lower(frozen.graph);
     if (strict()) loop::verify(program);
+    seconds += span.seconds();
   }
   show(Channel::Loops, named("loops"), dump, [&] { return loop::print(program); });
 
   const backend::Backend& device = backend_of(program);
   plan::Plan plan;
   std::string schedule_text;
+  backend::ScheduleOptions schedule_options;
   {
     Span span("schedule");
-    backend::ScheduleOptions schedule_options;
     schedule_options.parallelism = at::get_num_threads();
     schedule_options.fuse = options.fusion;
     if (!ownership.released_inputs.empty()) {
@@ -366,6 +396,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
     schedule_options.log = wanted ? &schedule_text : nullptr;
     plan = backend::schedule(std::move(program), device, schedule_options);
     if (strict()) plan::verify(plan);
+    seconds += span.seconds();
   }
   show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
   show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });
@@ -381,6 +412,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   {
     Span span("jit");
     library = device.load(plan.kernels);
+    seconds += span.seconds();
   }
   Span span("prepare");
   auto executable = std::make_unique<runtime::Executable>(
@@ -390,8 +422,16 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   result.statistics.packed_bytes = frozen.constant_bytes;
   std::unique_ptr<runtime::SizeConstants> sized;
   if (frozen.size_part) sized = size_constants(std::move(*frozen.size_part), options, dump, stage);
-  result.graph = std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
-                                               std::move(frozen.weights), std::move(sized));
+  std::unique_ptr<runtime::StaticVariants> variants;
+  if (options.static_variants.is_wanted && runtime::may_have_static_variants(executable->plan())) {
+    runtime::StaticVariantPolicy policy = options.static_variants;
+    if (!stage.empty()) policy.name += fmt::format(" ({})", stage.substr(0, stage.size() - 1));
+    variants = static_variants(*executable, std::move(frozen.graph), device, std::move(schedule_options),
+                               std::move(policy), seconds);
+  }
+  result.graph =
+      std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
+                                    std::move(frozen.weights), std::move(sized), std::move(variants));
   return result;
 }
 

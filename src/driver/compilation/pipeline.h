@@ -16,6 +16,7 @@
 #include "driver/compilation/frozen_graph.h"
 #include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
+#include "runtime/execution/static_variants.h"
 #include "sym/hints.h"
 #include "trace/recorder/recorder.h"
 
@@ -34,6 +35,7 @@ struct CompileOptions {
   bool fusion = true;
   double activation_memory_budget = 1;  // passes::JointRoles
   runtime::DeviceGraphPolicy device_graphs = runtime::DeviceGraphPolicy::AfterTwoCalls;
+  runtime::StaticVariantPolicy static_variants = {};
   sym::Hints hints = {};  // of the graph's symbols
   SizeValues size_values = SizeValues::Apart;
 };

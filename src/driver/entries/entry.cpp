@@ -140,6 +140,7 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   if (graph.nodes.empty() && graph.outputs.empty()) return;
   CompileOptions options = wanted_options;
   options.hints = sym::Hints(capture_->guards.known_symbol_values());
+  options.static_variants.name = name;
   if (backend) {
     if (capture_->torch_program) {
       graph_ = compile_with_backend(*capture_, inputs(), backend, name);

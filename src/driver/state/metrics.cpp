@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/timing.h"
+#include "runtime/execution/static_variants.h"
 
 namespace oxy::driver {
 
@@ -27,6 +28,9 @@ Metrics& metrics() {
 void reset_metrics() {
   metrics() = Metrics();
   reset_stage_times();
+  runtime::StaticVariantCounts& variants = runtime::static_variant_counts();
+  for (std::atomic<int64_t>* count : {&variants.made, &variants.kept, &variants.dropped, &variants.let_go})
+    *count = 0;
 }
 
 void count_break(const std::string& reason, const std::string& hint, std::vector<std::string> stack) {

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "backend/registry/backends.h"
+#include "base/background.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -16,6 +17,7 @@
 #include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
+#include "runtime/execution/static_variants.h"
 #include "trace/recorder/recorder.h"
 
 namespace nb = nanobind;
@@ -27,7 +29,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
                    std::optional<bool> dynamic, nb::handle dynamic_shapes, bool freezing, bool fusion,
                    int recompile_limit, bool fill_caches_in_eager, double weight_copy_budget,
                    double activation_memory_budget, const std::string&, bool graphs,
-                   const std::string& mode) {
+                   nb::handle static_variants, const std::string& mode) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -38,6 +40,9 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
   options.compile.device_graphs = oxy::driver::device_graph_policy(graphs, mode);
+  options.compile.static_variants.is_wanted = !static_variants.is(nb::handle(Py_False));
+  if (!nb::isinstance<nb::bool_>(static_variants))
+    options.compile.static_variants.calls = nb::cast<int64_t>(static_variants);
   options.fullgraph = fullgraph;
   if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
   if (!dynamic_shapes.is_none()) options.dynamic_shapes = oxy::cpy::Ref::borrow(dynamic_shapes.ptr());
@@ -111,6 +116,13 @@ nb::dict metrics() {
   result["calls_eager"] = m.calls_eager;
   result["arena_bytes"] = m.compiled.arena_bytes;
   result["packed_bytes"] = m.compiled.packed_bytes;
+  const oxy::runtime::StaticVariantCounts& variants = oxy::runtime::static_variant_counts();
+  nb::dict counts;
+  counts["made"] = variants.made.load();
+  counts["kept"] = variants.kept.load();
+  counts["dropped"] = variants.dropped.load();
+  counts["let_go"] = variants.let_go.load();
+  result["static_variants"] = counts;
   nb::dict seconds;
   for (const auto& [stage, time] : oxy::stage_times()) seconds[stage.c_str()] = time.seconds;
   result["seconds"] = seconds;
@@ -155,7 +167,7 @@ NB_MODULE(_core, m) {
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a,
         "dynamic"_a.none(), "dynamic_shapes"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a,
         "fill_caches_in_eager"_a, "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a, "graphs"_a,
-        "mode"_a, "A CompiledFunction for any callable.");
+        "static_variants"_a, "mode"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
@@ -178,6 +190,13 @@ NB_MODULE(_core, m) {
     oxy::driver::reset_all();
     oxy::driver::reset_metrics();
   });
+  m.def("wait_for_background", &oxy::background::wait, nb::call_guard<nb::gil_scoped_release>(),
+        "Waits for what is compiled in the background.");
+  m.def("end_background", &oxy::background::end, nb::call_guard<nb::gil_scoped_release>(),
+        "Nothing is compiled in the background any more.");
+  nb::module_::import_("atexit").attr("register")(m.attr("end_background"));
+  m.def("judge_static_variants", &oxy::runtime::judge_static_variants, "verdict"_a.none(),
+        "For tests: the result of trials to come; None: the times decide.");
   m.def("set_unsupported_class", [](nb::handle cls) { oxy::driver::set_unsupported_class(cls.ptr()); });
   m.def("enable_logs", [](const std::string& channels) { oxy::enable_logs(channels); });
   m.def("start_logging", &oxy::start_logging);

@@ -365,6 +365,13 @@ std::vector<at::Tensor> Executable::run_and_release(std::vector<at::Tensor> inpu
   return impl_->run(inputs, &inputs, symbols);
 }
 
+std::unique_ptr<Executable> Executable::with_plan(plan::Plan plan,
+                                                  std::shared_ptr<backend::KernelLibrary> kernels) const {
+  ExecutableOptions options = impl_->options;
+  options.graphs = DeviceGraphPolicy::Never;
+  return std::make_unique<Executable>(std::move(plan), std::move(kernels), impl_->constants, options);
+}
+
 const plan::Plan& Executable::plan() const {
   return impl_->plan;
 }

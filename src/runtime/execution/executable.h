@@ -53,6 +53,10 @@ class Executable {
   // The same, for inputs that nobody else needs: each is dropped after the last step that reads it.
   std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs, SymbolValues symbols);
 
+  // The same inputs, outputs and constants with other steps. Does not record device graphs.
+  std::unique_ptr<Executable> with_plan(plan::Plan plan,
+                                        std::shared_ptr<backend::KernelLibrary> kernels) const;
+
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;
   DeviceGraphState device_graph_state() const;

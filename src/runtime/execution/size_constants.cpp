@@ -7,7 +7,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -23,14 +22,10 @@ namespace {
 
 constexpr int64_t kInterpretedSets = 3;
 
-std::vector<int64_t> symbols_of(const graph::Graph& graph) {
-  std::set<int64_t> ids;
-  graph::Graph copy = graph;
-  graph::map_expressions(copy, [&](const Expr& e) {
-    for (const Expr& variable : sym::variables(e)) ids.insert(variable.variable_id());
-    return e;
-  });
-  return {ids.begin(), ids.end()};
+std::vector<int64_t> ids_of_symbols(const graph::Graph& graph) {
+  std::vector<int64_t> ids;
+  for (const Expr& symbol : graph::symbols_of(graph)) ids.push_back(symbol.variable_id());
+  return ids;
 }
 
 c10::Device device_of(const graph::Graph& graph) {
@@ -50,7 +45,7 @@ SizeConstants::SizeConstants(graph::Graph graph, std::vector<at::Tensor> inputs,
     : graph_(std::move(graph)),
       inputs_(std::move(inputs)),
       compile_(std::move(compile)),
-      symbols_(symbols_of(graph_)),
+      symbols_(ids_of_symbols(graph_)),
       device_(device_of(graph_)),
       until_compiled_(kInterpretedSets) {}
 

@@ -15,6 +15,7 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
 #include "runtime/execution/size_constants.h"
+#include "runtime/execution/trial.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "runtime/values/tensors.h"
@@ -213,6 +214,19 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
       .def("arena_bytes", [](const Runner& runner) { return runner.executable->arena_bytes(); });
 
   // Of a graph in text form, with its inputs; it is never compiled.
+  // Calls taking so long by old and new way, the last time for ever: whether the new way won, and the calls.
+  m.def("trial", [](const std::vector<double>& before, const std::vector<double>& now) {
+    runtime::Trial trial;
+    size_t olds = 0, news = 0;
+    while (!trial.is_over()) {
+      const runtime::Trial::Way way = trial.next();
+      const bool is_new = way == runtime::Trial::Way::New;
+      const std::vector<double>& times = is_new ? now : before;
+      const size_t place = std::min(is_new ? news++ : olds++, times.size() - 1);
+      trial.add(way, times[place]);
+    }
+    return std::pair(trial.is_new_faster(), olds + news);
+  });
   nb::class_<runtime::SizeConstants>(m, "SizeConstants")
       .def("__init__",
            [](runtime::SizeConstants* self, const std::vector<std::string>& operators,
