@@ -45,6 +45,27 @@ std::optional<Expr> largest(const Expr& e) {
   return sum_of(std::move(list));
 }
 
+// An expression that e is not below: x // m is at most x / m, where that takes something away from e.
+Expr without_floors_taken_away(const Expr& e) {
+  std::vector<Expr> list;
+  for (const Expr& term : terms(e)) {
+    const Monomial m = monomial(term);
+    const bool is_quotient = m.factors.size() == 1 && m.factors[0].kind() == Kind::FloorDiv;
+    const auto divisor = is_quotient ? m.factors[0].operands()[1].as_constant() : std::nullopt;
+    if (!divisor || *divisor < 1 || m.coefficient >= 0 || m.coefficient % *divisor != 0) {
+      list.push_back(term);
+      continue;
+    }
+    const Expr replaced = m.factors[0].operands()[0] * Expr(m.coefficient / *divisor);
+    for (const Expr& t : terms(replaced)) list.push_back(t);
+  }
+  return sum_of(std::move(list));
+}
+
+bool is_positive(const Expr& e) {
+  return e.range().low > 0 || without_floors_taken_away(e).range().low > 0;
+}
+
 }  // namespace
 
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(int64_t)>& replacement) {
@@ -169,9 +190,11 @@ bool known_less(const Expr& a, const Expr& b) {
   if (a.range().high < b.range().low) return true;
   if (a.range().low >= b.range().high) return false;
   if (a.is_constant() || b.is_constant()) return false;
-  if ((b - a).range().low > 0) return true;
+  if (is_positive(b - a)) return true;
+  if (a.kind() == Kind::FloorDiv && a.operands()[1].range().low > 0)
+    return known_less(a.operands()[0], b * a.operands()[1]);
   auto bound = largest(a);
-  return bound && (b - *bound).range().low > 0;
+  return bound && is_positive(b - *bound);
 }
 
 bool known_less_equal(const Expr& a, const Expr& b) {
