@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from size_checks import compiles, same
+from size_checks import compiles, in_threads, same
 
 import oxyfuel
 
@@ -255,3 +255,21 @@ def test_layers_that_are_not_compiled_are_pytorchs():
         seen.add(node.name())
         nodes += [following for following, _ in node.next_functions if following is not None]
     assert "RecurrentBackward" not in seen and "AccumulateGrad" in str(seen)
+
+
+def test_threads_that_train():
+    """The engine, which runs inside of the plan, holds no lock that another thread waits for."""
+    model = Tagger(nn.GRU)
+
+    def gradients(words):
+        loss = model(words).square().mean()
+        return torch.autograd.grad(loss, list(model.parameters()))
+
+    compiled = oxyfuel.compile(gradients, dynamic=True)
+
+    def work(seed):
+        for length, batch in SIZES:
+            words = (torch.arange(length * batch).view(batch, length) + seed) % 20
+            torch.testing.assert_close(compiled(words), gradients(words))
+
+    in_threads(4, work)
