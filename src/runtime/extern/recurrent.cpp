@@ -63,7 +63,7 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& results,
 
 // Arguments: gradients, input, states, params, cell, has_biases, num_layers, train, bidirectional,
 // batch_first, wanted.
-void recurrent_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void run_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const torch::jit::Stack call(stack->end() - static_cast<int64_t>(op.schema().arguments().size()),
                                stack->end());
   torch::jit::drop(*stack, call.size());
@@ -116,7 +116,13 @@ void add_recurrent_backward(torch::Library& library) {
       "Tensor[]");
   library.impl("recurrent_backward",
                torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
-                               torch::CppFunction::makeFromBoxedFunction<&recurrent_backward>()));
+                               torch::CppFunction::makeFromBoxedFunction<&run_backward>()));
+}
+
+c10::OperatorHandle recurrent_backward() {
+  static const c10::OperatorHandle op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("oxyfuel::recurrent_backward", "");
+  return op;
 }
 
 }  // namespace oxy::runtime

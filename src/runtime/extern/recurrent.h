@@ -2,6 +2,7 @@
 // it reads what their forward pass keeps.
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 namespace oxy::runtime {
@@ -11,5 +12,7 @@ namespace oxy::runtime {
 // "rnn_tanh", "rnn_relu"), which runs again, under autograd. `gradients` are those of its results, null where
 // none comes. `library` is that of our own operators.
 void add_recurrent_backward(torch::Library& library);
+// The operator, once the dispatcher knows of it.
+c10::OperatorHandle recurrent_backward();
 
 }  // namespace oxy::runtime

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/device/autocast.h"
+#include "runtime/extern/recurrent.h"
 #include "runtime/values/host.h"
 #include "torch_api/autograd_node.h"
 #include "trace/composites/composites.h"
@@ -91,8 +92,6 @@ class RecurrentBackward final : public torch::autograd::Node {
       flowing.push_back(gradient.defined() ? std::optional(gradient) : std::nullopt);
     c10::List<bool> wanted;
     for (size_t i = 0; i < count; ++i) wanted.push_back(task_should_compute_output(i));
-    static const c10::OperatorHandle op =
-        c10::Dispatcher::singleton().findSchemaOrThrow("oxyfuel::recurrent_backward", "");
     torch::jit::Stack stack = {flowing,
                                saved_[0].unpack(),
                                unpacked(1, 1 + states_),
@@ -104,7 +103,7 @@ class RecurrentBackward final : public torch::autograd::Node {
                                bidirectional_,
                                batch_first_,
                                wanted};
-    op.callBoxed(stack);
+    runtime::recurrent_backward().callBoxed(stack);
     const std::vector<at::Tensor> computed = stack.back().toTensorVector();
     variable_list result(count);
     size_t next = 0;
