@@ -12,7 +12,7 @@ bool is_opaque(const OperatorSchema& op);
 // An operator of PyTorch's core: its schema tells all that it does.
 bool is_of_core(const OperatorSchema& op);
 
-// An operator that passes put into graphs, and that PyTorch does not have.
+// An operator that passes or the recorder put into graphs, and that PyTorch does not have.
 bool is_our_own(const OperatorSchema& op);
 
 }  // namespace oxy

@@ -41,16 +41,15 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
   const bool is_custom = static_cast<bool>(options.custom_backend);
   const bool all_vary = options.dynamic == Dynamic::Always && !varying.given_up();
   const auto* const sizes = options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
-  const auto* const numbers = is_custom ? nullptr : varying.numbers();
   PyObject* const specification = varying.given_up() ? nullptr : options.dynamic_shapes.get();
   return {.torch_program = is_custom,
           .knows_elements = !is_custom && !*options.elements_vary,
-          .varying_numbers = numbers,
+          .varying_numbers = varying.numbers(),
           .symbols = (options.dynamic != Dynamic::Never || specification != nullptr) && !varying.given_up(),
           .data_symbols = options.dynamic != Dynamic::Never && !is_custom,
           .varying_sizes = sizes,
           .all_sizes_vary = all_vary || varying.all_sizes(),
-          .all_numbers_vary = all_vary && !is_custom,
+          .all_numbers_vary = all_vary,
           .specified_sizes = specification != nullptr ? SpecifiedCall::sizes(specification) : nullptr,
           .warnings = &warnings,
           .gate = gate.for_interpreter()};

@@ -61,6 +61,9 @@ bool varies(const Interpreter& interpreter, PyObject* object, SourceId source) {
   if (interpreter.options.all_numbers_vary && PyLong_CheckExact(object) &&
       interpreter.guards().kind_of(source) == SourceKind::Root)
     return true;
+  // A graph module takes ints, and tensors.
+  if (interpreter.options.torch_program && (!PyLong_CheckExact(object) || !interpreter.numbers.symbols))
+    return false;
   return interpreter.options.varying_numbers &&
          interpreter.options.varying_numbers->contains(interpreter.guards().describe(source));
 }

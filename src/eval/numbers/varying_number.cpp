@@ -251,7 +251,8 @@ std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject
   PyObject* const varying = other == left ? right : left;
   if (!trace::is_trace_tensor(other) || !is_varying_number(varying)) return std::nullopt;
   const at::Tensor& tensor = runtime::tensor_of(other);
-  if (!can_calculate(interpreter, tensor, varying)) return std::nullopt;
+  // The graph module of a backend of the user's has calls of the program's alone, and takes ints.
+  if (interpreter.torch_calls || !can_calculate(interpreter, tensor, varying)) return std::nullopt;
   Ref number = as_tensor(interpreter, varying, tensor);
   return other == left ? std::pair(Ref::borrow(left), std::move(number))
                        : std::pair(std::move(number), Ref::borrow(right));
@@ -387,6 +388,7 @@ std::string_view name_of_function(PyObject* callable) {
 
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments) {
+  if (interpreter.torch_calls) return std::nullopt;
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (method.empty()) method = name_of_function(callable);
   if ((!self || !runtime::is_tensor(self)) && !arguments.positional.empty())

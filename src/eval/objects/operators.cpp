@@ -98,6 +98,14 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
   if (is_varying_number(left) || is_varying_number(right)) {
     if (std::optional<Ref> result = varying_arithmetic(interpreter, kind, in_place, left, right))
       return *result;
+    const bool is_number_before_tensor = trace::is_trace_tensor(right) && !trace::is_trace_tensor(left);
+    if (interpreter.torch_calls && is_number_before_tensor && is_symbolic_integer(interpreter, left)) {
+      guard_tensor_special(interpreter, right, entry.reflected);
+      const Ref number = plain(interpreter, left, "an operator", ShownAs::Symbols);
+      return torch_result(interpreter, "operator", entry.method, {number.get(), right}, [&] {
+        return Ref::steal(PyObject_CallMethod(right, entry.reflected, "O", number.get()));
+      });
+    }
     if (depends_on_data(interpreter, left) && trace::is_trace_tensor(right)) {
       guard_tensor_special(interpreter, right, entry.reflected);
       const Ref number = plain(interpreter, left, "an operator", ShownAs::Symbols);

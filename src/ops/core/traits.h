@@ -52,7 +52,7 @@ enum class Recording : uint8_t {
   SwapsStorage,  // refused: it changes the storage of a tensor
   NeedsData,     // its result depends on data
   Check,         // it returns nothing, and raises for what its tensors hold: a node that stays
-  Whole,         // PyTorch decomposes it; a node where no gradient is asked for (trace/composites/)
+  Whole,         // PyTorch decomposes it; a node where trace/composites/ makes it one
   Number,  // it depends on data as well: the number in a tensor, which may be a symbol that the host reads
 };
 

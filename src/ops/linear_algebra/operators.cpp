@@ -90,6 +90,18 @@ Family linear_algebra_operators() {
        .shape = shapes::triangular_solution,
        .raises = Raises::OnAnyElements,
        .traits = {.mixes_elements = true}},
+      {.name = "aten::triangular_solve",
+       .schema = "aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+                 "unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+       .shape = shapes::triangular_solution_and_matrix,
+       .raises = Raises::OnAnyElements,
+       .traits = {.mixes_elements = true}},
+      {.name = "aten::linalg_lstsq",
+       .schema = "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
+                 "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+       .shape = shapes::least_squares,
+       .raises = Raises::OnAnyElements,
+       .traits = {.mixes_elements = true}},
       {.name = "aten::cholesky_solve",
        .schema = "aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
        .shape = shapes::cholesky_solution,

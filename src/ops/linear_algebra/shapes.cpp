@@ -237,6 +237,36 @@ Metas triangular_solution(const ShapeContext& context) {
   return {of_columns(b, followed_by(broadcast_batches(context, a, b), {rows(b), columns(b)}))};
 }
 
+Metas triangular_solution_and_matrix(const ShapeContext& context) {
+  const TensorMeta& b = matrices(context, 0);
+  const TensorMeta& a = square(context, 1);
+  need(context, a.dtype == b.dtype, "operands of different types");
+  need(context, context.equal(rows(b), rows(a)), "sizes that do not fit");
+  const Sizes batch = broadcast_batches(context, a, b);
+  return {of_columns(b, followed_by(batch, {rows(b), columns(b)})),
+          of_columns(a, followed_by(batch, {rows(a), columns(a)}))};
+}
+
+Metas least_squares(const ShapeContext& context) {
+  const TensorMeta& a = matrices(context, 0);
+  const TensorMeta& b = context.tensor(1);
+  need_host(context, a);
+  need(context, context.is_none(3) || is_text(context, 3, "gelsy"), "a driver with residuals");
+  need(context, a.dtype == b.dtype && b.rank() + 1 >= a.rank() && b.rank() <= a.rank(),
+       "operands that do not fit");
+  const bool of_vectors = b.rank() < a.rank();
+  TensorMeta right = b;
+  if (of_vectors) right.sizes.push_back(1), right.strides.push_back(1);
+  need(context, context.equal(rows(right), rows(a)), "sizes that do not fit");
+  need(context, are_equal(context, batch_and(right, {}), batch_and(a, {})), "operands of other batches");
+  // It lies where the right-hand sides were, which have more rows if the matrix has.
+  const Expr longest = sym::max(rows(a), columns(a));
+  TensorMeta solution = of_columns(a, batch_and(a, {longest, columns(right)}));
+  solution.sizes[solution.sizes.size() - 2] = columns(a);
+  if (of_vectors) solution.sizes.pop_back(), solution.strides.pop_back();
+  return {solution, nothing(a), plain(a, DType::Int64, batch_and(a, {})), plain(a, real_dtype(a.dtype), {0})};
+}
+
 Metas cholesky_solution(const ShapeContext& context) {
   const TensorMeta& b = matrices(context, 0);
   const TensorMeta& a = square(context, 1);

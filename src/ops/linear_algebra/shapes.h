@@ -10,15 +10,18 @@ Metas determinant(const ShapeContext& context);      // result, LU, pivots
 Metas log_determinant(const ShapeContext& context);  // sign, logarithm, LU, pivots
 Metas solution(const ShapeContext& context);         // _linalg_solve_ex: result, LU, pivots, info
 Metas qr(const ShapeContext& context);
-Metas singular_values(const ShapeContext& context);          // _linalg_svd: U, S, Vh
-Metas symmetric_eigenvalues(const ShapeContext& context);    // _linalg_eigh: values, vectors
-Metas eigenvalues(const ShapeContext& context);              // _linalg_eigvals
-Metas eigenvectors(const ShapeContext& context);             // linalg_eig: values, vectors
-Metas lu_factors(const ShapeContext& context);               // linalg_lu_factor_ex: LU, pivots, info
-Metas lu(const ShapeContext& context);                       // P, L, U
-Metas lu_solution(const ShapeContext& context);              // linalg_lu_solve(LU, pivots, B)
-Metas ldl_factors(const ShapeContext& context);              // LD, pivots, info
-Metas triangular_solution(const ShapeContext& context);      // linalg_solve_triangular(A, B)
+Metas singular_values(const ShapeContext& context);        // _linalg_svd: U, S, Vh
+Metas symmetric_eigenvalues(const ShapeContext& context);  // _linalg_eigh: values, vectors
+Metas eigenvalues(const ShapeContext& context);            // _linalg_eigvals
+Metas eigenvectors(const ShapeContext& context);           // linalg_eig: values, vectors
+Metas lu_factors(const ShapeContext& context);             // linalg_lu_factor_ex: LU, pivots, info
+Metas lu(const ShapeContext& context);                     // P, L, U
+Metas lu_solution(const ShapeContext& context);            // linalg_lu_solve(LU, pivots, B)
+Metas ldl_factors(const ShapeContext& context);            // LD, pivots, info
+Metas triangular_solution(const ShapeContext& context);    // linalg_solve_triangular(A, B)
+Metas triangular_solution_and_matrix(
+    const ShapeContext& context);                  // triangular_solve(B, A): also a copy of A
+Metas least_squares(const ShapeContext& context);  // linalg_lstsq: solution, residuals, rank, singular values
 Metas cholesky_solution(const ShapeContext& context);        // cholesky_solve(B, L)
 Metas inverse_of_factor(const ShapeContext& context);        // cholesky_inverse
 Metas product_of_reflectors(const ShapeContext& context);    // linalg_householder_product

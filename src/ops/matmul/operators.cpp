@@ -12,6 +12,11 @@ Family matmul_operators() {
        .schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
        .shape = shapes::mm,
        .traits = {.fills_given_results = true, .mixes_elements = true}},
+      {.name = "aten::_trilinear",
+       .schema = "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] "
+                 "expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+       .shape = shapes::trilinear,
+       .traits = {.mixes_elements = true}},
       {.name = "oxyfuel::vector_product",  // of a row and of each row of a matrix
        .schema = "oxyfuel::vector_product(Tensor row, Tensor matrix) -> Tensor",
        .shape = shapes::vector_product,

@@ -1,5 +1,7 @@
 #include "ops/matmul/shapes.h"
 
+#include <algorithm>
+
 #include "ops/core/element_wise.h"
 
 namespace oxy::ops::shapes {
@@ -131,6 +133,38 @@ Metas bmm_to_type(const ShapeContext& context) {
   TensorMeta out = bmm(context)[0];
   out.dtype = optional_dtype(context, 2).value_or(out.dtype);
   return {out};
+}
+
+Metas trilinear(const ShapeContext& context) {
+  const auto dims = [&](size_t i) {
+    std::vector<int64_t> places;
+    for (const Expr& place : list(context, i)) places.push_back(known(context, place));
+    return places;
+  };
+  const auto has = [](const std::vector<int64_t>& places, size_t d) {
+    return std::ranges::find(places, static_cast<int64_t>(d)) != places.end();
+  };
+  const std::vector<int64_t> summed = dims(6);
+  const size_t rank = context.tensor(0).rank() + dims(3).size();
+  std::vector<Expr> whole(rank, Expr(1));
+  for (size_t i = 0; i < 3; ++i) {
+    const TensorMeta& operand = context.tensor(i);
+    const std::vector<int64_t> added = dims(i + 3);
+    if (operand.rank() + added.size() != rank || operand.dtype != context.tensor(0).dtype)
+      not_covered(context, "operands of other ranks or types");
+    size_t own = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      if (has(added, d)) continue;
+      const Expr& size = operand.sizes.at(own++);
+      if (!(whole[d] == Expr(1)) && !context.equal(whole[d], size))
+        not_covered(context, "sizes that do not fit");
+      if (whole[d] == Expr(1)) whole[d] = size;
+    }
+  }
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < rank; ++d)
+    if (!has(summed, d)) sizes.push_back(whole[d]);
+  return {contiguous_meta(context.tensor(0).dtype, context.tensor(0).device, std::move(sizes))};
 }
 
 }  // namespace oxy::ops::shapes

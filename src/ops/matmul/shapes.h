@@ -17,6 +17,10 @@ Metas addr(const ShapeContext& context);
 Metas dot(const ShapeContext& context);
 Metas linalg_cross(const ShapeContext& context);  // (self, other, *, dim)
 
+// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): the product of three tensors, which
+// get dimensions of one element where the lists say, summed over `sumdim`.
+Metas trilinear(const ShapeContext& context);
+
 // The overloads of mm, bmm, addmm and baddbmm that name the type of the result.
 Metas mm_to_type(const ShapeContext& context);
 Metas bmm_to_type(const ShapeContext& context);

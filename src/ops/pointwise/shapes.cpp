@@ -30,6 +30,13 @@ Metas second_to_float(const ShapeContext& context) {
   return {element_wise(context, {1}, ResultType::PromotedToFloat)};
 }
 
+Metas multivariate_gamma(const ShapeContext& context) {
+  if (integer(context, 1) < 1) not_covered(context, "an order below one");
+  TensorMeta out = element_wise(context, {0}, ResultType::PromotedToFloat);
+  out.strides = contiguous_strides(out.sizes);
+  return {out};
+}
+
 Metas unary_to_bool(const ShapeContext& context) {
   return {element_wise(context, {0}, ResultType::Bool)};
 }

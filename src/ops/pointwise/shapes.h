@@ -6,15 +6,16 @@
 namespace oxy::ops::shapes {
 
 // One operand, argument 0.
-Metas unary(const ShapeContext& context);             // keeps the type
-Metas unary_number(const ShapeContext& context);      // keeps the type, no Bool
-Metas unary_to_float(const ShapeContext& context);    // integers and Bool become the default dtype
-Metas second_to_float(const ShapeContext& context);   // the same for argument 1
-Metas unary_to_bool(const ShapeContext& context);     // tests each element
-Metas is_infinite(const ShapeContext& context);       // isinf
-Metas unary_floating(const ShapeContext& context);    // real floating types only
-Metas absolute(const ShapeContext& context);          // complex becomes its real type
-Metas fresh_preserving(const ShapeContext& context);  // keeps type and memory order whatever the operator
+Metas unary(const ShapeContext& context);               // keeps the type
+Metas unary_number(const ShapeContext& context);        // keeps the type, no Bool
+Metas unary_to_float(const ShapeContext& context);      // integers and Bool become the default dtype
+Metas multivariate_gamma(const ShapeContext& context);  // mvlgamma(self, p): a sum of p terms
+Metas second_to_float(const ShapeContext& context);     // the same for argument 1
+Metas unary_to_bool(const ShapeContext& context);       // tests each element
+Metas is_infinite(const ShapeContext& context);         // isinf
+Metas unary_floating(const ShapeContext& context);      // real floating types only
+Metas absolute(const ShapeContext& context);            // complex becomes its real type
+Metas fresh_preserving(const ShapeContext& context);    // keeps type and memory order whatever the operator
 
 Metas gelu(const ShapeContext& context);
 Metas celu(const ShapeContext& context);

@@ -101,6 +101,13 @@ Family recording_operators() {
            "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
        .shape = shapes::recurrent,
        .traits = {.mixes_elements = true, .recording = Recording::Whole}},
+      // Of ours (runtime/extern/recurrent.h).
+      {.name = "oxyfuel::recurrent_backward",
+       .schema = "oxyfuel::recurrent_backward(Tensor?[] gradients, Tensor input, Tensor[] states, Tensor[] "
+                 "params, str cell, bool has_biases, int num_layers, bool train, bool bidirectional, bool "
+                 "batch_first, bool[] wanted) -> Tensor[]",
+       .shape = shapes::recurrent_backward,
+       .traits = {.mixes_elements = true}},
       {.name = "aten::mkldnn_rnn_layer",
        .schema =
            "aten::mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor "

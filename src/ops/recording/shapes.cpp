@@ -37,4 +37,22 @@ Metas recurrent(const ShapeContext& context) {
   return result;
 }
 
+Metas recurrent_backward(const ShapeContext& context) {
+  std::vector<graph::ValueId> differentiated = {std::get<graph::ValueRef>(context.arg(1)).id};
+  for (const size_t list : {2, 3}) {
+    const std::vector<graph::ValueId>& ids = tensors(context, list);
+    differentiated.insert(differentiated.end(), ids.begin(), ids.end());
+  }
+  const auto* wanted = std::get_if<std::vector<bool>>(&context.arg(10));
+  if (wanted == nullptr || wanted->size() != differentiated.size())
+    not_covered(context, "as many flags as tensors");
+  Metas result;
+  for (size_t i = 0; i < differentiated.size(); ++i) {
+    if (!(*wanted)[i]) continue;
+    const TensorMeta& of = context.meta_of(differentiated[i]);
+    result.push_back(contiguous_meta(of.dtype, of.device, of.sizes));
+  }
+  return result;
+}
+
 }  // namespace oxy::ops::shapes

@@ -7,5 +7,7 @@ namespace oxy::ops::shapes {
 
 // lstm, gru, rnn_tanh, rnn_relu of a padded sequence: outputs and last states.
 Metas recurrent(const ShapeContext& context);
+// oxyfuel::recurrent_backward: the gradients of those tensors for which they are wanted.
+Metas recurrent_backward(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

@@ -14,6 +14,7 @@ namespace oxy::trace {
 void add_attention(torch::Library& library);
 void add_einsum(torch::Library& library);
 void add_indexing(torch::Library& library);
+void add_matrix_chains(torch::Library& library);
 void add_matrix_functions(torch::Library& library);
 void add_matrix_products(torch::Library& library);
 void add_recurrent(torch::Library& library);

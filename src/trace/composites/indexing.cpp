@@ -1,11 +1,16 @@
-// one_hot and take_along_dim, whose decompositions read data or take numbers.
+// one_hot, take_along_dim and combinations, whose decompositions read data or take numbers.
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/zeros.h>
+
+#include <vector>
 
 #include "trace/composites/composites.h"
 #include "trace/session/session.h"
@@ -53,9 +58,42 @@ void take_along_dim(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   stack->emplace_back(result);
 }
 
+// Ascending places of `count` things, `r` of them: [n, n, ...], true where they follow each other.
+at::Tensor are_ascending(const c10::SymInt& count, int64_t r, bool may_repeat, const at::Tensor& like) {
+  const at::Tensor places = at::arange(c10::Scalar(count), like.options().dtype(at::kLong));
+  std::vector<c10::SymInt> sizes(static_cast<size_t>(r), 1);
+  const auto along = [&](int64_t d) {
+    std::vector<c10::SymInt> shape = sizes;
+    shape[static_cast<size_t>(d)] = count;
+    return places.view_symint(shape);
+  };
+  at::Tensor mask = may_repeat ? along(0) <= along(1) : along(0) < along(1);
+  for (int64_t d = 1; d + 1 < r; ++d)
+    mask = mask & (may_repeat ? along(d) <= along(d + 1) : along(d) < along(d + 1));
+  return mask;
+}
+
+// combinations(self, r, with_replacement): PyTorch's takes numbers.
+void combinations(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
+  const int64_t r = torch::jit::peek(*stack, 1, 3).toInt();
+  if (!is_symbolic(self) || self.dim() != 1 || r < 1) return decompose(op, keys, self.device(), stack);
+  const bool may_repeat = torch::jit::peek(*stack, 2, 3).toBool();
+  if (r == 1) {
+    torch::jit::drop(*stack, 3);
+    return stack->push_back(self.unsqueeze(1).clone(at::MemoryFormat::Contiguous));
+  }
+  const at::Tensor mask = are_ascending(self.sym_size(0), r, may_repeat, self);
+  const at::Tensor chosen = at::nonzero(mask).clone(at::MemoryFormat::Contiguous);
+  const at::Tensor result = at::index(self, {chosen});
+  torch::jit::drop(*stack, 3);
+  stack->emplace_back(result);
+}
+
 }  // namespace
 
 void add_indexing(torch::Library& library) {
+  library.impl("combinations", torch::CppFunction::makeFromBoxedFunction<&combinations>());
   library.impl("one_hot", torch::CppFunction::makeFromBoxedFunction<&one_hot>());
   library.impl("take_along_dim", torch::CppFunction::makeFromBoxedFunction<&take_along_dim>());
 }

@@ -189,7 +189,7 @@ void AliasSets::write(ValueId recorded, ValueId value, bool is_seen) {
     const Entry& e = entry(id);
     const Node* view = e.view == graph::kNoNode ? nullptr : &in_.nodes[e.view];
     const auto inverse = view == nullptr ? ViewInverse::Kind::Identity : ops::inverse_of(in_, *view);
-    if (may_overlap(in_.meta(id))) throw Unsupported("a write through a view whose elements share memory");
+    if (may_repeat(id)) throw Unsupported("a write through a view whose elements share memory");
     if (inverse == ViewInverse::Kind::None)
       throw Unsupported(fmt::format("a write through {}", view->op->name));
     value = coerce(value, in_.meta(id), id, inverse == ViewInverse::Kind::Reshape);
@@ -230,8 +230,22 @@ bool AliasSets::lies_within(const TensorMeta& view, ValueId tensor) const {
   return lies_between(view, whole);
 }
 
+bool AliasSets::may_repeat(ValueId recorded) const {
+  for (ValueId id = recorded; may_overlap(in_.meta(id)); id = entry(id).parent) {
+    const Entry& e = entry(id);
+    if (e.parent == kNoValue) return true;
+    if (e.view == graph::kNoNode) continue;
+    const Node& view = in_.nodes[e.view];
+    const ops::Traits& traits = ops::traits_of(*view.op);
+    if (traits.addresses_storage() || traits.movement == ops::Movement::Expand ||
+        ops::inverse_of(in_, view) == ViewInverse::Kind::None)
+      return true;
+  }
+  return false;
+}
+
 void AliasSets::check_writable(ValueId recorded, const OperatorSchema& op) const {
-  if (may_overlap(in_.meta(recorded)))
+  if (may_repeat(recorded))
     throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
   // An argument may be a part of the storage.
   const Entry& view = entry(recorded);

@@ -69,6 +69,10 @@ class AliasSets {
   Entry& entry(graph::ValueId recorded) { return entries_.at(recorded); }
   const Entry& entry(graph::ValueId recorded) const { return entries_.at(recorded); }
   bool is_current(graph::ValueId recorded) const;
+  // Whether elements of it may lie in the same memory. Where the strides do not tell, as they are symbols,
+  // the views do that lead to it: a part of a tensor repeats no element, and neither does another order of
+  // all.
+  bool may_repeat(graph::ValueId recorded) const;
   // Converts an offset in elements of `other` to elements of `recorded`, which may have another size.
   Expr in_elements_of(graph::ValueId recorded, const Expr& offset, graph::ValueId other) const;
   // Computes a view again from its parent, whose value is current.

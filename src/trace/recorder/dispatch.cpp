@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "runtime/device/current.h"
 #include "runtime/device/device.h"
+#include "runtime/extern/recurrent.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
@@ -489,6 +490,8 @@ void install_recorder() {
   static const torch::Library* library = [] {
     auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
+    runtime::add_recurrent_backward(
+        *new torch::Library(torch::Library::FRAGMENT, "oxyfuel", std::nullopt, __FILE__, __LINE__));
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     for (const c10::DeviceType type : runtime::device_types()) {
       auto& library =

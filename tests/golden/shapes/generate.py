@@ -299,6 +299,9 @@ def pointwise(w):
     for _ in range(4):
         w.call("polygamma", 1, tensor(shape(), rng.choice(FLOATS[:2] + INTS)))
         w.call("_conj_physical", tensor(shape(), torch.complex64))
+    for p in (1, 2, 3):
+        w.call("mvlgamma", tensor(shape(), rng.choice(FLOATS[:2])) + 3, p)
+        w.call("mvlgamma", tensor(shape(3), torch.int64) + 3, p)
 
 
 def comparison(w):
@@ -703,6 +706,12 @@ def matmul(w):
         size[dim] = 3
         other = [n if d == dim or rng.random() < 0.8 else 1 for d, n in enumerate(size)]
         w.call("linalg_cross", tensor(size, kind), tensor(other, kind), dim=rng.choice([dim, dim - len(size)]))
+    for _ in range(6):
+        b, n, m, k = (rng.randint(1, 4) for _ in range(4))
+        # bilinear(), and its gradients for the first operand and for the weight
+        w.call("_trilinear", tensor([b, n]), tensor([k, n, m]), tensor([b, m]), [1, 3], [0], [1, 2], [2, 3])
+        w.call("_trilinear", tensor([b, k]), tensor([k, n, m]), tensor([b, m]), [2, 3], [0], [1, 2], [1, 3], 1)
+        w.call("_trilinear", tensor([b, k]), tensor([b, n]), tensor([b, m]), [2, 3], [1, 3], [1, 2], [0], 1)
 
 
 def convolution(w):
@@ -905,6 +914,10 @@ def linear_algebra(w):
         w.call("ormqr", reflectors, tau, tensor(batch + [n + m, k]))
         w.call("linalg_pinv.atol_rtol_tensor", rectangle)
         w.call("linalg_matrix_exp", values(batch + [n, n], torch.float32))
+        w.call("triangular_solve", other, a)
+        w.call("triangular_solve", tensor(batch + [n, m]), solvable([n, n]), False, True)
+        w.call("linalg_lstsq", rectangle, tensor(batch + [n, k]))
+        w.call("linalg_lstsq", rectangle, tensor(batch + [n]), driver="gelsy")
         w.call("block_diag", [tensor([n, m]), tensor([k]), tensor([], torch.float64), tensor([m, k], torch.int64)])
 
 

@@ -63,6 +63,11 @@ FORWARD = {
     "geqrf": (lambda x: L.householder_product(*torch.geqrf(x)), matrix),
     "ormqr": (lambda x: torch.ormqr(*torch.geqrf(x), x), matrix),
     "matrix_exp": (lambda x: L.matrix_exp(x / 100), matrix),
+    "matrix_rank": (lambda x: (L.matrix_rank(x), L.matrix_rank(x, hermitian=True), L.matrix_rank(x, atol=1e-3), L.matrix_rank(x, rtol=1e-3)), matrix),
+    "matrix_rank with a tensor": (lambda x: (L.matrix_rank(x, atol=x[0, 0] * 0), L.matrix_rank(x, atol=0.0), L.matrix_rank(x, 1e-3)), matrix),
+    "matrix_rank of rectangles": (lambda x: (L.matrix_rank(x), L.matrix_rank(x[None])), rows),
+    "lstsq of all results": (lambda x: (*L.lstsq(x, x[:, :2]), *L.lstsq(x.T, x.T[:, 0], driver="gelsy")), rows),
+    "lstsq of batches": (lambda x: L.lstsq(x, x[..., 0]), matrices),
     "histogram": (lambda x: torch.histogram(x, 5).hist, rows),
     "one_hot": (lambda x: F.one_hot(x, 20), words),
     "one_hot of as many as there are": (lambda x: F.one_hot(x), words),
@@ -92,14 +97,26 @@ TRAINED = {
     "distances": (lambda x: (torch.cdist(x, x + 1), torch.cdist(x, x + 1, p=1), F.pdist(x)), rows),
     "take_along_dim": (lambda x: x.take_along_dim(x.argsort(0), 0), rows),
     "a size to a power": (lambda x: x.size(0) ** x, rows),
+    "mvlgamma": (lambda x: (torch.mvlgamma(x + 2, 2), S.multigammaln(x.T + 1, 1)), rows),
+    "bilinear": (lambda x: F.bilinear(x, x + 1, torch.ones(3, 6, 6), torch.ones(3)), rows),
+    "bilinear of batches": (lambda x: F.bilinear(x[None], x[None] + 1, x[:, :, None] * x[:, None]), rows),
+    "kron": (lambda x: (torch.kron(x, x + 1), torch.kron(x, x[0]), torch.kron(x[:, 0], x[:, 1]), torch.kron(x, x[0, 0]), torch.kron(x.T, x.T)), rows),
+    "multi_dot": (lambda x: (L.multi_dot([x, x.T]), L.multi_dot([x, x.T, x, x.T]), L.multi_dot([x[0], x.T, x]), L.multi_dot([x[0], x.T, x[:, 0]])), rows),
+    "triangular_solve": (lambda x: torch.triangular_solve(x[:, :2], x)[0], matrix),
+    "solve_triangular at the right": (lambda x: L.solve_triangular(x.triu(), x, upper=True, left=False), matrix),
+    "combinations": (lambda x: (torch.combinations(x[:, 0]), torch.combinations(x[:, 1], 3, True), torch.combinations(x[:, 2], 1)), rows),
+    "lstsq": (lambda x: (L.lstsq(x, x[:, :2]).solution, L.lstsq(x + torch.eye(x.size(0)), x[0])[0]), matrix),
+    "qr": (lambda x: L.qr(x), matrices),
+    "qr of tall ones": (lambda x: L.qr(torch.cat([x + 0.1 * x.size(0), torch.eye(6)])), rows),
+    "svd": (lambda x: tuple(part.abs() for part in L.svd(x)), matrix),
+    "svd of all": (lambda x: L.svd(x[:, :3].T @ x[:, :3] + torch.diag(torch.arange(3.0)), full_matrices=True)[1], rows),
+    "rfft": (lambda x: (torch.fft.rfft(x).abs(), torch.fft.rfft2(x).abs(), torch.fft.rfftn(x, norm="ortho").abs(), torch.fft.rfft(x, dim=0).abs()), rows),
+    "matrix_exp": (lambda x: (L.matrix_exp(x / 100), L.matrix_exp(x[None] / 50)), matrix),
 }
 
 # With the operator that has no rule, or the reason.
 WITH_NUMBERS = {
-    "mvlgamma": (lambda x: torch.mvlgamma(x + 2, 2), rows),
-    "bilinear": (lambda x: F.bilinear(x, x, torch.ones(3, 6, 6)), rows),
-    "kron": (lambda x: torch.kron(x, x), rows),
-    "multi_dot": (lambda x: L.multi_dot([x, x, x]), matrix),
+    "chain_matmul": (lambda x: torch.chain_matmul(x, x, x), matrix),  # it warns when it is called
 }
 
 
@@ -128,6 +145,31 @@ def test_forward(name):
 @pytest.mark.parametrize("name", TRAINED)
 def test_forward_and_backward(name, gradient):
     assert compiles(lambda: calls(*TRAINED[name], gradient)) == 1
+
+
+FEW = {name: TRAINED[name] for name in ("mvlgamma", "bilinear", "kron", "combinations")}
+FEW["multi_dot"] = (lambda x: (L.multi_dot([x, x.T, x]), L.multi_dot([x.T, x])), rows)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("name", FEW)
+def test_few_elements_and_none(name, gradient):
+    function, make = FEW[name]
+    compiled = oxyfuel.compile(function, dynamic=True, fullgraph=True)
+    for n in (3, 1, 2):
+        x = make(n)
+        a, b = x.clone().requires_grad_(gradient), x.clone().requires_grad_(gradient)
+        got, expected = compiled(a), function(b)
+        same(got, expected)
+        if gradient:
+            for results in (got, expected):
+                sum(result.square().sum() for result in (results if isinstance(results, tuple) else (results,))).backward()
+            torch.testing.assert_close(a.grad, b.grad)
+    try:
+        expected = function(make(0))
+    except IndexError:  # of a first row
+        return
+    same(compiled(make(0)), expected)
 
 
 @pytest.mark.parametrize("name", WITH_NUMBERS)
@@ -192,18 +234,14 @@ def test_recurrent_layers(name):
     assert compiles(calls) <= 3
 
 
-def test_recurrent_layers_with_gradients():
-    layer = RECURRENT["GRU"]
-    compiled = oxyfuel.compile(layer, dynamic=True)
-    for length in (3, 4):
-        x = torch.randn(2, length, 6)
-        a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
-        compiled(a)[0].sum().backward()
-        layer(b)[0].sum().backward()
-        torch.testing.assert_close(a.grad, b.grad)
-
-
 ERRORS = {
+    "kron of rows that lie apart": (lambda x: torch.kron(x, x.T), torch.rand(3, 6)),
+    "multi_dot that does not fit": (lambda x: L.multi_dot([x, x, x]), torch.rand(3, 6)),
+    "multi_dot of one": (lambda x: L.multi_dot([x]), torch.rand(3, 6)),
+    "bilinear that does not fit": (lambda x: F.bilinear(x, x, torch.ones(3, 6, 5)), torch.rand(3, 6)),
+    "mvlgamma of no order": (lambda x: torch.mvlgamma(x, 0), torch.rand(3, 6)),
+    "combinations of a matrix": (lambda x: torch.combinations(x), torch.rand(3, 6)),
+    "lstsq of no matrix": (lambda x: L.lstsq(x[0], x[0]), torch.rand(3, 6)),
     "singular": (lambda x: L.inv(x), torch.zeros(3, 3)),
     "not positive definite": (lambda x: L.cholesky(x), -torch.eye(3)),
     "unsolvable": (lambda x: L.solve(x, x), torch.zeros(3, 3)),
