@@ -9,9 +9,6 @@
 namespace oxy::ops::shapes {
 namespace {
 
-bool is_zero(const Expr& e) {
-  return e.is_constant() && e.constant() == 0;
-}
 size_t at(int64_t dim) {
   return static_cast<size_t>(dim);
 }
@@ -93,7 +90,7 @@ Metas diagonal(const ShapeContext& context) {
   const Expr column_stride = out.strides[at(dim2)];
   const Expr length = offset >= 0 ? sym::max(sym::min(rows, columns - offset), 0)
                                   : sym::max(sym::min(rows + offset, columns), 0);
-  if (!is_zero(length))
+  if (offset != 0 && context.less(0, length))  // an empty one begins where the tensor does
     out.storage_offset = out.storage_offset + (offset >= 0 ? column_stride * offset : row_stride * -offset);
   remove_dim(out, std::max(dim1, dim2));
   remove_dim(out, std::min(dim1, dim2));

@@ -6,6 +6,7 @@
 
 #include "backend/graph_checks.h"
 #include "growth.h"
+#include "sym/hints.h"
 
 using namespace oxy;
 using namespace oxy::testing;
@@ -235,6 +236,35 @@ graph(%0: float32[b, s, 40], %1: float32[40], %2: float32[b, 1, s]) {
 })";
   for (auto [b, s] : {std::pair{2, 7}, {3, 64}, {2, 131}})
     check_graph(text, {1e-4, 1e-4}, usual_ways(), backend::cpu::default_compiler(), {{1, b}, {2, s}});
+}
+
+constexpr std::string_view kSizesFromZero = R"(symbol b : id 1 in [0, 1024]
+symbol c : id 2 in [0, 1024]
+symbol h : id 3 in [0, 1024]
+graph(%0: float32[b, c, h, h]{strides=[max(c, 1)*max(h, 1)*max(h, 1), max(h, 1)*max(h, 1), max(h, 1), 1]}) {
+  %1: float32[b, h, h, c]{strides=[max(c, 1)*max(h, 1)*max(h, 1), max(h, 1), 1, max(h, 1)*max(h, 1)]} = aten::permute(%0, [0, 2, 3, 1])
+  %2: float32[b, h, h, c]{strides=[max(c, 1)*max(h, 1)*max(h, 1), max(c, 1)*max(h, 1), max(c, 1), 1]} = aten::clone(%1, memory_format=contiguous)
+  return %2
+})";
+
+TEST_CASE("backendule: inside of loops sizes are not zero") {
+  const loop::Program program = lowered(std::string(kSizesFromZero));
+  const plan::Plan plan = scheduled(program, backend::cpu::host_target(), {});
+  for (const plan::Kernel& kernel : plan.kernels) CHECK(kernel.source.find("greatest") == std::string::npos);
+  for (auto [b, c, h] : {std::array{2, 3, 5}, {1, 1, 1}, {0, 3, 4}, {2, 0, 4}, {2, 3, 0}})
+    check_graph(std::string(kSizesFromZero), {0, 0}, usual_ways(), backend::cpu::default_compiler(),
+                {{1, b}, {2, c}, {3, h}});
+}
+
+TEST_CASE("backendule: kernels with short loops are compiled for the sizes at hand as well") {
+  const sym::Hints hints({std::nullopt, 2, 3, 40});
+  const sym::HintScope scope(hints);
+  const plan::Plan plan = scheduled(lowered(std::string(kSizesFromZero)), backend::cpu::host_target(), {});
+  REQUIRE(plan.kernels.size() == 1);
+  CHECK(plan.kernels.front().source.find("if (sizes[1] == 3) return run(buffers") != std::string::npos);
+  for (int c : {3, 1, 5, 16, 33, 0})
+    check_graph(std::string(kSizesFromZero), {0, 0}, usual_ways(), backend::cpu::default_compiler(),
+                {{1, 2}, {2, c}, {3, 4}});
 }
 
 TEST_CASE("backendule: an index out of range is reported and harmless") {

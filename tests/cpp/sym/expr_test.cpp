@@ -65,6 +65,17 @@ TEST_CASE("sym: indices below a symbolic limit") {
   CHECK(mod(floordiv(s * u * i + u * j + k, u), s) == j);
   CHECK_FALSE(known_less(j, u));
   CHECK_FALSE(known_less(j + 1, s));
+  // An index over both sizes, as quotient and remainder by one of them.
+  Expr joint = Expr::variable("l", 6, {0, 4999}, s * u);
+  CHECK(known_less(floordiv(joint, u), s));
+  CHECK_FALSE(known_less(floordiv(joint, u), s - 1));
+  CHECK(mod(floordiv(joint, u), s) == floordiv(joint, u));
+  CHECK(u * mod(floordiv(joint, u), s) + mod(joint, u) == joint);
+  // Windows of two lie inside.
+  Expr half = Expr::variable("h", 7, {0, 49}, floordiv(s, 2));
+  CHECK(known_less(2 * half + 1, s));
+  CHECK_FALSE(known_less(2 * half + 2, s));
+  CHECK_FALSE(known_less(3 * half, s));
 }
 
 TEST_CASE("sym: minimum, maximum and comparison by ranges") {

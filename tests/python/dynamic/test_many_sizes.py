@@ -141,3 +141,15 @@ def test_padding_refuses_what_eager_refuses():
                 except RuntimeError as error:
                     results.append(str(error))
             same(*results)
+
+
+def test_an_empty_diagonal_begins_where_the_matrix_does():
+    def program(x):
+        return x.diagonal(-1), x.diagonal(1), x.diagonal()
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    for shape in ((3, 3), (1, 1), (0, 3), (3, 0), (2, 5)):
+        x = torch.randn(shape)
+        for a, b in zip(program(x), compiled(x)):
+            same(a, b)
+            assert a.storage_offset() == b.storage_offset()

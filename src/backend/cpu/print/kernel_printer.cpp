@@ -1,6 +1,7 @@
 #include "backend/cpu/print/kernel_printer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "backend/cpu/print/expression_text.h"
@@ -8,12 +9,14 @@
 #include "backend/cpu/print/prelude.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "sym/hints.h"
 
 namespace oxy::backend::cpu {
 
 namespace {
 
 constexpr int kMostColumnVectors = 8;
+constexpr int64_t kShortLoop = 4;  // steps over all lanes
 constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
 
 // Whether the nest does little more than reduce columns.
@@ -63,18 +66,25 @@ class KernelPrinter {
   }
 
   KernelText print() {
-    out_.open(fmt::format(
-        "extern \"C\" int {}(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, "
-        "int64_t end)",
-        kNamePlaceholder));
-    for (size_t k = 0; k < nest_.symbols.size(); ++k) {
-      std::string name = fmt::format("n{}", k);
-      scope_.variables[nest_.symbols[k].variable.variable_id()] = name;
-      out_.line("[[maybe_unused]] const int64_t {} = sizes[{}];", name, k);
+    const std::map<size_t, int64_t> usual = usual_sizes();
+    if (usual.empty()) {
+      open_entry();
+      for (size_t k = 0; k < nest_.symbols.size(); ++k)
+        out_.line("[[maybe_unused]] const int64_t n{0} = sizes[{0}];", k);
+    } else {
+      std::string sizes;
+      for (size_t k = 0; k < nest_.symbols.size(); ++k)
+        sizes += fmt::format("[[maybe_unused]] const int64_t n{}, ", k);
+      out_.open(
+          fmt::format("static inline __attribute__((always_inline)) int run(void* const* buffers, {}void* "
+                      "scratch, int64_t begin, int64_t end)",
+                      sizes));
     }
+    for (size_t k = 0; k < nest_.symbols.size(); ++k)
+      scope_.variables[nest_.symbols[k].variable.variable_id()] = fmt::format("n{}", k);
     print_arrays();
     out_.line("int error = 0, ignored = 0;");
-    out_.line("(void)buffers, (void)sizes, (void)scratch, (void)ignored;");
+    out_.line("(void)buffers, {}(void)scratch, (void)ignored;", usual.empty() ? "(void)sizes, " : "");
     if (nest_.tiled)
       print_tiles();
     else if (nest_.axis == VectorAxis::Outer)
@@ -83,6 +93,7 @@ class KernelPrinter {
       print_rows();
     out_.line("return error;");
     out_.close();
+    if (!usual.empty()) print_entry(usual);
 
     KernelText text;
     std::string body = prelude(functions_, scope_.lanes, target_) + "\n" + out_.text();
@@ -100,6 +111,49 @@ class KernelPrinter {
     if (nest_.comment.empty()) return "";
     bool is_long = nest_.comment.size() > kLongest;
     return "// " + nest_.comment.substr(0, kLongest) + (is_long ? " ...\n" : "\n");
+  }
+
+  void open_entry() {
+    out_.open(fmt::format(
+        "extern \"C\" int {}(void* const* buffers, const int64_t* sizes, void* scratch, int64_t begin, "
+        "int64_t end)",
+        kNamePlaceholder));
+  }
+
+  // The sizes at hand in extents of short loops over lanes whose last step is partial, by the place of the
+  // symbol: such a loop costs several times as much where its extent is no number, so that the kernel is
+  // compiled twice, once for these sizes.
+  std::map<size_t, int64_t> usual_sizes() const {
+    std::map<size_t, int64_t> usual;
+    const auto note = [&](const std::vector<LoopVariable>& loops) {
+      if (loops.empty() || loops.back().extent.kind() != sym::Kind::Variable) return;
+      const Expr& size = loops.back().extent;
+      const int64_t at_hand = sym::estimate(size);
+      if (at_hand % scope_.lanes == 0 || at_hand > kShortLoop * scope_.lanes) return;
+      for (size_t k = 0; k < nest_.symbols.size(); ++k)
+        if (nest_.symbols[k].variable == size) usual.emplace(k, at_hand);
+    };
+    if (nest_.axis == VectorAxis::Outer && nest_.outer.size() > 1) note(nest_.outer);
+    if (nest_.axis == VectorAxis::Phase)
+      for (const Phase& phase : nest_.phases) note(phase.reduction.empty() ? phase.loops : phase.reduction);
+    return usual;
+  }
+
+  void print_entry(const std::map<size_t, int64_t>& usual) {
+    open_entry();
+    const auto call = [&](bool is_usual) {
+      std::string sizes;
+      for (size_t k = 0; k < nest_.symbols.size(); ++k)
+        sizes +=
+            is_usual && usual.contains(k) ? fmt::format("{}, ", usual.at(k)) : fmt::format("sizes[{}], ", k);
+      return fmt::format("return run(buffers, {}scratch, begin, end);", sizes);
+    };
+    std::string condition;
+    for (const auto& [place, size] : usual)
+      condition += fmt::format("{}sizes[{}] == {}", condition.empty() ? "" : " && ", place, size);
+    out_.line("if ({}) {}", condition, call(true));
+    out_.line("{}", call(false));
+    out_.close();
   }
 
   void print_arrays() {
