@@ -31,8 +31,8 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/execution/size_constants.h"
-#include "runtime/execution/static_variants.h"
 #include "runtime/extern/program_operators.h"
+#include "runtime/variants/static_variants.h"
 #include "trace/functional/functionalise.h"
 #include "trace/metadata/metadata.h"
 

@@ -16,7 +16,7 @@
 #include "driver/compilation/frozen_graph.h"
 #include "driver/state/metrics.h"
 #include "runtime/execution/compiled_graph.h"
-#include "runtime/execution/static_variants.h"
+#include "runtime/variants/static_variants.h"
 #include "sym/hints.h"
 #include "trace/recorder/recorder.h"
 

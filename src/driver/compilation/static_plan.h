@@ -1,4 +1,4 @@
-// A plan for one set of sizes of a graph with symbols (runtime/execution/static_variants.h). Plain data in,
+// A plan for one set of sizes of a graph with symbols (runtime/variants/static_variants.h). Plain data in,
 // plain data out: the background thread makes it.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "graph/graph.h"
-#include "runtime/execution/static_variants.h"
+#include "runtime/variants/static_variants.h"
 
 namespace oxy::driver {
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/timing.h"
-#include "runtime/execution/static_variants.h"
+#include "runtime/variants/static_variants.h"
 
 namespace oxy::driver {
 

@@ -17,7 +17,7 @@
 #include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "pybind/callable_type.h"
-#include "runtime/execution/static_variants.h"
+#include "runtime/variants/static_variants.h"
 #include "trace/recorder/recorder.h"
 
 namespace nb = nanobind;

@@ -15,10 +15,10 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
 #include "runtime/execution/size_constants.h"
-#include "runtime/execution/trial.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "runtime/values/tensors.h"
+#include "runtime/variants/trial.h"
 
 namespace nb = nanobind;
 using namespace oxy;

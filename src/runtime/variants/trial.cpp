@@ -1,4 +1,4 @@
-#include "runtime/execution/trial.h"
+#include "runtime/variants/trial.h"
 
 #include <fmt/format.h>
 

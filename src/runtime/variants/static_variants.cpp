@@ -1,4 +1,4 @@
-#include "runtime/execution/static_variants.h"
+#include "runtime/variants/static_variants.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "plan/step_buffers.h"
-#include "runtime/execution/trial.h"
+#include "runtime/variants/trial.h"
 
 namespace oxy::runtime {
 
