@@ -10,7 +10,7 @@ import accuracy
 import sweep_timm
 import sweep_transformers
 import torch
-from sweep_check import build, call, call_as_compiled, capture_outcome, error_ratio, exact_answer, problems_of, same
+from sweep_check import build, call, call_as_compiled, capture_outcome, copied, error_ratio, exact_answer, problems_of, same
 
 BATCHES = (2, 3, 5)
 TOKENS = (16, 24, 40)
@@ -119,7 +119,8 @@ def examine(library, name, order="together"):
                     own_answers.append(call(compiled, own)[0])
                     compiling += oxyfuel.metrics()["graphs"] > graphs
             metrics = oxyfuel.metrics()
-            segments = oxyfuel.explain(compiled)(**sizes[-1]).segments
+            with torch.no_grad():
+                segments = oxyfuel.explain(compiled)(**copied(sizes[-1])).segments
         except Exception as error:
             lines = traceback.format_exc().strip().splitlines()
             return {**result, "outcome": "raised", "reason": f"{type(error).__name__}: {error}"[:600], "traceback": lines[-30:]}
