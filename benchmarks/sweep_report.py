@@ -1,5 +1,6 @@
 """The results of sweep.py in words and as the Markdown of docs/sweep.md and docs/sweep-sizes.md."""
 
+import re
 from collections import Counter
 from statistics import median
 
@@ -102,6 +103,7 @@ def markdown(results, asked):
     return text
 
 
+MOST_BREAKS = 20
 MOST_COMPILATIONS = 2  # with three sizes: one with numbers, one with symbols
 
 
@@ -132,12 +134,21 @@ def sizes_summary(results):
     return "\n".join(lines)
 
 
+def _reasons_of_breaks(result):
+    """Each once: numbers of data count as one another."""
+    return sorted({re.sub(r"\bu\d+\b", "u", record["reason"]) for record in result.get("breaks", ())})
+
+
+def _why_numbers(result):
+    return [re.sub(r" \(torch\._check.*", "", re.sub(r"\bu\d+\b", "u", reason)) for reason in result.get("why_numbers", ())]
+
+
 def _sizes_row(result):
     captured = result.get("capture", result["outcome"])
     captured = {"whole": "whole, symbols", "numbers": "whole, numbers"}.get(captured, captured)
     notes = [*result.get("problems", ())[:2], *([result["reason"]] if "reason" in result else [])]
-    notes += [f"numbers: {reason}" for reason in result.get("why_numbers", ())[:2]]
-    notes += sorted({record["reason"] for record in result.get("breaks", ())})[:2]
+    notes += [f"numbers: {reason}" for reason in _why_numbers(result)[:1]]
+    notes += _reasons_of_breaks(result)[:2]
     if not notes or captured == "whole, symbols":
         notes += [reason.split(": ", 1)[-1] for reason in result.get("recompile_reasons", ())[:3]]
     if result.get("internal_error"):
@@ -146,15 +157,15 @@ def _sizes_row(result):
     if answer == "right" and not result["deterministic"]:
         answer = "eager differs from itself"
     name = result["model"] if result["library"] == "timm" else result["name"]
-    return [name, result["varying"], captured, answer, result.get("compilations", ""), "; ".join(notes)[:260]]
+    return [name, result.get("varying", ""), captured if captured not in FAILURES else "", answer, result.get("compilations", ""), "; ".join(notes)[:200]]
 
 
 def sizes_markdown(results, asked):
     results = sorted(results, key=lambda result: (result["library"], result["name"].lower()))
     varied = _varied(results)
-    what = Counter(result["varying"] for result in varied)
+    what = Counter(result.get("varying") for result in varied)
     counted = ", ".join(f"{what[name]} {name}" for name in ("all", "batch and length", "batch", "length") if what[name])
-    orders = sorted({result["order"] for result in varied})
+    orders = sorted({result["order"] for result in varied if "order" in result})
     lines = [
         "# The sweep with three sizes",
         "",
@@ -172,12 +183,12 @@ def sizes_markdown(results, asked):
         "",
     ]
     text = "\n".join(lines)
-    numbers = Counter(reason for result in varied for reason in result.get("why_numbers", ())).most_common(MOST_REASONS)
+    numbers = Counter(reason for result in varied if result["outcome"] == "numbers" for reason in set(_why_numbers(result))).most_common(MOST_REASONS)
     if numbers:
         text += "\n## Why sizes are numbers\n\n" + _table(["reason", "models"], numbers)
-    breaks = Counter(reason for result in varied for reason in {record["reason"] for record in result.get("breaks", ())})
+    breaks = Counter(reason for result in varied for reason in _reasons_of_breaks(result))
     if breaks:
-        text += "\n## Breaks\n\n" + _table(["reason", "models"], breaks.most_common(MOST_REASONS))
+        text += "\n## Breaks\n\n" + _table(["reason", "models"], breaks.most_common(MOST_BREAKS))
     for library in sorted({result["library"] for result in varied}):
         own = [result for result in varied if result["library"] == library]
         listed = [result for result in own if not _as_it_should(result)]

@@ -39,25 +39,35 @@ def _shapes(arguments):
     return {name: list(value.shape) for name, value in arguments.items()}
 
 
+def _brief(error):
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:160]}"
+
+
 def sizes_of(library, model, arguments, order):
     """(what varies, arguments of each size): those that the model takes in eager."""
-    first, seen = None, []
+    first, tried, possible = None, [], {}
     for what, (batches, tokens, steps) in VARYING.items():
         if order == "batch-first":
             tokens, steps = tokens[:1] + tokens[:2], steps[:1] + steps[:2]
         try:
             others = [resized(library, model, arguments, *sizes) for sizes in zip(batches[1:], tokens[1:], steps[1:])]
-            shapes = [_shapes(own) for own in (arguments, *others)]
-            if shapes in seen or shapes[0] == shapes[1] == shapes[2]:
-                continue
-            seen.append(shapes)
-            probe = copy.deepcopy(model)
-            for own in others:
-                call(probe, own)
-            return what, [arguments, *others]
+            possible[what] = [arguments, *others]
         except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
-            first = first or f"{type(error).__name__}: {lines[0][:160]}"
+            first = first or _brief(error)
+    # Of names for the same sizes the one that says less.
+    shapes = {what: [_shapes(own) for own in sizes] for what, sizes in possible.items()}
+    for what, own_shapes in shapes.items():
+        if own_shapes in tried or own_shapes[0] == own_shapes[1] == own_shapes[2]:
+            continue
+        tried.append(own_shapes)
+        try:
+            probe = copy.deepcopy(model)
+            for own in possible[what][1:]:
+                call(probe, own)
+            return [name for name in shapes if shapes[name] == own_shapes][-1], possible[what]
+        except Exception as error:
+            first = first or _brief(error)
     raise OneSize(first or "no argument has a size that is known to vary")
 
 
