@@ -177,7 +177,7 @@ def sizes_markdown(results, asked):
         "it is within 1e-3 of eager's, or by the rule of [sweep.md](sweep.md). What is not listed is whole, with symbols, right,",
         f"and compiled at most {MOST_COMPILATIONS} times.",
         "",
-        f"{len(results)} of {asked} models were run. What varies: {counted}.",
+        f"{len(results)} of {asked} models were run (those not run are not in any figure). What varies: {counted}.",
         "",
         *(f"- {line}" for line in sizes_summary(results).splitlines()),
         "",
