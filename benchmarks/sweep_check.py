@@ -77,7 +77,7 @@ def varied(model, seed):
     return other
 
 
-def error_ratio(model, arguments):
+def error_ratio(model, arguments, **options):
     """The errors of compiled answers over those of eager's: the geometric mean over variations of the weights. Where
     rounding errors grow from layer to layer one answer is chance. None without a float64 answer, or if something else
     than the size of an error differs."""
@@ -88,7 +88,7 @@ def error_ratio(model, arguments):
         variation = varied(model, seed)
         eager, _ = call(variation, arguments)
         reference, is_exact = exact_answer(variation, arguments, eager)
-        verdict = accuracy.compare(call(oxyfuel.compile(variation), arguments)[0], eager, reference)
+        verdict = accuracy.compare(call(oxyfuel.compile(variation, **options), arguments)[0], eager, reference)
         if not is_exact or not verdict.error or not verdict.eager_error or len(verdict.problems) > verdict.inexact:
             return None
         ratios.append(verdict.error / verdict.eager_error)

@@ -67,3 +67,10 @@ def build(family):
             except Exception as error:
                 first = first or error
     raise NotBuilt(f"{name}: {type(first).__name__}: {str(first).splitlines()[0][:160]}")
+
+
+def resized(model, arguments, batch, step):
+    """The image that build() gave, of another size."""
+    _, channels, height, width = arguments["x"].shape
+    generator = torch.Generator().manual_seed(1)
+    return {"x": torch.randn(batch, channels, height + 32 * step, width + 32 * step, generator=generator)}

@@ -235,10 +235,11 @@ _OFTEN_NEEDED = ("pixel_values", "input_features", "input_values", "decoder_inpu
 
 
 class Inputs:
-    """Makes arguments by the names of a forward's parameters."""
+    """Makes arguments by the names of a forward's parameters. `step`: how much larger images and sounds are."""
 
-    def __init__(self, config, parameters=()):
+    def __init__(self, config, parameters=(), batch=BATCH, tokens=TOKENS, step=0):
         self.config, self.parameters = config, parameters
+        self.batch, self.tokens_count, self.step = batch, tokens, step
         self.generator = torch.Generator().manual_seed(1)
 
     def field(self, *names, default=None):
@@ -269,69 +270,76 @@ class Inputs:
         vocabulary = self.field("vocab_size", default=VOCABULARY)
         vocabulary = vocabulary if isinstance(vocabulary, int) else VOCABULARY
         low, high = ORDINARY if vocabulary > ORDINARY[0] + 1 else (0, vocabulary)
-        return self.integers(min(high, vocabulary), BATCH, TOKENS, low=low)
+        return self.integers(min(high, vocabulary), self.batch, self.tokens_count, low=low)
 
     def pixels(self):
         size = self.field("image_size", "img_size", "input_size", default=64)
         size = tuple(size) if isinstance(size, (list, tuple)) else (size, size)
+        size = tuple(side + self.step * self.image_step() for side in size)
         channels = self.field("num_channels", "in_channels", "in_chans", default=3)
-        return BATCH, channels if isinstance(channels, int) else 3, *size[-2:]
+        return self.batch, channels if isinstance(channels, int) else 3, *size[-2:]
+
+    def image_step(self):
+        """Whole patches, and where that is no trouble whole windows of patches."""
+        patch = self.field("patch_size", default=1)
+        return 32 if not isinstance(patch, int) or patch < 1 or 32 % patch == 0 else 2 * patch
 
     def candidates(self, name):
         """Values for a parameter, the likeliest first; empty if its name says nothing."""
         if re.fullmatch(r"(decoder_)?input_ids|.*_input_ids|input_tokens", name):
             return [self.tokens()]
         if re.fullmatch(r".*attention_mask|padding_mask", name):
-            return [torch.ones(BATCH, TOKENS, dtype=torch.int64)]
+            return [torch.ones(self.batch, self.tokens_count, dtype=torch.int64)]
         if "grid_thw" in self.parameters and name in ("hidden_states", "pixel_values"):
             patch, frames = self.field("patch_size", default=14), self.field("temporal_patch_size", default=1)
-            return [self.randn(BATCH * 16, self.field("in_channels", "num_channels", default=3) * frames * patch * patch)]
+            return [self.randn(self.batch * 4 * (4 + 2 * self.step), self.field("in_channels", "num_channels", default=3) * frames * patch * patch)]
         if name in ("pixel_values", "pixel_values_videos", "flattened_pixel_values", "images", "original_pixel_values"):
             batch, channels, height, width = self.pixels()
             frames = self.field("num_frames", default=2)
             frames = frames if isinstance(frames, int) else 2
             image, video = self.randn(batch, channels, height, width), self.randn(batch, frames, channels, height, width)
-            larger = self.randn(batch, channels, 224, 224)
+            larger = self.randn(batch, channels, *[224 + 32 * self.step] * 2)
             return [image, video, larger] if "video" not in name else [video, image]
         if name in ("input_features", "input_values", "audio_values", "waveform", "spectrogram", "audio_features"):
             bins = self.field("num_mel_bins", "feature_size", "num_mel_channels", "input_feat_per_channel", "n_mels", default=80)
-            raw, frames = self.randn(BATCH, 4000), self.field("max_length", "max_source_positions", default=64)
+            samples, frames = 4000 + 800 * self.step, self.field("max_length", "max_source_positions", default=64)
             frames = frames if isinstance(frames, int) and 0 < frames <= 4096 else 64
-            by_time, by_bin = self.randn(BATCH, frames, bins), self.randn(BATCH, bins, 2 * frames)
-            spectra = [by_time, by_bin, self.randn(BATCH, 64, bins), self.randn(BATCH, 1, 256, bins)]
-            return [raw, self.randn(BATCH, 1, 4000), *spectra] if name in ("input_values", "waveform", "audio_values") else [*spectra[1::-1], *spectra[2:], raw]
+            frames, raw = frames + 16 * self.step, self.randn(self.batch, samples)
+            by_time, by_bin = self.randn(self.batch, frames, bins), self.randn(self.batch, bins, 2 * frames)
+            spectra = [by_time, by_bin, self.randn(self.batch, 64 + 16 * self.step, bins), self.randn(self.batch, 1, 256 + 32 * self.step, bins)]
+            return [raw, self.randn(self.batch, 1, samples), *spectra] if name in ("input_values", "waveform", "audio_values") else [*spectra[1::-1], *spectra[2:], raw]
         if name == "bbox":
-            corners = self.integers(100, BATCH, TOKENS, 4)
+            corners = self.integers(100, self.batch, self.tokens_count, 4)
             corners[..., 2:] += 100
             return [corners]
         if name in ("past_values", "past_observed_mask"):
             length = self.field("context_length", default=32) + max(self.field("lags_sequence", default=[0]))
             channels = self.field("num_input_channels", "input_size", default=1)
-            shape = (BATCH, length) if channels == 1 and hasattr(self.config, "lags_sequence") else (BATCH, length, channels)
+            shape = (self.batch, length) if channels == 1 and hasattr(self.config, "lags_sequence") else (self.batch, length, channels)
             return [self.randn(*shape) if name == "past_values" else torch.ones(*shape)]
         if re.fullmatch(r"(past|future)_time_features", name):
             length = self.field("context_length", default=32) + max(self.field("lags_sequence", default=[0]))
             length = length if name.startswith("past") else self.field("prediction_length", default=8)
-            return [self.randn(BATCH, length, self.field("num_time_features", default=1))]
+            return [self.randn(self.batch, length, self.field("num_time_features", default=1))]
         if name == "inputs":
-            return [self.tokens(), self.randn(BATCH, TOKENS, self.field("d_model", default=WIDTH)), self.randn(*self.pixels())]
+            return [self.tokens(), self.randn(self.batch, self.tokens_count, self.field("d_model", default=WIDTH)), self.randn(*self.pixels())]
         if name == "visual_feats":
-            return [self.randn(BATCH, 4, self.field("visual_feat_dim", default=64))]
+            return [self.randn(self.batch, 4 + self.step, self.field("visual_feat_dim", default=64))]
         if name == "visual_pos":
-            return [self.randn(BATCH, 4, 4).abs()]
+            return [self.randn(self.batch, 4 + self.step, 4).abs()]
         if re.fullmatch(r"(inputs_embeds|query_embeds|hidden_states|encoder_hidden_states|decoder_inputs_embeds)", name):
-            return [self.randn(BATCH, TOKENS, self.field("hidden_size", "d_model", default=WIDTH))]
+            return [self.randn(self.batch, self.tokens_count, self.field("hidden_size", "d_model", default=WIDTH))]
         if name in ("labels", "start_positions", "end_positions", "return_dict", "use_cache"):
             return []
         if name == "token_type_ids":
-            return [torch.zeros(BATCH, TOKENS, dtype=torch.int64)]
+            return [torch.zeros(self.batch, self.tokens_count, dtype=torch.int64)]
         if name == "input_points":
-            return [self.randn(BATCH, 1, 2, 2).abs()]
+            return [self.randn(self.batch, 1, 2, 2).abs()]
         if re.fullmatch(r"pixel_mask", name):
             batch, _, height, width = self.pixels()
             return [torch.ones(batch, height, width, dtype=torch.int64)]
         if name in ("image_grid_thw", "grid_thw"):
-            return [torch.tensor([[1, 4, 4]] * BATCH)]
+            return [torch.tensor([[1, 4, 4 + 2 * self.step]] * self.batch)]
         return []
 
 
@@ -392,6 +400,16 @@ def working_inputs(model, config):
             except StopIteration:
                 break
     raise NotBuilt(errors[0])
+
+
+def resized(model, arguments, batch, tokens, step):
+    """The arguments that build() gave, of other sizes. What says nothing of its sizes is as it was."""
+    parameters, result = inspect.signature(model.forward).parameters, {}
+    for name, value in arguments.items():
+        made = Inputs(model.config, parameters).candidates(name)
+        index = next((i for i, known in enumerate(made) if known.shape == value.shape and torch.equal(known, value)), None)
+        result[name] = value if index is None else Inputs(model.config, parameters, batch, tokens, step).candidates(name)[index]
+    return result
 
 
 def build(name):

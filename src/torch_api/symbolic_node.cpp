@@ -153,9 +153,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
     if (is_int()) return environment().hint(integer()).has_value();
     return is_float() || environment().hint(condition()).has_value();
   }
+  // Python code of torch's may give it to the program (Tensor.__format__): it is the number's.
   std::string str() override {
-    if (is_int()) return environment().text(integer());
-    return is_float() ? fmt::format("{}", floating()) : environment().text(condition());
+    if (is_int()) return fmt::format("{}", specialised(value_));
+    if (is_float()) return fmt::format("{}", floating());
+    return decided() ? "True" : "False";
   }
   std::optional<int64_t> constant_int() override {
     return is_int() ? simplified(value_).as_constant() : std::nullopt;

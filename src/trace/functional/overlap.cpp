@@ -5,7 +5,11 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
+#include "graph/sizes.h"
+#include "sym/expr.h"
 #include "sym/hints.h"
 
 namespace oxy::trace {
@@ -56,34 +60,110 @@ bool can_reach(std::span<const Term> terms, int64_t sum, int& steps) {
   return false;
 }
 
+// The same with sizes and strides that may be symbols.
+struct SymbolicTerm {
+  Expr stride;
+  Expr low;
+  Expr high;
+};
+
+bool is_number(const SymbolicTerm& term) {
+  return term.stride.is_constant() && term.low.is_constant() && term.high.is_constant();
+}
+
+// What the terms but `except` add up to at most and at least.
+std::pair<Expr, Expr> bounds(const std::vector<SymbolicTerm>& terms, const SymbolicTerm* except) {
+  Expr low = 0;
+  Expr high = 0;
+  for (const SymbolicTerm& term : terms) {
+    if (&term == except) continue;
+    low = low + term.stride * term.low;
+    high = high + term.stride * term.high;
+  }
+  return {low, high};
+}
+
+// Whether no values of the symbols let the terms add up to `sum`. Otherwise terms with symbols are left only
+// if their indices may have to differ: of `x[:, :4]` and `x[:, 4:]` the rows have to be the same.
+bool cannot_reach(std::vector<SymbolicTerm>& terms, const Expr& sum) {
+  for (;;) {
+    const auto [low, high] = bounds(terms, nullptr);
+    if (sym::known_less(high, sum) || sym::known_less(sum, low)) return true;
+    const auto is_zero = [&](const SymbolicTerm& term) {
+      if (is_number(term) && sum.is_constant()) return false;
+      const auto [least, most] = bounds(terms, &term);
+      return sym::known_less(sum - least, term.stride) && sym::known_less(most - sum, term.stride);
+    };
+    const auto found = std::ranges::find_if(terms, is_zero);
+    if (found == terms.end()) return false;
+    terms.erase(found);
+  }
+}
+
+// Makes the symbols that are a size, or factors of one, at least 1: without elements there is nothing to
+// share. Strides lose their `max(size, 1)` by that.
+void assume_elements(TensorMeta& a, TensorMeta& b) {
+  std::map<int64_t, Expr> positive;
+  const auto add = [&](const Expr& size) {
+    const auto may_be_zero = [](const Expr& e) {
+      return e.kind() == sym::Kind::Variable && e.range().low < 1;
+    };
+    const auto raise = [&](const Expr& e) {
+      if (may_be_zero(e))
+        positive.emplace(e.variable_id(),
+                         Expr::variable(e.variable_name(), e.variable_id(),
+                                        {.low = 1, .high = std::max<int64_t>(1, e.range().high)}));
+    };
+    if (size.kind() != sym::Kind::Product) return raise(size);
+    if (std::ranges::all_of(size.operands(), [](const Expr& factor) { return factor.range().low >= 0; }))
+      std::ranges::for_each(size.operands(), raise);
+  };
+  for (const TensorMeta* meta : {&a, &b}) std::ranges::for_each(meta->sizes, add);
+  if (positive.empty()) return;
+  for (TensorMeta* meta : {&a, &b})
+    *meta = graph::map_expressions(std::move(*meta), [&](const Expr& e) {
+      return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+        const auto found = positive.find(id);
+        return found == positive.end() ? std::nullopt : std::optional(found->second);
+      });
+    });
+}
+
 }  // namespace
 
-bool may_share_elements(const TensorMeta& a, const TensorMeta& b) {
+bool may_share_elements(const TensorMeta& first, const TensorMeta& second) {
   constexpr int kMostSteps = 2000;
-  if (item_size(a.dtype) != item_size(b.dtype)) return true;
-  std::map<int64_t, Term, std::greater<>> terms;
-  const auto add = [&](const TensorMeta& meta, int64_t sign) {
-    for (size_t d = 0; d < meta.sizes.size(); ++d) {
-      const std::optional<int64_t> size = meta.sizes[d].as_constant();
-      const std::optional<int64_t> stride = meta.strides[d].as_constant();
-      if (!size || !stride) return false;
-      if (*stride == 0 || *size <= 1) continue;
-      Term& term = terms[*stride];
-      term.stride = *stride;
-      (sign > 0 ? term.high : term.low) += sign * (*size - 1);
-    }
-    return true;
-  };
+  if (item_size(first.dtype) != item_size(second.dtype)) return true;
   const auto is_empty = [](const TensorMeta& meta) {
     return std::ranges::any_of(meta.sizes, [](const Expr& size) { return size == Expr(0); });
   };
-  if (is_empty(a) || is_empty(b)) return false;
-  const std::optional<int64_t> distance = (b.storage_offset - a.storage_offset).as_constant();
-  if (!distance || !add(a, 1) || !add(b, -1)) return true;
+  if (is_empty(first) || is_empty(second)) return false;
+  TensorMeta a = first;
+  TensorMeta b = second;
+  assume_elements(a, b);
+  std::vector<SymbolicTerm> terms;
+  const auto add = [&](const TensorMeta& meta, int sign) {
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      if (meta.strides[d] == Expr(0) || meta.sizes[d] == Expr(1)) continue;
+      auto term = std::ranges::find(terms, meta.strides[d], &SymbolicTerm::stride);
+      if (term == terms.end()) term = terms.insert(term, {.stride = meta.strides[d], .low = 0, .high = 0});
+      if (sign > 0)
+        term->high = term->high + (meta.sizes[d] - 1);
+      else
+        term->low = term->low - (meta.sizes[d] - 1);
+    }
+  };
+  add(a, 1);
+  add(b, -1);
+  const Expr distance = b.storage_offset - a.storage_offset;
+  if (cannot_reach(terms, distance)) return false;
+  if (!distance.is_constant() || !std::ranges::all_of(terms, is_number)) return true;
+  std::ranges::sort(terms, std::greater<>{}, [](const SymbolicTerm& term) { return term.stride.constant(); });
   std::vector<Term> sorted;
-  for (const auto& [stride, term] : terms) sorted.push_back(term);
+  for (const SymbolicTerm& term : terms)
+    sorted.push_back({term.stride.constant(), term.low.constant(), term.high.constant()});
   int steps = kMostSteps;
-  return can_reach(sorted, *distance, steps);
+  return can_reach(sorted, distance.constant(), steps);
 }
 
 }  // namespace oxy::trace

@@ -22,8 +22,11 @@ using cpy::Ref;
 // A temporary recording for the time of a fake function. Only the metadata of its results are used.
 class FakeRecording {
  public:
-  FakeRecording() : outer_(recording_session()), was_paused_(session_paused()) {
+  // `outer`: whose symbols are those of the arguments' sizes. What the function asks about them is guarded
+  // there.
+  explicit FakeRecording(const Session& outer) : outer_(recording_session()), was_paused_(session_paused()) {
     session_.id = new_session_id();
+    session_.symbols = outer.symbols;
     session_.is_fake = true;
     session_.meta_of = [graph = &session_.recording.graph](graph::ValueId id) -> const TensorMeta& {
       return graph->meta(id);
@@ -118,10 +121,10 @@ bool has_fake_function(const OperatorInfo& info) {
   throw_cannot_trace(fmt::format("the fake function of {} raises {}", op.name, line));
 }
 
-ResultMetadata run(const OperatorInfo& info, std::span<const c10::IValue> call) {
+ResultMetadata run(const Session& session, const OperatorInfo& info, std::span<const c10::IValue> call) {
   const OperatorSchema& op = *info.schema;
   const Device device = result_device(call);
-  FakeRecording recording;
+  FakeRecording recording(session);
   const at::NoGradGuard no_grad;
   torch::jit::Stack stack;
   stack.reserve(call.size());
@@ -188,7 +191,7 @@ ResultMetadata fake_metadata(Session& session, const OperatorInfo& info,
     if (known.op == asked.op && known.args == asked.args && known.metas == asked.metas) return known.result;
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(op.name);
-  asked.result = run(info, call);
+  asked.result = run(session, info, call);
   session.fake_calls.push_back(std::move(asked));
   return session.fake_calls.back().result;
 }

@@ -84,6 +84,40 @@ def test_the_sweep_judges_models_and_resumes(tmp_path):
     assert len(results.read_text().splitlines()) == 3  # nothing ran again
 
 
+def test_the_sweep_calls_models_with_three_sizes(tmp_path):
+    if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
+        pytest.skip("transformers or timm is not installed")
+    results, table = tmp_path / "sizes.jsonl", tmp_path / "sizes.md"
+    command = [sys.executable, str(BENCHMARKS / "sweep.py"), "--sizes", "--results", str(results), "--markdown", str(table)]
+    done = subprocess.run([*command, "--only", "^(BertModel|ViTModel|resnet)$"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {result["name"]: result for result in map(json.loads, results.read_text().splitlines())}
+    assert {name: result["outcome"] for name, result in found.items()} == dict.fromkeys(("BertModel", "ViTModel", "resnet"), "whole")
+    varying = {name: result["varying"] for name, result in found.items()}
+    assert varying == {"BertModel": "batch and length", "ViTModel": "batch", "resnet": "all"}
+    assert [size["input_ids"] for size in found["BertModel"]["inputs"]] == [[2, 16], [3, 24], [5, 40]]
+    assert found["BertModel"]["compilations"] == 2 and found["BertModel"]["symbols"]
+    assert "3 models with three sizes, 100.0 % whole with symbols" in table.read_text()
+
+
+def test_the_sweep_with_sizes_reports_what_is_not_as_it_should_be():
+    report = importlib.import_module("sweep_report")
+    common = {"library": "timm", "order": "together", "varying": "all", "deterministic": True}
+    results = [
+        {**common, "name": "good", "model": "good", "outcome": "whole", "compilations": 2},
+        {**common, "name": "again", "model": "again_1", "outcome": "whole", "compilations": 3, "recompile_reasons": ["f: x was 2, is 3"]},
+        {**common, "name": "fixed", "model": "fixed_1", "outcome": "numbers", "compilations": 3, "why_numbers": ["u3 is not known"]},
+        {"library": "timm", "name": "slow", "model": "slow", "outcome": "timed out", "reason": "took longer than 1 s"},
+        {"library": "timm", "name": "none", "model": "none", "outcome": "not built", "reason": "no such thing"},
+    ]
+    assert "4 models with three sizes, 50.0 % whole with symbols" in report.sizes_summary(results)
+    text = report.sizes_markdown(results, 5)
+    assert "| good |" not in text and "1 models are as they should be" in text
+    assert "| again_1 | all | whole, symbols | right | 3 | x was 2, is 3 |" in text
+    assert "| fixed_1 | all | whole, numbers | right | 3 | numbers: u is not known |" in text and "| u is not known | 1 |" in text
+    assert "| slow |  |  | timed out |  | took longer than 1 s |" in text
+
+
 @pytest.mark.parametrize("added, is_right", [(0.0, True), (1e-4, False)])
 def test_errors_are_judged_over_variations(added, is_right, monkeypatch):
     if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
