@@ -21,6 +21,7 @@
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
 #include "runtime/values/convert.h"
+#include "torch_api/symbolic_node.h"
 #include "trace/functional/overlap.h"
 #include "trace/session/session.h"
 
@@ -321,7 +322,8 @@ TensorMeta meta_of(const Edge& place) {
   TensorMeta meta;
   meta.dtype = runtime::dtype_from_torch(c10::typeMetaToScalarType(wanted.dtype()));
   meta.device = runtime::device_from_torch(wanted.device());
-  for (const c10::SymInt& size : wanted.shape_as_dim_vector()) meta.sizes.emplace_back(size.expect_int());
+  for (const c10::SymInt& size : wanted.shape_as_dim_vector())
+    meta.sizes.push_back(torch_api::expression_of(size));
   meta.strides = contiguous_strides(meta.sizes);
   return meta;
 }

@@ -7,8 +7,10 @@ import torch
 import torch.nn.functional as F
 
 import oxyfuel
+from size_checks import compiles
 
 SIZES = (5, 3, 8)
+WEIGHT = torch.linspace(-1, 1, 36).view(6, 6)
 
 
 def layer_norm(x, weight, bias):
@@ -77,3 +79,29 @@ def test_norms_without_parameters(function):
         (expected,) = gradients(lambda x: function(x, None, None), x, (), [True])
         torch.testing.assert_close(got, expected)
     assert oxyfuel.metrics()["graphs"] == before + 1
+
+
+def of_two_layers(x, first, second):
+    """Backward passes of the results meet at values that are no results, and reach different leaves."""
+    hidden = (x @ first).tanh()
+    last = (hidden @ second).tanh()
+    return last.sin(), hidden.exp(), hidden * 2
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_results_whose_backward_passes_meet(dynamic):
+    compiled = oxyfuel.compile(of_two_layers, dynamic=dynamic)
+
+    def calls():
+        for rows in (4, 7, 3, 9, 1):
+            x = torch.linspace(-1, 1, rows * 6).view(rows, 6)
+            for used in ((0, 1, 2), (1,), (0, 2)):
+                gradients = []
+                for function in (of_two_layers, compiled):
+                    weights = [WEIGHT.clone().requires_grad_(), WEIGHT.t().clone().requires_grad_()]
+                    results = function(x, *weights)
+                    sum((results[i] * (i + 1)).sum() for i in used).backward()
+                    gradients.append([weight.grad for weight in weights])
+                torch.testing.assert_close(*gradients)
+
+    assert compiles(calls) <= 3
