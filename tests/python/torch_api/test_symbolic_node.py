@@ -35,14 +35,19 @@ def test_sizes_are_symbols(environment):
     ("a / 4", "x.size(0) // 4"), ("a % 4", "x.size(0) % 4"), ("min", "min(x.size(0), x.size(1))"),
     ("max", "max(x.size(1), 1)")])
 def test_arithmetic(environment, what, text):
-    assert symbols.compute(environment.tensor("x", [at_hand(8), at_hand(3)]), what) == text
+    assert environment.compute(environment.tensor("x", [at_hand(8), at_hand(3)]), what) == text
     assert environment.guards() == []
+
+
+def test_the_text_of_a_size_is_its_number(environment):
+    assert environment.shown(environment.tensor("x", [at_hand(8), 4]), 0) == "8"
+    assert environment.guards() == ["x.size(0) == 8"]
 
 
 def test_a_float_guards_the_number(environment):
     environment.at_line("model.py:7")
     x = environment.tensor("x", [at_hand(16), at_hand(3)])
-    assert float(symbols.compute(x, "sqrt")) == 0.25
+    assert float(environment.compute(x, "sqrt")) == 0.25
     assert environment.guards() == ["x.size(0) == 16 (model.py:7)"]
 
 

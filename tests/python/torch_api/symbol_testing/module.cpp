@@ -103,6 +103,31 @@ NB_MODULE(oxyfuel_symbol_testing, m) {
                texts.push_back(self.environment().text(assertion.condition));
              return texts;
            })
+      // The text of what C++ computes of two sizes.
+      .def("compute",
+           [](const Environment& self, nb::handle tensor, const std::string& what) {
+             const c10::SymInt a = tensor_of(tensor).sym_size(0);
+             const c10::SymInt b = tensor_of(tensor).sym_size(1);
+             const auto text = [&](const c10::SymInt& e) {
+               return self.environment().text(torch_api::expression_of(e));
+             };
+             if (what == "a + b") return text(a + b);
+             if (what == "2 - a") return text(2 - a);
+             if (what == "a - a") return text(a - a);
+             if (what == "a * b") return text(a * b * 3);
+             if (what == "a / 4") return text(a / 4);
+             if (what == "a % 4") return text(a % 4);
+             if (what == "min") return text(a.min(b));
+             if (what == "max") return text(b.max(1));
+             if (what == "sqrt")
+               return std::to_string(1.0 / c10::SymFloat(a).sqrt().guard_float(__FILE__, __LINE__));
+             throw nb::value_error("nothing to compute");
+           })
+      // What PyTorch writes for a size in a message.
+      .def("shown",
+           [](const Environment& self, nb::handle tensor, int64_t dimension) {
+             return tensor_of(tensor).sym_size(dimension).toSymNode()->str();
+           })
       .def("holds", &Environment::holds);
 
   // Asks of a size what PyTorch's C++ asks, with the macros that it asks with.
@@ -117,23 +142,5 @@ NB_MODULE(oxyfuel_symbol_testing, m) {
     if (how == "expect") return question.expect_true(__FILE__, __LINE__);
     if (how == "has value") return question.has_hint();
     throw nb::value_error("an unknown way to ask");
-  });
-  // The text of what C++ computes of two sizes.
-  m.def("compute", [](nb::handle tensor, const std::string& what) {
-    const c10::SymInt a = tensor_of(tensor).sym_size(0);
-    const c10::SymInt b = tensor_of(tensor).sym_size(1);
-    const auto text = [&](const c10::SymInt& e) {
-      return e.is_heap_allocated() ? e.toSymNodeImplUnowned()->str() : std::to_string(*e.maybe_as_int());
-    };
-    if (what == "a + b") return text(a + b);
-    if (what == "2 - a") return text(2 - a);
-    if (what == "a - a") return text(a - a);
-    if (what == "a * b") return text(a * b * 3);
-    if (what == "a / 4") return text(a / 4);
-    if (what == "a % 4") return text(a % 4);
-    if (what == "min") return text(a.min(b));
-    if (what == "max") return text(b.max(1));
-    if (what == "sqrt") return std::to_string(1.0 / c10::SymFloat(a).sqrt().guard_float(__FILE__, __LINE__));
-    throw nb::value_error("nothing to compute");
   });
 }
