@@ -37,8 +37,8 @@ using Objects = std::unordered_map<std::string, Ref, TextHash, std::equal_to<>>;
 }  // namespace
 
 Ref interned(std::string_view name) {
-  // Never destroyed: CPython is gone when statics die. The names are those that the compiler's own source
-  // has.
+  // Never destroyed: CPython is gone when statics die. Names come from the compiler's source and from tables
+  // of C types, so that there are only so many.
   static auto& names = *new Objects;
   if (const auto found = names.find(name); found != names.end()) return found->second;
   Ref text = Ref::steal(PyUnicode_InternFromString(std::string(name).c_str()));

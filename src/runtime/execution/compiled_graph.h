@@ -11,7 +11,8 @@
 
 namespace oxy::runtime {
 
-// A graph failed when it had changed what the caller can see, so that the call cannot run in eager.
+// A graph failed behind its last step: it may have changed what the caller can see, so that the call must not
+// run in eager as well.
 class FailedAfterRun : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

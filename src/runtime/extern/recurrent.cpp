@@ -111,9 +111,8 @@ void run_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void add_recurrent_backward(torch::Library& library) {
   library.def(
       "recurrent_backward(Tensor?[] gradients, Tensor input, Tensor[] states, Tensor[] params, str cell, "
-      "bool "
-      "has_biases, int num_layers, bool train, bool bidirectional, bool batch_first, bool[] wanted) -> "
-      "Tensor[]");
+      "bool has_biases, int num_layers, bool train, bool bidirectional, bool batch_first, bool[] wanted) "
+      "-> Tensor[]");
   library.impl("recurrent_backward",
                torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
                                torch::CppFunction::makeFromBoxedFunction<&run_backward>()));
