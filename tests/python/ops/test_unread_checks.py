@@ -37,6 +37,29 @@ def test_an_index_out_of_range_raises_although_no_element_is_read(function, dyna
             assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (torch.fmod(x % y, 3), x + 1)[1],
+        lambda x, y: torch.fmod(x % y, 3) is None,
+        lambda x, y: (x // y).neg().relu() is None,
+        lambda x, y: torch.where((x % y).add(1) > 0, x, y) is None,
+        lambda x, y: torch.div(x, y, rounding_mode="trunc").index_fill_(0, y.clamp(0, 1), 2) is None,
+    ],
+)
+def test_a_division_by_zero_raises_although_what_reads_it_is_not_read(function, dynamic):
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for divisors in ([1, 2, 1], [1, 0, 1], [2, 2, 2], [0, 0, 0]):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(torch.arange(3), torch.tensor(divisors)))
+            except RuntimeError as error:
+                outcomes.append(str(error))
+        assert str(outcomes[0]) == str(outcomes[1])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_product_with_zeros_is_zero_though_parts_of_it_overflow(dtype):
     x = torch.full((16, 64), 2.0, dtype=dtype)
