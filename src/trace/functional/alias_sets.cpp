@@ -96,7 +96,9 @@ void AliasSets::replay(ValueId recorded) {
   std::vector<Argument> args;
   for (const Argument& argument : node.args)
     args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value}) : argument);
-  if (node.op == op::as_strided()) args.at(3) = in_.meta(recorded).storage_offset + shift;
+  // Without an offset it begins where its tensor does, which may be another place at each call.
+  if (node.op == op::as_strided() && !std::holds_alternative<graph::None>(args.at(3)))
+    args.at(3) = in_.meta(recorded).storage_offset + shift;
   std::vector<TensorMeta> metas;
   for (const ValueId id : node.outputs) {
     metas.push_back(in_.meta(id));

@@ -121,3 +121,18 @@ def test_as_strided_that_leaves_the_memory_raises_although_it_is_not_read(sizes,
                 outcomes.append(str(error).splitlines()[0])
         assert type(outcomes[0]) is type(outcomes[1])
         assert outcomes[0] == outcomes[1] if isinstance(outcomes[0], str) else torch.equal(*outcomes)
+
+
+def test_isin_raises_for_some_sizes_although_it_is_not_read():
+    def function(x):
+        torch.isin(x.expand(x.size(0), x.size(0)), x.expand(x.size(0), x.size(0)))
+
+    compiled = oxyfuel.compile(function)
+    for size in (16, 3, 5, 16):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(torch.arange(float(size))[:, None]))
+            except RuntimeError as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]
