@@ -305,6 +305,9 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
   if (!compiler.optimise) halves.forward = passes::separate_results(halves.forward, {});
   auto forward = compiler.compile(std::move(halves.forward), std::move(recording.constants), "forward_",
                                   {joint.outputs.size(), {}});
+  if (!compiler.wait)
+    for (const Part& part : parts)
+      if (part.program) part.program->request();
   return make_differentiable_graph(std::move(forward), std::move(parts), std::move(joint),
                                    std::move(outputs));
 }

@@ -61,6 +61,15 @@ class DifferentiableGraph final : public CompiledGraph {
     }
   }
 
+  // A backward half that cannot be compiled is interpreted.
+  runtime::Readiness readiness() override {
+    using runtime::Readiness;
+    if (const Readiness forward = forward_->readiness(); forward != Readiness::Ready) return forward;
+    const auto is_pending = [](const Part& part) { return part.program && part.program->is_pending(); };
+    return std::ranges::any_of(parts_, is_pending) ? Readiness::Pending : Readiness::Ready;
+  }
+  std::exception_ptr failure() const override { return forward_->failure(); }
+
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results;
     Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()), {}};

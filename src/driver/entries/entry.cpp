@@ -171,13 +171,23 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   kernels_ = statistics.kernels;
   extern_calls_ = statistics.extern_calls;
   metrics().compiled += statistics;
-  if (graph_->is_long())
-    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
 }
 
-Region Entry::describe() const {
+runtime::Readiness Entry::readiness() {
+  using runtime::Readiness;
+  if (is_ready_ || !graph_) return Readiness::Ready;
+  if (const Readiness state = graph_->readiness(); state != Readiness::Ready) return state;
+  if (graph_->is_long())
+    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
+  is_ready_ = true;
+  return Readiness::Ready;
+}
+
+Region Entry::describe() {
+  const bool is_pending = readiness() == runtime::Readiness::Pending;
   return {.function = name_,
           .is_captured = true,
+          .is_pending = is_pending,
           .operators = operators_,
           .kernels = kernels_,
           .extern_calls = extern_calls_,
@@ -223,7 +233,9 @@ bool Entry::writes_shared_memory() const {
 }
 
 bool Entry::valid() {
-  return !graph_ || graph_->valid(CallInputs(*capture_, {}).get());
+  // What is not ready becomes so here at the earliest: weights may have been written to meanwhile.
+  return !graph_ || readiness() != runtime::Readiness::Ready ||
+         graph_->valid(CallInputs(*capture_, {}).get());
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {

@@ -94,6 +94,12 @@ SizeConstants::Tensors SizeConstants::compute(SymbolValues symbols) {
 }
 
 CompiledGraph* SizeConstants::compiled() {
+  CompiledGraph* const found = find_compiled();
+  // May take the GIL: not under the lock.
+  return found != nullptr && found->readiness() == Readiness::Ready ? found : nullptr;
+}
+
+CompiledGraph* SizeConstants::find_compiled() {
   {
     const std::scoped_lock lock(mutex_);
     if (compiled_) return compiled_.get();

@@ -54,7 +54,8 @@ class SizeConstants {
   };
 
   Tensors compute(SymbolValues symbols);
-  CompiledGraph* compiled();
+  CompiledGraph* compiled();  // null: it is interpreted
+  CompiledGraph* find_compiled();
   std::vector<at::Tensor> interpreted(SymbolValues symbols) const;
   void keep(Key key, const Tensors& tensors);
 
