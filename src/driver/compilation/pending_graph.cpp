@@ -46,14 +46,25 @@ class JoinedLibrary final : public backend::KernelLibrary {
 
 // What the background and the request share. The background writes, then sets `is_done`.
 struct KernelRequest::Making {
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
   std::shared_ptr<const std::vector<plan::Kernel>> kernels;
   size_t at_once = kernels_at_once();
   int64_t generation = background::generation();
   std::atomic<bool> is_unwanted = false;
   std::atomic<bool> is_done = false;
+  std::atomic<bool> is_counted = true;
   std::vector<std::unique_ptr<backend::CompiledKernels>> pieces;
   std::exception_ptr problem;
   double seconds = 0;
+
+  Making() { ++pending_requests; }
+  ~Making() { uncount(); }
+
+  void uncount() {
+    if (is_counted.exchange(false)) --pending_requests;
+  }
 
   void compile(const backend::Backend& device) {
     const auto start = std::chrono::steady_clock::now();
@@ -69,20 +80,20 @@ struct KernelRequest::Making {
       problem = std::current_exception();
     }
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    uncount();
     is_done = true;
   }
 };
 
 KernelRequest::KernelRequest(const backend::Backend& device, std::vector<plan::Kernel> kernels)
     : device_(device), kernels_(std::make_shared<const std::vector<plan::Kernel>>(std::move(kernels))) {
-  ++pending_requests;
   request();
 }
 
 KernelRequest::~KernelRequest() {
   if (!making_) return;
   making_->is_unwanted = true;
-  --pending_requests;
+  making_->uncount();
 }
 
 void KernelRequest::request() {
@@ -110,7 +121,6 @@ std::shared_ptr<backend::KernelLibrary> KernelRequest::library() {
     check(making_ && making_->is_done, "kernels are asked for that are not there");
     done = std::move(making_);
   }
-  --pending_requests;
   if (done->problem) std::rethrow_exception(done->problem);
   std::vector<std::shared_ptr<backend::KernelLibrary>> libraries;
   for (const auto& piece : done->pieces) libraries.push_back(piece->load());

@@ -24,6 +24,7 @@
 #include "driver/compilation/static_plan.h"
 #include "driver/state/metrics.h"
 #include "graph/sizes.h"
+#include "loop/devices.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/staging/stages.h"
@@ -170,11 +171,13 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   dump.write(stage, shown);
 }
 
-// The backend for the device of the program's tensors.
+// The backend for the devices of the program's tensors.
 const backend::Backend& backend_of(const loop::Program& program) {
-  Device device;
+  const Device device = loop::main_device(program);
   for (const loop::Buffer& buffer : program.buffers)
-    if (!is_on_host(buffer.device)) device = buffer.device;
+    if (!is_on_host(buffer.device) && buffer.device.kind != device.kind)
+      throw Unsupported(fmt::format("tensors on {} and {}", str(device), str(buffer.device)),
+                        "a region is compiled for devices of one kind and the host");
   const backend::Backend* const found = backend::find_backend(device.kind);
   if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(device)));
   return *found;
