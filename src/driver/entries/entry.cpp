@@ -20,6 +20,7 @@
 #include "eval/rebuild/perform.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"
+#include "runtime/device/current.h"
 #include "runtime/execution/executable.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/functional/functionalise.h"
@@ -308,6 +309,8 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (PyErr_Occurred()) return results;
   if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
   if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
+  if (capture_->final_device >= 0)
+    runtime::set_current_device_index(static_cast<c10::DeviceIndex>(capture_->final_device));
   if (capture_->autocast_change) capture_->autocast_change->apply();
   return results;
 }

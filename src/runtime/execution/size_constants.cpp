@@ -28,17 +28,6 @@ std::vector<int64_t> ids_of_symbols(const graph::Graph& graph) {
   return ids;
 }
 
-std::vector<c10::Device> devices_of(const graph::Graph& graph) {
-  check(!graph.outputs.empty(), "a graph of size constants has no outputs");
-  std::vector<c10::Device> devices;
-  for (const graph::Value& value : graph.values) {
-    const c10::Device device = device_to_torch(value.meta.device);
-    if (device.type() != kHost && std::ranges::find(devices, device) == devices.end())
-      devices.push_back(device);
-  }
-  return devices;
-}
-
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   int64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.storage().nbytes());

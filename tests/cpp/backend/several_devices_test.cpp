@@ -86,8 +86,8 @@ TEST_CASE("several devices: the arena is on one, others have temporaries, and mu
       %7 : float32[64, 128]{device=cuda:1} = aten::mm(%6, %3)
       %8 : float32[64, 128]{device=cuda:1} = aten::cos(%7)
       %9 : float32[64, 128]{device=cuda:1} = aten::mm(%8, %3)
-      return %5, %9
       mutate input 1 = %9
+      return %5, %9
     })");
   std::set<std::string> temporaries;
   for (const plan::Buffer& buffer : plan.buffers) {
@@ -121,8 +121,8 @@ TEST_CASE("several devices: the steps of each give the right results") {
       %11 : float32[7]{device=cuda:1} = aten::sum.dim_IntList(%10, [1], False)
       %12 : float32[33, 7]{device=cuda:0, strides=[1, 33]} = aten::permute(%3, [1, 0])
       %13 : float32[33, 7]{device=cuda:0, strides=[1, 33]} = aten::tanh(%12)
-      return %4, %11, %13
       mutate input 1 = %10
+      return %4, %11, %13
     })");
 }
 
