@@ -11,6 +11,7 @@
 #include "driver/state/metrics.h"
 #include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
+#include "runtime/device/device.h"
 
 namespace oxy::driver {
 
@@ -171,6 +172,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                                              size_t nargsf, PyObject* kwnames) {
   const SpecifiedCall specified(options_->dynamic_shapes.get(), target_.get(), args, nargsf, kwnames);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  runtime::notice_devices_in_use();
   CaptureRequest request{.subject = name_,
                          .name = name_,
                          .roots = roots,

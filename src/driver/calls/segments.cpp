@@ -19,6 +19,7 @@
 #include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
+#include "runtime/device/device.h"
 
 namespace oxy::driver {
 namespace {
@@ -133,7 +134,8 @@ class Runner : public hook::SegmentRunner {
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
     }
-    const hook::SegmentEnd end = compile(data, segment, state, roots, global_state);
+    runtime::notice_devices_in_use();
+    const hook::SegmentEnd end = compile(data, segment, state, roots, GlobalState::current());
     if (segment.site.state != SiteState::Open) watch_uncaptured(segment, state);
     return end;
   }

@@ -120,6 +120,7 @@ std::shared_ptr<backend::KernelLibrary> KernelRequest::library() {
     const std::scoped_lock lock(mutex_);
     check(making_ && making_->is_done, "kernels are asked for that are not there");
     done = std::move(making_);
+    kernels_ = nullptr;  // their texts are not needed any more
   }
   if (done->problem) std::rethrow_exception(done->problem);
   std::vector<std::shared_ptr<backend::KernelLibrary>> libraries;

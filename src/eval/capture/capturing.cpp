@@ -34,6 +34,7 @@
 #include "guards/constants.h"
 #include "ops/core/registry.h"
 #include "runtime/device/current.h"
+#include "runtime/device/device.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -52,6 +53,7 @@ class ThreadState {
         autocast_(AutocastState::current()),
         handled_(cpy::handled_here()) {}
   ~ThreadState() {
+    runtime::notice_devices_in_use();
     at::GradMode::set_enabled(grad_mode_);
     runtime::set_current_device_index(device_);
     autocast_.apply();
@@ -62,6 +64,7 @@ class ThreadState {
   // Notes in `capture` what differs now from the start.
   void note_changes(const AutocastCache& cache, Capture& capture) const {
     if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
+    runtime::notice_devices_in_use();
     if (const auto device = runtime::current_device_index(); device != device_) capture.final_device = device;
     const AutocastState autocast = AutocastState::current();
     if (autocast != autocast_ || cache.enabled != cache.was_enabled || cache.clears)

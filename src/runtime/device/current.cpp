@@ -18,6 +18,10 @@ void use_accelerator(c10::DeviceType type) {
   if (type != kHost) in_use.store(type, std::memory_order_release);
 }
 
+bool is_accelerator_in_use() {
+  return in_use.load(std::memory_order_acquire) != kHost;
+}
+
 c10::DeviceIndex current_device_index() {
   const c10::DeviceType type = in_use.load(std::memory_order_acquire);
   return type == kHost ? c10::DeviceIndex{0} : c10::impl::VirtualGuardImpl(type).getDevice().index();

@@ -8,6 +8,8 @@ namespace oxy::runtime {
 // Plans run on this kind of device from now on, so that its current device counts.
 void use_accelerator(c10::DeviceType type);
 
+bool is_accelerator_in_use();
+
 // The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is.
 c10::DeviceIndex current_device_index();
 // Does nothing while no kind is in use.
