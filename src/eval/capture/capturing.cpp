@@ -33,6 +33,8 @@
 #include "graph/sizes.h"
 #include "guards/constants.h"
 #include "ops/core/registry.h"
+#include "runtime/device/current.h"
+#include "runtime/device/device.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -47,10 +49,13 @@ class ThreadState {
  public:
   ThreadState()
       : grad_mode_(at::GradMode::is_enabled()),
+        device_(runtime::current_device_index()),
         autocast_(AutocastState::current()),
         handled_(cpy::handled_here()) {}
   ~ThreadState() {
+    runtime::notice_devices_in_use();
     at::GradMode::set_enabled(grad_mode_);
+    runtime::set_current_device_index(device_);
     autocast_.apply();
     PyErr_SetHandledException(handled_.get());
   }
@@ -59,6 +64,8 @@ class ThreadState {
   // Notes in `capture` what differs now from the start.
   void note_changes(const AutocastCache& cache, Capture& capture) const {
     if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
+    runtime::notice_devices_in_use();
+    if (const auto device = runtime::current_device_index(); device != device_) capture.final_device = device;
     const AutocastState autocast = AutocastState::current();
     if (autocast != autocast_ || cache.enabled != cache.was_enabled || cache.clears)
       capture.autocast_change = {autocast, autocast.nesting - autocast_.nesting, cache.enabled, cache.clears};
@@ -66,6 +73,7 @@ class ThreadState {
 
  private:
   bool grad_mode_;
+  c10::DeviceIndex device_;
   AutocastState autocast_;
   Ref handled_;
 };
