@@ -53,7 +53,7 @@ def numbers_of_the_host(x, a, b):
 
 def made_there(x, a, b):
     y = torch.arange(4.0, device="cuda:1") * b
-    return y, torch.zeros_like(y).to(x.device) + torch.ones(3, 4, device="cuda:0")
+    return y, torch.zeros_like(y).to(x.device) + torch.ones(4, 4, device="cuda:0")
 
 
 def written(x, a, b):
