@@ -365,13 +365,16 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     interpreter.capture->recording = interpreter.recorder.finish(outputs);
   }
   // An offset of as_strided counts from the start of the storage, but is recorded from the start of the
-  // tensor.
-  const bool addresses_storage =
-      std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        const ops::Traits& traits = ops::traits_of(*node.op);
-        return traits.addresses_storage() &&
-               !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
-      });
+  // tensor. That of a view, if none is given, is the view's.
+  const graph::Graph& recorded = interpreter.capture->recording.graph;
+  const bool addresses_storage = std::ranges::any_of(recorded.nodes, [&](const graph::Node& node) {
+    const ops::Traits& traits = ops::traits_of(*node.op);
+    if (!traits.addresses_storage()) return false;
+    const graph::NodeId maker = recorded.values[std::get<graph::ValueRef>(node.args.at(0)).id].node;
+    const bool is_of_view = maker != graph::kNoNode && recorded.nodes[maker].op->is_view();
+    return is_of_view ||
+           !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
+  });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)
       interpreter.guards().require_storage_offset(interpreter.externals.sources.at(trace),

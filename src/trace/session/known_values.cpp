@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "aten/opaque.h"
+#include "graph/sizes.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/host.h"
 #include "trace/session/session.h"
@@ -53,6 +54,9 @@ class Collector {
     }
     const graph::Node& node = graph_.nodes[producer];
     if (node.op->is_mutating() || draws_numbers(*node.op, node.args) || is_opaque(*node.op)) return false;
+    // What a symbol decides is known at each call only.
+    if (std::ranges::any_of(node.args, [](const graph::Argument& a) { return graph::has_symbols(a); }))
+      return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
     bool known = true;
