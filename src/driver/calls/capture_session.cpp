@@ -142,8 +142,31 @@ class Session {
     std::vector<std::string> lines;
     int64_t executed = 0;
     bool had_varying_numbers = false;
+    bool wants_elements = false;
     SymbolsOfCapture symbols;
   };
+
+  // What a try takes for constants.
+  struct Way {
+    bool has_numbers_that_vary = true;
+    trace::VaryingElements elements = trace::VaryingElements::Unknown;
+  };
+
+  // The last capture that a site may make relies on no elements.
+  bool may_rely_on_elements() const { return site_.compiles + 1 < options_.recompile_limit; }
+
+  // The way to try next, if a try ended in a break for which varying elements or numbers may be the reason.
+  std::optional<Way> next_way(Way way, const Stopped& stopped) const {
+    using trace::VaryingElements;
+    const bool helps =
+        may_rely_on_elements() && (stopped.wants_elements || way.elements != VaryingElements::Unknown);
+    if (helps && way.elements == VaryingElements::Unknown && way.has_numbers_that_vary)
+      return Way{true, VaryingElements::Symbols};
+    if (helps && way.elements != VaryingElements::Numbers)
+      return Way{way.has_numbers_that_vary, VaryingElements::Numbers};
+    if (way.has_numbers_that_vary && stopped.had_varying_numbers) return Way{false, way.elements};
+    return std::nullopt;
+  }
 
   // Notes at the end of a try, however it ends, which symbols there were.
   struct NotesSymbols {
@@ -159,11 +182,14 @@ class Session {
   };
 
   // One try. Null: `stopped`.
-  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, const VaryingPlaces& numbers,
-                                         int64_t stop_at, Stopped& stopped) {
+  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, Way way, int64_t stop_at,
+                                         Stopped& stopped) {
+    VaryingPlaces no_numbers;
+    no_numbers.give_up();
+    const VaryingPlaces& numbers = way.has_numbers_that_vary ? site_.varying : no_numbers;
     Span span("capture");
     CaptureGate gate;
-    eval::CaptureOptions options = capture_options(options_, numbers, warnings, gate);
+    eval::CaptureOptions options = capture_options(options_, numbers, way.elements, warnings, gate);
     // Behind a break stand tensors whose sizes follow from those that the user has named.
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
       options.all_sizes_vary = true;
@@ -177,7 +203,8 @@ class Session {
       PyErr_Clear();
       eval::raise_unbacked(interpreter);
       stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
-                 !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols()};
+                 !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols(),
+                 interpreter.recorder.wants_elements()};
       return nullptr;
     } catch (const std::exception&) {
       eval::raise_unbacked(interpreter);
@@ -185,42 +212,70 @@ class Session {
     }
   }
 
+  // The same. A way that is tried because another one ended in a break may fail as it likes.
+  std::unique_ptr<eval::Capture> attempt_otherwise(eval::PendingWarnings& warnings, Way way, int64_t stop_at,
+                                                   Stopped& stopped) {
+    try {
+      return attempt(warnings, way, stop_at, stopped);
+    } catch (const eval::Interrupted&) {
+      throw;
+    } catch (const InternalError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (PyErr_Occurred()) throw;
+      stopped = {.stop = {.reason = error.what()}, .executed = -1, .had_varying_numbers = symbols_.any};
+      return nullptr;
+    }
+  }
+
   // A whole call is captured once. A segment with a break is captured once more, up to the breaking
-  // instruction. If an operator has warned, the try is repeated. If varying numbers may have caused the
-  // break, it is repeated without them, and counts if it comes further.
+  // instruction. If an operator has warned, the try is repeated. If varying numbers or elements may have
+  // caused the break, it is repeated in other ways, and the one counts that comes furthest.
   Captured captured() {
-    VaryingPlaces no_numbers;
-    no_numbers.give_up();
     Captured result;
     eval::PendingWarnings warnings;
     int64_t stop_at = -1;
-    std::optional<Stopped> with_numbers;
+    Way way{true, may_rely_on_elements() ? site_.elements : trace::VaryingElements::Unknown};
+    std::optional<Stopped> first, best;  // of the ways that were tried
+    Way best_way;
     for (;;) {
       Stopped stopped;
-      result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
+      result.capture = first ? attempt_otherwise(warnings, way, stop_at, stopped)
+                             : attempt(warnings, way, stop_at, stopped);
       stopped.symbols = symbols_;
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
+        take_way(way, first);
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
         }
         break;
       }
-      if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
-        stopped = std::move(*with_numbers);
-      else if (with_numbers)
-        give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
-      else if (stopped.had_varying_numbers) {
-        with_numbers = std::move(stopped);
+      const std::optional<Way> next = next_way(way, stopped);
+      if (next && !first) first = stopped;
+      if (!best || (!request_.is_whole && stopped.executed > best->executed)) {
+        best = std::move(stopped);
+        best_way = way;
+      }
+      if (next) {
+        way = *next;
         continue;
       }
-      with_numbers.reset();
-      if (leaves_to_eager(stopped.stop) || !take_break(stopped, stop_at, result)) break;
+      way = best_way;
+      take_way(way, first);
+      const Stopped furthest = *std::exchange(best, std::nullopt);
+      first.reset();
+      if (leaves_to_eager(furthest.stop) || !take_break(furthest, stop_at, result)) break;
     }
     if (!warnings.show()) throw eval::Interrupted{};
     return result;
+  }
+
+  // `first`: where the first way ended that was tried.
+  void take_way(Way way, const std::optional<Stopped>& first) {
+    site_.elements = way.elements;
+    if (!way.has_numbers_that_vary && first) give_up_symbols(first->stop.reason, first->symbols);
   }
 
   // Whether to capture once more, up to `stop_at`.

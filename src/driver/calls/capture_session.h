@@ -48,6 +48,8 @@ struct CaptureSite {
   // How often a capture ended because a cached function had no answer yet (eval::MissingAnswer).
   int waits = 0;
   VaryingPlaces varying;
+  // What captures say of elements that vary: as much as they need to come as far as possible.
+  trace::VaryingElements elements = trace::VaryingElements::Unknown;
   // By place: how often it recompiled the site because it held another constant.
   std::map<std::string, int> changes;
   // Places that did so too often: reading them is a break from now on.

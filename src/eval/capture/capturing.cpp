@@ -22,6 +22,7 @@
 #include "eval/machine/generators.h"
 #include "eval/machine/inlining.h"
 #include "eval/machine/run.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/python/objects.h"
 #include "eval/rebuild/capture.h"
 #include "eval/rebuild/template_order.h"
@@ -41,6 +42,15 @@ namespace oxy::eval {
 using guards::SourceKind;
 
 namespace {
+
+// Elements of small integer inputs that vary may be symbols.
+void offer_element_symbols(Interpreter& interpreter) {
+  interpreter.recorder.set_element_symbols([&interpreter](int32_t input, int64_t place, int64_t value) {
+    const SourceId source = interpreter.capture->inputs.at(static_cast<size_t>(input));
+    return new_symbol(interpreter, {source, guards::IntegerPart::Element, static_cast<int32_t>(place)},
+                      sym::SymbolKind::Integer, value);
+  });
+}
 
 // The state of the thread that interpreted code may change. It is put back when the capture ends.
 class ThreadState {
@@ -100,6 +110,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
 std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObject* const> roots,
                                       PyObject* kwnames) {
   ThreadState state;
+  offer_element_symbols(interpreter);
   interpreter.handled_before = Ref::steal(PyErr_GetHandledException());
   PyObject* callable = roots[0];
   const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
@@ -153,6 +164,7 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
 
 std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoots& roots, int64_t stop_at) {
   ThreadState state;
+  offer_element_symbols(interpreter);
   interpreter.handled_before = Ref::steal(PyErr_GetHandledException());
   interpreter.stop_at = stop_at;
   interpreter.externals.unguarded = roots.unguarded;

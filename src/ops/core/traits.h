@@ -56,6 +56,29 @@ enum class Recording : uint8_t {
   Number,  // it depends on data as well: the number in a tensor, which may be a symbol that the host reads
 };
 
+// How the recorder calculates the elements of small tensors of integers where they are expressions
+// (trace/session/element_expressions.h). Operators with a `movement` need no rule.
+enum class Counting : uint8_t {
+  None,     // it does not
+  Moves,    // each element of the result is one of the arguments'
+  Picks,    // likewise; which one, the second argument says
+  Pads,     // of the first argument; the last one is the number between which they lie
+  Repeats,  // how often each place comes: the place, so often
+  Add,      // of the first two arguments, the second times the last one
+  Subtract,
+  SubtractFrom,
+  Multiply,
+  Negate,
+  FloorDivide,  // rounded down, if the last argument does not say otherwise
+  Remainder,
+  Maximum,
+  Minimum,
+  Sum,  // over the dimensions that the argument `dim` names, or all
+  LargestOf,
+  SmallestOf,
+  RunningSum,  // along the dimension that the second argument names
+};
+
 // Operators whose results have sizes that depend on data, except for some calls.
 enum class KnownSize : uint8_t {
   Never,
@@ -105,6 +128,7 @@ struct Traits {
   // The operator of the same arguments that declares the writes which this one makes when it trains.
   std::string_view declared_as = {};
   KnownSize known_size = KnownSize::Never;
+  Counting counting = Counting::None;
   bool keeps_workspace = false;  // for its backward pass, of a size that only the library knows
 
   // Computes each element of its results from the elements at the same place of its arguments, at the cost of

@@ -207,7 +207,8 @@ std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
   Facts with = facts_;
   for (const Expr& v : variables(question))
     if (const Symbol* symbol = find(v.variable_id()); symbol && !symbol->hint) with.add(less_equal(0, v));
-  if (const auto of_sizes = certain(with.answer(question))) return of_sizes;
+  for (const Assume assume : {Assume::Nothing, Assume::LargeSizes})
+    if (const auto of_sizes = certain(with.answer(question, assume))) return of_sizes;
   if (question.kind() != ConditionKind::Relation) return std::nullopt;
   switch (question.relation().kind()) {
     case RelationKind::Zero:

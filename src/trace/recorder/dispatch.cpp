@@ -33,6 +33,7 @@
 #include "trace/recorder/opaque_calls.h"
 #include "trace/recorder/recorder.h"
 #include "trace/session/data_reads.h"
+#include "trace/session/element_expressions.h"
 #include "trace/session/operator_info.h"
 #include "trace/session/session.h"
 #include "trace/tensors/dispatch_key.h"
@@ -388,6 +389,8 @@ void record_computed_shape(Session& session, const OperatorInfo& info, Stack* st
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   if (has_known_shape(info, call)) return record(session, info, stack);
   if (answer_from_known_values(session, info, call, stack)) return;
+  give_size(session, info, stack);
+  if (has_known_shape(info, call)) return record(session, info, stack);
   if (!session.symbols || !session.reads_data)
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
   if (info.schema == op::masked_select()) {
@@ -451,6 +454,7 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       return answer_now(session, info, keys, stack);
     case Treatment::NeedsData:
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
+      if (answer_from_expressions(session, info, stack)) return;
       if (ops::traits_of(*info.schema).recording == ops::Recording::Number)
         return record_number(session, info, stack);
       throw_cannot_trace(fmt::format("the result of {} depends on data", name));
