@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/config.h"
@@ -25,6 +26,8 @@ namespace oxy::driver {
 namespace {
 
 constexpr int kChangesOfUnguarded = 2;
+// What a program does in eager may be a loop that compilers are spared.
+constexpr size_t kMostNodesOfEager = 20'000;
 
 struct SymbolsOfCapture {
   bool any = false;
@@ -143,29 +146,35 @@ class Session {
     int64_t executed = 0;
     bool had_varying_numbers = false;
     bool wants_elements = false;
+    bool was_told_that_it_compiles = false;
     SymbolsOfCapture symbols;
-  };
-
-  // What a try takes for constants.
-  struct Way {
-    bool has_numbers_that_vary = true;
-    trace::VaryingElements elements = trace::VaryingElements::Unknown;
   };
 
   // The last capture that a site may make relies on no elements.
   bool may_rely_on_elements() const { return site_.compiles + 1 < options_.recompile_limit; }
 
-  // The way to try next, if a try ended in a break for which varying elements or numbers may be the reason.
-  std::optional<Way> next_way(Way way, const Stopped& stopped) const {
+  // The way to try next, if a try ended in a break for which it may be the reason.
+  std::optional<CaptureWay> next_way(CaptureWay way, const Stopped& stopped) const {
     using trace::VaryingElements;
-    const bool helps =
-        may_rely_on_elements() && (stopped.wants_elements || way.elements != VaryingElements::Unknown);
-    if (helps && way.elements == VaryingElements::Unknown && way.has_numbers_that_vary)
-      return Way{true, VaryingElements::Symbols};
-    if (helps && way.elements != VaryingElements::Numbers)
-      return Way{way.has_numbers_that_vary, VaryingElements::Numbers};
-    if (way.has_numbers_that_vary && stopped.had_varying_numbers) return Way{false, way.elements};
-    return std::nullopt;
+    if (stopped.stop.kind == eval::BreakKind::Raised && stopped.was_told_that_it_compiles) {
+      way.tells_that_it_compiles = false;
+      return way;
+    }
+    const bool would_help = stopped.wants_elements || way.elements != VaryingElements::Unknown;
+    if (would_help && way.elements != VaryingElements::Numbers && may_rely_on_elements()) {
+      const bool has_symbols = way.elements == VaryingElements::Unknown && way.has_numbers_that_vary;
+      way.elements = has_symbols ? VaryingElements::Symbols : VaryingElements::Numbers;
+      return way;
+    }
+    // What a program does only for compilers may be what cannot be captured.
+    if (request_.is_whole && stopped.was_told_that_it_compiles &&
+        stopped.stop.kind != eval::BreakKind::MissingAnswer) {
+      way.tells_that_it_compiles = false;
+      return way;
+    }
+    if (!way.has_numbers_that_vary || !stopped.had_varying_numbers) return std::nullopt;
+    way.has_numbers_that_vary = false;
+    return way;
   }
 
   // Notes at the end of a try, however it ends, which symbols there were.
@@ -182,17 +191,18 @@ class Session {
   };
 
   // One try. Null: `stopped`.
-  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, Way way, int64_t stop_at,
+  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, CaptureWay way, int64_t stop_at,
                                          Stopped& stopped) {
     VaryingPlaces no_numbers;
     no_numbers.give_up();
     const VaryingPlaces& numbers = way.has_numbers_that_vary ? site_.varying : no_numbers;
     Span span("capture");
     CaptureGate gate;
-    eval::CaptureOptions options = capture_options(options_, numbers, way.elements, warnings, gate);
+    eval::CaptureOptions options = capture_options(options_, numbers, way, warnings, gate);
     // Behind a break stand tensors whose sizes follow from those that the user has named.
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
       options.all_sizes_vary = true;
+    if (!way.tells_that_it_compiles) options.max_nodes = std::min(options.max_nodes, kMostNodesOfEager);
     eval::Interpreter interpreter(options);
     const NotesSymbols notes{interpreter, symbols_};
     try {
@@ -202,9 +212,12 @@ class Session {
     } catch (eval::Break& stop) {
       PyErr_Clear();
       eval::raise_unbacked(interpreter);
-      stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
+      stopped = {std::move(stop),
+                 interpreter.break_lines,
+                 interpreter.executed,
                  !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols(),
-                 interpreter.recorder.wants_elements()};
+                 interpreter.recorder.wants_elements(),
+                 interpreter.calls.told_that_it_compiles};
       return nullptr;
     } catch (const std::exception&) {
       eval::raise_unbacked(interpreter);
@@ -213,8 +226,8 @@ class Session {
   }
 
   // The same. A way that is tried because another one ended in a break may fail as it likes.
-  std::unique_ptr<eval::Capture> attempt_otherwise(eval::PendingWarnings& warnings, Way way, int64_t stop_at,
-                                                   Stopped& stopped) {
+  std::unique_ptr<eval::Capture> attempt_otherwise(eval::PendingWarnings& warnings, CaptureWay way,
+                                                   int64_t stop_at, Stopped& stopped) {
     try {
       return attempt(warnings, way, stop_at, stopped);
     } catch (const eval::Interrupted&) {
@@ -235,9 +248,10 @@ class Session {
     Captured result;
     eval::PendingWarnings warnings;
     int64_t stop_at = -1;
-    Way way{true, may_rely_on_elements() ? site_.elements : trace::VaryingElements::Unknown};
+    CaptureWay way = site_.way;
+    if (!may_rely_on_elements()) way.elements = trace::VaryingElements::Unknown;
     std::optional<Stopped> first, best;  // of the ways that were tried
-    Way best_way;
+    CaptureWay best_way;
     for (;;) {
       Stopped stopped;
       result.capture = first ? attempt_otherwise(warnings, way, stop_at, stopped)
@@ -252,9 +266,11 @@ class Session {
         }
         break;
       }
-      const std::optional<Way> next = next_way(way, stopped);
+      const std::optional<CaptureWay> next = next_way(way, stopped);
       if (next && !first) first = stopped;
-      if (!best || (!request_.is_whole && stopped.executed > best->executed)) {
+      // What the program does if it is told otherwise is no part of the same run.
+      const bool changes_answer = best && best_way.tells_that_it_compiles != way.tells_that_it_compiles;
+      if (!best || (!request_.is_whole && (changes_answer || stopped.executed > best->executed))) {
         best = std::move(stopped);
         best_way = way;
       }
@@ -273,8 +289,8 @@ class Session {
   }
 
   // `first`: where the first way ended that was tried.
-  void take_way(Way way, const std::optional<Stopped>& first) {
-    site_.elements = way.elements;
+  void take_way(CaptureWay way, const std::optional<Stopped>& first) {
+    site_.way = way;
     if (!way.has_numbers_that_vary && first) give_up_symbols(first->stop.reason, first->symbols);
   }
 

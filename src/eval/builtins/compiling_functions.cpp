@@ -24,6 +24,7 @@ bool is_call_of_module(const Frame& frame) {
 
 Ref compiling(Interpreter& interpreter, Arguments&) {
   if (is_call_of_module(calling_frame(interpreter, "is_compiling"))) return boolean(false);
+  if (!interpreter.options.tells_that_it_compiles) return boolean(false);
   interpreter.calls.told_that_it_compiles = true;
   return boolean(true);
 }

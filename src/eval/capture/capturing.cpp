@@ -156,7 +156,7 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
           admit(interpreter, values[i], sources[i]));
     result = call(interpreter, function.get(), std::move(arguments));
   }
-  if (!result) interpreter.stop(raised_text());
+  if (!result) throw Break{raised_text(), "", BreakKind::Raised, {}};
   state.note_changes(interpreter.autocast_cache, *interpreter.capture);
   finish(interpreter, {{std::move(result)}}, EndKind::Return, -1);
   return std::move(interpreter.capture);
@@ -194,7 +194,7 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
     frame.stack.push_back(Ref::borrow(entry));
   }
   const Flow flow = run(interpreter, frame);
-  if (flow == Flow::Raised) interpreter.stop(raised_text());
+  if (flow == Flow::Raised) throw Break{raised_text(), "", BreakKind::Raised, {}};
   state.note_changes(interpreter.autocast_cache, *interpreter.capture);
   std::vector<Result> results;
   if (flow == Flow::Returned) {

@@ -228,6 +228,8 @@ at::Tensor input_of_number(Interpreter& interpreter, PyObject* varying, at::Scal
     if (PyLong_CheckExact(value)) interpreter.guards().require(source, CheckKind::FitsInt64, nullptr);
     input = Ref::steal(interpreter.recorder.add_input(real.get()));
     if (!input) interpreter.stop("a number that cannot be traced");
+    if (const auto& expression = interpreter.numbers.varying.at(varying).expression)
+      interpreter.recorder.set_number(input.get(), *expression);
     interpreter.externals.keep_alive.push_back(real);
     interpreter.capture->inputs.push_back(source);
   }

@@ -28,6 +28,7 @@ struct CaptureOptions {
   // Of those that vary. Nothing: it may not look at any.
   std::optional<trace::VaryingElements> varying_elements;
   const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none
+  bool tells_that_it_compiles = true;                      // torch.compiler.is_compiling() says yes
   // Sizes and strides of tensors, and ints, are symbols instead of numbers where they vary.
   bool symbols = false;
   bool data_symbols = true;                                      // and numbers and sizes that only data tell

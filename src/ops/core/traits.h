@@ -69,11 +69,15 @@ enum class Counting : uint8_t {
   SubtractFrom,
   Multiply,
   Negate,
+  Divide,
   FloorDivide,  // rounded down, if the last argument does not say otherwise
   Remainder,
   Maximum,
   Minimum,
+  Floor,
+  Ceil,
   Sum,  // over the dimensions that the argument `dim` names, or all
+  Product,
   LargestOf,
   SmallestOf,
   RunningSum,  // along the dimension that the second argument names

@@ -22,12 +22,14 @@ Family reduction_operators() {
       {.name = "aten::prod",
        .schema = "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
        .shape = shapes::sum,
-       .lower = lowerings::prod},
+       .lower = lowerings::prod,
+       .traits = {.counting = Counting::Product}},
       {.name = "aten::prod.dim_int",
        .schema = "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
                  "Tensor",
        .shape = shapes::sum,
-       .lower = lowerings::prod},
+       .lower = lowerings::prod,
+       .traits = {.counting = Counting::Product}},
       {.name = "aten::nansum",
        .schema = "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
                  "-> Tensor",

@@ -75,6 +75,10 @@ bool has_symbols(const graph::Graph& graph, const graph::Node& node) {
   return found;
 }
 
+std::string place_of(const graph::Graph& graph, const graph::Node& node) {
+  return node.location == graph::kNoLocation ? "" : " at " + graph.locations.at(node.location).text;
+}
+
 }  // namespace
 
 void check_unread_results(const graph::Graph& graph, graph::NodeId end, const torch_api::Symbols* symbols) {
@@ -90,8 +94,8 @@ void check_unread_results(const graph::Graph& graph, graph::NodeId end, const to
     const graph::Node& node = graph.nodes[number];
     if (!is_checked(node)) continue;
     if (may_leave_memory(*node.op) && has_symbols(graph, node))
-      throw Unsupported(
-          fmt::format("{} of symbolic sizes, whose result is not used, may raise", node.op->name));
+      throw Unsupported(fmt::format("{} of symbolic sizes, whose result is not used, may raise{}",
+                                    node.op->name, place_of(graph, node)));
     const auto meta_of = [&](graph::ValueId id) -> const TensorMeta& { return graph.meta(id); };
     if (!node.computed.empty() || !is_at_hand(symbols, node.args, meta_of)) continue;
     try {

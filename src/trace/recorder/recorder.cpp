@@ -149,6 +149,10 @@ std::vector<std::pair<int32_t, at::Tensor>> Recorder::looked_at() const {
   return result;
 }
 
+void Recorder::set_number(PyObject* trace, const Expr& number) {
+  session_->known.numbers.emplace(value_of(trace), number);
+}
+
 bool Recorder::wants_elements() const {
   return session_ != nullptr && session_->known.would_help;
 }

@@ -65,6 +65,8 @@ class Recorder {
                       const TensorMeta* layout = nullptr);
   // The graph inputs whose elements the recording relies on, with copies of the elements.
   std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
+  // The input, an integer without dimensions, stands for this number of the program's.
+  void set_number(PyObject* trace, const Expr& number);
   // Whether it would help the program if something were said of elements that vary.
   bool wants_elements() const;
   // Sets the function that makes the symbol of an element of a graph input, by its place in row-major order

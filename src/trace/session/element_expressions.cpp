@@ -6,6 +6,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -27,8 +28,10 @@ constexpr int64_t kSmall = int64_t{1} << 19;
 
 using ops::Counting;
 using ops::Movement;
-using Places = at::Tensor;  // numbers of expressions, as in KnownValues::places
+using Places = at::Tensor;  // of elements, as KnownValues::places
 using MaybePlaces = std::optional<Places>;
+using Element = KnownValues::Element;
+using MaybeElement = std::optional<Element>;
 
 bool moves(const ops::Traits& traits) {
   switch (traits.movement) {
@@ -70,6 +73,7 @@ class Evaluator {
       : session_(session), known_(session.known), graph_(session.recording.graph) {}
 
   std::optional<std::vector<Expr>> evaluate(graph::ValueId value, const Slice& slice) {
+    if (!is_integral(graph_.meta(value).dtype)) return std::nullopt;
     for (const graph::NodeId n : slice.nodes) {
       const graph::Node& node = graph_.nodes[n];
       if (known_.places.contains(node.outputs.at(0))) continue;
@@ -83,7 +87,7 @@ class Evaluator {
     const Places dense = places->contiguous();
     std::vector<Expr> result;
     for (int64_t i = 0; i < dense.numel(); ++i)
-      result.push_back(expression(dense.const_data_ptr<int64_t>()[i]));
+      result.push_back(element(dense.const_data_ptr<int64_t>()[i]).top);
     return result;
   }
 
@@ -91,46 +95,58 @@ class Evaluator {
   // Whether the elements of the value may be expressions at all.
   bool counts(graph::ValueId value) const {
     const TensorMeta& meta = graph_.meta(value);
-    return is_integral(meta.dtype) && is_on_host(meta.device) &&
+    const bool is_number =
+        is_integral(meta.dtype) || meta.dtype == DType::Float32 || meta.dtype == DType::Float64;
+    return is_number && is_on_host(meta.device) &&
            session_.symbols->environment.hint(element_count(meta)).value_or(kMostElements + 1) <=
                kMostElements;
   }
 
-  int64_t number_of(Expr expression) {
-    known_.expressions.push_back(session_.symbols->environment.simplify(expression));
-    return static_cast<int64_t>(known_.expressions.size()) - 1;
+  int64_t place_of(Element element) {
+    element.top = session_.symbols->environment.simplify(element.top);
+    known_.elements.push_back(std::move(element));
+    return static_cast<int64_t>(known_.elements.size()) - 1;
   }
 
-  Expr expression(int64_t number) {
-    const auto unread = known_.unread.find(number);
+  Element element(int64_t place) {
+    const auto unread = known_.unread.find(place);
     if (unread != known_.unread.end()) {
-      const auto [input, place, value] = unread->second;
+      const auto [input, index, value] = unread->second;
       known_.unread.erase(unread);
-      const Expr symbol = known_.symbol_of(input, place, value);
-      if (-kSmall < value && value < kSmall) {
-        decide(sym::less(-kSmall, symbol));
-        decide(sym::less(symbol, kSmall));
-      }
-      known_.expressions.at(static_cast<size_t>(number)) = symbol;
+      const Expr symbol = known_.symbol_of(input, index, value);
+      if (-kSmall < value && value < kSmall) lies_within(symbol, kSmall);
+      known_.elements.at(static_cast<size_t>(place)).top = symbol;
     }
-    return known_.expressions.at(static_cast<size_t>(number));
+    return known_.elements.at(static_cast<size_t>(place));
   }
 
   bool decide(const sym::Condition& condition) {
     return session_.symbols->environment.decide(condition, session_.symbols->where);
   }
-
-  // Whether eager's result of this type is the expression itself.
-  bool fits(const Expr& e, DType dtype) {
-    const sym::Range range = range_of(dtype);
-    return decide(sym::less_equal(range.low, e)) && decide(sym::less_equal(e, range.high));
+  bool lies_within(const Expr& e, int64_t limit) {
+    return decide(sym::less(-limit, e)) && decide(sym::less(e, limit));
   }
 
-  Places constants(const at::Tensor& tensor) {
+  // Whether eager's result of this type is the quotient itself, or so near that rounding up or down gives the
+  // same. The quotient is 1 / bottom away from the next whole number at least, or is one. Each rounding errs
+  // by less than 1 / (16 * bottom) where floats have 4 bits more than the numbers.
+  bool fits(const Element& element, DType dtype) {
+    if (dtype == DType::Float32 || dtype == DType::Float64) {
+      const int64_t limit = int64_t{1} << (dtype == DType::Float32 ? 20 : 48);
+      return element.roundings <= 8 && element.bottom < limit && lies_within(element.top, limit);
+    }
+    const sym::Range range = range_of(dtype);
+    return element.bottom == 1 && decide(sym::less_equal(range.low, element.top)) &&
+           decide(sym::less_equal(element.top, range.high));
+  }
+
+  // Nothing if some are no whole numbers.
+  MaybePlaces constants(const at::Tensor& tensor) {
     const at::Tensor values = tensor.to(at::kLong).contiguous();
+    if (!values.equal(tensor)) return std::nullopt;
     Places result = at::empty(values.sizes(), at::kLong);
     std::transform(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel(),
-                   result.data_ptr<int64_t>(), [&](int64_t value) { return number_of(value); });
+                   result.data_ptr<int64_t>(), [&](int64_t value) { return place_of({value}); });
     return result;
   }
 
@@ -139,9 +155,9 @@ class Evaluator {
     Places result = at::empty(values.sizes(), at::kLong);
     for (int64_t i = 0; i < values.numel(); ++i) {
       const int64_t value = values.const_data_ptr<int64_t>()[i];
-      const int64_t number = number_of(0);
-      known_.unread.emplace(number, KnownValues::Element{input, i, value});
-      result.data_ptr<int64_t>()[i] = number;
+      const int64_t place = place_of({0});
+      known_.unread.emplace(place, KnownValues::Unread{input, i, value});
+      result.data_ptr<int64_t>()[i] = place;
     }
     return result;
   }
@@ -149,21 +165,28 @@ class Evaluator {
   MaybePlaces places_of(graph::ValueId value) {
     if (const auto it = known_.places.find(value); it != known_.places.end()) return it->second;
     if (graph_.values[value].node != graph::kNoNode || !counts(value)) return std::nullopt;
-    const auto input = known_.varying.find(value);
-    const auto candidate = known_.candidates.find(value);
-    Places places = input != known_.varying.end()          ? symbols_of(value, input->second)
-                    : candidate != known_.candidates.end() ? constants(candidate->second)
-                                                           : constants(data_of_constant(session_, value));
-    if (candidate != known_.candidates.end()) known_.read.insert(value);
-    known_.places.emplace(value, places);
+    MaybePlaces places;
+    if (const auto number = known_.numbers.find(value); number != known_.numbers.end()) {
+      places = at::scalar_tensor(place_of({number->second}), at::kLong);
+    } else if (const auto input = known_.varying.find(value); input != known_.varying.end()) {
+      places = symbols_of(value, input->second);
+    } else if (const auto known = known_.candidates.find(value); known != known_.candidates.end()) {
+      known_.read.insert(value);
+      places = constants(known->second);
+    } else {
+      places = constants(data_of_constant(session_, value));
+    }
+    if (places) known_.places.emplace(value, *places);
     return places;
   }
 
   MaybePlaces operand(const graph::Argument& argument) {
     if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) return places_of(ref->id);
     if (const auto* number = std::get_if<Expr>(&argument))
-      return at::scalar_tensor(number_of(*number), at::kLong);
-    return std::nullopt;
+      return at::scalar_tensor(place_of({*number}), at::kLong);
+    const auto* const whole = std::get_if<double>(&argument);
+    if (whole == nullptr || *whole != std::floor(*whole) || std::abs(*whole) >= kSmall) return std::nullopt;
+    return at::scalar_tensor(place_of({static_cast<int64_t>(*whole)}), at::kLong);
   }
 
   std::optional<std::vector<Places>> evaluate(const graph::Node& node) {
@@ -179,21 +202,33 @@ class Evaluator {
     if (!are_known) return std::nullopt;
     if (!has_operands) {
       std::vector<Places> results;
-      for (const at::Tensor& made : run(node, {})) results.push_back(constants(made));
+      for (const at::Tensor& made : run(node, {})) {
+        MaybePlaces places = constants(made);
+        if (!places) return std::nullopt;
+        results.push_back(std::move(*places));
+      }
       return results;
     }
     if (moves(traits)) return run(node, [&](graph::ValueId id) { return *places_of(id); });
-    MaybePlaces result = traits.movement == Movement::Convert
-                             ? places_of(std::get<graph::ValueRef>(node.args[0]).id)
-                             : counted(node, traits.counting);
-    if (!result || !fit(*result, graph_.meta(node.outputs[0]).dtype)) return std::nullopt;
+    const DType dtype = graph_.meta(node.outputs.at(0)).dtype;
+    MaybePlaces result =
+        traits.movement == Movement::Convert ? converted(node, dtype) : counted(node, traits.counting);
+    if (!result || !fit(*result, dtype)) return std::nullopt;
     return std::vector<Places>{std::move(*result)};
   }
 
   bool fit(const Places& places, DType dtype) {
     const Places dense = places.contiguous();
     return std::all_of(dense.const_data_ptr<int64_t>(), dense.const_data_ptr<int64_t>() + dense.numel(),
-                       [&](int64_t number) { return fits(expression(number), dtype); });
+                       [&](int64_t place) { return fits(element(place), dtype); });
+  }
+
+  MaybePlaces converted(const graph::Node& node, DType dtype) {
+    return pointwise(node.args[0], node.args[0], [&](const Element& a, const Element&) -> MaybeElement {
+      if (a.bottom == 1 || !is_integral(dtype)) return a;
+      if (!decide(sym::less_equal(0, a.top))) return std::nullopt;  // towards zero
+      return Element{sym::floordiv(a.top, a.bottom)};
+    });
   }
 
   std::vector<at::Tensor> run(const graph::Node& node,
@@ -210,35 +245,43 @@ class Evaluator {
       case Counting::SubtractFrom: {
         const auto* const factor = std::get_if<Expr>(&args[2]);
         if (factor == nullptr) return std::nullopt;
-        return pointwise(args[0], args[1], [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
-          if (counting == Counting::SubtractFrom) return b - a * *factor;
-          return counting == Counting::Add ? a + b * *factor : a - b * *factor;
+        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) {
+          if (counting == Counting::SubtractFrom) return sum(b, a, -*factor);
+          return sum(a, b, counting == Counting::Add ? *factor : -*factor);
         });
       }
       case Counting::Multiply:
-        return pointwise(args[0], args[1],
-                         [](const Expr& a, const Expr& b) -> std::optional<Expr> { return a * b; });
-      case Counting::Negate:
-        return pointwise(args[0], args[0],
-                         [](const Expr& a, const Expr&) -> std::optional<Expr> { return -a; });
-      case Counting::FloorDivide:
-        if (args.size() > 2) {
-          const auto* const mode = std::get_if<std::string>(&args[2]);
-          if (mode == nullptr || *mode != "floor") return std::nullopt;
-        }
-        [[fallthrough]];
-      case Counting::Remainder:
-        return pointwise(args[0], args[1], [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
-          if (!decide(sym::not_equal(b, 0))) return std::nullopt;
-          return counting == Counting::Remainder ? sym::mod(a, b) : sym::floordiv(a, b);
+        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
+          if (a.bottom != 1 && b.bottom != 1) return std::nullopt;
+          return Element{a.top * b.top, a.bottom * b.bottom, a.roundings + b.roundings + 1};
         });
+      case Counting::Negate:
+        return pointwise(args[0], args[0], [](const Element& a, const Element&) -> MaybeElement {
+          return Element{-a.top, a.bottom, a.roundings};
+        });
+      case Counting::Divide:
+        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
+          const auto divisor = b.top.as_constant();
+          if (a.bottom != 1 || b.bottom != 1 || !divisor || *divisor < 1) return std::nullopt;
+          // Kernels may multiply by the reciprocal.
+          return Element{a.top, *divisor, a.roundings + b.roundings + 2};
+        });
+      case Counting::FloorDivide:
+      case Counting::Remainder:
+        return divided(node, counting);
       case Counting::Maximum:
-        return pointwise(args[0], args[1],
-                         [](const Expr& a, const Expr& b) -> std::optional<Expr> { return sym::max(a, b); });
       case Counting::Minimum:
-        return pointwise(args[0], args[1],
-                         [](const Expr& a, const Expr& b) -> std::optional<Expr> { return sym::min(a, b); });
+        return whole_numbers(args[0], args[1], [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
+          return counting == Counting::Maximum ? sym::max(a, b) : sym::min(a, b);
+        });
+      case Counting::Floor:
+      case Counting::Ceil:
+        return pointwise(args[0], args[0], [&](const Element& a, const Element&) -> MaybeElement {
+          return Element{counting == Counting::Floor ? sym::floordiv(a.top, a.bottom)
+                                                     : -sym::floordiv(-a.top, a.bottom)};
+        });
       case Counting::Sum:
+      case Counting::Product:
       case Counting::LargestOf:
       case Counting::SmallestOf:
         return reduced(node, counting);
@@ -257,6 +300,30 @@ class Evaluator {
     return std::nullopt;
   }
 
+  // a + factor * b. Quotients of other denominators would lie nearer to whole numbers.
+  static MaybeElement sum(const Element& a, const Element& b, const Expr& factor) {
+    if (a.bottom != 1 && b.bottom != 1 && a.bottom != b.bottom) return std::nullopt;
+    const int64_t bottom = std::max(a.bottom, b.bottom);
+    const Expr first = a.top * (bottom / a.bottom), second = b.top * (bottom / b.bottom);
+    return Element{first + second * factor, bottom, a.roundings + b.roundings + 2};
+  }
+
+  MaybePlaces divided(const graph::Node& node, Counting counting) {
+    bool truncates = false;
+    if (counting == Counting::FloorDivide && node.args.size() > 2) {
+      const auto* const mode = std::get_if<std::string>(&node.args[2]);
+      if (mode == nullptr) return std::nullopt;
+      truncates = *mode == "trunc";
+    }
+    return whole_numbers(node.args[0], node.args[1],
+                         [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
+                           if (!decide(sym::not_equal(b, 0))) return std::nullopt;
+                           if (truncates && !(decide(sym::less_equal(0, a)) && decide(sym::less(0, b))))
+                             return std::nullopt;
+                           return counting == Counting::Remainder ? sym::mod(a, b) : sym::floordiv(a, b);
+                         });
+  }
+
   template <class Function>
   MaybePlaces pointwise(const graph::Argument& left, const graph::Argument& right, const Function& function) {
     const MaybePlaces a = operand(left), b = operand(right);
@@ -265,13 +332,22 @@ class Evaluator {
     const Places first = alike[0].contiguous(), second = alike[1].contiguous();
     Places result = at::empty(first.sizes(), at::kLong);
     for (int64_t i = 0; i < first.numel(); ++i) {
-      const Expr x = expression(first.const_data_ptr<int64_t>()[i]);
-      const Expr y = expression(second.const_data_ptr<int64_t>()[i]);
-      const std::optional<Expr> value = function(x, y);
+      MaybeElement value =
+          function(element(first.const_data_ptr<int64_t>()[i]), element(second.const_data_ptr<int64_t>()[i]));
       if (!value) return std::nullopt;
-      result.data_ptr<int64_t>()[i] = number_of(*value);
+      result.data_ptr<int64_t>()[i] = place_of(std::move(*value));
     }
     return result;
+  }
+
+  // The same of whole numbers alone.
+  template <class Function>
+  MaybePlaces whole_numbers(const graph::Argument& left, const graph::Argument& right,
+                            const Function& function) {
+    return pointwise(left, right, [&](const Element& a, const Element& b) -> MaybeElement {
+      std::optional<Expr> value = a.bottom == 1 && b.bottom == 1 ? function(a.top, b.top) : std::nullopt;
+      return value ? MaybeElement({std::move(*value), 1, a.roundings + b.roundings}) : std::nullopt;
+    });
   }
 
   std::vector<int64_t> sizes_of(graph::ValueId value) const {
@@ -282,11 +358,13 @@ class Evaluator {
   }
 
   MaybePlaces reduced(const graph::Node& node, Counting counting) {
-    MaybePlaces places = operand(node.args[0]);
-    if (!places || places->numel() == 0) return std::nullopt;
+    const MaybePlaces places = operand(node.args[0]);
+    if (!places || places->numel() == 0 || !is_integral(graph_.meta(node.outputs[0]).dtype))
+      return std::nullopt;
     std::vector<int64_t> dims;
     for (size_t i = 1; i < node.args.size(); ++i) {
       if (node.op->arguments[i].name != "dim") continue;
+      if (const auto* dim = std::get_if<Expr>(&node.args[i])) dims.push_back(dim->constant());
       if (const auto* list = std::get_if<std::vector<Expr>>(&node.args[i]))
         for (const Expr& dim : *list) dims.push_back(dim.constant());
     }
@@ -305,14 +383,15 @@ class Evaluator {
     Places result = at::empty({rows.size(0)}, at::kLong);
     for (int64_t row = 0; row < rows.size(0); ++row) {
       const int64_t* const own = rows.const_data_ptr<int64_t>() + row * count;
-      Expr value = expression(own[0]);
+      Expr value = element(own[0]).top;
       for (int64_t i = 1; i < count; ++i) {
-        const Expr next = expression(own[i]);
+        const Expr next = element(own[i]).top;
         value = counting == Counting::Sum         ? value + next
+                : counting == Counting::Product   ? value * next
                 : counting == Counting::LargestOf ? sym::max(value, next)
                                                   : sym::min(value, next);
       }
-      result.data_ptr<int64_t>()[row] = number_of(value);
+      result.data_ptr<int64_t>()[row] = place_of({value});
     }
     return result.reshape(sizes_of(node.outputs[0]));
   }
@@ -320,23 +399,23 @@ class Evaluator {
   MaybePlaces running_sum(const graph::Node& node) {
     const MaybePlaces places = operand(node.args[0]);
     const auto* const dim = std::get_if<Expr>(&node.args[1]);
-    if (!places || dim == nullptr || places->dim() == 0) return std::nullopt;
+    const bool counts = is_integral(graph_.meta(node.outputs[0]).dtype);
+    if (!places || dim == nullptr || places->dim() == 0 || !counts) return std::nullopt;
     Places result = places->movedim(dim->constant(), -1).clone(at::MemoryFormat::Contiguous);
     const int64_t count = result.size(-1);
     for (int64_t i = 0; i < result.numel(); ++i) {
       if (i % count == 0) continue;
       int64_t* const own = result.data_ptr<int64_t>() + i;
-      *own = number_of(expression(own[-1]) + expression(own[0]));
+      *own = place_of({element(own[-1]).top + element(own[0]).top});
     }
     return result.movedim(-1, dim->constant());
   }
 
   MaybePlaces padded(const graph::Node& node) {
+    const MaybePlaces filling = operand(node.args[2]);
+    if (!filling) return std::nullopt;
     graph::Node own = node;
-    const auto* const whole = std::get_if<double>(&node.args[2]);
-    const auto* const number = std::get_if<Expr>(&node.args[2]);
-    if (number == nullptr && (whole == nullptr || *whole != 0)) return std::nullopt;
-    own.args[2] = Expr(number_of(number == nullptr ? Expr(0) : *number));
+    own.args[2] = Expr(filling->item<int64_t>());
     return run(own, [&](graph::ValueId id) { return *places_of(id); }).at(0);
   }
 
@@ -345,7 +424,7 @@ class Evaluator {
     at::Tensor result = places_of(value)->clone(at::MemoryFormat::Contiguous);
     for (int64_t i = 0; i < result.numel(); ++i) {
       int64_t& own = result.data_ptr<int64_t>()[i];
-      own = session_.symbols->environment.specialise(expression(own), session_.symbols->where);
+      own = session_.symbols->environment.specialise(element(own).top, session_.symbols->where);
     }
     return result;
   }
@@ -365,6 +444,7 @@ class Evaluator {
     const auto* const counts = std::get_if<graph::ValueRef>(&node.args[0]);
     if (counts == nullptr) return std::nullopt;
     const at::Tensor numbers = specialised_elements(counts->id);
+    if (numbers.lt(0).any().item<bool>()) return std::nullopt;  // eager refuses
     return constants(run(node, [&](graph::ValueId) { return numbers; }).at(0));
   }
 
@@ -376,13 +456,15 @@ class Evaluator {
 }  // namespace
 
 std::optional<std::vector<Expr>> element_expressions(Session& session, graph::ValueId value) {
-  KnownValues& known = session.known;
-  if (known.of_varying != VaryingElements::Symbols || !session.symbols || !known.symbol_of)
-    return std::nullopt;
+  const KnownValues& known = session.known;
+  if (!session.symbols || !known.symbol_of) return std::nullopt;
+  const bool has_symbols = known.of_varying == VaryingElements::Symbols;
   const auto may_read = [&](graph::ValueId input) {
-    return known.candidates.contains(input) || known.varying.contains(input);
+    return known.candidates.contains(input) || known.numbers.contains(input) ||
+           (has_symbols && known.varying.contains(input));
   };
-  const std::optional<Slice> slice = collect_slice(session, value, may_read, SliceSizes::AtHand);
+  const std::optional<Slice> slice =
+      collect_slice(session, value, may_read, has_symbols ? SliceSizes::AtHand : SliceSizes::SmallOnes);
   if (!slice) return std::nullopt;
   const RunsInEager runs_in_eager;
   specialise(session, *slice);

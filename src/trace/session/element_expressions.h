@@ -1,7 +1,7 @@
-// Elements as expressions. Where the elements of small integer inputs vary (VaryingElements::Symbols), each
-// one that the program looks at is a symbol, read when a call begins. What is calculated of them is an
-// expression, as far as operators have a rule (ops::Counting), so that sizes of images, lengths and offsets
-// decide as sizes of tensors do: by guards.
+// Elements as expressions. Tensors of few integers are calculated with as Python's ints are, as far as
+// operators have a rule (ops::Counting): those that are made of sizes and other ints of the program's, and
+// those whose elements vary (VaryingElements::Symbols). There each one that the program looks at is a symbol,
+// read when a call begins. So lengths, offsets and sizes of images decide as sizes of tensors do: by guards.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -16,8 +16,8 @@
 
 namespace oxy::trace {
 
-// The elements of `value` in row-major order. Its sizes are numbers from then on. Nothing if elements are no
-// symbols in this recording, or those of this value are no expressions.
+// The elements of `value`, a tensor of integers, in row-major order. Its sizes are numbers from then on.
+// Nothing if they are no expressions.
 std::optional<std::vector<Expr>> element_expressions(Session& session, graph::ValueId value);
 
 // An operator that returns the number in a tensor: gives it, if it is an expression.

@@ -32,7 +32,8 @@ class Collector {
   bool visit(graph::ValueId value) {
     if (!slice_.values.insert(value).second) return true;
     const graph::NodeId producer = graph_.values[value].node;
-    const auto count = value_of(element_count(graph_.meta(value)));
+    const Expr elements = element_count(graph_.meta(value));
+    const auto count = sizes_ == SliceSizes::AtHand ? value_of(elements) : elements.as_constant();
     if (!count || *count > kMostElements) return false;
     if (producer == graph::kNoNode) {
       if (may_read_(value)) {
@@ -45,7 +46,7 @@ class Collector {
     if (node.op->is_mutating() || draws_numbers(*node.op, node.args) || is_opaque(*node.op)) return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
-    if (sizes_ == SliceSizes::AtHand && !node.computed.empty()) return false;
+    if (sizes_ != SliceSizes::Numbers && !node.computed.empty()) return false;
     bool known = true;
     graph::map_expressions(node.args, [&](const Expr& e) {
       known = known && value_of(e).has_value();

@@ -22,8 +22,9 @@ struct Slice {
 };
 
 enum class SliceSizes : uint8_t {
-  Numbers,  // no size in it is a symbol
-  AtHand,   // symbols have values at this call
+  Numbers,    // no size in it, and no number, is a symbol
+  SmallOnes,  // no size in it is a symbol; numbers have values at this call
+  AtHand,     // symbols have values at this call
 };
 
 // Nothing if the value depends on an input of which `may_read` is false, on what existed before the recording
