@@ -12,6 +12,7 @@
 #include "autograd/recording/record_backward.h"
 #include "base/log.h"
 #include "cpy/generator.h"
+#include "cpy/gil.h"
 #include "cpy/object_dict.h"
 #include "eval/builtins/builtins.h"
 #include "eval/capture/effect_builder.h"
@@ -46,6 +47,7 @@ namespace {
 // Elements of small integer inputs that vary may be symbols.
 void offer_element_symbols(Interpreter& interpreter) {
   interpreter.recorder.set_element_symbols([&interpreter](int32_t input, int64_t place, int64_t value) {
+    const cpy::WithGil gil;
     const SourceId source = interpreter.capture->inputs.at(static_cast<size_t>(input));
     return new_symbol(interpreter, {source, guards::IntegerPart::Element, static_cast<int32_t>(place)},
                       sym::SymbolKind::Integer, value);

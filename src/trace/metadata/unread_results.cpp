@@ -50,11 +50,12 @@ Values needed_values(const graph::Graph& graph) {
   return needed;
 }
 
-at::Tensor zeros_like(const TensorMeta& meta) {
+at::Tensor filled(const TensorMeta& meta, int number) {
   std::vector<int64_t> sizes, strides;
   for (const Expr& size : meta.sizes) sizes.push_back(size.constant());
   for (const Expr& stride : meta.strides) strides.push_back(stride.constant());
-  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
+  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype)))
+      .fill_(number);
 }
 
 // Whether it is an operator of torch's. Operators of the program's own stay in the graph, and must run once a
@@ -98,16 +99,21 @@ void check_unread_results(const graph::Graph& graph, graph::NodeId end, const to
                                     node.op->name, place_of(graph, node)));
     const auto meta_of = [&](graph::ValueId id) -> const TensorMeta& { return graph.meta(id); };
     if (!node.computed.empty() || !is_at_hand(symbols, node.args, meta_of)) continue;
-    try {
-      const Unheard unheard;
-      graph::Node call = node;
-      call.args = at_hand(symbols, node.args);
-      runtime::run_node(call,
-                        [&](graph::ValueId id) { return zeros_like(at_hand(symbols, graph.meta(id))); });
-    } catch (const std::exception& error) {
-      const std::string_view text = error.what();
-      throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
-                                    text.substr(0, text.find('\n'))));
+    graph::Node call = node;
+    call.args = at_hand(symbols, node.args);
+    // Zeros are indices that fit; a division wants others.
+    for (const int number : {0, 1}) {
+      try {
+        const Unheard unheard;
+        runtime::run_node(
+            call, [&](graph::ValueId id) { return filled(at_hand(symbols, graph.meta(id)), number); });
+        break;
+      } catch (const std::exception& error) {
+        const std::string_view text = error.what();
+        if (number == 1)
+          throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
+                                        text.substr(0, text.find('\n'))));
+      }
     }
   }
 }

@@ -200,7 +200,11 @@ class Evaluator {
       are_known = are_known && places_of(input);
     });
     if (!are_known) return std::nullopt;
+    if (!has_operands && traits.counting == Counting::Moves) return filled(node);
     if (!has_operands) {
+      const bool has_numbers =
+          std::ranges::any_of(node.args, [](const auto& a) { return graph::has_symbols(a); });
+      if (has_numbers && known_.of_varying != VaryingElements::Symbols) return std::nullopt;
       std::vector<Places> results;
       for (const at::Tensor& made : run(node, {})) {
         MaybePlaces places = constants(made);
@@ -211,6 +215,7 @@ class Evaluator {
     }
     if (moves(traits)) return run(node, [&](graph::ValueId id) { return *places_of(id); });
     const DType dtype = graph_.meta(node.outputs.at(0)).dtype;
+    is_exact_ = is_integral(dtype);
     MaybePlaces result =
         traits.movement == Movement::Convert ? converted(node, dtype) : counted(node, traits.counting);
     if (!result || !fit(*result, dtype)) return std::nullopt;
@@ -335,6 +340,7 @@ class Evaluator {
       MaybeElement value =
           function(element(first.const_data_ptr<int64_t>()[i]), element(second.const_data_ptr<int64_t>()[i]));
       if (!value) return std::nullopt;
+      if (is_exact_) value->roundings = 0;
       result.data_ptr<int64_t>()[i] = place_of(std::move(*value));
     }
     return result;
@@ -411,6 +417,13 @@ class Evaluator {
     return result.movedim(-1, dim->constant());
   }
 
+  std::optional<std::vector<Places>> filled(const graph::Node& node) {
+    const bool has_sizes = node.op->arguments[0].kind == ArgumentKind::IntList;
+    const MaybePlaces filling = operand(node.args[has_sizes ? 1 : 0]);
+    if (!filling || !fit(*filling, graph_.meta(node.outputs.at(0)).dtype)) return std::nullopt;
+    return std::vector<Places>{filling->expand(sizes_of(node.outputs[0]))};
+  }
+
   MaybePlaces padded(const graph::Node& node) {
     const MaybePlaces filling = operand(node.args[2]);
     if (!filling) return std::nullopt;
@@ -451,6 +464,7 @@ class Evaluator {
   Session& session_;
   KnownValues& known_;
   const graph::Graph& graph_;
+  bool is_exact_ = false;  // the result of the node under way
 };
 
 }  // namespace

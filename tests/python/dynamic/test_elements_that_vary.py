@@ -68,7 +68,7 @@ def test_another_number_of_images_or_frames_is_another_graph():
 
 
 def test_gradients():
-    weight = torch.randn(6, 6, requires_grad=True)
+    weight = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
 
     def step(x, grid):
         return attention(x @ weight, grid)[0].square().mean()
@@ -77,7 +77,8 @@ def test_gradients():
     for grid in [(1, 4, 4)], [(1, 6, 4)], [(1, 8, 10)], [(1, 4, 6)]:
         gradients = []
         for function in (step, compiled):
-            function(*images(*grid)).backward()
+            x, sizes = images(*grid)
+            function(x.double(), sizes).backward()
             gradients.append(weight.grad)
             weight.grad = None
         torch.testing.assert_close(*gradients)
