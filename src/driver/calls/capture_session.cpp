@@ -153,28 +153,43 @@ class Session {
   // The last capture that a site may make relies on no elements.
   bool may_rely_on_elements() const { return site_.compiles + 1 < options_.recompile_limit; }
 
-  // The way to try next, if a try ended in a break for which it may be the reason.
-  std::optional<CaptureWay> next_way(CaptureWay way, const Stopped& stopped) const {
+  // What may be the reason why tries ended in breaks.
+  struct Suspects {
+    bool elements = false;  // that are not known
+    bool answer = false;    // to torch.compiler.is_compiling()
+    bool numbers = false;   // that vary
+  };
+
+  void suspect(const Stopped& stopped, Suspects& suspects) const {
+    const bool is_missing = stopped.stop.kind == eval::BreakKind::MissingAnswer;
+    const bool raised = stopped.stop.kind == eval::BreakKind::Raised;
+    suspects.elements |= stopped.wants_elements && may_rely_on_elements();
+    // What a program does only for compilers may also be what cannot be captured.
+    suspects.answer |= stopped.was_told_that_it_compiles && !is_missing && (raised || request_.is_whole);
+    suspects.numbers |= stopped.had_varying_numbers;
+  }
+
+  // The ways to capture, the best one first.
+  std::vector<CaptureWay> ways(CaptureWay base, const Suspects& suspects) const {
     using trace::VaryingElements;
-    if (stopped.stop.kind == eval::BreakKind::Raised && stopped.was_told_that_it_compiles) {
-      way.tells_that_it_compiles = false;
-      return way;
+    std::vector<CaptureWay> result = {base};
+    const auto add = [&](bool has_numbers, VaryingElements elements, bool tells) {
+      result.push_back({has_numbers, elements, tells});
+    };
+    const bool has_numbers = base.has_numbers_that_vary, tells = base.tells_that_it_compiles;
+    VaryingElements last = base.elements;
+    if (suspects.elements || base.elements == VaryingElements::Symbols) {
+      if (base.elements == VaryingElements::Unknown && has_numbers)
+        add(true, VaryingElements::Symbols, tells);
+      last = VaryingElements::Numbers;
+      add(has_numbers, last, tells);
     }
-    const bool would_help = stopped.wants_elements || way.elements != VaryingElements::Unknown;
-    if (would_help && way.elements != VaryingElements::Numbers && may_rely_on_elements()) {
-      const bool has_symbols = way.elements == VaryingElements::Unknown && way.has_numbers_that_vary;
-      way.elements = has_symbols ? VaryingElements::Symbols : VaryingElements::Numbers;
-      return way;
+    if (suspects.answer) add(has_numbers, base.elements, false);
+    if (has_numbers && suspects.numbers) {
+      add(false, last, tells);
+      if (suspects.answer) add(false, last, false);
     }
-    // What a program does only for compilers may be what cannot be captured.
-    if (request_.is_whole && stopped.was_told_that_it_compiles &&
-        stopped.stop.kind != eval::BreakKind::MissingAnswer) {
-      way.tells_that_it_compiles = false;
-      return way;
-    }
-    if (!way.has_numbers_that_vary || !stopped.had_varying_numbers) return std::nullopt;
-    way.has_numbers_that_vary = false;
-    return way;
+    return result;
   }
 
   // Notes at the end of a try, however it ends, which symbols there were.
@@ -250,6 +265,8 @@ class Session {
     int64_t stop_at = -1;
     CaptureWay way = site_.way;
     if (!may_rely_on_elements()) way.elements = trace::VaryingElements::Unknown;
+    std::vector<CaptureWay> tried;
+    Suspects suspects;
     std::optional<Stopped> first, best;  // of the ways that were tried
     CaptureWay best_way;
     for (;;) {
@@ -266,15 +283,22 @@ class Session {
         }
         break;
       }
-      const std::optional<CaptureWay> next = next_way(way, stopped);
-      if (next && !first) first = stopped;
+      if (first) log(Channel::Dynamic, "{}: another way ends: {}", request_.name, stopped.stop.reason);
+      tried.push_back(way);
+      suspect(stopped, suspects);
+      const std::vector<CaptureWay> possible = ways(tried.front(), suspects);
+      const auto next = std::ranges::find_if(
+          possible, [&](const CaptureWay& other) { return std::ranges::find(tried, other) == tried.end(); });
+      if (next != possible.end() && !first) first = stopped;
       // What the program does if it is told otherwise is no part of the same run.
-      const bool changes_answer = best && best_way.tells_that_it_compiles != way.tells_that_it_compiles;
-      if (!best || (!request_.is_whole && (changes_answer || stopped.executed > best->executed))) {
+      const bool is_same_run = best_way.tells_that_it_compiles == way.tells_that_it_compiles;
+      const bool is_better = best && !request_.is_whole &&
+                             (is_same_run ? stopped.executed > best->executed : !way.tells_that_it_compiles);
+      if (!best || is_better) {
         best = std::move(stopped);
         best_way = way;
       }
-      if (next) {
+      if (next != possible.end()) {
         way = *next;
         continue;
       }
@@ -282,6 +306,8 @@ class Session {
       take_way(way, first);
       const Stopped furthest = *std::exchange(best, std::nullopt);
       first.reset();
+      tried.clear();
+      suspects = {};
       if (leaves_to_eager(furthest.stop) || !take_break(furthest, stop_at, result)) break;
     }
     if (!warnings.show()) throw eval::Interrupted{};

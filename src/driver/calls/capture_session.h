@@ -46,6 +46,7 @@ struct CaptureWay {
   trace::VaryingElements elements =
       trace::VaryingElements::Unknown;  // of small integer tensors, if they vary
   bool tells_that_it_compiles = true;   // the program's code that asks
+  friend bool operator==(const CaptureWay&, const CaptureWay&) = default;
 };
 
 // What is known of a site. The GIL guards it.
