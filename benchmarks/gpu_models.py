@@ -1,10 +1,10 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
 
-    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train] [--ways eager ours no-graphs compile reduce-overhead]
+    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train] [--ways eager ours no-graphs tuned compile reduce-overhead]
                                     [--kernels 20]
 
-Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, torch.compile, and torch.compile
-with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together. The host's
+Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, ours with mode="max-autotune",
+torch.compile, and torch.compile with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together. The host's
 time is that of a few calls before which the device was idle.
 --kernels lists below each row the kernels that take most of the device's time, in microseconds a call.
 """
@@ -27,6 +27,10 @@ ROUNDS, CALLS, WARM_UP = 3, 20, 6
 HOST_ROUNDS, HOST_CALLS = 50, 4
 
 
+def tuned(model):
+    return oxyfuel.compile(model, mode="max-autotune")
+
+
 def no_graphs(model):
     return oxyfuel.compile(model, options={"graphs": False})
 
@@ -39,6 +43,7 @@ WAYS = {
     "eager": lambda model: model,
     "ours": oxyfuel.compile,
     "no-graphs": no_graphs,
+    "tuned": tuned,
     "compile": torch.compile,
     "reduce-overhead": reduce_overhead,
 }
@@ -124,7 +129,7 @@ def show(name, make, ways, kernels=0):
             function()
         steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak = torch.cuda.max_memory_allocated() >> 20
-        note = " in eager" if way in ("ours", "no-graphs") and oxyfuel.metrics()["calls_eager"] else ""
+        note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
         if kernels:
             lists += [way, *kernels_of(function, kernels)]
         cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB, host {host_seconds(function) * 1e6:.0f}){note}")

@@ -59,7 +59,9 @@ def compile(
         backend: ``"native"`` (fused kernels), ``"eager"`` (the captured graph, operator by operator), the name of a
             registered backend, or a backend itself: a callable, see :func:`register_backend`.
         mode: ``"default"``; ``"reduce-overhead"``: on a GPU the first call records its work already, see ``graphs``;
-            ``"max-autotune-no-cudagraphs"``: nothing is recorded; ``"max-autotune"``: the same as the default.
+            ``"max-autotune"``: on a GPU, several block shapes of each generated kernel are compiled and timed when it is
+            first compiled, and the fastest is used, also by later processes; ``"max-autotune-no-cudagraphs"``: the same,
+            and nothing is recorded.
         options: ``freezing`` (bool), ``weight_copy_budget`` (float: bytes that copies of frozen weights may take, as a
             share of the weights), ``fusion`` (bool), ``recompile_limit`` (int), ``fill_caches_in_eager`` (bool: a
             call that fills the cache of a ``functools.lru_cache`` runs in eager, and the next one is compiled; without

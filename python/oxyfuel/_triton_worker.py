@@ -16,6 +16,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import struct
 import sys
 import tempfile
@@ -86,6 +87,7 @@ def main():
     del sys.path[0]  # the package's own folder
     requests, answers = os.fdopen(0, "rb", 0), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what Triton prints is no answer
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # the folder goes then, too
     folder = tempfile.mkdtemp(prefix="oxyfuel-triton-")
     os.environ["TRITON_CACHE_DIR"] = folder
     try:

@@ -200,6 +200,45 @@ const OperatorSchema* neg() {
   return schema;
 }
 
+const OperatorSchema* div() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::div.Tensor(Tensor self, Tensor other) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* pow_scalar() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* tanh() {
+  static const OperatorSchema* const schema = intern_schema("aten::tanh(Tensor self) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* erf() {
+  static const OperatorSchema* const schema = intern_schema("aten::erf(Tensor self) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* sigmoid() {
+  static const OperatorSchema* const schema = intern_schema("aten::sigmoid(Tensor self) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* silu() {
+  static const OperatorSchema* const schema = intern_schema("aten::silu(Tensor self) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* addmm_activation() {
+  static const OperatorSchema* const schema = intern_schema(
+      "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool "
+      "use_gelu=False) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* gelu() {
   static const OperatorSchema* const schema =
       intern_schema("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor");

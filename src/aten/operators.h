@@ -46,8 +46,14 @@ const OperatorSchema* embedding_gradient();
 const OperatorSchema* add();             // (self, other, alpha)
 const OperatorSchema* sub();             // (self, other, alpha)
 const OperatorSchema* mul();             // (self, other)
+const OperatorSchema* div();             // (self, other)
+const OperatorSchema* pow_scalar();      // (self, exponent)
 const OperatorSchema* rsqrt();           // (self)
 const OperatorSchema* neg();             // (self)
+const OperatorSchema* tanh();            // (self)
+const OperatorSchema* erf();             // (self)
+const OperatorSchema* sigmoid();         // (self)
+const OperatorSchema* silu();            // (self)
 const OperatorSchema* gelu();            // (self, approximate)
 const OperatorSchema* native_dropout();  // (input, p, train)
 // Dropout with eager's numbers in kernels of our own (passes/random/draw_in_kernels.h). philox_states draws
@@ -55,9 +61,10 @@ const OperatorSchema* native_dropout();  // (input, p, train)
 const OperatorSchema* philox_states();
 // (input, states, place, p, width, threads, strides) -> result, mask
 const OperatorSchema* philox_dropout();
-const OperatorSchema* mm();              // (self, mat2)
-const OperatorSchema* vector_product();  // (row, matrix): of our own
-const OperatorSchema* addmm();           // (self, mat1, mat2, beta, alpha)
+const OperatorSchema* mm();                // (self, mat2)
+const OperatorSchema* vector_product();    // (row, matrix): of our own
+const OperatorSchema* addmm();             // (self, mat1, mat2, beta, alpha)
+const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of the tanh kind, or relu
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 const OperatorSchema* convolution();

@@ -33,6 +33,7 @@ struct ScheduleOptions {
   int parallelism = 1;                // how many slices of a kernel run at once
   bool fuse = true;                   // off: one kernel a computation (for tests)
   bool all_arguments = false;         // kernels that nobody shares take integers as arguments too (for tests)
+  bool tune = false;                  // kernels' shapes are timed on the device, where a backend can
   std::vector<bool> released_inputs;  // by input: nobody else holds it, it is freed after its last use
   std::string* log = nullptr;         // receives the schedule's text form if set
 };

@@ -125,8 +125,8 @@ class LoweringContext {
   Tensor copy(const Tensor& x, std::vector<Expr> strides);
 
   // --- Extern calls, and the program's end
-  // `writes_in_place`: ExternCall's.
-  void extern_call(const graph::Node& node, bool writes_in_place);
+  // `writes_in_place`, `may_raise`: ExternCall's.
+  void extern_call(const graph::Node& node, bool writes_in_place, bool may_raise);
   Program finish();
 
  private:

@@ -98,11 +98,12 @@ BufferView LoweringContext::argument_view(graph::ValueId id) {
   return std::move(*found);
 }
 
-void LoweringContext::extern_call(const graph::Node& node, bool writes_in_place) {
+void LoweringContext::extern_call(const graph::Node& node, bool writes_in_place, bool may_raise) {
   ExternCall call;
   call.op = node.op;
   call.location = node.location;
   call.writes_in_place = writes_in_place;
+  call.may_raise = may_raise;
   for (const graph::Argument& argument : node.args)
     call.args.push_back(std::visit(
         Overloaded{[&](const graph::ValueRef& ref) -> ExternArgument { return argument_view(ref.id); },

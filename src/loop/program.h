@@ -225,6 +225,7 @@ struct ExternCall {
   std::vector<ExternArgument> args;  // one a schema argument
   std::vector<BufferId> outputs;     // buffers with fixed layouts, one a returned tensor; kNoBuffer: unused
   bool writes_in_place = false;      // the runtime may pass the outputs as out= arguments
+  bool may_raise = false;            // because of the elements that it reads: it runs though nobody needs it
   graph::LocationId location;
 };
 

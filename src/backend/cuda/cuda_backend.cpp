@@ -1,13 +1,17 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <limits>
 #include <unordered_map>
 
 #include "backend/cuda/axes.h"
 #include "backend/cuda/load/cubin.h"
 #include "backend/cuda/print/kernel_printer.h"
+#include "backend/cuda/tune/candidates.h"
+#include "backend/cuda/tune/tuner.h"
 #include "backend/nests/nest_builder.h"
 #include "backend/nests/nest_draft.h"
+#include "backend/shared/buffer_bytes.h"
 #include "base/error.h"
 
 namespace oxy::backend::cuda {
@@ -27,10 +31,11 @@ NestOptions nest_options(bool in_registers) {
 }
 
 struct Draft final : NestDraft {
-  Draft(const loop::Program& program, LoopNest nest, LaunchShape shape)
-      : NestDraft(program, std::move(nest)), shape(shape) {}
+  Draft(const loop::Program& program, LoopNest nest, LaunchShape shape, bool in_registers)
+      : NestDraft(program, std::move(nest)), shape(shape), in_registers(in_registers) {}
 
   LaunchShape shape;
+  bool in_registers;  // values pass between phases in registers, and a shape must allow that
 };
 
 // Whether each program of a launch of the shape has all values between phases in registers.
@@ -40,10 +45,40 @@ bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
   return passes_in_registers(nest, axes);
 }
 
+// Whether its time depends on what its operands hold: scatters add to the places that an operand names.
+bool depends_on_elements(const LoopNest& nest) {
+  return std::ranges::any_of(nest.phases, [](const Phase& phase) {
+    return std::ranges::any_of(phase.stores,
+                               [](const ElementStore& store) { return store.mode != loop::StoreMode::Set; });
+  });
+}
+
+// The shapes that may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
+Trial trial_of(const Draft& draft) {
+  Trial trial;
+  trial.shapes = {draft.shape};
+  if (!depends_on_elements(draft.nest)) trial.shapes = candidate_shapes(draft.nest, draft.shape);
+  if (draft.in_registers)
+    std::erase_if(trial.shapes,
+                  [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
+  for (const LaunchShape& shape : trial.shapes) {
+    trial.texts.push_back(print_kernel(draft.nest, shape));
+    trial.programs.push_back(std::max<int64_t>(estimate(trial.texts.back().programs), 1));
+  }
+  const KernelText& text = trial.texts.front();
+  for (const ArrayId array : text.parameters) {
+    const loop::Buffer& buffer = draft.program.buffers[draft.nest.arrays[array].buffer];
+    trial.operands.bytes.push_back(static_cast<int64_t>(estimated_bytes(buffer)));
+  }
+  for (const Symbol& symbol : text.symbols) trial.operands.sizes.push_back(estimate(symbol.value));
+  return trial;
+}
+
 class CudaBackend final : public Backend {
  public:
-  // Null: kernels are printed only.
-  explicit CudaBackend(std::unique_ptr<TritonCompiler> compiler) : compiler_(std::move(compiler)) {}
+  // Null: kernels are printed only. `choose`: asked where kernels are tuned.
+  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose)
+      : compiler_(std::move(compiler)), choose_(std::move(choose)) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -77,11 +112,12 @@ class CudaBackend final : public Backend {
                                      const ScheduleOptions& options) const override {
     LoopNest nest = build_nest(program, items, group, is_needed, nest_options(true));
     LaunchShape shape = choose_launch_shape(nest);
-    if (!stays_in_registers(nest, shape)) {
+    const bool in_registers = stays_in_registers(nest, shape);
+    if (!in_registers) {
       nest = build_nest(program, items, group, is_needed, nest_options(false));
       shape = choose_launch_shape(nest);
     }
-    return std::make_unique<Draft>(program, std::move(nest), shape);
+    return std::make_unique<Draft>(program, std::move(nest), shape, in_registers);
   }
 
   PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
@@ -89,10 +125,12 @@ class CudaBackend final : public Backend {
     PrintedKernels result;
     result.launches.resize(drafts.size());
     std::unordered_map<std::string, plan::KernelId> kernels;  // by name
+    std::vector<std::optional<KernelText>> texts =
+        options.tune && choose_ ? tuned_texts(drafts) : texts_of(drafts);
     for (size_t d = 0; d < drafts.size(); ++d) {
-      if (!drafts[d] || !drafts[d]->has_work()) continue;
+      if (!texts[d]) continue;
       const auto& draft = static_cast<const Draft&>(*drafts[d]);
-      KernelText text = print_kernel(draft.nest, draft.shape);
+      KernelText text = std::move(*texts[d]);
       const auto [kernel, is_new] = kernels.try_emplace(text.name, result.kernels.next_id());
       if (is_new)
         result.kernels.add({text.name, std::move(text.source), plan::Language::Triton, Device::Kind::Cuda});
@@ -125,16 +163,54 @@ class CudaBackend final : public Backend {
   std::string_view suffix() const override { return ".py"; }
 
  private:
+  using Drafts = std::span<const std::unique_ptr<KernelDraft>>;
+
+  // By draft; nothing where there is no work.
+  static std::vector<std::optional<KernelText>> texts_of(Drafts drafts) {
+    std::vector<std::optional<KernelText>> texts(drafts.size());
+    for (size_t d = 0; d < drafts.size(); ++d) {
+      if (!drafts[d] || !drafts[d]->has_work()) continue;
+      const auto& draft = static_cast<const Draft&>(*drafts[d]);
+      texts[d] = print_kernel(draft.nest, draft.shape);
+    }
+    return texts;
+  }
+
+  std::vector<std::optional<KernelText>> tuned_texts(Drafts drafts) const {
+    std::vector<Trial> trials;
+    std::vector<size_t> drafts_of_trials;
+    for (size_t d = 0; d < drafts.size(); ++d) {
+      if (!drafts[d] || !drafts[d]->has_work()) continue;
+      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d])));
+      drafts_of_trials.push_back(d);
+    }
+    const std::vector<size_t> chosen = choose_(trials);
+    std::vector<std::optional<KernelText>> texts(drafts.size());
+    for (size_t t = 0; t < trials.size(); ++t)
+      texts[drafts_of_trials[t]] = std::move(trials[t].texts[chosen[t]]);
+    return texts;
+  }
+
   std::unique_ptr<TritonCompiler> compiler_;
+  ChooseShapes choose_;  // empty where nothing can be timed
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton,
-                                      std::shared_ptr<const KernelStore> store) {
-  std::unique_ptr<TritonCompiler> compiler;
-  if (triton) compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(store));
-  return std::make_unique<CudaBackend>(std::move(compiler));
+std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton, Stores stores) {
+  if (!triton) return std::make_unique<CudaBackend>(nullptr, nullptr);
+  auto compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(stores.kernels));
+  std::string missing;
+  const Driver* const driver = find_driver(missing);
+  if (driver == nullptr) return std::make_unique<CudaBackend>(std::move(compiler), nullptr);
+  const auto tuner = std::make_shared<Tuner>(*driver, *compiler, std::move(stores.choices));
+  return std::make_unique<CudaBackend>(std::move(compiler), [tuner, driver](std::span<const Trial> trials) {
+    return tuner->fastest(trials, compute_capability(*driver, 0));
+  });
+}
+
+std::unique_ptr<Backend> make_printer(ChooseShapes choose) {
+  return std::make_unique<CudaBackend>(nullptr, std::move(choose));
 }
 
 }  // namespace oxy::backend::cuda

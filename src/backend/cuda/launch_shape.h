@@ -3,7 +3,7 @@
 // Kernels made of loop nests move memory: their limit is bytes over the bandwidth of the device's memory. The
 // shape is chosen so that whole lines of memory are read, enough bytes are under way for every
 // multiprocessor, and values fit in registers. Nothing is tried out: the same nest has the same shape
-// everywhere.
+// everywhere. With mode="max-autotune" others are timed beside it (tune/).
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,10 @@ struct LaunchShape {
   bool is_persistent = true;  // Rows: a row is in registers as a whole and is read once
   size_t tile_loop = 0;       // Tile: the outer loop that the rows of the tile run along
   int warps = 4;
+  int stages =
+      0;  // Rows that are not persistent: steps whose loads are under way together; 0: Triton's choice
+
+  friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
 // Elements of the longest row that stays in registers.

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMostWorkers = 16;
 constexpr uintmax_t kMostCacheBytes = uintmax_t{1} << 30;
+constexpr uintmax_t kMostChoiceBytes = 16 << 20;
 
 struct Registry {
   std::mutex mutex;
@@ -52,11 +53,13 @@ void use_triton(std::string python, std::string worker, std::string version) {
   options.command = {std::move(python), std::move(worker)};
   options.version = std::move(version);
   options.most_workers = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostWorkers);
-  std::shared_ptr<const cuda::KernelStore> store;
-  if (!config().cache.empty())
-    store = std::make_shared<cuda::KernelStore>(std::filesystem::path(config().cache) / "triton",
-                                                kMostCacheBytes);
-  register_backend(Device::Kind::Cuda, cuda::make_backend(std::move(options), std::move(store)));
+  cuda::Stores stores;
+  if (!config().cache.empty()) {
+    const std::filesystem::path folder = std::filesystem::path(config().cache) / "triton";
+    stores.kernels = std::make_shared<cuda::KernelStore>(folder, kMostCacheBytes);
+    stores.choices = std::make_shared<cuda::FileStore>(folder, ".choice", kMostChoiceBytes);
+  }
+  register_backend(Device::Kind::Cuda, cuda::make_backend(std::move(options), std::move(stores)));
 }
 
 }  // namespace oxy::backend

@@ -1,14 +1,13 @@
 #include "backend/shared/normal_form.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
-#include <span>
 
 #include "backend/shared/split_reductions.h"
 #include "base/error.h"
 #include "loop/variables.h"
+#include "sym/lower_bounds.h"
 
 namespace oxy::backend {
 
@@ -211,50 +210,10 @@ std::vector<Expr> layout_for(const loop::Buffer& buffer, const std::vector<Expr>
   return strides;
 }
 
-// What holds of sizes wherever a body runs, since each loop around it has an iteration: by the id of a size,
-// its variable with a range from there on.
-using SizesInLoops = std::map<int64_t, Expr>;
-
-// Notes what follows for sizes from `e` being at least `least`, which is positive.
-void note_at_least(const Expr& e, int64_t least, SizesInLoops& sizes) {
-  const auto operands = e.is_constant() ? std::span<const Expr>() : e.operands();
-  switch (e.kind()) {
-    case sym::Kind::Variable: {
-      const sym::Range range = e.range();
-      auto [size, is_new] = sizes.try_emplace(e.variable_id(), e);
-      if (size->second.range().low < least)
-        size->second = Expr::variable(e.variable_name(), e.variable_id(), {least, range.high});
-      break;
-    }
-    case sym::Kind::Product: {
-      if (std::ranges::any_of(operands, [](const Expr& factor) { return factor.range().low < 0; })) break;
-      const std::optional<int64_t> factor = operands[0].as_constant();
-      if (factor && operands.size() == 2)
-        note_at_least(operands[1], (least + *factor - 1) / *factor, sizes);
-      else
-        for (const Expr& operand : operands) note_at_least(operand, 1, sizes);
-      break;
-    }
-    case sym::Kind::FloorDiv:
-      if (const auto divisor = operands[1].as_constant();
-          divisor && *divisor > 0 && least <= sym::kMaxInt / *divisor)
-        note_at_least(operands[0], least * *divisor, sizes);
-      break;
-    case sym::Kind::Sum:
-      if (const auto rest = operands.back().as_constant(); rest && operands.size() == 2 && least > *rest)
-        note_at_least(operands[0], least - *rest, sizes);
-      break;
-    case sym::Kind::Min:
-      for (const Expr& operand : operands) note_at_least(operand, least, sizes);
-      break;
-    default:
-      break;
-  }
-}
-
-SizesInLoops sizes_in(const std::vector<LoopVariable>& loops, SizesInLoops sizes = {}) {
-  for (const LoopVariable& l : loops) note_at_least(l.extent, 1, sizes);
-  return sizes;
+// What holds of sizes wherever a body runs, since each loop around it has an iteration.
+sym::LowerBounds bounds_in(const std::vector<LoopVariable>& loops, sym::LowerBounds bounds = {}) {
+  for (const LoopVariable& l : loops) bounds.note(l.extent, 1);
+  return bounds;
 }
 
 Item normalise(loop::Program& program, const Computation& c, StepId step) {
@@ -289,14 +248,14 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
       item.extents.push_back(l.extent);
     }
   // What is stored of a reduction is stored as well where nothing is reduced.
-  const SizesInLoops around = sizes_in(draft.loops), inside = sizes_in(draft.reduction, around);
-  auto positioned = [&](const Expr& e, const SizesInLoops& sizes) {
+  const sym::LowerBounds around = bounds_in(draft.loops), inside = bounds_in(draft.reduction, around);
+  auto positioned = [&](const Expr& e, const sym::LowerBounds& bounds) {
     if (e.is_constant()) return e;
     return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
       for (auto& [from, to] : positions)
         if (from == id) return to;
-      const auto size = sizes.find(id);
-      return size == sizes.end() ? std::nullopt : std::optional(size->second);
+      const Expr* const size = bounds.find(id);
+      return size ? std::optional(*size) : std::nullopt;
     });
   };
   item.insts = c.body.insts;

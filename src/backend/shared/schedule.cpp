@@ -56,7 +56,7 @@ void remove_dead_steps(loop::Program& program) {
       auto& call = std::get<loop::ExternCall>(program.steps[step]);
       // Without outputs that anybody reads it was kept for what it does, or for the error that it may raise.
       alive =
-          std::ranges::all_of(call.outputs, [](BufferId id) { return id == kNoBuffer; }) ||
+          call.may_raise || std::ranges::all_of(call.outputs, [](BufferId id) { return id == kNoBuffer; }) ||
           (call.op && (draws_numbers(*call.op, call.args) || call.op->is_mutating() || is_opaque(*call.op)));
       for (BufferId id : call.outputs) alive = alive || (id != kNoBuffer && needed[id]);
       if (alive) for_each_view(call, need);

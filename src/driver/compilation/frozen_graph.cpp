@@ -319,6 +319,9 @@ passes::Options plain_options(const graph::Graph& graph) {
   options.generates_vector_products = [packing](DType dtype) {
     return packing->generates_vector_products(dtype);
   };
+  options.product_applies_activation = [packing](std::string_view activation, DType dtype) {
+    return packing->product_applies(activation, dtype);
+  };
   options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
   options.products.pays = [packing](const passes::ProductSite& site) {
     const runtime::ProductShape shape{site.rows, site.inner, site.columns, site.dtype, site.divisor};

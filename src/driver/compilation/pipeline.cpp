@@ -294,6 +294,10 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
 
 }  // namespace
 
+bool is_tuned(std::string_view mode) {
+  return mode == "max-autotune" || mode == "max-autotune-no-cudagraphs";
+}
+
 runtime::DeviceGraphPolicy device_graph_policy(bool graphs, std::string_view mode) {
   using runtime::DeviceGraphPolicy;
   if (!graphs || mode == "max-autotune-no-cudagraphs") return DeviceGraphPolicy::Never;
@@ -387,6 +391,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
     Span span("schedule");
     schedule_options.parallelism = at::get_num_threads();
     schedule_options.fuse = options.fusion;
+    schedule_options.tune = options.tune;
     if (!ownership.released_inputs.empty()) {
       for (const int32_t input : frozen.inputs)
         schedule_options.released_inputs.push_back(ownership.released_inputs[static_cast<size_t>(input)]);

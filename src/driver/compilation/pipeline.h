@@ -33,6 +33,7 @@ struct CompileOptions {
   bool freezing = true;
   double copy_budget = kDefaultCopyBudget;
   bool fusion = true;
+  bool tune = false;                    // backend::ScheduleOptions'
   double activation_memory_budget = 1;  // passes::JointRoles
   runtime::DeviceGraphPolicy device_graphs = runtime::DeviceGraphPolicy::AfterTwoCalls;
   runtime::StaticVariantPolicy static_variants = {};
@@ -42,6 +43,8 @@ struct CompileOptions {
 
 // `graphs`, `mode`: oxyfuel.compile()'s.
 runtime::DeviceGraphPolicy device_graph_policy(bool graphs, std::string_view mode);
+// Whether kernels' shapes are timed on the device.
+bool is_tuned(std::string_view mode);
 
 using runtime::CompiledGraph;
 

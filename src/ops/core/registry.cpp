@@ -107,6 +107,14 @@ Raises raises_on_data(const OperatorSchema& op) {
   return decomposes_matrices ? Raises::OnAnyElements : Raises::Never;
 }
 
+bool raises_on_data(const graph::Graph& graph, const graph::Node& node) {
+  const Raises raises = raises_on_data(*node.op);
+  if (raises != Raises::OnIntegers) return raises == Raises::OnAnyElements;
+  bool has_integers = false;
+  graph::for_each_input(node, [&](graph::ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
+  return has_integers;
+}
+
 void intern_schemas() {
   for (const OperatorEntry* entry : all()) schema_of(*entry);
 }

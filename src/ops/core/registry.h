@@ -124,6 +124,8 @@ const OperatorEntry* find(std::string_view name);
 std::span<const OperatorEntry* const> all();
 // Of any operator, those without an entry included.
 Raises raises_on_data(const OperatorSchema& op);
+// Whether a call may raise because of the elements of its tensors.
+bool raises_on_data(const graph::Graph& graph, const graph::Node& node);
 // The interned schema of an entry, for decompositions that build nodes.
 const OperatorSchema* schema_of(const OperatorEntry& entry);
 // Interns the schemas of all entries, so that graph::parse knows them without torch.

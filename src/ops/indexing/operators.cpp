@@ -282,10 +282,12 @@ Family indexing_operators() {
        .schema = "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, "
                  "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
        .shape = shapes::search_sorted},
+      // How it compares depends on sizes, and one of the ways takes contiguous tensors only.
       {.name = "aten::isin.Tensor_Tensor",
        .schema = "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "
                  "assume_unique=False, bool invert=False) -> Tensor",
-       .shape = shapes::is_in},
+       .shape = shapes::is_in,
+       .raises = Raises::OnAnyElements},
       {.name = "aten::isin.Tensor_Scalar",
        .schema = "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
                  "assume_unique=False, bool invert=False) -> Tensor",

@@ -12,6 +12,7 @@
 #include "passes/simplification/common_subexpressions.h"
 #include "passes/simplification/dead_code.h"
 #include "passes/simplification/decompose.h"
+#include "passes/simplification/recognise_activations.h"
 #include "passes/simplification/separate_results.h"
 #include "passes/simplification/simplify_arithmetic.h"
 #include "passes/simplification/simplify_views.h"
@@ -64,6 +65,11 @@ constexpr Pass kVectorProducts = {
 constexpr Pass kPadProducts = {"passes.pad_products", [](const Graph& graph, const PassContext& context) {
                                  return pad_products(graph, context.options.products);
                                }};
+constexpr Pass kProductActivations = {
+    "passes.product_activations", [](const Graph& graph, const PassContext& context) {
+      return apply_product_activations(graph, context.options.product_applies_activation);
+    }};
+constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>};
 constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
 constexpr Pass kBringToDevice = {
     "passes.bring_to_device", plain<bring_to_device>,
@@ -99,10 +105,10 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels,  &kFoldBatchNorm,        &kConvolutionToLinear,
-                                             &kChannelsLast,   &kSeparateBias,         &kPackConvolution,
-                                             &kPackLinear,     &kAccumulateEmbeddings, &kDecompose,
-                                             &kVectorProducts, &kPadProducts};
+constexpr const Pass* kOnWholeOperators[] = {
+    &kDrawInKernels,  &kFoldBatchNorm,   &kRecogniseActivations, &kConvolutionToLinear,  &kChannelsLast,
+    &kSeparateBias,   &kPackConvolution, &kPackLinear,           &kAccumulateEmbeddings, &kDecompose,
+    &kVectorProducts, &kPadProducts,     &kProductActivations};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

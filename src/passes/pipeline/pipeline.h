@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "base/dump.h"
+#include "passes/products/pad_products.h"
+#include "passes/products/product_activations.h"
+#include "passes/products/vector_products.h"
 #include "passes/random/draw_in_kernels.h"
 #include "passes/weights/channels_last.h"
 #include "passes/weights/fold_constants.h"
 #include "passes/weights/pack_convolution.h"
 #include "passes/weights/pack_linear.h"
-#include "passes/weights/pad_products.h"
-#include "passes/weights/vector_products.h"
 
 namespace oxy::passes {
 
@@ -27,6 +28,7 @@ struct Options {
   ChooseLayout choose_layout;
   ProductPadding products;
   GeneratesVectorProducts generates_vector_products;
+  ProductAppliesActivation product_applies_activation;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass

@@ -201,11 +201,7 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) 
 bool may_raise(const Graph& graph, const Node& node) {
   if (node.op->is_view() && ops::traits_of(*node.op).addresses_storage())
     return !lies_between(graph.meta(node.outputs.at(0)), graph.meta(tensor_argument(node, 0)));
-  const ops::Raises raises = ops::raises_on_data(*node.op);
-  if (raises != ops::Raises::OnIntegers) return raises == ops::Raises::OnAnyElements;
-  bool has_integers = false;
-  graph::for_each_input(node, [&](ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
-  return has_integers;
+  return ops::raises_on_data(graph, node);
 }
 
 bool has_effect(const Node& node) {

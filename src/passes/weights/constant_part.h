@@ -22,8 +22,8 @@ struct ConstantPart {
 };
 
 // The largest part of the source of this kind from which the rest reads no view and no result of more
-// bytes than those of the constants that it is made of and `growth_bytes` together. Sizes count as their values
-// at hand (sym/hints.h). Random nodes and uninitialised tensors do not belong to it.
+// bytes than those of the constants that it is made of and `growth_bytes` together. Sizes count as their
+// values at hand (sym/hints.h). Random nodes and uninitialised tensors do not belong to it.
 //
 // A result of `WhileSizesAre` depends on a symbol, is not the memory of a result of the graph or of a
 // mutation, and is no new tensor of numbers, which a kernel computes as fast as it reads it.

@@ -40,6 +40,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.copy_budget = weight_copy_budget;
   options.compile.activation_memory_budget = activation_memory_budget;
   options.compile.device_graphs = oxy::driver::device_graph_policy(graphs, mode);
+  options.compile.tune = oxy::driver::is_tuned(mode);
   options.compile.static_variants.is_wanted = !static_variants.is(nb::handle(Py_False));
   if (!nb::isinstance<nb::bool_>(static_variants))
     options.compile.static_variants.calls = nb::cast<int64_t>(static_variants);

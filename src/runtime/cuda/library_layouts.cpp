@@ -42,6 +42,11 @@ class CudaPacking : public Packing {
   bool generates_vector_products(DType dtype) const override {
     return is_half(dtype) || dtype == DType::Float32;
   }
+  // cuBLASLt's gelu is of the tanh kind, and less precise than float32.
+  bool product_applies(std::string_view activation, DType dtype) const override {
+    return is_half(dtype) ? activation == "relu" || activation == "gelu_tanh"
+                          : activation == "relu" && dtype == DType::Float32;
+  }
   // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }
   bool should_pad(const ProductShape& shape, int64_t copied_bytes, int64_t copies) const override {

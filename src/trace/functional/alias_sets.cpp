@@ -96,7 +96,9 @@ void AliasSets::replay(ValueId recorded) {
   std::vector<Argument> args;
   for (const Argument& argument : node.args)
     args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value}) : argument);
-  if (node.op == op::as_strided()) args.at(3) = in_.meta(recorded).storage_offset + shift;
+  // Without an offset it begins where its tensor does, which may be another place at each call.
+  if (node.op == op::as_strided() && !std::holds_alternative<graph::None>(args.at(3)))
+    args.at(3) = in_.meta(recorded).storage_offset + shift;
   std::vector<TensorMeta> metas;
   for (const ValueId id : node.outputs) {
     metas.push_back(in_.meta(id));
@@ -166,8 +168,10 @@ ValueId AliasSets::coerce(ValueId value, const TensorMeta& wanted, ValueId writt
   if (meta.sizes != wanted.sizes) {
     const size_t added = wanted.sizes.size() - meta.sizes.size();
     std::vector<Expr> strides(wanted.sizes.size(), Expr(0));
+    // A size that is 1 by a guard alone was expanded when it was recorded. Other sizes are equal by a guard.
     for (size_t d = added; d < wanted.sizes.size(); ++d)
-      if (meta.sizes[d - added] == wanted.sizes[d]) strides[d] = meta.strides[d - added];
+      if (!(meta.sizes[d - added] == Expr(1)) || wanted.sizes[d] == Expr(1))
+        strides[d] = meta.strides[d - added];
     meta.sizes = wanted.sizes;
     meta.strides = std::move(strides);
     value = out_.emit(op::expand(), {ValueRef{value}, wanted.sizes, false}, meta);

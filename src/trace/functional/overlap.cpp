@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "graph/sizes.h"
 #include "sym/expr.h"
 #include "sym/hints.h"
+#include "sym/lower_bounds.h"
 
 namespace oxy::trace {
 
@@ -100,33 +99,14 @@ bool cannot_reach(std::vector<SymbolicTerm>& terms, const Expr& sum) {
   }
 }
 
-// Makes the symbols that are a size, or factors of one, at least 1: without elements there is nothing to
-// share. Strides lose their `max(size, 1)` by that.
+// Makes sizes at least 1: without elements there is nothing to share.
 void assume_elements(TensorMeta& a, TensorMeta& b) {
-  std::map<int64_t, Expr> positive;
-  const auto add = [&](const Expr& size) {
-    const auto may_be_zero = [](const Expr& e) {
-      return e.kind() == sym::Kind::Variable && e.range().low < 1;
-    };
-    const auto raise = [&](const Expr& e) {
-      if (may_be_zero(e))
-        positive.emplace(e.variable_id(),
-                         Expr::variable(e.variable_name(), e.variable_id(),
-                                        {.low = 1, .high = std::max<int64_t>(1, e.range().high)}));
-    };
-    if (size.kind() != sym::Kind::Product) return raise(size);
-    if (std::ranges::all_of(size.operands(), [](const Expr& factor) { return factor.range().low >= 0; }))
-      std::ranges::for_each(size.operands(), raise);
-  };
-  for (const TensorMeta* meta : {&a, &b}) std::ranges::for_each(meta->sizes, add);
-  if (positive.empty()) return;
+  sym::LowerBounds bounds;
+  for (const TensorMeta* meta : {&a, &b})
+    for (const Expr& size : meta->sizes) bounds.note(size, 1);
+  if (bounds.empty()) return;
   for (TensorMeta* meta : {&a, &b})
-    *meta = graph::map_expressions(std::move(*meta), [&](const Expr& e) {
-      return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
-        const auto found = positive.find(id);
-        return found == positive.end() ? std::nullopt : std::optional(found->second);
-      });
-    });
+    *meta = graph::map_expressions(std::move(*meta), [&](const Expr& e) { return bounds.applied(e); });
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ const Options& permissive_options() {
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
     result.generates_vector_products = [](DType dtype) { return dtype != DType::Float64; };
+    result.product_applies_activation = [](std::string_view activation, DType) {
+      return activation == "relu" || activation == "gelu_tanh";
+    };
     result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
                        [](const ProductSite&) { return true; }};
     result.dropout_threads = [](DType dtype, Device) {
@@ -118,7 +121,8 @@ std::string trimmed(std::string text) {
 
 void intern_built_operators() {
   op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
-  op::mul(), op::vector_product(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(), op::packed_linear();
+  op::mul(), op::vector_product(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(),
+      op::packed_linear();
   op::pack_convolution(), op::packed_convolution(), op::philox_states(), op::philox_dropout();
 }
 

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 import torch
 
 from chosen_programs import PROGRAMS as CHOSEN
@@ -22,9 +23,9 @@ def same(got, expected, tolerance):
     return torch.allclose(got.double(), expected.double(), rtol=tolerance, atol=tolerance * max(1, scale), equal_nan=True)
 
 
-def check(programs, folder):
+def check(programs, folder, shapes=None):
     """Runs (name, program, outputs) and lists those that differ from eager, by name."""
-    write_scripts([program.graph(outputs) for _, program, outputs in programs], folder)
+    write_scripts([program.graph(outputs) for _, program, outputs in programs], folder, shapes)
     for number, (_, program, _) in enumerate(programs):
         torch.save([tensor for _, tensor in program.inputs], folder / f"{number}.in")
     process = run_python("triton_runner.py", folder, TRITON_INTERPRET="1")
@@ -46,23 +47,25 @@ def check(programs, folder):
 
 
 @needs_triton
-def test_programs_from_seeds(tmp_path):
+@pytest.mark.parametrize("shapes", [None, FIRST_SEED])
+def test_programs_from_seeds(tmp_path, shapes):
     programs = []
     for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
         program, outputs = Generator(seed).run()
         if outputs:
             programs.append((f"OXYFUEL_SEED={seed}", program, outputs))
-    failures = check(programs, tmp_path)
+    failures = check(programs, tmp_path, shapes)
     assert not failures, f"{len(failures)} of {len(programs)} differ from eager:\n" + "\n".join(failures)
 
 
 @needs_triton
-def test_chosen_programs(tmp_path):
+@pytest.mark.parametrize("shapes", [None, FIRST_SEED, FIRST_SEED + 1])
+def test_chosen_programs(tmp_path, shapes):
     programs = []
     for name, function in CHOSEN.items():
         program = Program()
         programs.append((name, program, function(program)))
-    failures = check(programs, tmp_path)
+    failures = check(programs, tmp_path, shapes)
     assert not failures, f"{len(failures)} of {len(programs)} differ from eager:\n" + "\n".join(failures)
 
 

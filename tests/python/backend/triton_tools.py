@@ -28,10 +28,11 @@ def has_triton():
 needs_triton = pytest.mark.skipif(not has_triton(), reason="no Triton: install it, or set OXYFUEL_TRITON to a folder with it")
 
 
-def write_scripts(graphs, folder):
-    """Plans of the graphs as <folder>/<number>.py; the number of steps of each."""
+def write_scripts(graphs, folder, shapes=None):
+    """Plans of the graphs as <folder>/<number>.py; the number of steps of each. `shapes`: a seed for the block shapes."""
     (folder / "graphs.txt").write_text("----\n".join(graphs))
-    result = subprocess.run([WRITER, folder / "graphs.txt", folder], capture_output=True, text=True, check=True)
+    seed = [] if shapes is None else [str(shapes)]
+    result = subprocess.run([WRITER, folder / "graphs.txt", folder, *seed], capture_output=True, text=True, check=True)
     return [int(line) for line in result.stdout.split()]
 
 

@@ -69,3 +69,23 @@ def test_minimum_of_sizes_that_is_one_keeps_aliases():
     for program in (diagonal, written):
         product, view = oxyfuel.compile(program, dynamic=True)(torch.tensor([[0], [1]]), torch.tensor([[1], [2]]))
         assert view._base is product
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+@pytest.mark.parametrize("part", [lambda x, n: x[1 : 1 + 2 * n : 2], lambda x, n: x[n : 2 * n], lambda x, n: x[1 : n + 1].t()])
+def test_a_window_without_an_offset_begins_where_its_tensor_does(part, dynamic):
+    def function(x):
+        return x.as_strided((31,), (1,)).cos(), x.as_strided((4,), (2,)) + 1
+
+    def written(x):
+        x.as_strided((3,), (1,)).mul_(2)
+        return x.sin()
+
+    for program in (function, written):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic)
+        for n in (31, 7, 31, 9):
+            x = torch.arange(float((2 * n + 1) * n)).view(-1, n)
+            y = x.clone()
+            same(compiled(part(x, n)), program(part(y, n)))
+            same(x, y)

@@ -37,6 +37,29 @@ def test_an_index_out_of_range_raises_although_no_element_is_read(function, dyna
             assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (torch.fmod(x % y, 3), x + 1)[1],
+        lambda x, y: torch.fmod(x % y, 3) is None,
+        lambda x, y: (x // y).neg().relu() is None,
+        lambda x, y: torch.where((x % y).add(1) > 0, x, y) is None,
+        lambda x, y: torch.div(x, y, rounding_mode="trunc").index_fill_(0, y.clamp(0, 1), 2) is None,
+    ],
+)
+def test_a_division_by_zero_raises_although_what_reads_it_is_not_read(function, dynamic):
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for divisors in ([1, 2, 1], [1, 0, 1], [2, 2, 2], [0, 0, 0]):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(torch.arange(3), torch.tensor(divisors)))
+            except RuntimeError as error:
+                outcomes.append(str(error))
+        assert str(outcomes[0]) == str(outcomes[1])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_product_with_zeros_is_zero_though_parts_of_it_overflow(dtype):
     x = torch.full((16, 64), 2.0, dtype=dtype)
@@ -98,3 +121,18 @@ def test_as_strided_that_leaves_the_memory_raises_although_it_is_not_read(sizes,
                 outcomes.append(str(error).splitlines()[0])
         assert type(outcomes[0]) is type(outcomes[1])
         assert outcomes[0] == outcomes[1] if isinstance(outcomes[0], str) else torch.equal(*outcomes)
+
+
+def test_isin_raises_for_some_sizes_although_it_is_not_read():
+    def function(x):
+        torch.isin(x.expand(x.size(0), x.size(0)), x.expand(x.size(0), x.size(0)))
+
+    compiled = oxyfuel.compile(function)
+    for size in (16, 3, 5, 16):
+        outcomes = []
+        for f in (function, compiled):
+            try:
+                outcomes.append(f(torch.arange(float(size))[:, None]))
+            except RuntimeError as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backend/cuda/compile/file_store.h"
 #include "base/hash.h"
 
 namespace oxy::backend::cuda {
@@ -19,25 +20,18 @@ struct CompiledKernel {
   friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
 };
 
-// A folder of files, one a kernel, named by its key. Several processes may use it at once: a file is written
-// under another name first, and carries a checksum. The files that were used longest ago go when all of them
-// are larger than `most_bytes`. A disk that is full, or a folder that cannot be written, keeps nothing and
-// raises nothing. Thread-safe.
+// A FileStore of kernels, under the keys of TritonCompiler::key(). Thread-safe.
 class KernelStore {
  public:
   KernelStore(std::filesystem::path folder, uintmax_t most_bytes)
-      : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+      : files_(std::move(folder), ".kernel", most_bytes) {}
 
-  // Nothing if there is none, or the file is damaged; a damaged file is removed.
+  // Nothing if there is none, or the file is damaged.
   std::optional<CompiledKernel> find(const Hash128& key) const;
   void keep(const Hash128& key, const CompiledKernel& kernel) const;
 
  private:
-  std::filesystem::path file_of(const Hash128& key) const;
-  void limit() const;
-
-  std::filesystem::path folder_;
-  uintmax_t most_bytes_;
+  FileStore files_;
 };
 
 }  // namespace oxy::backend::cuda

@@ -44,6 +44,20 @@ Hash128 TritonCompiler::key(const TritonKernel& kernel) const {
 }
 
 std::vector<CompiledKernel> TritonCompiler::compile(std::span<const TritonKernel> kernels) {
+  std::vector<std::optional<CompiledKernel>> found = compile_all(kernels, false);
+  std::vector<CompiledKernel> results;
+  results.reserve(found.size());
+  for (auto& kernel : found) results.push_back(std::move(*kernel));
+  return results;
+}
+
+std::vector<std::optional<CompiledKernel>> TritonCompiler::try_compile(
+    std::span<const TritonKernel> kernels) {
+  return compile_all(kernels, true);
+}
+
+std::vector<std::optional<CompiledKernel>> TritonCompiler::compile_all(std::span<const TritonKernel> kernels,
+                                                                       bool goes_on_after_failures) {
   std::vector<std::optional<CompiledKernel>> found(kernels.size());
   std::vector<size_t> missing;
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -53,16 +67,21 @@ std::vector<CompiledKernel> TritonCompiler::compile(std::span<const TritonKernel
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_mutex;
+  const auto fail = [&] {
+    const std::lock_guard lock(failure_mutex);
+    if (!failure) failure = std::current_exception();
+    next = missing.size();
+  };
   const auto work = [&] {
     for (size_t m; (m = next.fetch_add(1)) < missing.size();) {
       const size_t k = missing[m];
       try {
         found[k] = compile_one(kernels[k]);
         if (store_) store_->keep(key(kernels[k]), *found[k]);
+      } catch (const InternalError&) {
+        if (!goes_on_after_failures) fail();
       } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-        next = missing.size();
+        fail();
       }
     }
   };
@@ -72,10 +91,7 @@ std::vector<CompiledKernel> TritonCompiler::compile(std::span<const TritonKernel
   if (count > 0) work();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
-  std::vector<CompiledKernel> results;
-  results.reserve(found.size());
-  for (auto& kernel : found) results.push_back(std::move(*kernel));
-  return results;
+  return found;
 }
 
 CompiledKernel TritonCompiler::compile_one(const TritonKernel& kernel) {

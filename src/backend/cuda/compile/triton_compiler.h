@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,11 +38,16 @@ class TritonCompiler {
   // In the order of `kernels`. Unsupported if no worker can be started, or those that were asked for a kernel
   // died; InternalError with Triton's words if a text does not compile.
   std::vector<CompiledKernel> compile(std::span<const TritonKernel> kernels);
+  // The same; nothing where a text does not compile.
+  std::vector<std::optional<CompiledKernel>> try_compile(std::span<const TritonKernel> kernels);
 
   // What the machine code of a kernel depends on.
   Hash128 key(const TritonKernel& kernel) const;
 
  private:
+  // Throws InternalError of a text that does not compile only if it does not go on after that.
+  std::vector<std::optional<CompiledKernel>> compile_all(std::span<const TritonKernel> kernels,
+                                                         bool goes_on_after_failures);
   CompiledKernel compile_one(const TritonKernel& kernel);
   std::unique_ptr<Worker> take_worker();
   void give_back(std::unique_ptr<Worker> worker);

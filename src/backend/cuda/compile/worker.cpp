@@ -8,10 +8,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 extern char** environ;
 
 namespace oxy::backend::cuda {
+
+namespace {
+
+// A process that is asked to end removes its folder before it does; it may hang, too.
+constexpr std::chrono::milliseconds kWait(5);
+constexpr int kMostWaits = 100;
+
+}  // namespace
 
 std::unique_ptr<Worker> Worker::start(const std::vector<std::string>& command) {
   int ends[2];
@@ -45,6 +55,11 @@ Worker::~Worker() {
   close(socket_);
   if (getpid() != owner_) return;
   kill(process_, SIGTERM);
+  for (int k = 0; k < kMostWaits; ++k) {
+    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(kWait);
+  }
+  kill(process_, SIGKILL);
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -52,6 +52,20 @@ GraphFunctions find_graph_functions(void* library) {
   return is_complete ? g : GraphFunctions();
 }
 
+TimingFunctions find_timing_functions(void* library) {
+  TimingFunctions t;
+  const bool is_complete =
+      find(library, "cuStreamCreate", t.create_stream) &&
+      find(library, "cuStreamDestroy_v2", t.destroy_stream) &&
+      find(library, "cuStreamSynchronize", t.wait_for_stream) &&
+      find(library, "cuEventCreate", t.create_event) && find(library, "cuEventDestroy_v2", t.destroy_event) &&
+      find(library, "cuEventRecord", t.record) && find(library, "cuEventSynchronize", t.wait_for_event) &&
+      find(library, "cuEventElapsedTime", t.elapsed) && find(library, "cuMemAlloc_v2", t.allocate) &&
+      find(library, "cuMemFree_v2", t.free) && find(library, "cuMemsetD8Async", t.fill) &&
+      find(library, "cuThreadExchangeStreamCaptureMode", t.exchange_capture_mode);
+  return is_complete ? t : TimingFunctions();
+}
+
 Opened open() {
   Opened result;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -66,15 +80,16 @@ Opened open() {
     result.missing = "NVIDIA's driver could not be initialised";
     return result;
   }
-  const bool is_complete = find(library, "cuDeviceGetCount", d.device_count) &&
-                           find(library, "cuDeviceGetAttribute", d.device_attribute) &&
-                           find(library, "cuLibraryLoadData", d.load_library) &&
-                           find(library, "cuLibraryUnload", d.unload_library) &&
-                           find(library, "cuLibraryGetKernel", d.get_kernel) &&
-                           find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
-                           find(library, "cuLaunchKernel", d.launch) &&
-                           find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
+  const bool is_complete =
+      find(library, "cuDeviceGetCount", d.device_count) &&
+      find(library, "cuDeviceGetAttribute", d.device_attribute) &&
+      find(library, "cuDeviceGetName", d.device_name) && find(library, "cuLibraryLoadData", d.load_library) &&
+      find(library, "cuLibraryUnload", d.unload_library) &&
+      find(library, "cuLibraryGetKernel", d.get_kernel) &&
+      find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
+      find(library, "cuLaunchKernel", d.launch) && find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
   d.graphs = find_graph_functions(library);
+  d.timing = find_timing_functions(library);
   if (!is_complete || version < kOldestVersion)
     result.missing = fmt::format("NVIDIA's driver is for CUDA {}.{}, and 12.0 is needed", version / 1000,
                                  version % 1000 / 10);
@@ -105,6 +120,11 @@ int compute_capability(const Driver& driver, int device) {
       driver.device_attribute(&minor, kCapabilityMinor, device) != 0)
     return -1;
   return major * 10 + minor;
+}
+
+std::string card_name(const Driver& driver, int device) {
+  char name[256] = {};
+  return driver.device_name(name, sizeof(name) - 1, device) == 0 ? name : "";
 }
 
 }  // namespace oxy::backend::cuda

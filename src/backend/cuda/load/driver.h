@@ -115,11 +115,31 @@ struct GraphFunctions {
   bool is_complete() const { return set_access != nullptr; }
 };
 
+// The functions that time kernels on a stream of their own.
+struct TimingFunctions {
+  Result (*create_stream)(Handle* stream, unsigned flags) = nullptr;
+  Result (*destroy_stream)(Handle stream) = nullptr;
+  Result (*wait_for_stream)(Handle stream) = nullptr;
+  Result (*create_event)(Handle* event, unsigned flags) = nullptr;
+  Result (*destroy_event)(Handle event) = nullptr;
+  Result (*record)(Handle event, Handle stream) = nullptr;
+  Result (*wait_for_event)(Handle event) = nullptr;
+  Result (*elapsed)(float* milliseconds, Handle begin, Handle end) = nullptr;
+  Result (*allocate)(uint64_t* pointer, size_t bytes) = nullptr;
+  Result (*free)(uint64_t pointer) = nullptr;
+  Result (*fill)(uint64_t pointer, unsigned char value, size_t bytes, Handle stream) = nullptr;
+  // What a thread's captures of other streams forbid it (CUstreamCaptureMode); gives the mode before.
+  Result (*exchange_capture_mode)(int* mode) = nullptr;
+
+  bool is_complete() const { return exchange_capture_mode != nullptr; }
+};
+
 struct Driver {
   Result (*init)(unsigned flags) = nullptr;
   Result (*version)(int* version) = nullptr;  // 12040: CUDA 12.4
   Result (*device_count)(int* count) = nullptr;
   Result (*device_attribute)(int* value, int attribute, int device) = nullptr;
+  Result (*device_name)(char* name, int bytes, int device) = nullptr;
   Result (*error_text)(Result error, const char** text) = nullptr;
   Result (*load_library)(Handle* library, const void* code, int* options, void** values, unsigned count,
                          int* library_options, void** library_values, unsigned library_count) = nullptr;
@@ -131,7 +151,8 @@ struct Driver {
                    void** extra) = nullptr;
   // `source` is pageable memory of the host. It may be freed once the call has returned.
   Result (*copy_to_device)(uint64_t target, const void* source, size_t bytes, Handle stream) = nullptr;
-  GraphFunctions graphs;  // all or none
+  GraphFunctions graphs;   // all or none
+  TimingFunctions timing;  // likewise
 };
 
 // Opens and initialises the driver once. Null where it is missing or too old; `missing` then says what is
@@ -143,5 +164,8 @@ void check_call(const Driver& driver, Result result, const char* what);
 
 // Major and minor of a card's compute capability: 90 for sm_90. -1 where the driver does not know the card.
 int compute_capability(const Driver& driver, int device);
+
+// "NVIDIA H100 80GB HBM3"; empty where the driver does not know the card.
+std::string card_name(const Driver& driver, int device);
 
 }  // namespace oxy::backend::cuda

@@ -90,8 +90,11 @@ void PhasePrinter::print(size_t number) {
   print_body();
   for (size_t k = 0; k < reductions.size(); ++k)
     reductions[k].add(value(reduced_value(*phase_, phase_->reductions[k])), kStart);
-  block_.close_loop(fmt::format("for {} in range(0, {}, {}):", kStart, block_.expression(axis.extent).text,
-                                block_.columns_name()));
+  const std::string range =
+      fmt::format("0, {}, {}", block_.expression(axis.extent).text, block_.columns_name());
+  block_.close_loop(shape_.stages > 0
+                        ? fmt::format("for {} in tl.range({}, num_stages={}):", kStart, range, shape_.stages)
+                        : fmt::format("for {} in range({}):", kStart, range));
   for (ArrayState& array : arrays_)
     std::erase_if(array.stored, [](const auto& entry) { return (entry.second.dims & kColumns) != 0; });
   for (size_t k = 0; k < reductions.size(); ++k) store_results(phase_->reductions[k], reductions[k].join());

@@ -1,9 +1,12 @@
-// oxyfuel_triton_scripts GRAPHS FOLDER: for each graph in the file GRAPHS, which lines "----" divide, the
-// plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of launches of
-// each. A graph that cannot be compiled has a file <number>.error with the reason instead.
+// oxyfuel_triton_scripts GRAPHS FOLDER [SEED]: for each graph in the file GRAPHS, which lines "----" divide,
+// the plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of launches
+// of each. A graph that cannot be compiled has a file <number>.error with the reason instead. With a seed,
+// each kernel has one of the block shapes that are tried on a device (backend/cuda/tune), by chance.
 #include <fmt/format.h>
 
 #include <fstream>
+#include <optional>
+#include <random>
 #include <sstream>
 
 #include "backend/cuda/cuda_backend.h"
@@ -20,11 +23,21 @@ namespace {
 
 constexpr std::string_view kSeparator = "----\n";
 
-std::string script_of(const std::string& text) {
-  const auto backend = backend::cuda::make_backend();
+std::unique_ptr<backend::Backend> backend_of(std::optional<unsigned> seed) {
+  using namespace backend::cuda;
+  if (!seed) return make_backend();
+  const auto random = std::make_shared<std::mt19937>(*seed);
+  return make_printer([random](std::span<const Trial> trials) {
+    std::vector<size_t> chosen;
+    for (const Trial& trial : trials) chosen.push_back((*random)() % trial.shapes.size());
+    return chosen;
+  });
+}
+
+std::string script_of(const std::string& text, const backend::Backend& backend) {
   loop::Program program = loop::lower(passes::run_passes(graph::parse(text), {}));
   loop::verify(program);
-  const plan::Plan plan = backend::schedule(std::move(program), *backend, {.parallelism = 132});
+  const plan::Plan plan = backend::schedule(std::move(program), backend, {.parallelism = 132, .tune = true});
   plan::verify(plan);
   fmt::print("{}\n", plan.steps.size());
   return backend::cuda::plan_script(plan);
@@ -33,7 +46,8 @@ std::string script_of(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
+  const auto backend = backend_of(argc == 4 ? std::optional<unsigned>(std::stoul(argv[3])) : std::nullopt);
   std::stringstream content;
   content << std::ifstream(argv[1]).rdbuf();
   const std::string text = content.str();
@@ -43,7 +57,7 @@ int main(int argc, char** argv) {
     const size_t end = std::min(text.find(kSeparator, begin), text.size());
     const std::string file = fmt::format("{}/{}", argv[2], number);
     try {
-      const std::string script = script_of(text.substr(begin, end - begin));
+      const std::string script = script_of(text.substr(begin, end - begin), *backend);
       std::ofstream(file + ".py") << script;
     } catch (const std::exception& error) {
       fmt::print("0\n");

@@ -1,4 +1,4 @@
-#include "passes/weights/vector_products.h"
+#include "passes/products/vector_products.h"
 
 #include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"

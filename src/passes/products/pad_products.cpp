@@ -1,4 +1,4 @@
-#include "passes/weights/pad_products.h"
+#include "passes/products/pad_products.h"
 
 #include <algorithm>
 #include <array>

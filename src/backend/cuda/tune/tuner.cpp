@@ -1,0 +1,131 @@
+#include "backend/cuda/tune/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/compile/message.h"
+#include "backend/cuda/load/cubin.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace oxy::backend::cuda {
+
+namespace {
+
+constexpr std::string_view kFormat = "1";  // of what is kept
+constexpr double kWorthIt = 0.98;          // of the chosen shape's time: less is noise
+
+std::string text_of(const LaunchShape& shape) {
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(shape.form), shape.rows, shape.columns,
+                     shape.is_persistent, shape.tile_loop, shape.warps, shape.stages);
+}
+
+std::string description(const LaunchShape& shape) {
+  std::string text = fmt::format("{} x {} by {} warps", shape.rows, shape.columns, shape.warps);
+  if (shape.form == Form::Rows && !shape.is_persistent) text += " in steps";
+  if (shape.stages > 0) text += fmt::format(", {} stages", shape.stages);
+  return text;
+}
+
+// Times each shape that was compiled; nothing where the device refuses it.
+std::vector<std::optional<double>> times_of(const Driver& driver, Stopwatch& stopwatch, const Trial& trial,
+                                            std::span<const std::optional<CompiledKernel>> compiled) {
+  std::vector<std::optional<double>> times(compiled.size());
+  if (!stopwatch.set(trial.operands)) return times;
+  for (size_t s = 0; s < compiled.size(); ++s) {
+    if (!compiled[s]) continue;
+    try {
+      const NamedKernel kernel{trial.texts[s].name, *compiled[s]};
+      const auto library = load_kernels(driver, {&kernel, 1});
+      times[s] = stopwatch.time(std::get<GridFunction>(library->function(0)), trial.programs[s]);
+    } catch (const InternalError&) {
+      // It needs more than the device has. Another shape does not.
+    }
+  }
+  return times;
+}
+
+size_t best_of(const std::vector<std::optional<double>>& times) {
+  size_t best = 0;
+  if (!times[0]) return best;
+  for (size_t s = 1; s < times.size(); ++s)
+    if (times[s] && *times[s] < (best == 0 ? kWorthIt * *times[0] : *times[best])) best = s;
+  return best;
+}
+
+}  // namespace
+
+Hash128 Tuner::key(const Trial& trial, int architecture) const {
+  Message parts{std::string(kFormat), card_name(driver_, 0),
+                to_hex(compiler_.key({trial.texts[0].name, trial.texts[0].source, architecture})),
+                std::to_string(trial.programs[0])};
+  for (const int64_t bytes : trial.operands.bytes) parts.push_back(std::to_string(bytes));
+  for (const int64_t size : trial.operands.sizes) parts.push_back(std::to_string(size));
+  for (const LaunchShape& shape : trial.shapes) parts.push_back(text_of(shape));
+  return hash128(encode(parts));
+}
+
+std::optional<size_t> Tuner::known(const Hash128& key, const Trial& trial) {
+  std::optional<std::string> choice;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = choices_.find(to_hex(key)); found != choices_.end()) choice = found->second;
+  }
+  if (!choice && store_) choice = store_->find(key);
+  if (!choice) return std::nullopt;
+  const auto found =
+      std::ranges::find_if(trial.shapes, [&](const LaunchShape& shape) { return text_of(shape) == *choice; });
+  if (found == trial.shapes.end()) return std::nullopt;
+  return static_cast<size_t>(found - trial.shapes.begin());
+}
+
+void Tuner::keep(const Hash128& key, const LaunchShape& shape) {
+  {
+    const std::lock_guard lock(mutex_);
+    choices_[to_hex(key)] = text_of(shape);
+  }
+  if (store_) store_->keep(key, text_of(shape));
+}
+
+std::vector<size_t> Tuner::fastest(std::span<const Trial> trials, int architecture) {
+  std::vector<size_t> fastest(trials.size(), 0);
+  std::vector<size_t> open;
+  std::vector<Hash128> keys(trials.size());
+  std::vector<TritonKernel> asked;
+  for (size_t t = 0; t < trials.size(); ++t) {
+    if (trials[t].shapes.size() < 2) continue;
+    keys[t] = key(trials[t], architecture);
+    if (const auto choice = known(keys[t], trials[t])) {
+      fastest[t] = *choice;
+      continue;
+    }
+    open.push_back(t);
+    for (const KernelText& text : trials[t].texts) asked.push_back({text.name, text.source, architecture});
+  }
+  if (open.empty()) return fastest;
+  log(Channel::Timing, "tuning: compiles {} candidates of {} kernels", asked.size(), open.size());
+  const std::vector<std::optional<CompiledKernel>> compiled = compiler_.try_compile(asked);
+  const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(driver_);
+  if (!stopwatch) {
+    log(Channel::Timing, "tuning: the device gives no memory or stream for trials; nothing is tuned");
+    return fastest;
+  }
+  std::span<const std::optional<CompiledKernel>> rest = compiled;
+  for (size_t k = 0; k < open.size(); ++k) {
+    const Trial& trial = trials[open[k]];
+    const auto times = times_of(driver_, *stopwatch, trial, rest.first(trial.shapes.size()));
+    rest = rest.subspan(trial.shapes.size());
+    if (!times[0]) continue;
+    const size_t best = best_of(times);
+    fastest[open[k]] = best;
+    keep(keys[open[k]], trial.shapes[best]);
+    log(Channel::Timing, "tuning {} of {}: {} takes {:.1f} us as {}{}", k + 1, open.size(),
+        trial.texts[0].name, *times[best], description(trial.shapes[best]),
+        best == 0 ? ", as chosen"
+                  : fmt::format("; {:.1f} us as {}", *times[0], description(trial.shapes[0])));
+  }
+  return fastest;
+}
+
+}  // namespace oxy::backend::cuda
