@@ -60,7 +60,7 @@ enum class Recording : uint8_t {
 // (trace/session/element_expressions.h). Operators with a `movement` need no rule.
 enum class Counting : uint8_t {
   None,     // it does not
-  Moves,    // each element of the result is one of the arguments'
+  Moves,    // each element of the result is one of the arguments'; of an operator of numbers, the first one
   Picks,    // likewise; which one, the second argument says
   Pads,     // of the first argument; the last one is the number between which they lie
   Repeats,  // how often each place comes: the place, so often
@@ -76,6 +76,12 @@ enum class Counting : uint8_t {
   Minimum,
   Floor,
   Ceil,
+  Less,  // and the other comparisons: 1 or 0, which is guarded
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
   Sum,  // over the dimensions that the argument `dim` names, or all
   Product,
   LargestOf,

@@ -1,6 +1,7 @@
 #include "trace/recorder/recorder.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -16,7 +17,9 @@
 #include "trace/metadata/unread_results.h"
 #include "trace/recorder/dispatch.h"
 #include "trace/session/copies.h"
+#include "trace/session/element_expressions.h"
 #include "trace/session/session.h"
+#include "trace/session/slices.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -169,7 +172,14 @@ void Recorder::set_element_symbols(std::function<Expr(int32_t, int64_t, int64_t)
 
 std::optional<at::Tensor> Recorder::known_elements(PyObject* trace) const {
   const graph::ValueId value = value_of(trace);
-  return value == graph::kNoValue ? std::nullopt : known_value(*session_, value);
+  if (value == graph::kNoValue) return std::nullopt;
+  if (std::optional<at::Tensor> known = known_value(*session_, value)) return known;
+  const TensorMeta& meta = session_->recording.graph.meta(value);
+  if (meta.dtype != DType::Bool || !meta.sizes.empty()) return std::nullopt;
+  const auto elements = element_expressions(*session_, value);
+  if (!elements || !elements->front().is_constant()) return std::nullopt;
+  const RunsInEager runs_in_eager;
+  return at::scalar_tensor(elements->front().constant(), at::kBool);
 }
 
 int32_t Recorder::input_index(PyObject* trace) const {

@@ -62,9 +62,15 @@ sym::Range range_of(DType dtype) {
       return all(int16_t{});
     case DType::Int32:
       return all(int32_t{});
+    case DType::Bool:
+      return {0, 1};
     default:
       return {sym::kMinInt + 1, sym::kMaxInt - 1};
   }
+}
+
+bool counts_as_integer(DType dtype) {
+  return is_integral(dtype) || dtype == DType::Bool;
 }
 
 class Evaluator {
@@ -73,7 +79,7 @@ class Evaluator {
       : session_(session), known_(session.known), graph_(session.recording.graph) {}
 
   std::optional<std::vector<Expr>> evaluate(graph::ValueId value, const Slice& slice) {
-    if (!is_integral(graph_.meta(value).dtype)) return std::nullopt;
+    if (!counts_as_integer(graph_.meta(value).dtype)) return std::nullopt;
     for (const graph::NodeId n : slice.nodes) {
       const graph::Node& node = graph_.nodes[n];
       if (known_.places.contains(node.outputs.at(0))) continue;
@@ -96,7 +102,7 @@ class Evaluator {
   bool counts(graph::ValueId value) const {
     const TensorMeta& meta = graph_.meta(value);
     const bool is_number =
-        is_integral(meta.dtype) || meta.dtype == DType::Float32 || meta.dtype == DType::Float64;
+        counts_as_integer(meta.dtype) || meta.dtype == DType::Float32 || meta.dtype == DType::Float64;
     return is_number && is_on_host(meta.device) &&
            session_.symbols->environment.hint(element_count(meta)).value_or(kMostElements + 1) <=
                kMostElements;
@@ -215,7 +221,7 @@ class Evaluator {
     }
     if (moves(traits)) return run(node, [&](graph::ValueId id) { return *places_of(id); });
     const DType dtype = graph_.meta(node.outputs.at(0)).dtype;
-    is_exact_ = is_integral(dtype);
+    is_exact_ = counts_as_integer(dtype);
     MaybePlaces result =
         traits.movement == Movement::Convert ? converted(node, dtype) : counted(node, traits.counting);
     if (!result || !fit(*result, dtype)) return std::nullopt;
@@ -230,6 +236,7 @@ class Evaluator {
 
   MaybePlaces converted(const graph::Node& node, DType dtype) {
     return pointwise(node.args[0], node.args[0], [&](const Element& a, const Element&) -> MaybeElement {
+      if (dtype == DType::Bool) return std::nullopt;
       if (a.bottom == 1 || !is_integral(dtype)) return a;
       if (!decide(sym::less_equal(0, a.top))) return std::nullopt;  // towards zero
       return Element{sym::floordiv(a.top, a.bottom)};
@@ -285,6 +292,16 @@ class Evaluator {
           return Element{counting == Counting::Floor ? sym::floordiv(a.top, a.bottom)
                                                      : -sym::floordiv(-a.top, a.bottom)};
         });
+      case Counting::Less:
+      case Counting::LessEqual:
+      case Counting::Greater:
+      case Counting::GreaterEqual:
+      case Counting::Equal:
+      case Counting::NotEqual:
+        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
+          if (a.bottom != 1 || b.bottom != 1) return std::nullopt;
+          return Element{decide(relation(counting, a.top, b.top)) ? 1 : 0};
+        });
       case Counting::Sum:
       case Counting::Product:
       case Counting::LargestOf:
@@ -303,6 +320,23 @@ class Evaluator {
         break;
     }
     return std::nullopt;
+  }
+
+  static sym::Condition relation(Counting counting, const Expr& a, const Expr& b) {
+    switch (counting) {
+      case Counting::Less:
+        return sym::less(a, b);
+      case Counting::LessEqual:
+        return sym::less_equal(a, b);
+      case Counting::Greater:
+        return sym::less(b, a);
+      case Counting::GreaterEqual:
+        return sym::less_equal(b, a);
+      case Counting::Equal:
+        return sym::equal(a, b);
+      default:
+        return sym::not_equal(a, b);
+    }
   }
 
   // a + factor * b. Quotients of other denominators would lie nearer to whole numbers.
@@ -365,8 +399,11 @@ class Evaluator {
 
   MaybePlaces reduced(const graph::Node& node, Counting counting) {
     const MaybePlaces places = operand(node.args[0]);
-    if (!places || places->numel() == 0 || !is_integral(graph_.meta(node.outputs[0]).dtype))
+    if (!places || places->numel() == 0 || !counts_as_integer(graph_.meta(node.outputs[0]).dtype))
       return std::nullopt;
+    // Of integers any() asks whether one is not zero.
+    const DType of = graph_.meta(std::get<graph::ValueRef>(node.args[0]).id).dtype;
+    if (graph_.meta(node.outputs[0]).dtype == DType::Bool && of != DType::Bool) return std::nullopt;
     std::vector<int64_t> dims;
     for (size_t i = 1; i < node.args.size(); ++i) {
       if (node.op->arguments[i].name != "dim") continue;
@@ -491,6 +528,11 @@ bool answer_from_expressions(Session& session, const OperatorInfo& info, torch::
   if (trace == nullptr || trace->recording() != session.id) return false;
   const auto elements = element_expressions(session, trace->value());
   if (!elements || elements->size() != 1) return false;
+  if (session.recording.graph.meta(trace->value()).dtype == DType::Bool) {
+    if (!elements->front().is_constant()) return false;
+    stack->back() = c10::IValue(c10::Scalar(elements->front().constant() != 0));
+    return true;
+  }
   stack->back() = c10::IValue(c10::Scalar(torch_api::to_torch(session.symbols, elements->front())));
   return true;
 }

@@ -31,7 +31,14 @@ def breaks(x):
     return x + 1
 
 
-@pytest.mark.parametrize("function", [raises, raises_in_a_call, breaks])
+def marks(x):
+    state = x * 2
+    if not torch.compiler.is_compiling():
+        torch._dynamo.mark_static_address(state)
+    return breaks(state)
+
+
+@pytest.mark.parametrize("function", [raises, raises_in_a_call, breaks, marks])
 def test_the_answer_is_no(function):
     assert not breaks_of(function, torch.ones(2, 3))
 

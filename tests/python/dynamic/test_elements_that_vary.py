@@ -144,6 +144,28 @@ def test_calculations(name):
     compared(f, calls)
 
 
+COMPARISONS = {
+    "of elements": lambda n: n[0] < n[1],
+    "of numbers": lambda n: n[0] >= 4,
+    "of all": lambda n: (n > 2).all(),
+    "of any": lambda n: (n == 4).any().item(),
+    "any of integers": lambda n: (n - 3).clamp(max=0).any(),
+    "each": lambda n: all((n != 3).tolist()),
+    "with floats": lambda n: n[0] * 2 <= 7.5,
+    "sums of truths": lambda n: (n > 2).sum() == 2,
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_comparisons(name):
+    def f(x, n):
+        return x[: n.tolist()[0]] + 1 if COMPARISONS[name](n) else x - n
+
+    values = [(1, 2), (3, 4), (5, 4), (4, 4), (2, 1), (3, 9), (0, 7)]
+    whole = name not in ("any of integers", "with floats")
+    compared(f, [lambda v=v: (torch.ones(2), torch.tensor(v)) for v in values], whole=whole)
+
+
 def test_results_that_do_not_fit():
     def f(x, n):
         return x + 1 if (n * n).sum().item() > 0 else x - 1
@@ -206,8 +228,9 @@ def test_never_dynamic():
 class Padded(torch.nn.Module):
     """Sounds are padded so that whole frames fill them: how much is calculated with tensors."""
 
-    def __init__(self, kernel, stride):
+    def __init__(self, kernel, stride, reflects):
         super().__init__()
+        self.reflects = reflects
         self.convolution = torch.nn.Conv1d(1, 2, kernel, stride)
         self.register_buffer("kernel", torch.tensor(kernel), persistent=False)
         self.register_buffer("stride", torch.tensor(stride), persistent=False)
@@ -216,15 +239,18 @@ class Padded(torch.nn.Module):
         total = self.kernel - self.stride
         frames = torch.ceil((x.shape[-1] - self.kernel + total) / self.stride + 1).to(torch.int64) - 1
         extra = frames * self.stride + self.kernel - total - x.shape[-1]
+        if self.reflects and x.shape[-1] > max(total, extra):
+            return self.convolution(torch.nn.functional.pad(x, (total, extra), mode="reflect"))
         return self.convolution(torch.nn.functional.pad(x, (total, extra)))
 
 
+@pytest.mark.parametrize("reflects", [False, True])
 @pytest.mark.parametrize("kernel,stride", [(4, 3), (7, 1), (1, 1), (5, 5)])
-def test_padding_to_whole_frames(kernel, stride):
-    model = Padded(kernel, stride)
+def test_padding_to_whole_frames(kernel, stride, reflects):
+    model = Padded(kernel, stride, reflects)
     with torch.no_grad():
         calls = [lambda n=n: (torch.arange(2.0 * n).view(2, 1, n),) for n in (21, 22, 23, 24, 40, 41, 999)]
-        compared(model, calls, compilations=2)
+        compared(model, calls, compilations=None if reflects else 2)
 
 
 def test_sizes_from_tensors_of_sizes():
