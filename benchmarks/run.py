@@ -2,6 +2,7 @@
 
     python benchmarks/run.py --suite inference --json results/inference.json --markdown results/inference.md
     python benchmarks/run.py --capture-only            # what backend="eager" of both costs over eager
+    python benchmarks/run.py --device cuda …           # gpu_models.py, which takes the other arguments
 
 First calls are measured with torch.compile's caches empty; steady calls in turn, as medians with bootstrap intervals
 of their ratios; peak memory in a process a backend, as the bytes of live large heap blocks (memory_hook.c).
@@ -115,6 +116,8 @@ def parse_arguments():
 
 
 def main():
+    if sys.argv[1:3] == ["--device", "cuda"]:
+        return subprocess.run([sys.executable, HERE / "gpu_models.py", *sys.argv[3:]], check=False).returncode
     arguments = parse_arguments()
     results = []
     with tempfile.TemporaryDirectory(prefix="oxyfuel_hook_") as folder:

@@ -24,6 +24,7 @@ SYSTEM_PACKAGES = (
     "libxxhash-dev libzstd-dev zlib1g-dev ca-certificates"
 ).split()
 BUILD_PACKAGES = ["nanobind", "scikit-build-core>=1.0"]
+TRITON = "triton==3.6.0"
 TEST_PACKAGES = ["transformers", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "expecttest", "pillow", "pyyaml",
                  "huggingface_hub", "safetensors", "rich", "psutil", "matplotlib"]
 
@@ -133,6 +134,11 @@ class Environment:
         return ROOT / f"build{self.suffix}"
 
     @property
+    def triton(self):
+        """A folder with Triton, for tests. It is none of the environment's own packages, as torch for the CPU has none."""
+        return self.venv / "triton"
+
+    @property
     def own_python(self):
         return self.venv / "bin" / "python"
 
@@ -167,6 +173,17 @@ def pip_install(python, packages):
         "on" if sys.stdout.isatty() else "off", *packages)
 
 
+def add_triton(environment):
+    """Where it cannot be had, the tests that need it are skipped."""
+    if (environment.triton / "triton").is_dir():
+        return
+    say(f"installing {TRITON} for tests")
+    command = [environment.own_python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
+               "--target", environment.triton, TRITON]
+    if subprocess.run([str(part) for part in command], cwd=ROOT).returncode != 0:
+        say(f"{TRITON} cannot be had: tests of kernels for GPUs are skipped")
+
+
 def make_venv(environment):
     """Makes an environment, or adds what it lacks. A Python that has the release already lends it."""
     if not is_complete(environment):
@@ -179,6 +196,7 @@ def make_venv(environment):
             pip_install(environment.own_python, packages)
         stamp, key = stamp_of(environment)
         stamp.write_text(key)
+    add_triton(environment)
     site = output_of(environment.own_python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     (Path(site) / "oxyfuel_development.pth").write_text(f"{environment.build / 'package'}\n")
 

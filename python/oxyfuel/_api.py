@@ -26,6 +26,7 @@ _OPTIONS = {
     "rng": (str, "eager"),
     "graphs": (bool, True),
     "static_variants": (int, False),
+    "wait": (bool, True),
 }
 _RENAMED = {"fuse": "fusion", "packing_budget": "weight_copy_budget", "wait_for_caches": "fill_caches_in_eager"}
 _MOST = {"recompile_limit": 2**31 - 1, "static_variants": 2**31 - 1, "weight_copy_budget": 1e6}  # as good as no limit
@@ -70,7 +71,9 @@ def compile(
             one: random numbers are eager's), ``graphs`` (bool: on a GPU, calls whose sizes were there twice before are
             recorded as CUDA graphs and replayed; inputs are not copied, and results are new tensors as ever),
             ``static_variants`` (bool or int: sizes that recur are compiled once more with numbers in the place of symbols,
-            in the background, and the result is used where it is faster; an int: after so many calls with them).
+            in the background, and the result is used where it is faster; an int: after so many calls with them),
+            ``wait`` (bool: without it no call waits for kernels; they are compiled in the background, and until all kernels
+            of a function or region are there, it runs in eager).
         disable: return ``model`` as it is.
         dynamic_shapes: what the sizes of the arguments are, in the form of ``torch.export``'s argument of this name: a
             dict by parameter, or a tuple or list in their order; for a tensor a dict by dimension, or a tuple or list of
@@ -197,7 +200,8 @@ def metrics():
 
     ``graphs``, ``breaks`` (each with ``reason``, ``hint``, ``stack`` and ``count``), ``recompiles`` and
     ``recompile_reasons``, ``kernels``, ``launches``, ``extern_calls``, ``operators``, ``guards``,
-    ``shape_fallbacks``, ``arena_bytes``, ``packed_bytes``, ``static_variants`` (how many were ``made``, ``kept``, ``dropped``
+    ``shape_fallbacks``, ``calls_compiled`` and ``calls_eager``, ``pending`` (how many graphs run in eager now while their
+    kernels are compiled, see ``wait``), ``arena_bytes``, ``packed_bytes``, ``static_variants`` (how many were ``made``, ``kept``, ``dropped``
     and ``let_go`` again), and ``seconds`` a stage.
     """
     return _core.metrics()

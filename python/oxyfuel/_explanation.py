@@ -36,7 +36,7 @@ class Explanation:
     guards, and why it ends where it does. ``str()`` and notebooks show it.
 
     ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
-    ``is_captured``, ``operators``, ``kernels``, ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now),
+    ``is_captured``, ``is_pending`` (it runs in eager while its kernels are compiled), ``operators``, ``kernels``, ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now),
     ``not_replayed`` (why some steps are in none), ``visits``, ``guards``, ``symbols``, and ``end``, a break or
     ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
     it) and ``range``.
@@ -84,6 +84,8 @@ class Explanation:
         what = "in Python"
         if segment["is_captured"]:
             what = _count(segment["operators"], "operator") if segment["operators"] else "no operators"
+        if segment["is_pending"]:
+            what += ", being compiled: it runs in eager until then"
         return f"{segment['function']}{place}: {what}, {_count(segment['visits'], 'visit')}"
 
     @staticmethod

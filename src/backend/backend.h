@@ -114,6 +114,14 @@ class KernelLibrary {
   virtual KernelFunction function(size_t kernel) const = 0;  // by position in the span given to load()
 };
 
+// What takes long is done: load() takes little. Needs neither the device nor the GIL to be dropped.
+class CompiledKernels {
+ public:
+  virtual ~CompiledKernels() = default;
+  // Once, where calls run. Throws as Backend::load() does.
+  virtual std::shared_ptr<KernelLibrary> load() = 0;
+};
+
 // One kind of device. Thread-safe.
 class Backend {
  public:
@@ -133,9 +141,26 @@ class Backend {
   // Compiles and loads every kernel, identical texts once. Unsupported if no compiler can be had or the disk
   // is full; InternalError with the diagnostics if a text does not compile.
   virtual std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const = 0;
+  // The same in two steps. The first one may be taken by a thread that does nothing else. `kernels` are not
+  // kept.
+  virtual std::unique_ptr<CompiledKernels> compile(std::span<const plan::Kernel> kernels) const;
   // The kernel as a file that can be compiled and run alone, and the name of such files' kind: ".cpp".
   virtual std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const = 0;
   virtual std::string_view suffix() const = 0;
 };
+
+// What load() of a backend gave, for those whose kernels are loaded as they are compiled.
+class LoadedKernels final : public CompiledKernels {
+ public:
+  explicit LoadedKernels(std::shared_ptr<KernelLibrary> library) : library_(std::move(library)) {}
+  std::shared_ptr<KernelLibrary> load() override { return std::move(library_); }
+
+ private:
+  std::shared_ptr<KernelLibrary> library_;
+};
+
+inline std::unique_ptr<CompiledKernels> Backend::compile(std::span<const plan::Kernel> kernels) const {
+  return std::make_unique<LoadedKernels>(load(kernels));
+}
 
 }  // namespace oxy::backend

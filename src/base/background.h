@@ -1,17 +1,28 @@
-// Work that nobody waits for: one thread of low priority, which lives while there is some.
+// Work that goes on behind calls. Two threads, which live while there is some.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 
 namespace oxy::background {
 
-// Runs the work when all that was submitted before is done. It must not throw, must not need the GIL, and
-// must hold nothing whose end does. Dropped if the process ends first, and in a child of a fork.
-void submit(std::function<void()> work);
+enum class Lane : uint8_t {
+  Spare,    // nobody waits for it: its thread has the lowest priority
+  Awaited,  // calls get faster once it is done
+};
+
+// Runs the work when all that was submitted to the lane before is done. It must not throw, must not need the
+// GIL, and must hold nothing whose end does. Dropped if the process ends first, and in a child of a fork.
+// False: it is not taken, as the process ends or has no more threads.
+bool submit(std::function<void()> work, Lane lane = Lane::Spare);
 
 // Between two pieces of work is a good place to ask, and to return if so: the process waits for its end.
 bool is_ending();
+
+// How many forks lie between this process and the one that was started. Work that was submitted when the
+// number was another one is not done here.
+int64_t generation();
 
 // While a piece is worked on that holds locks which others in the process need, a fork waits.
 class Piece {
@@ -22,8 +33,12 @@ class Piece {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Returns when all work that was submitted is done. Not to be called with the GIL, or by such work.
+// Returns when all work that was begun or may begin is done. Not to be called with the GIL, or by such work.
 void wait();
+
+// For tests: from hold() to release() nothing of the lane Awaited is begun.
+void hold();
+void release();
 
 // Nothing is begun any more, here and in later calls of submit(); returns when the present work has ended.
 // Happens at the latest when the process's static objects end.

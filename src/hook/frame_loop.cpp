@@ -76,6 +76,10 @@ class FrameLoop {
       switch (end.kind) {
         case EndKind::HandOver:
           return hand_over(end.offset);
+        case EndKind::LeaveAll: {
+          const HookPause pause;
+          return hand_over(end.offset);
+        }
         case EndKind::Return:
           return hand_over(end.offset);
         case EndKind::Raise:

@@ -32,6 +32,7 @@ enum class EndKind : uint8_t {
   Return,    // the value is on top of the stack; `offset` is that of a ReturnValue
   Break,     // perform the one instruction at offset natively, then ask for the next segment
   HandOver,  // CPython runs the rest, from offset
+  LeaveAll,  // the same, and frames below it are left to CPython, too
   Raise,     // a Python error is set; it is thrown at `offset`
 };
 

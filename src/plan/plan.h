@@ -25,7 +25,7 @@ using KernelId = Id<Kernel>;
 enum class Storage : uint8_t {
   Input,      // the caller's tensor number `slot`
   Constant,   // the tensor with handle `slot`
-  Arena,      // bytes [arena_offset, + size) of the call's arena, 64-byte aligned
+  Arena,      // bytes [arena_offset, + size) of the call's arena, which is on one device; 64-byte aligned
   Temporary,  // allocated at the first step that uses it, gone with its Free
   Output,     // allocated afresh for the caller
   Extern,     // owned by the tensor an extern call returned
@@ -78,7 +78,7 @@ struct Grid {
 // Runs kernels[kernel].
 struct Launch {
   KernelId kernel;
-  std::vector<BufferId> buffers;  // the kernel's pointers, in its order
+  std::vector<BufferId> buffers;  // the kernel's pointers, in its order, all on the device where it runs
   std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
   std::variant<Slices, Grid> shape;
 };

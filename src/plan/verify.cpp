@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -74,6 +75,9 @@ class Verifier {
         require(!offset || !elements || !bytes ||
                     *offset + *elements * static_cast<int64_t>(item_size(buffer.dtype)) <= *bytes,
                 "it reaches past the end of the arena");
+        if (elements == 0) break;
+        if (!arena_) arena_ = buffer.device;
+        require(buffer.device == *arena_, "it is on another device than the arena");
         break;
       }
       case Storage::Temporary:
@@ -112,6 +116,7 @@ class Verifier {
               "grain or scratch is out of range");
     for (const BufferId id : launch.buffers) {
       const Buffer& used = buffer(id);
+      require(used.device == buffer(launch.buffers[0]).device, "a kernel uses buffers on several devices");
       require(used.storage != Storage::Extern || defined_[id],
               fmt::format("a kernel uses buffer {} before the call that owns it", used.name));
       defined_[id] = true;  // a launch does not say which buffers it writes
@@ -165,6 +170,7 @@ class Verifier {
 
   const Plan& plan_;
   IdVector<BufferId, bool> defined_;
+  std::optional<Device> arena_;
   std::string where_;
 };
 

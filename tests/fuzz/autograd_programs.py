@@ -15,9 +15,11 @@ import torch
 
 import oxyfuel
 import seeds
+from devices import device
 
 PRELUDE = """
 import oxyfuel, torch, torch.nn.functional as F
+from devices import device
 LOG = []
 pause = oxyfuel.disable(lambda: None)
 
@@ -39,10 +41,10 @@ class Reversed(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g): return -g
 
-W = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
-V = torch.nn.Parameter(torch.tensor([0.5, 1.0, -1.0], dtype=torch.float64))
-B = torch.ones(3, dtype=torch.float64)
-L = torch.nn.Linear(3, 3).double()
+W = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, device=device()))
+V = torch.nn.Parameter(torch.tensor([0.5, 1.0, -1.0], dtype=torch.float64, device=device()))
+B = torch.ones(3, dtype=torch.float64, device=device())
+L = torch.nn.Linear(3, 3).double().to(device())
 with torch.no_grad():
     L.weight.copy_(torch.tensor([[2.0, 0, 1], [0.5, 1, 0], [0, 1, 2]])), L.bias.fill_(0.5)
 
@@ -87,7 +89,7 @@ STATEMENTS = [
 
 
 def leaf(values=(1.0, -2.0, 3.0)):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    return torch.tensor(values, dtype=torch.float64, device=device(), requires_grad=True)
 
 
 def from_one_leaf(*functions):
@@ -96,14 +98,14 @@ def from_one_leaf(*functions):
 
 
 ARGUMENTS = [
-    lambda: (leaf(), torch.tensor([0.5, 1, -1], dtype=torch.float64)),
-    lambda: (torch.tensor([1.0, -2, 3], dtype=torch.float64), leaf((0.5, 1, -1))),
+    lambda: (leaf(), torch.tensor([0.5, 1, -1], dtype=torch.float64, device=device())),
+    lambda: (torch.tensor([1.0, -2, 3], dtype=torch.float64, device=device()), leaf((0.5, 1, -1))),
     lambda: (leaf(), leaf((0.5, 1, -1))),
     lambda: from_one_leaf(lambda x: x * 2, lambda x: x * 3),
     lambda: from_one_leaf(lambda x: x, lambda x: x.sin()),
     lambda: from_one_leaf(lambda x: x, lambda x: x),
     lambda: from_one_leaf(lambda x: x, lambda x: x.detach()),
-    lambda: (leaf(((1, -2, 3), (0.5, 1, 2))), torch.tensor([0.5, 1, -1], dtype=torch.float64)),
+    lambda: (leaf(((1, -2, 3), (0.5, 1, 2))), torch.tensor([0.5, 1, -1], dtype=torch.float64, device=device())),
 ]
 
 

@@ -22,6 +22,7 @@ import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 import oxyfuel  # noqa: E402
+from devices import device  # noqa: E402
 from observation import difference, observe, tensors_of  # noqa: E402
 from operators import UNDEFINED, Tally, copy_of, name_of, operators, spread  # noqa: E402
 
@@ -42,7 +43,7 @@ def differentiated(call):
         result = call(*arguments)
         outputs = [t for t in tensors_of(result) if t.requires_grad]
         random = torch.Generator().manual_seed(5)
-        tangents = [torch.randn(o.shape, generator=random, dtype=torch.float64).to(o.dtype) for o in outputs]
+        tangents = [torch.randn(o.shape, generator=random, dtype=torch.float64).to(o.device, o.dtype) for o in outputs]
         gradients = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True) if outputs and wanted else []
         return result, [g if g is None else g.detach().clone() for g in gradients]
 
@@ -85,7 +86,7 @@ def check_operator(op, dtype, samples):
 
     torch.manual_seed(0)
     compiled = oxyfuel.compile(call)
-    for i, sample in enumerate(spread(op.sample_inputs("cpu", dtype, requires_grad=True), samples)):
+    for i, sample in enumerate(spread(op.sample_inputs(device(), dtype, requires_grad=True), samples)):
         arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
         if any(t.layout != torch.strided or t.requires_grad and not t.is_leaf for t in tensors_of(arguments)):
             continue
@@ -96,11 +97,11 @@ def check_operator(op, dtype, samples):
 def check_module(info, dtype, samples):
     tally = Tally()
     torch.manual_seed(0)
-    inputs = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=True)
+    inputs = info.module_inputs_func(info, device=device(), dtype=dtype, requires_grad=True, training=True)
     for i, sample in enumerate(spread(inputs, samples)):
         torch.manual_seed(i)
         made = sample.constructor_input
-        original = info.module_cls(*made.args, **made.kwargs).to(dtype).train()
+        original = info.module_cls(*made.args, **made.kwargs).to(device(), dtype).train()
         given = (tuple(sample.forward_input.args), dict(sample.forward_input.kwargs))
         state = {}
 
@@ -122,7 +123,7 @@ def check_module(info, dtype, samples):
 
 def differentiable(dtype):
     for op in operators():
-        if op.supports_autograd and op.name not in NOT_UNIQUE and dtype in op.supported_backward_dtypes("cpu"):
+        if op.supports_autograd and op.name not in NOT_UNIQUE and dtype in op.supported_backward_dtypes(device()):
             yield op
 
 

@@ -26,6 +26,7 @@ import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 import oxyfuel  # noqa: E402
+from devices import device  # noqa: E402
 from observation import difference, in_float64, observe  # noqa: E402
 
 # Results that are undefined: memory that nobody wrote, or a basis that is one of many.
@@ -135,8 +136,8 @@ def compare_call(call, arguments, tally, what, mode=torch.no_grad):
 
 def outputs_like(result):
     """Zeros to write a result to: contiguous, transposed, and with gaps."""
-    return [torch.zeros_like(result, memory_format=torch.contiguous_format), torch.zeros(result.shape[::-1], dtype=result.dtype).permute(tuple(reversed(range(result.dim())))),
-            torch.zeros(*result.shape, 2, dtype=result.dtype)[..., 0]]
+    return [torch.zeros_like(result, memory_format=torch.contiguous_format), torch.zeros(result.shape[::-1], dtype=result.dtype, device=result.device).permute(tuple(reversed(range(result.dim())))),
+            torch.zeros(*result.shape, 2, dtype=result.dtype, device=result.device)[..., 0]]
 
 
 def check_outputs(op, arguments, tally, what):
@@ -168,7 +169,7 @@ def check_operator(op, dtype, samples, errors=True):
         return inplace(input, *args, **kwargs)
 
     torch.manual_seed(0)
-    for i, sample in enumerate(spread(op.sample_inputs("cpu", dtype), samples)):
+    for i, sample in enumerate(spread(op.sample_inputs(device(), dtype), samples)):
         arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
         compare_call(call, arguments, tally, f"sample {i} {sample.summary()}")
         if op.supports_out and i % 4 == 0 and op.name not in TAKES_OUT_FOR_CONTIGUOUS:
@@ -184,7 +185,7 @@ def check_operator(op, dtype, samples, errors=True):
             compare_call(call_inplace, arguments, tally, f"sample {i}, in place {sample.summary()}")
     if errors and dtype == torch.float32 and op.error_inputs_func is not None:
         quiet = Tally()
-        for i, error in enumerate(spread(op.error_inputs("cpu"), samples)):
+        for i, error in enumerate(spread(op.error_inputs(device()), samples)):
             sample = error.sample_input
             compare_call(call, (sample.input, tuple(sample.args), dict(sample.kwargs)), quiet, f"bad input {i} {sample.summary()}")
         tally.wrong += quiet.wrong
@@ -199,7 +200,7 @@ def work(names, dtypes, samples, output, skip):
         for op in chosen:
             for dtype in dtypes:
                 key = f"{name_of(op)}:{dtype}"
-                if key in skip or op.name in UNDEFINED or getattr(torch, dtype) not in op.supported_dtypes("cpu"):
+                if key in skip or op.name in UNDEFINED or getattr(torch, dtype) not in op.supported_dtypes(device()):
                     continue
                 print(json.dumps({"begin": key}), file=file, flush=True)
                 signal.alarm(300)

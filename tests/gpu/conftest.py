@@ -1,4 +1,5 @@
-"""Tests that need an NVIDIA GPU: `./oxy test --gpu` runs them. Nothing here is skipped: without a GPU all of it fails."""
+"""Tests that need an NVIDIA GPU: `./oxy test --gpu` runs them. Without a GPU all of it fails; what needs two
+of them is skipped where there is one."""
 
 import os
 

@@ -12,6 +12,14 @@ if str(FOLDER) not in sys.path:
 import pytest  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors in tests that are the same for all")
+
+
+def pytest_configure(config):
+    os.environ["OXYFUEL_TEST_DEVICE"] = config.getoption("--device")
+
+
 @pytest.fixture(autouse=True)
 def nothing_compiled():
     oxyfuel = sys.modules.get("oxyfuel")

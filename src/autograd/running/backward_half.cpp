@@ -35,7 +35,7 @@ BackwardHalf::BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants
 
 std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                                           std::vector<bool> absent, runtime::SymbolValues symbols) {
-  const Variant& variant = compiled_for(std::move(absent));
+  const Variant& variant = variant_for(std::move(absent));
   for (size_t t = 0; t < tangents.size(); ++t)
     if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
       tangents[t] = zero_tangent(this->tangents[t], symbols);
@@ -72,6 +72,28 @@ bool BackwardHalf::is_passed_on(size_t input) const {
   });
 }
 
+const BackwardHalf::Variant& BackwardHalf::variant_for(std::vector<bool> absent) {
+  const Variant& wanted = compiled_for(std::move(absent));
+  if (wanted.reads_all_tangents || wanted.is_ready()) return wanted;
+  const Variant* const general = for_all_tangents();
+  return general != nullptr && general->is_ready() ? *general : wanted;
+}
+
+void BackwardHalf::request() {
+  compiled_for({});
+}
+
+bool BackwardHalf::is_pending() {
+  const Variant* const general = for_all_tangents();
+  return general != nullptr && general->compiled &&
+         general->compiled->readiness() == runtime::Readiness::Pending;
+}
+
+const BackwardHalf::Variant* BackwardHalf::for_all_tangents() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find({});
+}
+
 const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -88,7 +110,7 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
   variant->reads_all_tangents = absent.empty();
   graph::Graph graph = absent.empty() ? graph_ : without(absent);
   variant->compiled = compile_(graph, constants_, stage_, ownership_);
-  if (!variant->compiled || variant->compiled->may_refuse_sizes()) variant->graph = std::move(graph);
+  if (!variant->is_ready() || variant->compiled->may_refuse_sizes()) variant->graph = std::move(graph);
   const std::lock_guard<std::mutex> lock(mutex_);
   return *variants_.emplace(std::move(absent), std::move(variant)).first->second;
 }
@@ -113,7 +135,7 @@ graph::Graph BackwardHalf::without(const std::vector<bool>& absent) const {
 std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::vector<at::Tensor> inputs,
                                                    runtime::SymbolValues symbols) const {
   const hook::HookPause pause;  // kernels of the program's operators are not captured
-  if (!variant.compiled) return runtime::interpret(variant.graph, inputs, constants_, symbols);
+  if (!variant.is_ready()) return runtime::interpret(variant.graph, inputs, constants_, symbols);
   // Nobody else holds some of them: they are needed once more if the sizes are refused.
   const bool may_be_refused = variant.compiled->may_refuse_sizes();
   const std::vector<at::Tensor> kept = may_be_refused ? inputs : std::vector<at::Tensor>();

@@ -29,7 +29,7 @@ struct Replay {
 };
 
 // It is compiled when a gradient is asked for the first time: many calls never do, or always for the same of
-// several outputs.
+// several outputs. While that is pending, the graph for all tangents runs, or the graph is interpreted.
 class BackwardHalf final : public BackwardProgram {
  public:
   // Gradient i is output gradients[i] of the graph.
@@ -39,6 +39,10 @@ class BackwardHalf final : public BackwardProgram {
 
   const Replay& replay() const { return replay_; }
   runtime::DeviceGraphState device_graph_state();
+  // Has the graph for all tangents compiled. The GIL is held.
+  void request();
+  // Whether that is on its way.
+  bool is_pending();
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
                               std::vector<bool> absent, runtime::SymbolValues symbols) override;
@@ -50,11 +54,15 @@ class BackwardHalf final : public BackwardProgram {
   struct Variant {
     std::unique_ptr<CompiledGraph> compiled;
     bool reads_all_tangents = true;
-    graph::Graph graph;  // what is interpreted where there is nothing compiled, or where it refuses sizes
+    graph::Graph graph;  // what is interpreted where nothing compiled is ready, or where it refuses sizes
+
+    bool is_ready() const { return compiled && compiled->readiness() == runtime::Readiness::Ready; }
   };
 
   const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }
   bool is_passed_on(size_t input) const;
+  const Variant& variant_for(std::vector<bool> absent);  // what runs now
+  const Variant* for_all_tangents();                     // null: it was not asked for yet
   // The GIL is taken before the mutex, never under it.
   const Variant& compiled_for(std::vector<bool> absent);
   const Variant* find(const std::vector<bool>& absent) const;

@@ -13,6 +13,7 @@
 #include "base/timing.h"
 #include "passes/simplification/separate_results.h"
 #include "passes/training/backward_parts.h"
+#include "runtime/values/convert.h"
 #include "trace/functional/overlap.h"
 
 namespace oxy::autograd {
@@ -264,6 +265,7 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
                                                                graph::Graph recorded,
                                                                const GraphCompiler& compiler) {
   auto& [recording, joint] = source;
+  std::vector<c10::Device> devices = runtime::devices_of(recording.graph);
   check_histories(recording.graph, joint);
   Cut pieces;
   {
@@ -305,8 +307,11 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
   if (!compiler.optimise) halves.forward = passes::separate_results(halves.forward, {});
   auto forward = compiler.compile(std::move(halves.forward), std::move(recording.constants), "forward_",
                                   {joint.outputs.size(), {}});
-  return make_differentiable_graph(std::move(forward), std::move(parts), std::move(joint),
-                                   std::move(outputs));
+  if (!compiler.wait)
+    for (const Part& part : parts)
+      if (part.program) part.program->request();
+  return make_differentiable_graph(std::move(forward), std::move(parts), std::move(joint), std::move(outputs),
+                                   std::move(devices));
 }
 
 }  // namespace oxy::autograd

@@ -11,6 +11,7 @@
 #include "autograd/running/backward_node.h"
 #include "autograd/running/related_results.h"
 #include "autograd/running/remade_views.h"
+#include "runtime/device/current.h"
 #include "runtime/device/generators.h"
 #include "runtime/values/tensors.h"
 #include "torch_api/autograd_node.h"
@@ -45,11 +46,12 @@ std::vector<size_t> in_order_made(const Joint& joint) {
 class DifferentiableGraph final : public CompiledGraph {
  public:
   DifferentiableGraph(std::unique_ptr<CompiledGraph> forward, std::vector<Part> parts, Joint joint,
-                      std::vector<graph::Output> outputs)
+                      std::vector<graph::Output> outputs, std::vector<c10::Device> devices)
       : forward_(std::move(forward)),
         parts_(std::move(parts)),
         joint_(std::move(joint)),
         outputs_(std::move(outputs)),
+        devices_(std::move(devices)),
         spent_(in_order_made(joint_)) {
     for (const Part& part : parts_) {
       if (!part.program) continue;
@@ -61,7 +63,17 @@ class DifferentiableGraph final : public CompiledGraph {
     }
   }
 
+  // A backward half that cannot be compiled is interpreted.
+  runtime::Readiness readiness() override {
+    using runtime::Readiness;
+    if (const Readiness forward = forward_->readiness(); forward != Readiness::Ready) return forward;
+    const auto is_pending = [](const Part& part) { return part.program && part.program->is_pending(); };
+    return std::ranges::any_of(parts_, is_pending) ? Readiness::Pending : Readiness::Ready;
+  }
+  std::exception_ptr failure() const override { return forward_->failure(); }
+
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
+    if (!runs_here()) throw runtime::LeftToEager();
     std::vector<at::Tensor> results;
     Before before{std::vector<at::Tensor>(copied_.empty() ? 0 : inputs.size()), {}};
     for (const c10::Device& device : draws_again_on_)
@@ -93,6 +105,12 @@ class DifferentiableGraph final : public CompiledGraph {
     std::vector<at::Tensor> copies;      // by input, undefined unless it is in copied_
     std::vector<at::Tensor> generators;  // their states on draws_again_on_
   };
+
+  // A node runs on one device's stream of the forward pass. PyTorch's engine knows the default streams of the
+  // others, and makes what comes and goes there wait for them.
+  bool runs_here() const {
+    return devices_.size() < 2 || std::ranges::all_of(devices_, runtime::is_default_stream_current);
+  }
 
   // The outputs that the caller asked for, of the results of the forward pass.
   std::vector<at::Tensor> with_histories(std::vector<at::Tensor>& results, std::span<const at::Tensor> inputs,
@@ -240,6 +258,7 @@ class DifferentiableGraph final : public CompiledGraph {
   std::vector<Part> parts_;
   Joint joint_;
   std::vector<graph::Output> outputs_;
+  std::vector<c10::Device> devices_;
   std::vector<size_t> spent_;  // outputs, behind those that they came from
   // For gradients of gradients: inputs that a part needs as they were, and whether one draws random numbers.
   std::vector<size_t> copied_;
@@ -250,9 +269,10 @@ class DifferentiableGraph final : public CompiledGraph {
 
 std::unique_ptr<CompiledGraph> make_differentiable_graph(std::unique_ptr<CompiledGraph> forward,
                                                          std::vector<Part> parts, Joint joint,
-                                                         std::vector<graph::Output> outputs) {
+                                                         std::vector<graph::Output> outputs,
+                                                         std::vector<c10::Device> devices) {
   return std::make_unique<DifferentiableGraph>(std::move(forward), std::move(parts), std::move(joint),
-                                               std::move(outputs));
+                                               std::move(outputs), std::move(devices));
 }
 
 }  // namespace oxy::autograd

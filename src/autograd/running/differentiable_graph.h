@@ -31,9 +31,11 @@ struct Part {
   std::vector<size_t> gradients;  // of the joint graph's
 };
 
-// `outputs`: those of the forward graph that are the caller's, or that a backward pass begins at.
+// `outputs`: those of the forward graph that are the caller's, or that a backward pass begins at. `devices`:
+// of the region, without the host.
 std::unique_ptr<CompiledGraph> make_differentiable_graph(std::unique_ptr<CompiledGraph> forward,
                                                          std::vector<Part> parts, Joint joint,
-                                                         std::vector<graph::Output> outputs);
+                                                         std::vector<graph::Output> outputs,
+                                                         std::vector<c10::Device> devices);
 
 }  // namespace oxy::autograd

@@ -24,6 +24,7 @@ struct GraphCompiler {
   // What is done to a joint graph before it is cut. Null: nothing, and results may be views.
   std::function<graph::Graph(graph::Graph)> optimise;
   double activation_memory_budget = 1;  // passes::JointRoles
+  bool wait = true;  // false: what they give may be pending, and all halves are compiled at once
 };
 
 }  // namespace oxy::autograd

@@ -24,6 +24,8 @@ class RelatedResults final : public CompiledGraph {
   RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
       : graph_(std::move(graph)), relations_(std::move(relations)) {}
 
+  runtime::Readiness readiness() override { return graph_->readiness(); }
+  std::exception_ptr failure() const override { return graph_->failure(); }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results = graph_->run(inputs, symbols);
     for (const size_t i : relations_.detached)

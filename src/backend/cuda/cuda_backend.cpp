@@ -45,6 +45,18 @@ bool stays_in_registers(LoopNest nest, const LaunchShape& shape) {
   return passes_in_registers(nest, axes);
 }
 
+// Machine code that the driver has not seen yet.
+class Compiled final : public CompiledKernels {
+ public:
+  Compiled(const Driver& driver, std::vector<NamedKernel> kernels)
+      : driver_(driver), kernels_(std::move(kernels)) {}
+  std::shared_ptr<KernelLibrary> load() override { return load_kernels(driver_, kernels_); }
+
+ private:
+  const Driver& driver_;
+  std::vector<NamedKernel> kernels_;
+};
+
 // Whether its time depends on what its operands hold: scatters add to the places that an operand names.
 bool depends_on_elements(const LoopNest& nest) {
   return std::ranges::any_of(nest.phases, [](const Phase& phase) {
@@ -145,6 +157,11 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const override {
+    return compile(kernels)->load();
+  }
+
+  // The driver is left alone meanwhile: it may not load anything while the program records a graph.
+  std::unique_ptr<CompiledKernels> compile(std::span<const plan::Kernel> kernels) const override {
     std::string missing = "Triton is not installed";
     const Driver* const driver = compiler_ ? find_driver(missing) : nullptr;
     if (driver == nullptr) throw Unsupported("kernels for a GPU cannot be made", missing);
@@ -154,7 +171,7 @@ class CudaBackend final : public Backend {
     std::vector<CompiledKernel> compiled = compiler_->compile(asked);
     std::vector<NamedKernel> named;
     for (size_t k = 0; k < kernels.size(); ++k) named.push_back({kernels[k].name, std::move(compiled[k])});
-    return load_kernels(*driver, named);
+    return std::make_unique<Compiled>(*driver, std::move(named));
   }
 
   std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const override {

@@ -9,6 +9,7 @@
 #include "backend/shared/loop_matching.h"
 #include "backend/shared/nest_expressions.h"
 #include "base/error.h"
+#include "loop/devices.h"
 
 namespace oxy::backend {
 
@@ -72,6 +73,8 @@ class Fuser {
       for (const loop::Inst& inst : item.insts) group.work += inst_work(inst);
       group.work += 2 * static_cast<double>(item.stores.size());
       group_of_.add(groups_.add(std::move(group)));
+      const auto* const computation = std::get_if<loop::Computation>(&program.steps[step]);
+      devices_.add(computation ? device_of(program, *computation) : Device{});
     }
     recent_readers_.resize(program.buffers.size());
   }
@@ -363,6 +366,7 @@ class Fuser {
 
   void try_merge(GroupId first, GroupId second) {
     GroupId a = first, b = second;
+    if (devices_[a] != devices_[b]) return;
     if (group(a).position > group(b).position) std::swap(a, b);
     Group& x = group(a);
     if (x.work + group(b).work > kMaxGroupWork) return;
@@ -404,6 +408,7 @@ class Fuser {
   const FusionOptions& options_;
   IdVector<BufferId, double> bytes_;
   IdVector<GroupId, Group> groups_;
+  IdVector<GroupId, Device> devices_;  // where they run; the host for extern calls
   IdVector<StepId, GroupId> group_of_;
   IdVector<BufferId, std::vector<StepId>> recent_readers_;
   std::vector<StepId> recent_small_;

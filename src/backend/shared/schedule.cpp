@@ -16,6 +16,7 @@
 #include "backend/shared/fusion.h"
 #include "backend/shared/memory.h"
 #include "base/error.h"
+#include "loop/devices.h"
 
 namespace oxy::backend {
 
@@ -79,7 +80,10 @@ bool returns_aliases(const OperatorSchema& op) {
 class Scheduler {
  public:
   Scheduler(loop::Program program, const Backend& backend, const ScheduleOptions& options)
-      : program_(std::move(program)), backend_(backend), options_(options) {}
+      : program_(std::move(program)),
+        backend_(backend),
+        options_(options),
+        arena_device_(loop::main_device(program_)) {}
 
   plan::Plan run() {
     remove_dead_steps(program_);
@@ -226,6 +230,7 @@ class Scheduler {
           return is_direct && overwritten->second == input;
         if (storage_of(input) == plan::Storage::Extern) return same_layout(input, output);
         if (storage_of(output) == plan::Storage::Output) return can_become(input, output);
+        if (is_elsewhere(input)) return same_layout(input, output);
         return span_elements(program_.buffers[input]) == span_elements(program_.buffers[output]);
       };
       for (auto [input, output] : drafts_[g]->write_in_place(dies, is_new, same_size)) {
@@ -295,12 +300,18 @@ class Scheduler {
     return span_elements(buffer) * static_cast<int64_t>(item_size(buffer.dtype));
   }
 
+  // Beside the device of the arena.
+  bool is_elsewhere(BufferId id) const {
+    const Device device = program_.buffers[id].device;
+    return !is_on_host(device) && device != arena_device_;
+  }
+
   // Memory that is no part of the arena, as long as somebody holds it.
   std::vector<Interval> other_memory() const {
     std::vector<Interval> others;
     for (const BufferId id : program_.buffers.ids()) {
       const Placement& placement = placements_[id];
-      if (placement.storage == plan::Storage::Arena || placement.became != id) continue;
+      if (placement.storage == plan::Storage::Arena || placement.became != id || is_elsewhere(id)) continue;
       Interval interval{buffer_bytes(id), placement.first.number(), placement.last.number()};
       const bool is_input = placement.storage == plan::Storage::Input;
       const auto source = static_cast<size_t>(program_.buffers[id].source);
@@ -314,7 +325,26 @@ class Scheduler {
     return others;
   }
 
+  // The arena is one device's: intermediates of others have memory of their own while they are needed.
+  void place_intermediates_elsewhere() {
+    std::unordered_map<BufferId, Placement*> roots;  // by the buffer whose memory is shared
+    for (const BufferId id : program_.buffers.ids()) {
+      Placement& placement = placements_[id];
+      if (placement.storage != plan::Storage::Arena || placement.first == kNoGroup || !is_elsewhere(id))
+        continue;
+      Placement& root = placements_[placement.shares];
+      roots.emplace(placement.shares, &root);
+      root.last = std::max(root.last, placement.last);
+      placement.became = placement.shares;
+    }
+    for (const BufferId id : program_.buffers.ids())
+      if (const auto root = roots.find(placements_[id].shares); root != roots.end())
+        placements_[id].storage =
+            root->second->last == kEnd ? plan::Storage::Output : plan::Storage::Temporary;
+  }
+
   void place_intermediates() {
+    place_intermediates_elsewhere();
     std::vector<Block> blocks;
     std::vector<BufferId> roots;                    // by block
     std::unordered_map<BufferId, size_t> block_of;  // by the buffer whose memory is shared
@@ -422,6 +452,7 @@ class Scheduler {
   loop::Program program_;
   const Backend& backend_;
   const ScheduleOptions& options_;
+  Device arena_device_;
   IdVector<GroupId, Group> groups_;
   IdVector<StepId, GroupId> group_of_;
   IdVector<GroupId, std::unique_ptr<KernelDraft>> drafts_;  // null: an extern call

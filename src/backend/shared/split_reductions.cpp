@@ -12,6 +12,7 @@
 #include "backend/shared/buffer_bytes.h"
 #include "backend/shared/nest_expressions.h"
 #include "base/error.h"
+#include "loop/devices.h"
 
 namespace oxy::backend {
 
@@ -107,12 +108,6 @@ struct Parts {
   std::vector<Expr> index;
   Expr elements = 1;
 };
-
-Device device_of(const loop::Program& program, const Computation& c) {
-  for (const loop::Store& store : c.stores)
-    if (store.buffer != loop::kNoBuffer) return program.buffers[store.buffer].device;
-  return {};
-}
 
 loop::BufferId new_buffer(loop::Program& program, std::string_view name, DType dtype, std::vector<Expr> sizes,
                           Device device) {

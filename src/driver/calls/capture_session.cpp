@@ -35,6 +35,32 @@ struct SymbolsOfCapture {
   std::vector<std::string> lines;     // where a capture that failed was, innermost first
 };
 
+void change(CaptureSite& site, SiteState state, BreakRecord reason) {
+  site.state = state;
+  site.reason = std::move(reason);
+}
+
+SessionResult give_up(CaptureSite& site, BreakRecord reason) {
+  count_break(reason.reason, reason.hint, reason.stack);
+  change(site, SiteState::Eager, std::move(reason));
+  return {};
+}
+
+// An error that is neither the user's nor what the compiler does not handle.
+SessionResult failed(CaptureSite& site, const std::string& subject, const std::exception& error) {
+  const bool is_raised = trace::is_python_error(error);
+  if (is_raised && PyErr_Occurred()) return {SessionEnd::Raised};  // a signal handler raised inside of torch
+  PyErr_Clear();
+  if (is_raised) return give_up(site, {error.what()});
+  if (strict()) {
+    site.state = SiteState::Eager;
+    PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+    return {SessionEnd::Raised};
+  }
+  warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", subject, error.what()));
+  return give_up(site, {error.what()});
+}
+
 class Session {
  public:
   Session(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options)
@@ -54,9 +80,9 @@ class Session {
     } catch (const eval::Interrupted&) {
       return {SessionEnd::Raised};
     } catch (const Unsupported& unsupported) {
-      return give_up({unsupported.reason(), unsupported.hint()});
+      return give_up(site_, {unsupported.reason(), unsupported.hint()});
     } catch (const std::exception& error) {
-      return failed(error);
+      return failed(site_, request_.subject, error);
     }
   }
 
@@ -98,23 +124,12 @@ class Session {
                            : request_.why_unlike;
   }
 
-  void change(SiteState state, BreakRecord reason) {
-    site_.state = state;
-    site_.reason = std::move(reason);
-  }
-
-  SessionResult give_up(BreakRecord reason) {
-    count_break(reason.reason, reason.hint, reason.stack);
-    change(SiteState::Eager, std::move(reason));
-    return {};
-  }
-
   SessionResult fill() {
     const std::string reason = is_first() ? "a weight changed" : why_again();
     if (request_.warns_when_full)
       warn(fmt::format("{} was compiled {} times, other calls run in eager from now on; the last reason: {}",
                        request_.subject, site_.compiles, reason));
-    change(SiteState::Full,
+    change(site_, SiteState::Full,
            BreakRecord{fmt::format("compiled {} times; the last reason: {}", site_.compiles, reason)});
     return {};
   }
@@ -326,13 +341,13 @@ class Session {
     BreakRecord record{stop.reason, stop.hint, stopped.lines};
     count_break(record.reason, record.hint, record.stack);
     if (request_.is_whole) {
-      change(SiteState::Breaks, std::move(record));
+      change(site_, SiteState::Breaks, std::move(record));
       result.otherwise = SessionEnd::Break;
       return false;
     }
     const bool is_second = stop_at >= 0;
     if (is_second || (stop.kind == eval::BreakKind::TooLong && stopped.lines.size() == 1)) {
-      change(SiteState::Eager, std::move(record));
+      change(site_, SiteState::Eager, std::move(record));
       return false;
     }
     stop_at = stopped.executed - 1;
@@ -382,22 +397,6 @@ class Session {
     return {SessionEnd::Compiled, std::move(entry)};
   }
 
-  SessionResult failed(const std::exception& error) {
-    const bool is_raised = trace::is_python_error(error);
-    if (is_raised && PyErr_Occurred())
-      return {SessionEnd::Raised};  // a signal handler raised inside of torch
-    PyErr_Clear();
-    if (is_raised) return give_up({error.what()});
-    if (strict()) {
-      site_.state = SiteState::Eager;
-      PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
-      return {SessionEnd::Raised};
-    }
-    warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", request_.subject,
-                     error.what()));
-    return give_up({error.what()});
-  }
-
   CaptureSite& site_;
   const CaptureRequest& request_;
   const CallableOptions& options_;
@@ -416,6 +415,16 @@ SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const
   SessionResult result = Session(site, request, options).run();
   if (result.end != SessionEnd::Raised) PyErr_Clear();
   return result;
+}
+
+SessionEnd end_of_failed(CaptureSite& site, const std::string& subject, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Unsupported& unsupported) {
+    return give_up(site, {unsupported.reason(), unsupported.hint()}).end;
+  } catch (const std::exception& error) {
+    return failed(site, subject, error).end;
+  }
 }
 
 void set_unsupported_class(PyObject* unsupported) {

@@ -17,6 +17,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -82,7 +83,7 @@ struct CaptureRequest {
 };
 
 enum class SessionEnd : uint8_t {
-  Compiled,  // `entry` fits the roots
+  Compiled,  // `entry` fits the roots, and may be pending
   Eager,     // eager runs the call or the rest of the frame, this time or for ever: see the site's state
   Break,     // a graph break came before anything was captured
   Raised,    // a Python error is set
@@ -97,6 +98,10 @@ struct SessionResult {
 // the call runs. The caller has to add the entry to its list. May run Python code. After an internal error
 // the site is Eager and the user is warned; in strict mode it is a Python error instead.
 SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options);
+
+// What was compiled behind a session has failed (Entry::failure()): the site's state becomes what a session
+// that waits would have made it. Eager or Raised.
+SessionEnd end_of_failed(CaptureSite& site, const std::string& subject, const std::exception_ptr& failure);
 
 // The exception class of fullgraph=True (borrowed); set once by the Python package.
 void set_unsupported_class(PyObject* unsupported);

@@ -11,6 +11,7 @@
 #include "driver/state/metrics.h"
 #include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
+#include "runtime/device/device.h"
 
 namespace oxy::driver {
 
@@ -107,12 +108,29 @@ PyObject* CompiledCallable::call_eager(PyObject* const* args, size_t nargsf, PyO
 
 PyObject* CompiledCallable::call_entry(Entry& entry, PyObject* const* args, size_t nargsf,
                                        PyObject* kwnames) {
+  const runtime::Readiness readiness = entry.readiness();
+  if (readiness == runtime::Readiness::Failed) return call_failed(entry, args, nargsf, kwnames);
   if (RegionWatch* watch = RegionWatch::current()) watch->visit(&entry, [&] { return entry.describe(); });
+  if (readiness == runtime::Readiness::Pending) {
+    ++metrics().calls_eager;
+    return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
+  }
   auto results = entry.run();
   if (!results) return call_eager(args, nargsf, kwnames);
   ++metrics().calls_compiled;
   if (PyErr_Occurred()) return nullptr;
   return run_in_segments(results->front().release(), options_);
+}
+
+PyObject* CompiledCallable::call_failed(const Entry& entry, PyObject* const* args, size_t nargsf,
+                                        PyObject* kwnames) {
+  if (end_of_failed(site_, name_, entry.failure()) == SessionEnd::Raised) return nullptr;
+  if (options_->fullgraph) {
+    site_.state = SiteState::Open;  // the entry stays: the next call raises this again
+    raise_unsupported(*site_.reason);
+    return nullptr;
+  }
+  return call_eager(args, nargsf, kwnames);
 }
 
 bool CompiledCallable::WholeEntry::takes(size_t given, PyObject* names) const {
@@ -157,6 +175,7 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                                              size_t nargsf, PyObject* kwnames) {
   const SpecifiedCall specified(options_->dynamic_shapes.get(), target_.get(), args, nargsf, kwnames);
   const auto positional = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  runtime::notice_devices_in_use();
   CaptureRequest request{.subject = name_,
                          .name = name_,
                          .roots = roots,

@@ -79,6 +79,8 @@ class CompiledCallable {
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   // The guards of the entry hold. The caller holds a reference to it, as the call may drop it from the list.
   PyObject* call_entry(Entry& entry, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  // The entry, whose guards hold, could not be compiled.
+  PyObject* call_failed(const Entry& entry, PyObject* const* args, size_t nargsf, PyObject* kwnames);
   void watch_eager() const;
   PyObject* compile_and_call(std::span<PyObject* const> roots, PyObject* const* args, size_t nargsf,
                              PyObject* kwnames);

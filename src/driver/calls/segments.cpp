@@ -19,6 +19,7 @@
 #include "eval/treatment/treatment.h"
 #include "hook/hook.h"
 #include "hook/segment.h"
+#include "runtime/device/device.h"
 
 namespace oxy::driver {
 namespace {
@@ -125,7 +126,7 @@ class Runner : public hook::SegmentRunner {
         const auto dropped = std::exchange(data.segments, {});
         return {hook::EndKind::HandOver, state.offset};
       }
-      return finish(*entry, state);
+      return finish(*entry, segment, state);
     }
     if (segment.site.state == SiteState::Full) {
       // Without a tensor operator, failing guards cost more than CPython does.
@@ -133,7 +134,8 @@ class Runner : public hook::SegmentRunner {
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
     }
-    const hook::SegmentEnd end = compile(data, segment, state, roots, global_state);
+    runtime::notice_devices_in_use();
+    const hook::SegmentEnd end = compile(data, segment, state, roots, GlobalState::current());
     if (segment.site.state != SiteState::Open) watch_uncaptured(segment, state);
     return end;
   }
@@ -165,9 +167,17 @@ class Runner : public hook::SegmentRunner {
   }
 
   // The caller holds the entry, as the run may drop it from its list.
-  static hook::SegmentEnd finish(Entry& entry, hook::FrameState& state) {
+  static hook::SegmentEnd finish(Entry& entry, Segment& segment, hook::FrameState& state) {
+    const runtime::Readiness readiness = entry.readiness();
+    if (readiness == runtime::Readiness::Failed) {
+      const std::string subject = std::string("a region of ") + PyUnicode_AsUTF8(state.code->co_qualname);
+      const SessionEnd end = end_of_failed(segment.site, subject, entry.failure());
+      watch_uncaptured(segment, state);
+      return {end == SessionEnd::Raised ? hook::EndKind::Raise : hook::EndKind::HandOver, state.offset};
+    }
     if (RegionWatch* watch = RegionWatch::current())
       watch->visit(&entry, [&] { return begun(entry.describe(), state); });
+    if (readiness == runtime::Readiness::Pending) return {hook::EndKind::LeaveAll, state.offset};
     auto results = entry.run();
     if (!results) return {hook::EndKind::HandOver, state.offset};
     const eval::Capture& capture = entry.capture();
@@ -220,7 +230,7 @@ class Runner : public hook::SegmentRunner {
     switch (result.end) {
       case SessionEnd::Compiled:
         segment.entries.add({result.entry, state.globals});
-        return finish(*result.entry, state);
+        return finish(*result.entry, segment, state);
       case SessionEnd::Break:
         return {hook::EndKind::Break, state.offset};
       case SessionEnd::Raised:

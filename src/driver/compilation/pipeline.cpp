@@ -19,10 +19,12 @@
 #include "base/timing.h"
 #include "cpy/gil.h"
 #include "driver/compilation/frozen_graph.h"
+#include "driver/compilation/pending_graph.h"
 #include "driver/compilation/staged_graph.h"
 #include "driver/compilation/static_plan.h"
 #include "driver/state/metrics.h"
 #include "graph/sizes.h"
+#include "loop/devices.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/staging/stages.h"
@@ -169,11 +171,13 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   dump.write(stage, shown);
 }
 
-// The backend for the device of the program's tensors.
+// The backend for the devices of the program's tensors.
 const backend::Backend& backend_of(const loop::Program& program) {
-  Device device;
+  const Device device = loop::main_device(program);
   for (const loop::Buffer& buffer : program.buffers)
-    if (!is_on_host(buffer.device)) device = buffer.device;
+    if (!is_on_host(buffer.device) && buffer.device.kind != device.kind)
+      throw Unsupported(fmt::format("tensors on {} and {}", str(device), str(buffer.device)),
+                        "a region is compiled for devices of one kind and the host");
   const backend::Backend* const found = backend::find_backend(device.kind);
   if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(device)));
   return *found;
@@ -209,6 +213,19 @@ Compiled compile_stages(const graph::Graph& graph, std::vector<at::Tensor> const
   return result;
 }
 
+// Why a graph that is compiled while another one runs is not. Called where that was thrown.
+void report_failure(std::string_view what) {
+  try {
+    throw;
+  } catch (const Unsupported& unsupported) {
+    count_break(unsupported.reason(), unsupported.hint(), {});
+  } catch (const std::exception& error) {
+    if (strict()) throw;
+    warn(fmt::format("oxyfuel: internal error, {} runs one operator at a time: {}\nPlease report it.", what,
+                     error.what()));
+  }
+}
+
 // compile_functional() for graphs that are compiled while another one runs. Null: the reason is among the
 // breaks.
 std::unique_ptr<CompiledGraph> try_compile(graph::Graph graph, std::vector<at::Tensor> constants,
@@ -219,13 +236,17 @@ std::unique_ptr<CompiledGraph> try_compile(graph::Graph graph, std::vector<at::T
     Compiled compiled =
         compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
     metrics().compiled += compiled.statistics;
-    return std::move(compiled.graph);
-  } catch (const Unsupported& unsupported) {
-    count_break(unsupported.reason(), unsupported.hint(), {});
-  } catch (const std::exception& error) {
-    if (strict()) throw;
-    warn(fmt::format("oxyfuel: internal error, {} runs one operator at a time: {}\nPlease report it.", what,
-                     error.what()));
+    if (options.wait) return std::move(compiled.graph);
+    return reporting_failure(std::move(compiled.graph),
+                             [what = std::string(what)](const std::exception_ptr& failure) {
+                               try {
+                                 std::rethrow_exception(failure);
+                               } catch (...) {
+                                 report_failure(what);
+                               }
+                             });
+  } catch (...) {
+    report_failure(what);
   }
   return nullptr;
 }
@@ -264,6 +285,44 @@ std::unique_ptr<runtime::StaticVariants> static_variants(runtime::Executable& ex
                                                    compile_seconds);
 }
 
+// A graph whose plan is made, before its kernels are there.
+struct Unfinished {
+  FrozenGraph frozen;
+  plan::Plan plan;
+  CompileOptions options;
+  Dump dump;
+  std::string stage;
+  runtime::Ownership ownership;
+  const backend::Backend& device;
+  backend::ScheduleOptions schedule;
+  double seconds = 0;  // of compiling what depends on sizes
+};
+
+std::unique_ptr<CompiledGraph> finish(Unfinished& source, std::shared_ptr<backend::KernelLibrary> library,
+                                      CompileStatistics& statistics) {
+  const Span span("prepare");
+  const sym::HintScope scope(source.options.hints);
+  FrozenGraph& frozen = source.frozen;
+  auto executable = std::make_unique<runtime::Executable>(
+      std::move(source.plan), std::move(library), std::move(frozen.constants),
+      runtime::ExecutableOptions{source.ownership.visible_outputs, source.options.device_graphs});
+  statistics.arena_bytes = executable->arena_bytes();
+  statistics.packed_bytes = frozen.constant_bytes;
+  std::unique_ptr<runtime::SizeConstants> sized;
+  if (frozen.size_part)
+    sized = size_constants(std::move(*frozen.size_part), source.options, source.dump, source.stage);
+  std::unique_ptr<runtime::StaticVariants> variants;
+  if (source.options.static_variants.is_wanted && runtime::may_have_static_variants(executable->plan())) {
+    runtime::StaticVariantPolicy policy = source.options.static_variants;
+    if (!source.stage.empty())
+      policy.name += fmt::format(" ({})", source.stage.substr(0, source.stage.size() - 1));
+    variants = static_variants(*executable, std::move(frozen.graph), source.device,
+                               std::move(source.schedule), std::move(policy), source.seconds);
+  }
+  return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
+                                       std::move(frozen.weights), std::move(sized), std::move(variants));
+}
+
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
 // compile() returns.
 autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
@@ -289,6 +348,7 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
       return passes::run_passes(std::move(graph), options);
     };
   compiler.activation_memory_budget = options.activation_memory_budget;
+  compiler.wait = options.wait;
   return compiler;
 }
 
@@ -413,30 +473,30 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   count(plan, result.statistics);
 
+  Unfinished unfinished{std::move(frozen),           std::move(plan), options, dump, stage, ownership, device,
+                        std::move(schedule_options), seconds};
+  if (!options.wait && !unfinished.plan.kernels.empty()) {
+    std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
+    const auto shared = std::make_shared<Unfinished>(std::move(unfinished));
+    const auto finish_later = [shared](std::shared_ptr<backend::KernelLibrary> library,
+                                       double compile_seconds) {
+      shared->seconds += compile_seconds;
+      CompileStatistics statistics;
+      std::unique_ptr<CompiledGraph> graph = finish(*shared, std::move(library), statistics);
+      metrics().compiled += statistics;
+      return graph;
+    };
+    result.graph =
+        make_pending_graph(std::make_unique<KernelRequest>(device, std::move(kernels)), finish_later);
+    return result;
+  }
   std::shared_ptr<backend::KernelLibrary> library;
   {
     Span span("jit");
-    library = device.load(plan.kernels);
-    seconds += span.seconds();
+    library = device.load(unfinished.plan.kernels);
+    unfinished.seconds += span.seconds();
   }
-  Span span("prepare");
-  auto executable = std::make_unique<runtime::Executable>(
-      std::move(plan), std::move(library), std::move(frozen.constants),
-      runtime::ExecutableOptions{ownership.visible_outputs, options.device_graphs});
-  result.statistics.arena_bytes = executable->arena_bytes();
-  result.statistics.packed_bytes = frozen.constant_bytes;
-  std::unique_ptr<runtime::SizeConstants> sized;
-  if (frozen.size_part) sized = size_constants(std::move(*frozen.size_part), options, dump, stage);
-  std::unique_ptr<runtime::StaticVariants> variants;
-  if (options.static_variants.is_wanted && runtime::may_have_static_variants(executable->plan())) {
-    runtime::StaticVariantPolicy policy = options.static_variants;
-    if (!stage.empty()) policy.name += fmt::format(" ({})", stage.substr(0, stage.size() - 1));
-    variants = static_variants(*executable, std::move(frozen.graph), device, std::move(schedule_options),
-                               std::move(policy), seconds);
-  }
-  result.graph =
-      std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
-                                    std::move(frozen.weights), std::move(sized), std::move(variants));
+  result.graph = finish(unfinished, std::move(library), result.statistics);
   return result;
 }
 

@@ -37,6 +37,8 @@ struct CompileOptions {
   double activation_memory_budget = 1;  // passes::JointRoles
   runtime::DeviceGraphPolicy device_graphs = runtime::DeviceGraphPolicy::AfterTwoCalls;
   runtime::StaticVariantPolicy static_variants = {};
+  // False: compile() does not wait for kernels, and what it gives may be pending (Readiness).
+  bool wait = true;
   sym::Hints hints = {};  // of the graph's symbols
   SizeValues size_values = SizeValues::Apart;
 };
@@ -65,7 +67,8 @@ FunctionalRecording make_functional(trace::Recording recording, std::optional<au
 
 struct Compiled {
   std::unique_ptr<CompiledGraph> graph;
-  // Without backward graphs, which are compiled at their first use.
+  // Without backward graphs, which are compiled at their first use, and without the memory of what is
+  // pending: both are added to the metrics later.
   CompileStatistics statistics;
 };
 

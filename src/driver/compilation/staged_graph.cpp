@@ -24,6 +24,7 @@ namespace {
 using graph::OutputKind;
 using graph::ValueId;
 using runtime::CompiledGraph;
+using runtime::Readiness;
 
 constexpr int32_t kNoInput = -1;
 
@@ -50,6 +51,18 @@ class StagedGraph final : public CompiledGraph {
         stages_(std::move(stages)),
         random_devices_(runtime::random_devices(source)) {
     for (const ValueId id : source.values.ids()) metas_[id] = source.meta(id);
+  }
+
+  Readiness readiness() override {
+    Readiness all = Readiness::Ready;
+    for (const CompiledStage& stage : stages_)
+      if (stage.graph) all = std::max(all, stage.graph->readiness());
+    return all;
+  }
+  std::exception_ptr failure() const override {
+    for (const CompiledStage& stage : stages_)
+      if (stage.graph && stage.graph->failure()) return stage.graph->failure();
+    return nullptr;
   }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {

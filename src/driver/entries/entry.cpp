@@ -20,6 +20,7 @@
 #include "eval/rebuild/perform.h"
 #include "eval/state/break.h"
 #include "hook/hook.h"
+#include "runtime/device/current.h"
 #include "runtime/execution/executable.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/functional/functionalise.h"
@@ -171,13 +172,23 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   kernels_ = statistics.kernels;
   extern_calls_ = statistics.extern_calls;
   metrics().compiled += statistics;
-  if (graph_->is_long())
-    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
 }
 
-Region Entry::describe() const {
+runtime::Readiness Entry::readiness() {
+  using runtime::Readiness;
+  if (is_ready_ || !graph_) return Readiness::Ready;
+  if (const Readiness state = graph_->readiness(); state != Readiness::Ready) return state;
+  if (graph_->is_long())
+    for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
+  is_ready_ = true;
+  return Readiness::Ready;
+}
+
+Region Entry::describe() {
+  const bool is_pending = readiness() == runtime::Readiness::Pending;
   return {.function = name_,
           .is_captured = true,
+          .is_pending = is_pending,
           .operators = operators_,
           .kernels = kernels_,
           .extern_calls = extern_calls_,
@@ -223,7 +234,9 @@ bool Entry::writes_shared_memory() const {
 }
 
 bool Entry::valid() {
-  return !graph_ || graph_->valid(CallInputs(*capture_, {}).get());
+  // What is not ready becomes so here at the earliest: weights may have been written to meanwhile.
+  return !graph_ || readiness() != runtime::Readiness::Ready ||
+         graph_->valid(CallInputs(*capture_, {}).get());
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
@@ -296,6 +309,8 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (PyErr_Occurred()) return results;
   if (capture_->changes_handled) PyErr_SetHandledException(rebuilder.build(capture_->handled).get());
   if (capture_->final_grad_mode >= 0) at::GradMode::set_enabled(capture_->final_grad_mode != 0);
+  if (capture_->final_device >= 0)
+    runtime::set_current_device_index(static_cast<c10::DeviceIndex>(capture_->final_device));
   if (capture_->autocast_change) capture_->autocast_change->apply();
   return results;
 }

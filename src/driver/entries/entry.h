@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +21,8 @@ namespace oxy::driver {
 
 class Entry {
  public:
-  // Compiles a capture that was made under `state`. Throws Unsupported with a reason for the user, and
-  // eval::Interrupted with the Python error of a backend of the user's.
+  // Compiles a capture that was made under `state`, or begins to (CompileOptions::wait). Throws Unsupported
+  // with a reason for the user, and eval::Interrupted with the Python error of a backend of the user's.
   Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state, const CompileOptions& options,
         const CustomBackend& backend, const std::string& name);
 
@@ -30,10 +31,14 @@ class Entry {
   bool matches(std::span<PyObject* const> roots, const GlobalState& state);
   // To be asked after matches(). False: a frozen weight was written to, and the entry has to be dropped.
   bool valid();
-  // Runs the segment on the values that matches() found, and gives the values of Capture::results. Nothing:
-  // the run failed (an index out of range, an operator that raises), nothing has changed, and the caller runs
-  // the segment in eager. If a Python error is set after the call, it is to be raised and the results do not
-  // count: an effect or a backend of the user's has failed, or a warning became an error.
+  // To be asked after valid(). Pending: eager runs the segment. Failed: what compiling it threw is failure().
+  runtime::Readiness readiness();
+  std::exception_ptr failure() const { return graph_ ? graph_->failure() : nullptr; }
+  // The entry is ready. Runs the segment on the values that matches() found, and gives the values of
+  // Capture::results. Nothing: the run failed (an index out of range, an operator that raises), nothing has
+  // changed, and the caller runs the segment in eager. If a Python error is set after the call, it is to be
+  // raised and the results do not count: an effect or a backend of the user's has failed, or a warning became
+  // an error.
   std::optional<std::vector<cpy::Ref>> run();
 
   const eval::Capture& capture() const { return *capture_; }
@@ -47,7 +52,7 @@ class Entry {
   std::optional<BreakRecord> end;
 
   // The entry as a region for explain(). The caller adds the place where it begins.
-  Region describe() const;
+  Region describe();
 
  private:
   // The graph inputs that matches() found.
@@ -62,6 +67,7 @@ class Entry {
   std::vector<bool> owned_;  // by graph input: held by a run, which reads it without the GIL; empty: none
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
+  bool is_ready_ = false;                 // it was found to be
 };
 
 }  // namespace oxy::driver

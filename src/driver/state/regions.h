@@ -18,6 +18,7 @@ struct Region {
   std::string file;  // where it begins; empty for a call that is captured whole
   int line = 0;
   bool is_captured = false;  // false: it runs in eager, and `end` says why
+  bool is_pending = false;   // it runs in eager while its kernels are compiled
   int64_t operators = 0;
   int64_t kernels = 0;
   int64_t extern_calls = 0;

@@ -35,6 +35,8 @@
 #include "graph/sizes.h"
 #include "guards/constants.h"
 #include "ops/core/registry.h"
+#include "runtime/device/current.h"
+#include "runtime/device/device.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -59,10 +61,13 @@ class ThreadState {
  public:
   ThreadState()
       : grad_mode_(at::GradMode::is_enabled()),
+        device_(runtime::current_device_index()),
         autocast_(AutocastState::current()),
         handled_(cpy::handled_here()) {}
   ~ThreadState() {
+    runtime::notice_devices_in_use();
     at::GradMode::set_enabled(grad_mode_);
+    runtime::set_current_device_index(device_);
     autocast_.apply();
     PyErr_SetHandledException(handled_.get());
   }
@@ -71,6 +76,8 @@ class ThreadState {
   // Notes in `capture` what differs now from the start.
   void note_changes(const AutocastCache& cache, Capture& capture) const {
     if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
+    runtime::notice_devices_in_use();
+    if (const auto device = runtime::current_device_index(); device != device_) capture.final_device = device;
     const AutocastState autocast = AutocastState::current();
     if (autocast != autocast_ || cache.enabled != cache.was_enabled || cache.clears)
       capture.autocast_change = {autocast, autocast.nesting - autocast_.nesting, cache.enabled, cache.clears};
@@ -78,6 +85,7 @@ class ThreadState {
 
  private:
   bool grad_mode_;
+  c10::DeviceIndex device_;
   AutocastState autocast_;
   Ref handled_;
 };
@@ -371,13 +379,16 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     interpreter.capture->recording = interpreter.recorder.finish(outputs);
   }
   // An offset of as_strided counts from the start of the storage, but is recorded from the start of the
-  // tensor.
-  const bool addresses_storage =
-      std::ranges::any_of(interpreter.capture->recording.graph.nodes, [](const auto& node) {
-        const ops::Traits& traits = ops::traits_of(*node.op);
-        return traits.addresses_storage() &&
-               !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
-      });
+  // tensor. That of a view, if none is given, is the view's.
+  const graph::Graph& recorded = interpreter.capture->recording.graph;
+  const bool addresses_storage = std::ranges::any_of(recorded.nodes, [&](const graph::Node& node) {
+    const ops::Traits& traits = ops::traits_of(*node.op);
+    if (!traits.addresses_storage()) return false;
+    const graph::NodeId maker = recorded.values[std::get<graph::ValueRef>(node.args.at(0)).id].node;
+    const bool is_of_view = maker != graph::kNoNode && recorded.nodes[maker].op->is_view();
+    return is_of_view ||
+           !std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
+  });
   if (addresses_storage)
     for (const auto& [trace, real] : interpreter.externals.external_of)
       interpreter.guards().require_storage_offset(interpreter.externals.sources.at(trace),

@@ -347,7 +347,7 @@ std::string_view text_of_str(PyObject* str) {
 namespace {
 
 // Functions of torch._C that answer a question, or set state of the thread that the interpreter follows.
-constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
+constexpr std::array<std::string_view, 47> kQueries = {"is_grad_enabled",
                                                        "_get_tracing_state",
                                                        "_is_tracing",
                                                        "is_inference_mode_enabled",
@@ -387,7 +387,11 @@ constexpr std::array<std::string_view, 42> kQueries = {"is_grad_enabled",
                                                        "_is_autocast_available",
                                                        "_get_accelerator",
                                                        "_log_api_usage_once",
-
+                                                       "_cuda_exchangeDevice",
+                                                       "_cuda_maybeExchangeDevice",
+                                                       "_cuda_setDevice",
+                                                       "_cuda_getDevice",
+                                                       "_cuda_isInBadFork",
                                                        "_is_flash_attention_available",
                                                        "_get_privateuse1_backend_name"};
 

@@ -80,6 +80,7 @@ struct Capture {
   Template handled;
   bool needs_nothing_handled = false;  // valid only while the thread handles no exception
   int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
+  int final_device = -1;               // its index, if the current device is another one at the end
   std::optional<AutocastChange> autocast_change;  // set if the segment leaves autocast changed
   std::vector<std::string> inlined;               // names of inlined code, for explain()
 

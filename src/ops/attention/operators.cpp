@@ -41,7 +41,8 @@ Family attention_operators() {
        .shape = shapes::cudnn_attention,
        .has_result = shapes::cudnn_attention_results,
        .numbers = shapes::attention_lengths,
-       .is_random = true},
+       .is_random = true,
+       .traits = {.shares_key_heads = true}},
       {.name = "aten::_scaled_dot_product_flash_attention",
        .schema = "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float "
                  "dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> "

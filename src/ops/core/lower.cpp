@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "loop/context.h"
+#include "loop/devices.h"
 #include "ops/core/registry.h"
 
 namespace oxy::loop {
@@ -28,25 +30,37 @@ bool needs_eager_kernel(const graph::Graph& graph, const graph::Node& node) {
          });
 }
 
-// Kernels of a program run on one device: what is on the host beside it is left to eager's operators. Views
-// are made of nothing, wherever they are.
-bool is_beside(const graph::Graph& graph, const graph::Node& node, Device device) {
-  return !node.op->is_view() && std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
-    return id != graph::kNoValue && !(graph.meta(id).device == device);
+// A kernel runs on one device. What eager's operators do instead: what is on the host beside devices, and
+// what takes part on several devices. Views are made of nothing, wherever they are.
+bool is_beside(const graph::Graph& graph, const graph::Node& node, Device main) {
+  if (node.op->is_view()) return false;
+  std::optional<Device> device;
+  bool is_on_one = true;
+  const auto note = [&](graph::ValueId id) {
+    if (id == graph::kNoValue || is_on_host(graph.meta(id).device)) return;
+    if (!device) device = graph.meta(id).device;
+    is_on_one = is_on_one && graph.meta(id).device == *device;
+  };
+  graph::for_each_input(node, note);
+  std::ranges::for_each(node.outputs, note);
+  return !is_on_one || std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
+    return id != graph::kNoValue && is_on_host(graph.meta(id).device) && !is_on_host(main);
   });
 }
 
-// Unsupported if a kernel would read or write what is not on the device.
-void check_devices(const Program& program, Device device) {
-  const auto check_buffer = [&](BufferId id) {
-    if (id != kNoBuffer && !(program.buffers[id].device == device))
-      throw Unsupported(fmt::format("{} is read or written by a kernel for {}, and is on {}",
-                                    program.buffers[id].name, str(device), str(program.buffers[id].device)),
-                        "tensors on the host take part in what operators do alone");
-  };
+// Unsupported if a kernel would read or write what is not on its device.
+void check_devices(const Program& program, Device main) {
   for (const Step& step : program.steps) {
     const auto* computation = std::get_if<Computation>(&step);
     if (computation == nullptr) continue;
+    const Device own = device_of(program, *computation);
+    const Device device = is_on_host(own) ? main : own;
+    const auto check_buffer = [&](BufferId id) {
+      if (id != kNoBuffer && !(program.buffers[id].device == device))
+        throw Unsupported(fmt::format("{} is read or written by a kernel for {}, and is on {}",
+                                      program.buffers[id].name, str(device), str(program.buffers[id].device)),
+                          "a kernel takes tensors of its own device alone; operators copy between devices");
+    };
     for (const Inst& inst : computation->body.insts)
       if (inst.op == Op::Load) check_buffer(inst.buffer);
     for (const Store& store : computation->stores) check_buffer(store.buffer);

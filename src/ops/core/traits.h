@@ -139,6 +139,8 @@ struct Traits {
   std::string_view declared_as = {};
   KnownSize known_size = KnownSize::Never;
   Counting counting = Counting::None;
+  // Attention (query, key, value, …) that reads each head of key and value for several heads of the query.
+  bool shares_key_heads = false;
   bool keeps_workspace = false;  // for its backward pass, of a size that only the library knows
 
   // Computes each element of its results from the elements at the same place of its arguments, at the cost of

@@ -14,6 +14,7 @@
 #include "passes/simplification/decompose.h"
 #include "passes/simplification/recognise_activations.h"
 #include "passes/simplification/separate_results.h"
+#include "passes/simplification/share_key_heads.h"
 #include "passes/simplification/simplify_arithmetic.h"
 #include "passes/simplification/simplify_views.h"
 #include "passes/staging/bring_to_device.h"
@@ -70,6 +71,7 @@ constexpr Pass kProductActivations = {
       return apply_product_activations(graph, context.options.product_applies_activation);
     }};
 constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>};
+constexpr Pass kShareKeyHeads = {"passes.share_key_heads", plain<share_key_heads>};
 constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
 constexpr Pass kBringToDevice = {
     "passes.bring_to_device", plain<bring_to_device>,
@@ -106,9 +108,9 @@ constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCom
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
 constexpr const Pass* kOnWholeOperators[] = {
-    &kDrawInKernels,  &kFoldBatchNorm,   &kRecogniseActivations, &kConvolutionToLinear,  &kChannelsLast,
-    &kSeparateBias,   &kPackConvolution, &kPackLinear,           &kAccumulateEmbeddings, &kDecompose,
-    &kVectorProducts, &kPadProducts,     &kProductActivations};
+    &kDrawInKernels,        &kFoldBatchNorm, &kRecogniseActivations, &kDeadCode,        &kShareKeyHeads,
+    &kConvolutionToLinear,  &kChannelsLast,  &kSeparateBias,         &kPackConvolution, &kPackLinear,
+    &kAccumulateEmbeddings, &kDecompose,     &kVectorProducts,       &kPadProducts,     &kProductActivations};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

@@ -89,7 +89,7 @@ class ProductPadder {
       if (!is_product(site.node)) return std::nullopt;
       const Lacks lacks = lacks_of(site.original);
       if (!lacks.any() || !padding_.pays(describe(site.original, lacks))) return std::nullopt;
-      return {{emit(site, lacks)}};
+      return {{is_parted(site.original, lacks) ? emit_parts(site, lacks) : emit(site, lacks)}};
     });
   }
 
@@ -100,14 +100,23 @@ class ProductPadder {
     const size_t first = first_matrix(node);
     const TensorMeta& left = source_.meta(tensor_argument(node, first));
     const TensorMeta& right = source_.meta(tensor_argument(node, first + 1));
-    // A product with a vector is bound by memory, whatever its sizes.
-    const bool is_matrix = alignment > 1 && left.sizes[0] != Expr(1) && right.sizes[1] != Expr(1);
+    // A product with a vector, or with a few, is bound by memory, whatever its sizes.
+    const bool is_matrix =
+        alignment > 1 && left.sizes[0] != Expr(1) && !sym::known_less(right.sizes[1], alignment);
     if (!is_matrix || !is_contiguous(result) || !has_row_as_bias(node)) return {};
     const bool reads_inner = contiguous_dimension(left) == 1 || contiguous_dimension(right) == 0;
     const bool has_odd_rows = contiguous_dimension(left) == 0 && lack(left.strides[1], alignment) != 0;
     return {.rows = has_odd_rows ? lack(left.sizes[0], alignment) : 0,
             .inner = reads_inner ? lack(left.sizes[1], alignment) : 0,
             .columns = lack(right.sizes[1], alignment)};
+  }
+
+  // Whether columns alone are too many, and some of them are a matrix of the same layout: the weight of a
+  // linear layer. Then the last ones are a product of their own, and the weight is not copied.
+  bool is_parted(const Node& node, const Lacks& lacks) const {
+    const TensorMeta& right = source_.meta(tensor_argument(node, first_matrix(node) + 1));
+    return lacks.columns != 0 && lacks.rows == 0 && lacks.inner == 0 && contiguous_dimension(right) == 0 &&
+           right.sizes[1].constant() > padding_.alignment(right.dtype);
   }
 
   // What an addmm adds is a row, if it adds anything.
@@ -135,7 +144,10 @@ class ProductPadder {
       ++site.copies;
     };
     if (lacks.rows != 0 || lacks.inner != 0) count_operand(left, count_copy);
-    if (lacks.inner != 0 || lacks.columns != 0) count_operand(right, count_copy);
+    if (is_parted(node, lacks))
+      ++site.copies;  // a small kernel more
+    else if (lacks.inner != 0 || lacks.columns != 0)
+      count_operand(right, count_copy);
     if (lacks.columns != 0 && is_stored_[node.outputs.front()]) count_copy(bytes_of(result));
     return site;
   }
@@ -143,6 +155,25 @@ class ProductPadder {
   template <class Count>
   void count_operand(ValueId id, Count count) const {
     if (!is_constant_[id] && !is_computed_[id]) count(bytes_of(source_.meta(id)));
+  }
+
+  ValueId emit_parts(const Site& site, const Lacks& lacks) const {
+    const size_t first = first_matrix(site.node);
+    const TensorMeta& result = site.meta();
+    const int64_t columns = result.sizes[1].constant(), alignment = padding_.alignment(result.dtype);
+    const int64_t whole = columns + lacks.columns - alignment;
+    graph::ValueList parts;
+    for (const auto& [begin, end] : {std::pair{int64_t{0}, whole}, {whole, columns}}) {
+      std::vector<Argument> arguments = site.node.args;
+      arguments[first + 1] = ValueRef{part(site, tensor_argument(site.node, first + 1), 1, begin, end)};
+      if (first == 1)
+        if (const ValueId bias = tensor_argument(site.node, 0); site.graph.meta(bias).sizes[0] != Expr(1))
+          arguments[0] = ValueRef{part(site, bias, 0, begin, end)};
+      parts.ids.push_back(
+          site.emit(site.node.op, std::move(arguments),
+                    contiguous_meta(result.dtype, result.device, {result.sizes[0], Expr(end - begin)})));
+    }
+    return site.emit(op::cat(), {std::move(parts), Expr(1)}, result);
   }
 
   static ValueId emit(const Site& site, const Lacks& lacks) {
@@ -187,12 +218,17 @@ class ProductPadder {
     return site.emit(op::constant_pad(), {ValueRef{value}, std::move(pads), Expr(0)}, std::move(result));
   }
 
-  static ValueId first_of(const Site& site, ValueId value, size_t dimension, const Expr& count) {
+  static ValueId part(const Site& site, ValueId value, size_t dimension, const Expr& begin, const Expr& end) {
     TensorMeta meta = site.graph.meta(value);
-    meta.sizes[dimension] = count;
+    meta.sizes[dimension] = end - begin;
+    meta.storage_offset = meta.storage_offset + begin * meta.strides[dimension];
     return site.emit(op::slice(),
-                     {ValueRef{value}, Expr(static_cast<int64_t>(dimension)), Expr(0), count, Expr(1)},
+                     {ValueRef{value}, Expr(static_cast<int64_t>(dimension)), begin, end, Expr(1)},
                      std::move(meta));
+  }
+
+  static ValueId first_of(const Site& site, ValueId value, size_t dimension, const Expr& count) {
+    return part(site, value, dimension, Expr(0), count);
   }
 
   const Graph& source_;

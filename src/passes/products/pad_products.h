@@ -30,7 +30,8 @@ struct ProductPadding {
 // mm and addmm read operands that are filled up with zeros to such multiples, and the columns of their result
 // that count are copied out. The copies become part of the generated kernels that write the operands and read
 // the result, where there are such; what is added to a constant operand is added once. A matrix product's
-// result does not change: zeros are added to its sums.
+// result does not change: zeros are added to its sums. Where only the columns of a transposed weight are too
+// many, the last ones are a product of their own instead, and the weight stays as it is.
 graph::Graph pad_products(const graph::Graph& source, const ProductPadding& padding);
 
 }  // namespace oxy::passes

@@ -67,7 +67,7 @@ class Bringer {
   }
 
   ValueId copy_on(Device device, ValueId id, graph::LocationId location) {
-    const auto [found, is_new] = copies_.try_emplace(id);
+    const auto [found, is_new] = copies_.try_emplace({id, device.index});
     if (!is_new) return found->second;
     Graph& graph = rewriter_.graph();
     TensorMeta meta = graph.meta(id);
@@ -84,7 +84,7 @@ class Bringer {
 
   const Graph& source_;
   Rewriter rewriter_;
-  std::map<ValueId, ValueId> copies_;  // all on the graph's one device
+  std::map<std::pair<ValueId, int8_t>, ValueId> copies_;  // by device, which are all of one kind
 };
 
 }  // namespace

@@ -7,11 +7,10 @@
 namespace oxy::passes {
 
 // Copies them to the device in front of their first reader, each once. Operators without a lowering read them
-// where they are, as in eager. Operands that eager refuses stay where they are, too. With several
-// devices beside the host there will be no plan.
+// where they are, as in eager. Operands that eager refuses stay where they are, too.
 graph::Graph bring_to_device(const graph::Graph& source);
 
-// Whether the graph has values on a device and on the host.
+// Whether the graph has values on several devices, or on a device and on the host.
 bool has_several_devices(const graph::Graph& graph);
 
 }  // namespace oxy::passes

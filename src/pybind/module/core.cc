@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "driver/compilation/pending_graph.h"
 #include "driver/state/metrics.h"
 #include "driver/state/regions.h"
 #include "driver/state/stance.h"
@@ -29,7 +30,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
                    std::optional<bool> dynamic, nb::handle dynamic_shapes, bool freezing, bool fusion,
                    int recompile_limit, bool fill_caches_in_eager, double weight_copy_budget,
                    double activation_memory_budget, const std::string&, bool graphs,
-                   nb::handle static_variants, const std::string& mode) {
+                   nb::handle static_variants, bool wait, const std::string& mode) {
   using oxy::driver::Backend;
   oxy::driver::CallableOptions options;
   options.compile.backend = backend == "eager" ? Backend::Eager : Backend::Native;
@@ -44,6 +45,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
   options.compile.static_variants.is_wanted = !static_variants.is(nb::handle(Py_False));
   if (!nb::isinstance<nb::bool_>(static_variants))
     options.compile.static_variants.calls = nb::cast<int64_t>(static_variants);
+  options.compile.wait = wait;
   options.fullgraph = fullgraph;
   if (dynamic) options.dynamic = *dynamic ? oxy::driver::Dynamic::Always : oxy::driver::Dynamic::Never;
   if (!dynamic_shapes.is_none()) options.dynamic_shapes = oxy::cpy::Ref::borrow(dynamic_shapes.ptr());
@@ -73,6 +75,7 @@ nb::list watch(nb::handle function) {
     item["file"] = region.file;
     item["line"] = region.line;
     item["is_captured"] = region.is_captured;
+    item["is_pending"] = region.is_pending;
     item["operators"] = region.operators;
     item["kernels"] = region.kernels;
     item["extern_calls"] = region.extern_calls;
@@ -115,6 +118,7 @@ nb::dict metrics() {
   result["shape_fallback_names"] = m.compiled.shape_fallback_names;
   result["calls_compiled"] = m.calls_compiled;
   result["calls_eager"] = m.calls_eager;
+  result["pending"] = oxy::driver::KernelRequest::pending();
   result["arena_bytes"] = m.compiled.arena_bytes;
   result["packed_bytes"] = m.compiled.packed_bytes;
   const oxy::runtime::StaticVariantCounts& variants = oxy::runtime::static_variant_counts();
@@ -168,7 +172,7 @@ NB_MODULE(_core, m) {
   m.def("compile", &compile, "target"_a, "backend"_a, "custom_backend"_a.none(), "fullgraph"_a,
         "dynamic"_a.none(), "dynamic_shapes"_a.none(), "freezing"_a, "fusion"_a, "recompile_limit"_a,
         "fill_caches_in_eager"_a, "weight_copy_budget"_a, "activation_memory_budget"_a, "rng"_a, "graphs"_a,
-        "static_variants"_a, "mode"_a, "A CompiledFunction for any callable.");
+        "static_variants"_a, "wait"_a, "mode"_a, "A CompiledFunction for any callable.");
   PyTypeObject* callable_type = oxy::pybind::callable_type();
   if (!callable_type) throw nb::python_error();
   m.attr("CompiledFunction") = nb::borrow(reinterpret_cast<PyObject*>(callable_type));
@@ -196,6 +200,9 @@ NB_MODULE(_core, m) {
   m.def("end_background", &oxy::background::end, nb::call_guard<nb::gil_scoped_release>(),
         "Nothing is compiled in the background any more.");
   nb::module_::import_("atexit").attr("register")(m.attr("end_background"));
+  m.def("hold_background", &oxy::background::hold,
+        "For tests: kernels that nobody waits for are not begun until release_background().");
+  m.def("release_background", &oxy::background::release, "See hold_background().");
   m.def("judge_static_variants", &oxy::runtime::judge_static_variants, "verdict"_a.none(),
         "For tests: the result of trials to come; None: the times decide.");
   m.def("set_unsupported_class", [](nb::handle cls) { oxy::driver::set_unsupported_class(cls.ptr()); });

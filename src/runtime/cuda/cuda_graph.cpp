@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_graph.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
@@ -69,6 +70,7 @@ class CudaGraph : public DeviceGraph {
       is_stale_[n] = false;
     }
     stale_.clear();
+    const c10::DeviceGuard current(device_);  // whose default stream a default stream is
     check_call(driver_, driver_.graphs.launch(executable_, guard_.getStream(device_).native_handle()),
                "to replay recorded work");
     return true;

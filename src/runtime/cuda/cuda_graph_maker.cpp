@@ -107,6 +107,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
 std::shared_ptr<DeviceGraphMaker> cuda_graph_maker(const Driver& driver, c10::DeviceIndex device) {
   const c10::Device whole(c10::DeviceType::CUDA, device);
+  const c10::DeviceGuard current(whole);  // whose default stream a default stream is
   const c10::Stream stream = c10::impl::VirtualGuardImpl(whole.type()).getStream(whole);
   if (is_capturing(driver, stream.native_handle())) return nullptr;
   static std::mutex& mutex = *new std::mutex;

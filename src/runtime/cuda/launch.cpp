@@ -1,5 +1,6 @@
 #include "runtime/cuda/launch.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace oxy::runtime {
@@ -19,6 +20,9 @@ class GridQueue : public LaunchQueue {
     for (size_t i = 0; i < launch.buffers.size(); ++i) arguments_.push_back(const_cast<void**>(&buffers[i]));
     // The driver reads as many bytes as the kernel's argument has, of the low end first.
     for (const int64_t& value : launch.sizes) arguments_.push_back(const_cast<int64_t*>(&value));
+    // The default stream has no device of its own: it is the current one's.
+    c10::OptionalDeviceGuard other;
+    if (stream_ == nullptr && guard_.getDevice() != device_) other.reset_device(device_);
     void* null = nullptr;
     for (int32_t i = 0; i < function.null_pointers; ++i) arguments_.push_back(&null);
     backend::cuda::check_call(

@@ -93,6 +93,7 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
                                                    c10::DeviceIndex index) {
   static std::mutex mutex;
   static std::map<std::pair<c10::DeviceIndex, c10::ScalarType>, std::optional<DropoutThreads>> known;
+  const c10::DeviceGuard guard(device_of(index));
   if (is_capturing(driver, index)) return std::nullopt;
   const std::scoped_lock lock(mutex);
   if (const auto found = known.find({index, dtype}); found != known.end()) return found->second;
@@ -102,7 +103,6 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
     return std::nullopt;
   const DropoutThreads tried{kVectorBytes / static_cast<int64_t>(c10::elementSize(dtype)),
                              processors * (threads / kBlock) * kBlock, kBlock};
-  const c10::DeviceGuard guard(device_of(index));
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   try {
     const bool is_known = is_right(tried, dtype, device_of(index));
@@ -121,6 +121,7 @@ Invoke prepare_philox_states(const backend::cuda::Driver& driver, const CallSite
   std::vector<int64_t> steps;
   for (const int64_t count : site.integers(0)) steps.push_back(offset_step(count, threads));
   return [&driver, where, spec, index, steps = std::move(steps)](at::Tensor* tensors) {
+    const c10::DeviceGuard current(device_of(index));  // whose default stream a default stream is
     if (is_capturing(driver, index)) throw LeftToEager();
     std::vector<int64_t> states;
     states.reserve(steps.size() + 1);

@@ -18,9 +18,27 @@ void use_accelerator(c10::DeviceType type) {
   if (type != kHost) in_use.store(type, std::memory_order_release);
 }
 
+bool is_accelerator_in_use() {
+  return in_use.load(std::memory_order_acquire) != kHost;
+}
+
 c10::DeviceIndex current_device_index() {
   const c10::DeviceType type = in_use.load(std::memory_order_acquire);
   return type == kHost ? c10::DeviceIndex{0} : c10::impl::VirtualGuardImpl(type).getDevice().index();
+}
+
+void set_current_device_index(c10::DeviceIndex index) {
+  const c10::DeviceType type = in_use.load(std::memory_order_acquire);
+  if (type == kHost) return;
+  const c10::impl::VirtualGuardImpl guard(type);
+  const c10::Device device(type, index);
+  if (guard.getDevice() != device) guard.setDevice(device);
+}
+
+bool is_default_stream_current(c10::Device device) {
+  if (device.type() == kHost) return true;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return guard.getStream(device) == guard.getDefaultStream(device);
 }
 
 c10::Device with_index(c10::Device device) {

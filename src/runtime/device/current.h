@@ -8,8 +8,15 @@ namespace oxy::runtime {
 // Plans run on this kind of device from now on, so that its current device counts.
 void use_accelerator(c10::DeviceType type);
 
+bool is_accelerator_in_use();
+
 // The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is.
 c10::DeviceIndex current_device_index();
+// Does nothing while no kind is in use.
+void set_current_device_index(c10::DeviceIndex index);
+
+// Whether work that is given to the device now goes to its default stream.
+bool is_default_stream_current(c10::Device device);
 
 // `device`, with the index of the current one if it has none. The host has no index.
 c10::Device with_index(c10::Device device);

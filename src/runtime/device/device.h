@@ -67,6 +67,9 @@ class DeviceRuntime {
 // Null: plans do not run on such devices, and what is on them runs in eager. registry/devices.cpp has the
 // rows.
 const DeviceRuntime* find_device(c10::DeviceType type);
+// Finds those that the process uses already, so that the current device of their kind counts
+// (device/current.h) before one of their tensors is seen. The GIL is held.
+void notice_devices_in_use();
 // All that have a row, those included for which there is none here.
 std::span<const c10::DeviceType> device_types();
 // Why there is none, in a sentence for the user.

@@ -27,6 +27,7 @@ struct PreparedLaunch {
   std::vector<plan::BufferId> buffers;  // the kernel's arguments
   std::vector<int64_t> sizes;           // and its integers
   std::variant<PreparedSlices, PreparedGrid> shape;
+  size_t place = 0;      // the device, among those of the plan
   bool has_work = true;  // the extent, or each size of the grid, is above zero; without, nothing is launched
 };
 

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <exception>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -18,10 +20,18 @@ class FailedAfterRun : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A captured graph made ready to run.
+// Whether a graph can run. Pending: its kernels are still being compiled. Failed: they cannot be.
+enum class Readiness : uint8_t { Ready, Pending, Failed };
+
+// A captured graph made ready to run, or on the way there.
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
+  // What it is now; what was Pending becomes one of the others once. All that follows is for graphs that are
+  // Ready. Thread-safe.
+  virtual Readiness readiness() { return Readiness::Ready; }
+  // Failed: what compiling it threw.
+  virtual std::exception_ptr failure() const { return nullptr; }
   // Graph input i is inputs[i]. `symbols`: their values by id; those that the graph computes
   // (graph::ComputedSymbol) are written. Throws LeftToEager or what an operator throws; nothing else that the
   // caller can see has changed then. Throws FailedAfterRun where that is not so.

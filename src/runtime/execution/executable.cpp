@@ -5,12 +5,14 @@
 #include <ATen/ops/_foreach_copy.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/device/generators.h"
@@ -38,9 +40,12 @@ class Variant {
         need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
         constants_(constants),
         // The steps are the same for all sizes, and so is this.
-        policy_(plan_.runtime->makes_graphs() && !spans_to_replay(plan_, {}).empty()
+        policy_(plan_.runtime->makes_graphs() && plan_.devices.size() == 1 &&
+                        !spans_to_replay(plan_, {}).empty()
                     ? policy
                     : DeviceGraphPolicy::Never) {
+    if (policy != policy_ && plan_.devices.size() > 1)
+      why_no_graphs_ = fmt::format("the region is on {}", fmt::join(names_of_devices(), " and "));
     expect_graphs();
   }
 
@@ -99,9 +104,16 @@ class Variant {
     for (const Worker& worker : idle_)
       if (worker.replayed) state.spans += worker.replayed->span_count();
     for (const auto& [step, reason] : unreplayable_) state.reasons.push_back(reason);
+    if (!why_no_graphs_.empty()) state.reasons.push_back(why_no_graphs_);
   }
 
  private:
+  std::vector<std::string> names_of_devices() const {
+    std::vector<std::string> names;
+    for (const c10::Device& device : plan_.devices) names.push_back(device.str());
+    return names;
+  }
+
   void expect_graphs() {
     if (policy_ == DeviceGraphPolicy::Never) return;
     calls_until_graphs_ = policy_ == DeviceGraphPolicy::AtFirstCall ? 0 : kCallsBeforeGraphs;
@@ -150,7 +162,7 @@ class Variant {
       calls_until_graphs_.fetch_sub(1, std::memory_order_relaxed);
       return nullptr;
     }
-    return plan_.runtime->graph_maker(plan_.device.index());
+    return plan_.runtime->graph_maker(plan_.device().index());
   }
 
   void run_steps_of(Lease& lease, std::vector<at::Tensor>* owned) {
@@ -207,17 +219,19 @@ class Variant {
     if (plan_.mutations.empty()) return;
     const at::NoGradGuard no_grad;  // writes that take part in autograd are not captured
     auto copy = copies.begin();
-    std::map<c10::ScalarType, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> together;
+    using TypeAndDevice = std::pair<c10::ScalarType, c10::DeviceIndex>;
+    std::map<TypeAndDevice, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> together;
     for (const PreparedMutation& mutation : plan_.mutations) {
       const at::Tensor& input = inputs[static_cast<size_t>(mutation.input)];
       if (!mutation.is_done) {
         const at::Tensor& target = mutation.is_seen || input.is_inference() ? input : input.variable_data();
         const at::Tensor& value = mutation.copy ? *copy++ : frame.tensors()[mutation.slot];
-        if (plan_.device.type() == kHost || target.scalar_type() != value.scalar_type()) {
+        if (is_on_host(target) || target.scalar_type() != value.scalar_type() ||
+            target.device() != value.device()) {
           target.copy_(value);
           continue;
         }
-        auto& [targets, values] = together[target.scalar_type()];
+        auto& [targets, values] = together[{target.scalar_type(), target.device().index()}];
         targets.push_back(target);
         values.push_back(value);
       } else if (mutation.is_seen && !input.is_inference()) {
@@ -225,7 +239,7 @@ class Variant {
       }
     }
     // One launch for many: batch norms of a model have two small tensors each.
-    for (auto& [type, pair] : together) at::_foreach_copy_(pair.first, pair.second);
+    for (auto& [key, pair] : together) at::_foreach_copy_(pair.first, pair.second);
   }
 
   void take_values(Frame& frame, std::vector<at::Tensor>& outputs) const {
@@ -249,6 +263,7 @@ class Variant {
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
   std::span<const at::Tensor> constants_;
   DeviceGraphPolicy policy_;
+  std::string why_no_graphs_;
   std::atomic<int64_t> calls_until_graphs_ = 0;
   std::atomic<int64_t> attempts_left_ = 0;  // to record the steps; 0: calls neither record nor replay
   mutable std::mutex mutex_;

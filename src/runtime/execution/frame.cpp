@@ -32,13 +32,14 @@ Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
       alignment_(plan.runtime->alignment()),
       arena_(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
                                                    static_cast<size_t>(plan.arena_bytes),
-                                                   c10::DataPtr(nullptr, plan.device),
+                                                   c10::DataPtr(nullptr, plan.device()),
                                                    /*allocator=*/nullptr, /*resizable=*/false)),
       scratch_bytes_(plan.scratch_bytes),
-      queue_(plan.runtime->new_queue(plan.scratch_bytes, plan.device.index())),
-      slab_(*plan.runtime, plan.device.index()),
       pointers_(plan.buffers.size(), nullptr),
       tensors_(plan.specs.size()) {
+  make_queues();
+  for (const c10::Device& device : plan.devices)
+    slabs_.push_back(std::make_unique<SlabAllocator>(*plan.runtime, device.index()));
   // The tensors that stay are used by calls in and out of inference mode.
   const c10::InferenceMode normal_tensors(false);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -63,11 +64,23 @@ Frame::Frame(const PreparedPlan& plan, std::span<const at::Tensor> constants)
   }
 }
 
+void Frame::make_queues() {
+  queues_.clear();
+  for (const c10::Device& device : plan_.devices)
+    queues_.push_back(plan_.runtime->new_queue(plan_.scratch_bytes, device.index()));
+}
+
+int64_t Frame::held_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& queue : queues_) bytes += queue->held_bytes();
+  return bytes;
+}
+
 void Frame::refit() {
   const c10::InferenceMode normal_tensors(false);
   arena_.unsafeGetStorageImpl()->set_nbytes(static_cast<size_t>(plan_.arena_bytes));
   if (plan_.scratch_bytes > scratch_bytes_) {
-    queue_ = plan_.runtime->new_queue(plan_.scratch_bytes, plan_.device.index());
+    make_queues();
     scratch_bytes_ = plan_.scratch_bytes;
   }
   place_buffers();
@@ -102,10 +115,10 @@ void Frame::make_parts(const BufferSlots& slots, const at::Tensor& whole) {
 
 void Frame::take_memory(const Arena* lent) {
   if (plan_.arena_bytes == 0) return;
-  if (lent == nullptr) memory_ = plan_.runtime->arenas().take(plan_.arena_bytes, plan_.device.index());
+  if (lent == nullptr) memory_ = plan_.runtime->arenas().take(plan_.arena_bytes, plan_.device().index());
   char* const base = static_cast<char*>((lent ? lent->memory : memory_.memory).get());
   if (arena_.data() == base) return;
-  arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, plan_.device});
+  arena_.unsafeGetStorageImpl()->set_data_ptr_noswap({base, plan_.device()});
   place_buffers();
 }
 
@@ -151,14 +164,16 @@ void Frame::allocate(const PreparedAllocation& allocation) {
   const BufferSlots& slots = plan_.buffers[index];
   at::Tensor& whole = tensors_[static_cast<size_t>(slots.whole)];
   const TensorSpec& spec = slots.whole_spec;
-  whole = allocation.slab_bytes > 0 ? tensor_over(slab_.allocate(bytes_of(spec), allocation.slab_bytes), spec)
-                                    : plan_.runtime->empty(spec, plan_.device.index());
+  const size_t place = plan_.places[index];
+  whole = allocation.slab_bytes > 0
+              ? tensor_over(slabs_[place]->allocate(bytes_of(spec), allocation.slab_bytes), spec)
+              : plan_.runtime->empty(spec, plan_.devices[place].index());
   pointers_[index] = whole.unsafeGetTensorImpl()->mutable_data();
   if (!slots.parts.empty()) make_parts(slots, whole);
 }
 
 void Frame::end_call() {
-  slab_.reset();
+  for (const auto& slab : slabs_) slab->reset();
   if (memory_.bytes > 0) plan_.runtime->arenas().release(std::exchange(memory_, {}));
   for (const PreparedInput& input : plan_.inputs) {
     const Slot whole = plan_.buffers[input.buffer.index()].whole;
@@ -232,14 +247,14 @@ void Frame::place(plan::BufferId buffer, void* address) {
   const TensorSpec& spec = plan_.buffers[buffer.index()].whole_spec;
   c10::Storage memory(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(bytes_of(spec)),
-      c10::DataPtr(address, plan_.device), /*allocator=*/nullptr, /*resizable=*/false));
+      c10::DataPtr(address, plan_.device_of(buffer)), /*allocator=*/nullptr, /*resizable=*/false));
   place(buffer, tensor_over(std::move(memory), spec));
 }
 
 void Frame::launch(const PreparedLaunch& launch) {
   launched_.resize(launch.buffers.size());
   for (size_t i = 0; i < launch.buffers.size(); ++i) launched_[i] = pointers_[launch.buffers[i].index()];
-  queue_->launch(launch, launched_.data());
+  queues_[launch.place]->launch(launch, launched_.data());
 }
 
 }  // namespace oxy::runtime

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <forward_list>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace oxy::runtime {
 
-// Made once and used by one call at a time. The queue of launches, and the tensors over the arena and over
+// Made once and used by one call at a time. The queues of launches, and the tensors over the arena and over
 // constants, stay between calls; what belongs to one call is dropped by end_call(), and the arena's memory
 // given back.
 class Frame {
@@ -51,7 +52,7 @@ class Frame {
   void restore(const Tables& tables);
   // A buffer other than an arena's or a constant lies in this memory from here on.
   void place(plan::BufferId buffer, at::Tensor whole);
-  void place(plan::BufferId buffer, void* address);  // memory of the plan's device that somebody else owns
+  void place(plan::BufferId buffer, void* address);  // memory of its device that somebody else owns
   const at::Tensor& whole(plan::BufferId buffer) const {
     return tensors_[static_cast<size_t>(plan_.buffers[buffer.index()].whole)];
   }
@@ -64,14 +65,19 @@ class Frame {
   at::Tensor* tensors() { return tensors_.data(); }
   // Runs a kernel on the buffers as they are now.
   void launch(const PreparedLaunch& launch);
-  // Launches go to the current stream from here on.
-  void begin_launches() { queue_->begin_call(); }
+  // Launches go to the current streams of the devices from here on.
+  void begin_launches() {
+    for (const auto& queue : queues_) queue->begin_call();
+  }
   // No launch follows. Throws LeftToEager if a kernel of this call met one.
-  void end_launches() { queue_->end_call(); }
+  void end_launches() {
+    for (const auto& queue : queues_) queue->end_call();
+  }
   // Kept between calls, beside the arena.
-  int64_t held_bytes() const { return queue_->held_bytes(); }
+  int64_t held_bytes() const;
 
  private:
+  void make_queues();
   void place_buffers();
   void take_memory(const Arena* lent);
   void own_inputs();
@@ -88,16 +94,16 @@ class Frame {
   Arena memory_;        // of the running call
   c10::Storage arena_;  // over it, or over what the last call had
   std::vector<size_t> arena_buffers_;
-  std::vector<size_t> constant_buffers_;  // of which there are windows
-  int64_t scratch_bytes_;                 // that the queue was made for
-  std::unique_ptr<LaunchQueue> queue_;
-  std::vector<void*> launched_;           // the pointers of one launch
-  SlabAllocator slab_;                    // of the running call
-  std::vector<void*> pointers_;           // by buffer
-  std::vector<at::Tensor> tensors_;       // by slot
-  std::forward_list<at::Tensor> copies_;  // of inputs of the running call that are not aligned
-  bool owns_inputs_ = false;              // they are not borrowed
-  std::span<const at::Tensor> inputs_;    // of the running call
+  std::vector<size_t> constant_buffers_;               // of which there are windows
+  int64_t scratch_bytes_;                              // that the queues were made for
+  std::vector<std::unique_ptr<LaunchQueue>> queues_;   // by device
+  std::vector<void*> launched_;                        // the pointers of one launch
+  std::vector<std::unique_ptr<SlabAllocator>> slabs_;  // of the running call, by device
+  std::vector<void*> pointers_;                        // by buffer
+  std::vector<at::Tensor> tensors_;                    // by slot
+  std::forward_list<at::Tensor> copies_;               // of inputs of the running call that are not aligned
+  bool owns_inputs_ = false;                           // they are not borrowed
+  std::span<const at::Tensor> inputs_;                 // of the running call
   bool lacks_parts_of_inputs_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/execution/plan_numbers.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "runtime/extern/general.h"
 
@@ -35,14 +36,15 @@ void derive(PreparedPlan& plan) {
       plan.scratch_bytes = std::max(plan.scratch_bytes, slices->scratch_bytes);
     }
   }
-  int64_t left = 0;
+  std::vector<int64_t> left(plan.devices.size());  // by device
   for (size_t n = plan.steps.size(); n-- > 0;) {
     auto* const allocation = std::get_if<PreparedAllocation>(&plan.steps[n]);
     if (allocation == nullptr || !allocation->stays_inside) continue;
     const int64_t bytes = bytes_of(plan.buffers[allocation->buffer.index()].whole_spec);
     const bool shares = bytes > 0 && bytes < kMostSlabBytes;
-    if (shares) left += (bytes + 63) / 64 * 64;
-    allocation->slab_bytes = shares ? left : 0;
+    int64_t& of_device = left[plan.places[allocation->buffer.index()]];
+    if (shares) of_device += (bytes + 63) / 64 * 64;
+    allocation->slab_bytes = shares ? of_device : 0;
   }
 }
 

@@ -35,7 +35,7 @@ class Preparer {
       : plan_(plan), symbolic_(symbolic), kernels_(kernels), constant_count_(constant_count) {}
 
   Preparation prepare(size_t visible_outputs) {
-    find_device_of_buffers();
+    find_devices_of_buffers();
     add_buffers();
     find_lives();
     find_inner_outputs(visible_outputs);
@@ -69,22 +69,29 @@ class Preparer {
  private:
   // A plan without buffers moves nothing, and runs anywhere. Beside tensors of another device there may be
   // some on the host, which operators read and return.
-  void find_device_of_buffers() {
-    result_.device = c10::Device(kHost);
-    for (const plan::Buffer& buffer : plan_.buffers) {
+  void find_devices_of_buffers() {
+    std::vector<c10::Device>& devices = result_.devices;
+    const auto add_device = [&](const plan::Buffer& buffer) {
       const c10::Device device = device_to_torch(buffer.device);
-      if (device.type() == kHost) continue;
-      if (result_.device.type() != kHost && device != result_.device)
-        throw Unsupported(fmt::format("tensors on {} and {}", result_.device.str(), device.str()),
-                          "a plan runs on one device and the host");
-      result_.device = device;
-    }
+      if (device.type() == kHost || std::ranges::find(devices, device) != devices.end()) return;
+      if (!devices.empty() && devices.front().type() != device.type())
+        throw Unsupported(fmt::format("tensors on {} and {}", devices.front().str(), device.str()),
+                          "a plan runs on devices of one kind and the host");
+      devices.push_back(device);
+    };
     for (const plan::Buffer& buffer : plan_.buffers)
-      check(device_to_torch(buffer.device) == result_.device || buffer.storage == plan::Storage::Input ||
+      if (buffer.storage == plan::Storage::Arena && !is_empty(buffer)) add_device(buffer);
+    for (const plan::Buffer& buffer : plan_.buffers) add_device(buffer);
+    if (devices.empty()) devices.emplace_back(kHost);
+    for (const plan::Buffer& buffer : plan_.buffers) {
+      const auto place = std::ranges::find(devices, device_to_torch(buffer.device));
+      check(place != devices.end() || buffer.storage == plan::Storage::Input ||
                 buffer.storage == plan::Storage::Constant || buffer.storage == plan::Storage::Extern ||
                 is_empty(buffer),
-            fmt::format("buffer {} is on the host in a plan for {}", buffer.name, result_.device.str()));
-    result_.runtime = &device_runtime(result_.device.type());
+            fmt::format("buffer {} is on the host in a plan for {}", buffer.name, devices.front().str()));
+      result_.places.push_back(place == devices.end() ? 0 : static_cast<size_t>(place - devices.begin()));
+    }
+    result_.runtime = &device_runtime(devices.front().type());
   }
 
   // Nothing lives there: it has vanished into a kernel, or another buffer is its memory.
@@ -93,7 +100,7 @@ class Preparer {
   }
 
   bool is_on_device(plan::BufferId id) const {
-    return device_to_torch(plan_.buffers[id].device) == result_.device;
+    return device_to_torch(plan_.buffers[id].device) == result_.device();
   }
 
   // Outputs that only the library sees. They live on together.
@@ -216,6 +223,7 @@ class Preparer {
     PreparedLaunch step;
     const backend::KernelFunction function = kernels_->function(launch.kernel.index());
     step.buffers = launch.buffers;
+    if (!launch.buffers.empty()) step.place = result_.places[launch.buffers[0].index()];
     step.sizes = values(launch.sizes);
     if (const auto* slices = std::get_if<plan::Slices>(&launch.shape)) {
       const PreparedSlices shape{std::get<backend::SliceFunction>(function), slices->extent.constant(),
@@ -268,7 +276,7 @@ class Preparer {
     const auto result =
         std::ranges::find_if(call.outputs, [](plan::BufferId id) { return id != plan::kNoBuffer; });
     const c10::Device device =
-        result == call.outputs.end() ? result_.device : device_to_torch(plan_.buffers[*result].device);
+        result == call.outputs.end() ? result_.device() : device_to_torch(plan_.buffers[*result].device);
     std::vector<c10::Device>& known = result_.random_devices;
     if (std::ranges::find(known, device) == known.end()) known.push_back(device);
   }

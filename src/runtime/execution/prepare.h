@@ -15,8 +15,8 @@ struct Preparation {
 };
 
 // For the sizes that `symbolic` evaluated last; its plan must be verified. Outputs from `visible_outputs` on
-// stay inside the library: small ones share blocks of memory. Unsupported for buffers on several devices and
-// for devices that no plan runs on; UserError for operators that this torch lacks.
+// stay inside the library: small ones share blocks of memory. Unsupported for buffers on devices of several
+// kinds and on devices that no plan runs on; UserError for operators that this torch lacks.
 Preparation prepare(SymbolicPlan& symbolic, const backend::KernelLibrary* kernels, size_t constant_count,
                     size_t visible_outputs);
 

@@ -79,9 +79,12 @@ struct PreparedMutation {
 };
 
 struct PreparedPlan {
-  const DeviceRuntime* runtime = nullptr;  // of `device`
-  c10::Device device{kHost};               // every buffer is on it, or on the host and only calls touch it
-  std::vector<plan::Storage> storages;     // by buffer
+  const DeviceRuntime* runtime = nullptr;  // of the devices, which are of one kind
+  // Where buffers are, that of the arena first. The host is among them only if it is the only one: else calls
+  // alone touch what is there.
+  std::vector<c10::Device> devices;
+  std::vector<size_t> places;           // by buffer: in `devices`; 0 for those on the host
+  std::vector<plan::Storage> storages;  // by buffer
   std::vector<BufferSlots> buffers;
   std::vector<TensorSpec> specs;  // by slot, offsets from the buffer's first element
   std::vector<PreparedInput> inputs;
@@ -91,10 +94,13 @@ struct PreparedPlan {
   std::vector<PreparedStep> steps;
   std::vector<PreparedOutput> outputs;
   std::vector<PreparedMutation> mutations;
-  std::vector<Slot> transient;  // slots that own tensors of one call only
-  int64_t arena_bytes = 0;
+  std::vector<Slot> transient;              // slots that own tensors of one call only
+  int64_t arena_bytes = 0;                  // on the first device
   int64_t scratch_bytes = 0;                // the most that a slice of a launch needs
   std::vector<c10::Device> random_devices;  // on which it draws, each once
+
+  c10::Device device() const { return devices.front(); }
+  c10::Device device_of(plan::BufferId buffer) const { return devices[places[buffer.index()]]; }
 };
 
 }  // namespace oxy::runtime

@@ -121,7 +121,7 @@ void ReplayedSteps::end_buffers(const Span& span, Frame& frame, std::vector<at::
 }
 
 at::Tensor ReplayedSteps::new_result(plan::BufferId buffer) const {
-  return plan_.runtime->empty(plan_.buffers[buffer.index()].whole_spec, plan_.device.index());
+  return plan_.runtime->empty(plan_.buffers[buffer.index()].whole_spec, plan_.device_of(buffer).index());
 }
 
 // What a graph of the span stands for.

@@ -28,11 +28,6 @@ std::vector<int64_t> ids_of_symbols(const graph::Graph& graph) {
   return ids;
 }
 
-c10::Device device_of(const graph::Graph& graph) {
-  check(!graph.outputs.empty(), "a graph of size constants has no outputs");
-  return device_to_torch(graph::main_device(graph));
-}
-
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   int64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.storage().nbytes());
@@ -46,20 +41,26 @@ SizeConstants::SizeConstants(graph::Graph graph, std::vector<at::Tensor> inputs,
       inputs_(std::move(inputs)),
       compile_(std::move(compile)),
       symbols_(ids_of_symbols(graph_)),
-      device_(device_of(graph_)),
+      devices_(devices_of(graph_)),
       until_compiled_(kInterpretedSets) {}
 
-SizeConstants::Tensors SizeConstants::get(SymbolValues symbols) {
-  int64_t queue = 0;
-  if (device_.type() != kHost) {
-    const std::optional<int64_t> current = device_runtime(device_.type()).current_queue(device_.index());
-    if (!current) return compute(symbols);
-    queue = *current;
+std::optional<std::vector<int64_t>> SizeConstants::current_queues() const {
+  std::vector<int64_t> queues;
+  for (const c10::Device& device : devices_) {
+    const std::optional<int64_t> queue = device_runtime(device.type()).current_queue(device.index());
+    if (!queue) return std::nullopt;
+    queues.push_back(*queue);
   }
+  return queues;
+}
+
+SizeConstants::Tensors SizeConstants::get(SymbolValues symbols) {
+  const std::optional<std::vector<int64_t>> queues = current_queues();
+  if (!queues) return compute(symbols);
   const auto fits = [&](const Kept& kept) {
     for (size_t i = 0; i < symbols_.size(); ++i)
       if (kept.key.values[i] != symbols[static_cast<size_t>(symbols_[i])]) return false;
-    return kept.key.queue == queue;
+    return kept.key.queues == *queues;
   };
   for (const int64_t id : symbols_)
     check(id >= 0 && static_cast<size_t>(id) < symbols.size(), "a symbol of a graph has no value");
@@ -72,7 +73,7 @@ SizeConstants::Tensors SizeConstants::get(SymbolValues symbols) {
     }
   }
   Tensors tensors = compute(symbols);
-  Key key{.values = {}, .queue = queue};
+  Key key{.values = {}, .queues = *queues};
   for (const int64_t id : symbols_) key.values.push_back(symbols[static_cast<size_t>(id)]);
   keep(std::move(key), tensors);
   return tensors;
@@ -94,6 +95,12 @@ SizeConstants::Tensors SizeConstants::compute(SymbolValues symbols) {
 }
 
 CompiledGraph* SizeConstants::compiled() {
+  CompiledGraph* const found = find_compiled();
+  // May take the GIL: not under the lock.
+  return found != nullptr && found->readiness() == Readiness::Ready ? found : nullptr;
+}
+
+CompiledGraph* SizeConstants::find_compiled() {
   {
     const std::scoped_lock lock(mutex_);
     if (compiled_) return compiled_.get();

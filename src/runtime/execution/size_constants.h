@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,8 +28,8 @@ class SizeConstants {
   // call waits for no kernels, and is compiled for the others.
   SizeConstants(graph::Graph graph, std::vector<at::Tensor> inputs, Compile compile);
 
-  // The outputs of the graph for these sizes, on the device's current queue. Nobody may write to them.
-  // Thread-safe. Throws LeftToEager or what an operator throws.
+  // The outputs of the graph for these sizes, on the current queues of their devices. Nobody may write to
+  // them. Thread-safe. Throws LeftToEager or what an operator throws.
   Tensors get(SymbolValues symbols);
 
   struct Held {
@@ -44,7 +45,7 @@ class SizeConstants {
  private:
   struct Key {
     std::vector<int64_t> values;  // of symbols_
-    int64_t queue = 0;            // of the device (DeviceRuntime::current_queue)
+    std::vector<int64_t> queues;  // by device (DeviceRuntime::current_queue)
     bool operator==(const Key&) const = default;
   };
   struct Kept {
@@ -53,16 +54,19 @@ class SizeConstants {
     int64_t bytes = 0;
   };
 
+  // Nothing: the program records what a device does.
+  std::optional<std::vector<int64_t>> current_queues() const;
   Tensors compute(SymbolValues symbols);
-  CompiledGraph* compiled();
+  CompiledGraph* compiled();  // null: it is interpreted
+  CompiledGraph* find_compiled();
   std::vector<at::Tensor> interpreted(SymbolValues symbols) const;
   void keep(Key key, const Tensors& tensors);
 
   graph::Graph graph_;
   std::vector<at::Tensor> inputs_;
   Compile compile_;
-  std::vector<int64_t> symbols_;  // the ids of those that the graph mentions
-  c10::Device device_;
+  std::vector<int64_t> symbols_;      // the ids of those that the graph mentions
+  std::vector<c10::Device> devices_;  // of what it computes, without the host
   mutable std::mutex mutex_;
   std::vector<Kept> kept_;     // most recent last
   int64_t bytes_ = 0;          // of all that are kept

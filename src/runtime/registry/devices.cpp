@@ -1,4 +1,5 @@
 // The devices that plans run on. A kind of device is one row here.
+#include <Python.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/device/current.h"
 #include "runtime/device/device.h"
+#include "runtime/values/host.h"
 
 namespace oxy::runtime {
 
@@ -53,6 +55,24 @@ const Entry* entry_of(c10::DeviceType type) {
 const DeviceRuntime* find_device(c10::DeviceType type) {
   const Entry* const entry = entry_of(type);
   return entry == nullptr ? nullptr : entry->device.get();
+}
+
+void notice_devices_in_use() {
+  if (is_accelerator_in_use()) return;
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  for (const Row& row : kRows) {
+    if (row.type == kHost) continue;
+    // "torch.cuda": PyTorch initialises a kind of device when a program first uses it.
+    const std::string name = "torch." + c10::DeviceTypeName(row.type, /*lower_case=*/true);
+    PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), name.c_str());
+    PyObject* const is_initialized =
+        module ? PyObject_CallMethod(module, "is_initialized", nullptr) : nullptr;
+    PyErr_Clear();
+    if (is_initialized == Py_True) find_device(row.type);
+    Py_XDECREF(is_initialized);
+  }
+  PyErr_Restore(type, value, traceback);
 }
 
 std::span<const c10::DeviceType> device_types() {

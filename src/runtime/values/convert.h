@@ -20,6 +20,8 @@ DType dtype_from_torch(c10::ScalarType type);
 Device device_from_torch(c10::Device device);
 MemoryFormat memory_format_from_torch(c10::MemoryFormat format);
 c10::ScalarType dtype_to_torch(DType dtype);
+// The devices of the values, each once, without the host.
+std::vector<c10::Device> devices_of(const graph::Graph& graph);
 c10::Device device_to_torch(Device device);
 c10::MemoryFormat memory_format_to_torch(MemoryFormat format);
 

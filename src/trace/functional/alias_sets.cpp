@@ -97,7 +97,10 @@ void AliasSets::replay(ValueId recorded) {
   for (const Argument& argument : node.args)
     args.push_back(std::holds_alternative<ValueRef>(argument) ? Argument(ValueRef{parent.value}) : argument);
   // Without an offset it begins where its tensor does, which may be another place at each call.
-  if (node.op == op::as_strided() && !std::holds_alternative<graph::None>(args.at(3)))
+  const bool begins_with_parent = node.op == op::as_strided() &&
+                                  std::holds_alternative<graph::None>(args.at(3)) &&
+                                  std::get<ValueRef>(node.args.at(0)).id == e.parent;
+  if (node.op == op::as_strided() && !begins_with_parent)
     args.at(3) = in_.meta(recorded).storage_offset + shift;
   std::vector<TensorMeta> metas;
   for (const ValueId id : node.outputs) {

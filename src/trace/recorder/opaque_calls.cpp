@@ -220,6 +220,10 @@ std::vector<c10::IValue> record_opaque(Session& session, const OperatorInfo& inf
     if (info.schema->arguments[i].is_written && !std::holds_alternative<graph::None>(args[i]) &&
         values_in(args[i]).empty() && !std::holds_alternative<graph::ValueList>(args[i]))
       throw_cannot_trace(fmt::format("{} writes to a number", info.schema->name));
+  // A plan runs in the current device of its caller, on which the program's code may rely.
+  if (runtime::current_device_index() != session.device)
+    throw_cannot_trace(fmt::format(
+        "{} is called while another device is current than at the start of the region", info.schema->name));
   session.has_opaque_calls = true;
   check_written_memory(session, *info.schema, args);
   ResultMetadata metadata = fake_metadata(session, info, args, call);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/device/current.h"
 #include "torch_api/symbolic_node.h"
 #include "trace/session/known_values.h"
 #include "trace/session/lost_histories.h"
@@ -38,6 +39,7 @@ struct Session {
   bool autocast_cache = false;  // to be restored
   bool ran_backward = false;    // the program ran a backward pass itself: what it went through may be spent
   bool has_opaque_calls = false;
+  c10::DeviceIndex device = runtime::current_device_index();  // at the start of the recording
   // Nodes of opaque calls, and the tensors that they returned. These tensors alone tell which history
   // autograd gave to a call: a formula of the program's is applied outside of the call.
   std::vector<std::pair<graph::NodeId, at::Tensor>> opaque_results;

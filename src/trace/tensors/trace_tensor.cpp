@@ -1,10 +1,13 @@
 #include "trace/tensors/trace_tensor.h"
 
+#include <Python.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
 
 #include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "sym/relations/layout.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
@@ -22,6 +25,20 @@ c10::SmallVector<int64_t, 6> constants(const std::vector<Expr>& values) {
 [[noreturn]] void refuse_data() {
   throw_cannot_trace(
       "the data of a tensor is read while the program is traced (numpy(), tolist(), data_ptr())");
+}
+
+const c10::Storage& storage_without_memory(c10::Device device) {
+  thread_local c10::Storage storage;
+  storage = c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device), nullptr, false);
+  return storage;
+}
+
+// The engine tells the allocator of a gradient that goes to another stream, and each device has its own.
+// Without memory there is nothing to tell. Python functions that read data hold the GIL, and the engine does
+// not.
+bool is_asked_by_engine(c10::Device device) {
+  return torch::autograd::get_current_graph_task_id() != -1 && device != c10::Device(runtime::kHost) &&
+         PyGILState_Check() == 0 && c10::impl::VirtualGuardImpl(device.type()).deviceCount() > 1;
 }
 
 [[noreturn]] void refuse_numbers() {
@@ -142,6 +159,7 @@ bool TraceTensor::has_storage() const {
   refuse_data();
 }
 const c10::Storage& TraceTensor::storage() const {
+  if (is_asked_by_engine(device())) return storage_without_memory(device());
   refuse_data();
 }
 

@@ -32,6 +32,34 @@ TEST_CASE("background: threads may submit at once, and the thread comes back whe
   }
 }
 
+TEST_CASE("background: awaited work does not wait for spare work, and can be held") {
+  std::atomic<bool> goes_on = false, awaited = false, later = false;
+  background::submit([&] {
+    while (!goes_on) std::this_thread::yield();
+  });
+  CHECK(background::submit([&] { awaited = true; }, background::Lane::Awaited));
+  while (!awaited) std::this_thread::yield();
+  goes_on = true;
+  background::wait();
+  background::hold();
+  CHECK(background::submit([&] { later = true; }, background::Lane::Awaited));
+  background::wait();  // for what may begin
+  CHECK(!later);
+  background::release();
+  background::wait();
+  CHECK(later);
+}
+
+TEST_CASE("background: a child of a fork knows that it is one") {
+  const int64_t here = background::generation();
+  const pid_t child = fork();
+  if (child == 0) _exit(background::generation() == here + 1 ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(background::generation() == here);
+}
+
 // ThreadSanitizer ends a child that starts threads.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kChildMayWork = false;

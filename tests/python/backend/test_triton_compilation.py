@@ -43,7 +43,8 @@ def test_kernels_of_chosen_programs_compile(tmp_path):
 def test_the_benchmark_reads_every_golden_text():
     process = run_python("../../../benchmarks/gpu_kernels.py", "--dry-run")
     assert process.returncode == 0, process.stdout + process.stderr
-    assert process.stdout.count("\n") == len(GOLDEN) + 1
+    read = [file for file in GOLDEN if "oxyfuel::" not in file.read_text()]  # eager has none of our own operators
+    assert process.stdout.count("\n") == len(read) + 1
 
 
 def test_there_are_golden_texts():

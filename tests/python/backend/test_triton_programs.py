@@ -1,6 +1,7 @@
 """Programs from seeds, and some by hand, through the printer of Triton kernels and Triton's interpreter, against eager."""
 
 import os
+import re
 
 import pytest
 import torch
@@ -77,3 +78,47 @@ def test_an_index_out_of_range_is_an_assertion(tmp_path):
     index[1] = 5
     (failure,) = check([("gather", program, outputs)], tmp_path)
     assert "AssertionError: index out of range" in failure
+
+
+def on_two_devices(text, second):
+    """The graph with the values of these numbers on a second GPU and all others on the first. The program copies between them."""
+
+    def placed(match):
+        device = "cuda:1" if int(match[2]) in second else "cuda:0"
+        inside = f"strides={match[4]}, " if match[4] else ""
+        return f"{match[1]}{{{inside}device={device}}}"
+
+    text = re.sub(r"(%(\d+) : \w+\[[^\]]*\])({strides=(\[[^\]]*\])})?", placed, text)
+    return re.sub(r"(%\d+ : [^=]*{[^}]*device=(cuda:\d)} = aten::_to_copy\(%\d+)\)", r"\1, device=\2)", text)
+
+
+class OnTwoDevices(Program):
+    def __init__(self):
+        super().__init__()
+        self.second = set()
+
+    def graph(self, outputs):
+        return on_two_devices(super().graph(outputs), self.second)
+
+    def there(self, results):
+        """The results of a call are on the second device."""
+        self.second |= {self.ids[id(r)] for r in (results if isinstance(results, tuple) else (results,))}
+        return results
+
+
+@needs_triton
+def test_a_program_on_two_devices(tmp_path):
+    """The plan has the buffers of both; here they all lie on the host, which shows what reads and writes which."""
+    p = OnTwoDevices()
+    x, w = p.input(torch.randn(5, 32)), p.input(torch.randn(32, 32))
+    v = p.there(p.input(torch.randn(32, 32)))
+    y = p.call("gelu", p.call("mm", p.call("sin", x), w))
+    z = p.there(p.call("_to_copy", y))
+    z = p.there(p.call("mm", p.there(p.call("tanh", z)), v))
+    z = p.there(p.call("native_layer_norm", p.there(p.call("mm", p.there(p.call("relu", z)), v)), [32], None, None, 1e-5))[0]
+    back = p.call("_to_copy", p.there(p.call("exp", z)))
+    outputs = [p.call("add.Tensor", back, x), p.there(p.call("sum.dim_IntList", z, [0], False)), p.call("sum", y)]
+    failures = check([("two devices", p, outputs)], tmp_path)
+    assert not failures, "\n".join(failures)
+    text = (tmp_path / "0.py").read_text()
+    assert text.count("_to_copy") >= 2, text

@@ -486,3 +486,26 @@ def test_gradients_where_nothing_is_selected():
         x = torch.randn(6, 5) + shift
         for actual, expected in zip(gradient(compiled, x), gradient(f, x), strict=True):
             torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: torch.full([], n) * 1.0,
+        lambda n: torch.full((2,), n).sum(),
+        lambda n: torch.tensor([1, 2]) + n,
+        lambda n: torch.arange(3) * n,
+        lambda n: torch.tensor([[1, 2]]).add(n).clamp(max=n),
+    ],
+)
+def test_items_of_tensors_that_a_number_fills(made, dynamic):
+    def function(n, x):
+        if made(n).sum().item() > 4:
+            return x + 1
+        return x * made(n).max().item()
+
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for n in (2, 1000, 0, 3, 1):
+        x = torch.ones(2)
+        same(compiled(n, x), function(n, x))

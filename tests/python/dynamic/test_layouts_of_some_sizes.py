@@ -81,7 +81,10 @@ def test_a_window_without_an_offset_begins_where_its_tensor_does(part, dynamic):
         x.as_strided((3,), (1,)).mul_(2)
         return x.sin()
 
-    for program in (function, written):
+    def of_a_view(x):
+        return x[1:].as_strided((3,), (1,)).cos()
+
+    for program in (function, written, of_a_view):
         oxyfuel.reset()
         compiled = oxyfuel.compile(program, dynamic=dynamic)
         for n in (31, 7, 31, 9):

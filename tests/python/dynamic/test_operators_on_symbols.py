@@ -5,13 +5,14 @@ import torch
 import torch.nn.functional as F
 
 import oxyfuel
+from devices import device
 
 SIZES = (5, 3, 8)
 ROWS, IMAGES, VOLUMES = (4,), (4, 6, 6), (4, 6, 6, 6)
 
 
 def classes(x):
-    return torch.arange(x.size(0)) % 4
+    return torch.arange(x.size(0), device=x.device) % 4
 
 
 def unpooled(x):
@@ -21,7 +22,7 @@ def unpooled(x):
 PROGRAMS = [
     (lambda x: 2**x, ROWS),
     (lambda x: torch.ldexp(x, x), ROWS),
-    (lambda x: torch.ldexp(x, torch.arange(4)), ROWS),
+    (lambda x: torch.ldexp(x, torch.arange(4, device=x.device)), ROWS),
     (lambda x: torch.linalg.vector_norm(x, dim=1), ROWS),
     (lambda x: torch.linalg.vector_norm(x[:, :0], dim=1) + x[:, 0], ROWS),
     (lambda x: torch.linalg.vector_norm(x, float("inf")), ROWS),
@@ -32,7 +33,7 @@ PROGRAMS = [
     (lambda x: F.multi_margin_loss(x, classes(x), p=2, reduction="none"), ROWS),
     (lambda x: F.multilabel_margin_loss(x, classes(x)[:, None].expand(-1, 4).contiguous()), ROWS),
     (lambda x: F.cross_entropy(x, classes(x), label_smoothing=0.1), ROWS),
-    (lambda x: F.prelu(x, torch.full((4,), 0.3)), IMAGES),
+    (lambda x: F.prelu(x, torch.full((4,), 0.3, device=x.device)), IMAGES),
     (lambda x: F.glu(x, 1), ROWS),
     (unpooled, IMAGES),
     (lambda x: F.max_pool3d(x, 2), VOLUMES),
@@ -64,7 +65,7 @@ def test_one_compilation(number, gradient):
     compiled = oxyfuel.compile(function, fullgraph=True)
     before = oxyfuel.metrics()["graphs"]
     for n in SIZES:
-        x = torch.rand(n, *size) + 0.1
+        x = torch.rand(n, *size, device=device()) + 0.1
         if gradient:
             for got, expected in zip(results(compiled, x), results(function, x)):
                 torch.testing.assert_close(got, expected)
@@ -76,12 +77,12 @@ def test_one_compilation(number, gradient):
 
 
 def test_transformer_encoder_layer():
-    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval().to(device())
     compiled = oxyfuel.compile(layer, fullgraph=True)
     before = oxyfuel.metrics()["graphs"]
     with torch.no_grad():
         for n in SIZES:
-            x = torch.randn(n, 3, 4)
+            x = torch.randn(n, 3, 4, device=device())
             oxyfuel.mark_unbacked(x, 0)
             torch.testing.assert_close(compiled(x), layer(x))
     assert oxyfuel.metrics()["graphs"] == before + 1
@@ -91,7 +92,7 @@ def test_a_size_to_a_power():
     compiled = oxyfuel.compile(lambda x: x.size(0) ** x, fullgraph=True)
     before = oxyfuel.metrics()["graphs"]
     for n in SIZES:
-        x = torch.rand(n, 4)
+        x = torch.rand(n, 4, device=device())
         oxyfuel.mark_unbacked(x, 0)
         torch.testing.assert_close(compiled(x), n**x)
     assert oxyfuel.metrics()["graphs"] == before + 1

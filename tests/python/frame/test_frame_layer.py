@@ -101,6 +101,22 @@ def test_hand_over_in_the_middle_of_a_loop():
     assert states[0]["locals"] == [10, 5, layer.null, layer.null, layer.null] and states[0]["stack"] == []
 
 
+def test_what_a_frame_calls_that_is_left_to_cpython():
+    def callee(x):
+        return x + 1
+    def caller(x):
+        return callee(x) * callee(-x)
+    for kind, expected in (("hand over", ["caller", "callee", "callee"]), ("leave all", ["caller"])):
+        seen = []
+        def run(state):
+            seen.append(state["code"].co_name)
+            return kind, state["offset"]
+        layer.use_script({caller.__code__, callee.__code__}, run)
+        assert layer.call(caller, 3) == 4 * -2 and seen == expected
+        seen.clear()
+        assert layer.call(callee, 3) == 4 and seen == ["callee"]
+
+
 def test_raise_finds_the_handler_of_the_instruction():
     place = lines_from(looping, "out.append(x * i)")
     def run(state):

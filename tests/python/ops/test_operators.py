@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from devices import device
 
 operators = pytest.importorskip("operators", reason="torch.testing's operators need expecttest")
 
@@ -17,6 +18,6 @@ def names():
 def test_operators(part):
     wrong = []
     for op in names()[part::LETTERS]:
-        if torch.float32 in op.supported_dtypes("cpu"):
+        if torch.float32 in op.supported_dtypes(device()):
             wrong += [f"{op.name}: {text}" for text in operators.check_operator(op, torch.float32, 2).wrong]
     assert not wrong, "\n".join(wrong)

@@ -89,43 +89,44 @@ void Tuner::keep(const Hash128& key, const LaunchShape& shape) {
 }
 
 std::vector<size_t> Tuner::fastest(std::span<const Trial> trials, int architecture) {
-  std::vector<size_t> fastest(trials.size(), 0);
-  std::vector<size_t> open;
-  std::vector<Hash128> keys(trials.size());
-  std::vector<TritonKernel> asked;
+  std::vector<Hash128> keys;
+  std::map<std::string, size_t> open;  // a trial of each key that is not known: layers have the same kernels
   for (size_t t = 0; t < trials.size(); ++t) {
-    if (trials[t].shapes.size() < 2) continue;
-    keys[t] = key(trials[t], architecture);
-    if (const auto choice = known(keys[t], trials[t])) {
-      fastest[t] = *choice;
-      continue;
-    }
-    open.push_back(t);
-    for (const KernelText& text : trials[t].texts) asked.push_back({text.name, text.source, architecture});
+    keys.push_back(key(trials[t], architecture));
+    if (trials[t].shapes.size() > 1 && !known(keys[t], trials[t])) open.try_emplace(to_hex(keys[t]), t);
   }
-  if (open.empty()) return fastest;
-  log(Channel::Timing, "tuning: compiles {} candidates of {} kernels", asked.size(), open.size());
+  std::vector<const Trial*> asked;
+  for (const auto& [digits, t] : open) asked.push_back(&trials[t]);
+  if (!asked.empty()) tune(asked, architecture);
+  std::vector<size_t> fastest;
+  for (size_t t = 0; t < trials.size(); ++t) fastest.push_back(known(keys[t], trials[t]).value_or(0));
+  return fastest;
+}
+
+void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
+  std::vector<TritonKernel> asked;
+  for (const Trial* trial : trials)
+    for (const KernelText& text : trial->texts) asked.push_back({text.name, text.source, architecture});
+  log(Channel::Timing, "tuning: compiles {} candidates of {} kernels", asked.size(), trials.size());
   const std::vector<std::optional<CompiledKernel>> compiled = compiler_.try_compile(asked);
   const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(driver_);
   if (!stopwatch) {
     log(Channel::Timing, "tuning: the device gives no memory or stream for trials; nothing is tuned");
-    return fastest;
+    return;
   }
   std::span<const std::optional<CompiledKernel>> rest = compiled;
-  for (size_t k = 0; k < open.size(); ++k) {
-    const Trial& trial = trials[open[k]];
+  for (size_t k = 0; k < trials.size(); ++k) {
+    const Trial& trial = *trials[k];
     const auto times = times_of(driver_, *stopwatch, trial, rest.first(trial.shapes.size()));
     rest = rest.subspan(trial.shapes.size());
     if (!times[0]) continue;
     const size_t best = best_of(times);
-    fastest[open[k]] = best;
-    keep(keys[open[k]], trial.shapes[best]);
-    log(Channel::Timing, "tuning {} of {}: {} takes {:.1f} us as {}{}", k + 1, open.size(),
+    keep(key(trial, architecture), trial.shapes[best]);
+    log(Channel::Timing, "tuning {} of {}: {} takes {:.1f} us as {}{}", k + 1, trials.size(),
         trial.texts[0].name, *times[best], description(trial.shapes[best]),
         best == 0 ? ", as chosen"
                   : fmt::format("; {:.1f} us as {}", *times[0], description(trial.shapes[0])));
   }
-  return fastest;
 }
 
 }  // namespace oxy::backend::cuda

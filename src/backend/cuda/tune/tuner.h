@@ -37,6 +37,7 @@ class Tuner {
   std::vector<size_t> fastest(std::span<const Trial> trials, int architecture);
 
  private:
+  void tune(std::span<const Trial* const> trials, int architecture);
   Hash128 key(const Trial& trial, int architecture) const;
   std::optional<size_t> known(const Hash128& key, const Trial& trial);
   void keep(const Hash128& key, const LaunchShape& shape);

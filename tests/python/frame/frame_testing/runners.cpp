@@ -107,6 +107,7 @@ class ScriptRunner : public SelectiveRunner {
     if (name == "return") return {EndKind::Return, offset};
     if (name == "break") return {EndKind::Break, offset};
     if (name == "hand over") return {EndKind::HandOver, offset};
+    if (name == "leave all") return {EndKind::LeaveAll, offset};
     if (error != nullptr) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
     return {EndKind::Raise, offset};
   }
