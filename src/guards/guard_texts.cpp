@@ -156,6 +156,8 @@ std::string GuardSet::describe(SourceId id) const {
       return fmt::format("{}.stride({})", base, source.index);
     case SourceKind::TensorOffset:
       return base + ".storage_offset()";
+    case SourceKind::TensorElement:
+      return fmt::format("{}.flatten()[{}]", base, source.index);
     case SourceKind::SetMember:
       return fmt::format("{} in {}", show_briefly(source.key.get()), base);
   }

@@ -23,7 +23,8 @@ Py_ssize_t length_of(PyObject* value) {
 
 bool is_made(SourceKind kind) {
   return kind == SourceKind::Calculated || kind == SourceKind::TensorSize ||
-         kind == SourceKind::TensorStride || kind == SourceKind::TensorOffset;
+         kind == SourceKind::TensorStride || kind == SourceKind::TensorOffset ||
+         kind == SourceKind::TensorElement;
 }
 
 namespace {
@@ -41,9 +42,10 @@ cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
 }
 
 IntegerPart part_of(SourceKind kind) {
-  return kind == SourceKind::TensorSize     ? IntegerPart::Size
-         : kind == SourceKind::TensorStride ? IntegerPart::Stride
-                                            : IntegerPart::Offset;
+  return kind == SourceKind::TensorSize      ? IntegerPart::Size
+         : kind == SourceKind::TensorStride  ? IntegerPart::Stride
+         : kind == SourceKind::TensorElement ? IntegerPart::Element
+                                             : IntegerPart::Offset;
 }
 
 }  // namespace
@@ -61,6 +63,7 @@ PyObject* read(const Source& source, PyObject* base) {
     case SourceKind::TensorSize:
     case SourceKind::TensorStride:
     case SourceKind::TensorOffset:
+    case SourceKind::TensorElement:
       return nullptr;
     case SourceKind::Pinned:
       return source.key.get();

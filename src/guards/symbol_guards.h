@@ -19,7 +19,7 @@ namespace oxy::guards {
 struct SymbolSource {
   SourceId source;  // none: the graph computes it
   IntegerPart part = IntegerPart::Value;
-  int32_t dimension = -1;  // of a size or stride
+  int32_t dimension = -1;  // of a size or stride; the place of an element
 };
 
 // A symbol, for explain().

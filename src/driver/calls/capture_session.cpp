@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/config.h"
@@ -25,6 +26,8 @@ namespace oxy::driver {
 namespace {
 
 constexpr int kChangesOfUnguarded = 2;
+// What a program does in eager may be a loop that compilers are spared.
+constexpr size_t kMostNodesOfEager = 20'000;
 
 struct SymbolsOfCapture {
   bool any = false;
@@ -157,8 +160,52 @@ class Session {
     std::vector<std::string> lines;
     int64_t executed = 0;
     bool had_varying_numbers = false;
+    bool wants_elements = false;
+    bool was_told_that_it_compiles = false;
     SymbolsOfCapture symbols;
   };
+
+  // The last capture that a site may make relies on no elements.
+  bool may_rely_on_elements() const { return site_.compiles + 1 < options_.recompile_limit; }
+
+  // What may be the reason why tries ended in breaks.
+  struct Suspects {
+    bool elements = false;  // that are not known
+    bool answer = false;    // to torch.compiler.is_compiling()
+    bool numbers = false;   // that vary
+  };
+
+  void suspect(const Stopped& stopped, Suspects& suspects) const {
+    const bool is_missing = stopped.stop.kind == eval::BreakKind::MissingAnswer;
+    const bool raised = stopped.stop.kind == eval::BreakKind::Raised;
+    suspects.elements |= stopped.wants_elements && may_rely_on_elements();
+    // What a program does only for compilers may also be what cannot be captured.
+    suspects.answer |= stopped.was_told_that_it_compiles && !is_missing && (raised || request_.is_whole);
+    suspects.numbers |= stopped.had_varying_numbers;
+  }
+
+  // The ways to capture, the best one first.
+  std::vector<CaptureWay> ways(CaptureWay base, const Suspects& suspects) const {
+    using trace::VaryingElements;
+    std::vector<CaptureWay> result = {base};
+    const auto add = [&](bool has_numbers, VaryingElements elements, bool tells) {
+      result.push_back({has_numbers, elements, tells});
+    };
+    const bool has_numbers = base.has_numbers_that_vary, tells = base.tells_that_it_compiles;
+    VaryingElements last = base.elements;
+    if (suspects.elements || base.elements == VaryingElements::Symbols) {
+      if (base.elements == VaryingElements::Unknown && has_numbers)
+        add(true, VaryingElements::Symbols, tells);
+      last = VaryingElements::Numbers;
+      add(has_numbers, last, tells);
+    }
+    if (suspects.answer) add(has_numbers, base.elements, false);
+    if (has_numbers && suspects.numbers) {
+      add(false, last, tells);
+      if (suspects.answer) add(false, last, false);
+    }
+    return result;
+  }
 
   // Notes at the end of a try, however it ends, which symbols there were.
   struct NotesSymbols {
@@ -174,14 +221,18 @@ class Session {
   };
 
   // One try. Null: `stopped`.
-  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, const VaryingPlaces& numbers,
-                                         int64_t stop_at, Stopped& stopped) {
+  std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, CaptureWay way, int64_t stop_at,
+                                         Stopped& stopped) {
+    VaryingPlaces no_numbers;
+    no_numbers.give_up();
+    const VaryingPlaces& numbers = way.has_numbers_that_vary ? site_.varying : no_numbers;
     Span span("capture");
     CaptureGate gate;
-    eval::CaptureOptions options = capture_options(options_, numbers, warnings, gate);
+    eval::CaptureOptions options = capture_options(options_, numbers, way, warnings, gate);
     // Behind a break stand tensors whose sizes follow from those that the user has named.
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
       options.all_sizes_vary = true;
+    if (!way.tells_that_it_compiles) options.max_nodes = std::min(options.max_nodes, kMostNodesOfEager);
     eval::Interpreter interpreter(options);
     const NotesSymbols notes{interpreter, symbols_};
     try {
@@ -191,8 +242,12 @@ class Session {
     } catch (eval::Break& stop) {
       PyErr_Clear();
       eval::raise_unbacked(interpreter);
-      stopped = {std::move(stop), interpreter.break_lines, interpreter.executed,
-                 !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols()};
+      stopped = {std::move(stop),
+                 interpreter.break_lines,
+                 interpreter.executed,
+                 !interpreter.numbers.varying.empty() || interpreter.numbers.has_symbols(),
+                 interpreter.recorder.wants_elements(),
+                 interpreter.calls.told_that_it_compiles};
       return nullptr;
     } catch (const std::exception&) {
       eval::raise_unbacked(interpreter);
@@ -200,42 +255,84 @@ class Session {
     }
   }
 
+  // The same. A way that is tried because another one ended in a break may fail as it likes.
+  std::unique_ptr<eval::Capture> attempt_otherwise(eval::PendingWarnings& warnings, CaptureWay way,
+                                                   int64_t stop_at, Stopped& stopped) {
+    try {
+      return attempt(warnings, way, stop_at, stopped);
+    } catch (const eval::Interrupted&) {
+      throw;
+    } catch (const InternalError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (PyErr_Occurred()) throw;
+      stopped = {.stop = {.reason = error.what()}, .executed = -1, .had_varying_numbers = symbols_.any};
+      return nullptr;
+    }
+  }
+
   // A whole call is captured once. A segment with a break is captured once more, up to the breaking
-  // instruction. If an operator has warned, the try is repeated. If varying numbers may have caused the
-  // break, it is repeated without them, and counts if it comes further.
+  // instruction. If an operator has warned, the try is repeated. If varying numbers or elements may have
+  // caused the break, it is repeated in other ways, and the one counts that comes furthest.
   Captured captured() {
-    VaryingPlaces no_numbers;
-    no_numbers.give_up();
     Captured result;
     eval::PendingWarnings warnings;
     int64_t stop_at = -1;
-    std::optional<Stopped> with_numbers;
+    CaptureWay way = site_.way;
+    if (!may_rely_on_elements()) way.elements = trace::VaryingElements::Unknown;
+    std::vector<CaptureWay> tried;
+    Suspects suspects;
+    std::optional<Stopped> first, best;  // of the ways that were tried
+    CaptureWay best_way;
     for (;;) {
       Stopped stopped;
-      result.capture = attempt(warnings, with_numbers ? no_numbers : site_.varying, stop_at, stopped);
+      result.capture = first ? attempt_otherwise(warnings, way, stop_at, stopped)
+                             : attempt(warnings, way, stop_at, stopped);
       stopped.symbols = symbols_;
       if (warnings.captures_again()) continue;
       if (result.capture) {
-        if (with_numbers) give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
+        take_way(way, first);
         if (only_asks_) {
           site_.state = SiteState::Eager;
           result.capture.reset();
         }
         break;
       }
-      if (with_numbers && (request_.is_whole || stopped.executed <= with_numbers->executed))
-        stopped = std::move(*with_numbers);
-      else if (with_numbers)
-        give_up_symbols(with_numbers->stop.reason, with_numbers->symbols);
-      else if (stopped.had_varying_numbers) {
-        with_numbers = std::move(stopped);
+      if (first) log(Channel::Dynamic, "{}: another way ends: {}", request_.name, stopped.stop.reason);
+      tried.push_back(way);
+      suspect(stopped, suspects);
+      const std::vector<CaptureWay> possible = ways(tried.front(), suspects);
+      const auto next = std::ranges::find_if(
+          possible, [&](const CaptureWay& other) { return std::ranges::find(tried, other) == tried.end(); });
+      if (next != possible.end() && !first) first = stopped;
+      // What the program does if it is told otherwise is no part of the same run.
+      const bool is_same_run = best_way.tells_that_it_compiles == way.tells_that_it_compiles;
+      const bool is_better = best && !request_.is_whole &&
+                             (is_same_run ? stopped.executed > best->executed : !way.tells_that_it_compiles);
+      if (!best || is_better) {
+        best = std::move(stopped);
+        best_way = way;
+      }
+      if (next != possible.end()) {
+        way = *next;
         continue;
       }
-      with_numbers.reset();
-      if (leaves_to_eager(stopped.stop) || !take_break(stopped, stop_at, result)) break;
+      way = best_way;
+      take_way(way, first);
+      const Stopped furthest = *std::exchange(best, std::nullopt);
+      first.reset();
+      tried.clear();
+      suspects = {};
+      if (leaves_to_eager(furthest.stop) || !take_break(furthest, stop_at, result)) break;
     }
     if (!warnings.show()) throw eval::Interrupted{};
     return result;
+  }
+
+  // `first`: where the first way ended that was tried.
+  void take_way(CaptureWay way, const std::optional<Stopped>& first) {
+    site_.way = way;
+    if (!way.has_numbers_that_vary && first) give_up_symbols(first->stop.reason, first->symbols);
   }
 
   // Whether to capture once more, up to `stop_at`.

@@ -41,6 +41,15 @@ struct CallableOptions;
 
 enum class SiteState : uint8_t { Open, Full, Breaks, Eager };
 
+// How much a capture relies on. A site finds out how much its captures need to come as far as possible.
+struct CaptureWay {
+  bool has_numbers_that_vary = true;  // CaptureSite::varying; false: they are constants
+  trace::VaryingElements elements =
+      trace::VaryingElements::Unknown;  // of small integer tensors, if they vary
+  bool tells_that_it_compiles = true;   // the program's code that asks
+  friend bool operator==(const CaptureWay&, const CaptureWay&) = default;
+};
+
 // What is known of a site. The GIL guards it.
 struct CaptureSite {
   SiteState state = SiteState::Open;
@@ -49,6 +58,7 @@ struct CaptureSite {
   // How often a capture ended because a cached function had no answer yet (eval::MissingAnswer).
   int waits = 0;
   VaryingPlaces varying;
+  CaptureWay way;
   // By place: how often it recompiled the site because it held another constant.
   std::map<std::string, int> changes;
   // Places that did so too often: reading them is a break from now on.

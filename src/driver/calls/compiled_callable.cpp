@@ -38,14 +38,17 @@ std::string callable_name(PyObject* target) {
 }  // namespace
 
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
-                                     eval::PendingWarnings& warnings, CaptureGate& gate) {
+                                     const CaptureWay& way, eval::PendingWarnings& warnings,
+                                     CaptureGate& gate) {
   const bool is_custom = static_cast<bool>(options.custom_backend);
   const bool all_vary = options.dynamic == Dynamic::Always && !varying.given_up();
   const auto* const sizes = options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
   PyObject* const specification = varying.given_up() ? nullptr : options.dynamic_shapes.get();
   return {.torch_program = is_custom,
           .knows_elements = !is_custom && !*options.elements_vary,
+          .varying_elements = is_custom ? std::nullopt : std::optional(way.elements),
           .varying_numbers = varying.numbers(),
+          .tells_that_it_compiles = way.tells_that_it_compiles,
           .symbols = (options.dynamic != Dynamic::Never || specification != nullptr) && !varying.given_up(),
           .data_symbols = options.dynamic != Dynamic::Never && !is_custom,
           .varying_sizes = sizes,

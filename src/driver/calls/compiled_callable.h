@@ -40,7 +40,7 @@ struct CallableOptions {
   // eager.
   bool fill_caches_in_eager = true;
   // Known elements of a small integer tensor (trace/session/known_values.h) were others at a later call.
-  // From then on no capture under this callable relies on elements.
+  // From then on a capture under this callable relies on elements only as CaptureSite::way says.
   std::shared_ptr<std::atomic<bool>> elements_vary = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<SegmentTable> segments = std::make_shared<SegmentTable>();
 };
@@ -48,7 +48,8 @@ struct CallableOptions {
 // The options of a capture under this callable. The result points to `varying`, `warnings` and `gate`. Throws
 // eval::Interrupted with a Python error if dynamic_shapes= does not fit the call that is under way.
 eval::CaptureOptions capture_options(const CallableOptions& options, const VaryingPlaces& varying,
-                                     eval::PendingWarnings& warnings, CaptureGate& gate);
+                                     const CaptureWay& way, eval::PendingWarnings& warnings,
+                                     CaptureGate& gate);
 
 class CompiledCallable {
  public:

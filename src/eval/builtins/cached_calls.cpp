@@ -177,7 +177,8 @@ Ref call_cached(Interpreter& interpreter, PyObject* callable, Arguments argument
       throw Break{kReason, "a later call finds the answer in the cache", BreakKind::MissingAnswer,
                   MissingAnswer{place->cache, place->key}};
   }
-  Ref result = call_for_constant(interpreter, callable, arguments);
+  const bool runs_code = place->entry() == nullptr;
+  Ref result = call_for_constant(interpreter, callable, arguments, runs_code);
   if (!result) return {};
   // The answer stays until the cache is cleared, or another answer takes its place.
   PyObject* const entry = place->entry();

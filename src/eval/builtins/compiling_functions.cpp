@@ -24,6 +24,7 @@ bool is_call_of_module(const Frame& frame) {
 
 Ref compiling(Interpreter& interpreter, Arguments&) {
   if (is_call_of_module(calling_frame(interpreter, "is_compiling"))) return boolean(false);
+  if (!interpreter.options.tells_that_it_compiles) return boolean(false);
   interpreter.calls.told_that_it_compiles = true;
   return boolean(true);
 }
@@ -60,8 +61,8 @@ Ref graph_break(Interpreter& interpreter, Arguments&) {
   interpreter.stop("calls oxyfuel.graph_break()");
 }
 
-// A graph break of another compiler's. It does nothing here.
-Ref foreign_graph_break(Interpreter&, Arguments&) {
+// What tells another compiler something. It does nothing here.
+Ref for_another_compiler(Interpreter&, Arguments&) {
   return Ref::borrow(Py_None);
 }
 
@@ -87,7 +88,8 @@ constexpr BuiltinEntry kTable[] = {
     {"torch.compiler", "is_exporting", &not_so},
     {"torch._dynamo", "is_compiling", &compiling},
     {"torch._dynamo.external_utils", "is_compiling", &compiling},
-    {"torch._dynamo.decorators", "graph_break", &foreign_graph_break},
+    {"torch._dynamo.decorators", "graph_break", &for_another_compiler},
+    {"torch._dynamo.decorators", "mark_static_address", &for_another_compiler},
     {"torch._utils", "is_compiling", &compiling},
     {"torch.jit", "is_tracing", &not_so},
     {"torch.jit", "is_scripting", &not_so},

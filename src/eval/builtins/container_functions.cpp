@@ -9,6 +9,8 @@
 #include "eval/externals/plain.h"
 #include "eval/methods/sequence_methods.h"
 #include "eval/numbers/float_of_data.h"
+#include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/objects/containers.h"
 #include "eval/objects/merging.h"
 #include "eval/objects/taking_items.h"
@@ -30,6 +32,24 @@ Ref make_tuple(Interpreter& interpreter, Arguments& a) {
   if (PyTuple_CheckExact(arg(a, 0))) return a.positional[0];
   Ref list = drain(interpreter, arg(a, 0), true);
   return list ? Ref::steal(PyList_AsTuple(list.get())) : Ref();
+}
+
+// Its items may be symbols.
+Ref make_torch_size(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, "torch.Size", 0, 1);
+  const Ref items = make_tuple(interpreter, a);
+  if (!items) return {};
+  bool varies = false, are_ints = true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(items.get(), i);
+    const bool is_symbol = is_symbolic_integer(interpreter, item);
+    varies |= is_symbol;
+    are_ints &= is_symbol || PyLong_Check(item);
+  }
+  if (varies && are_ints) return make_size(items.get());
+  Arguments plain;
+  plain.positional.push_back(items);
+  return call_real_plain(interpreter, well_known("torch", "Size"), plain);
 }
 
 // As the syntax `x[a:b:c]` makes one: its parts may be symbols.
@@ -229,6 +249,7 @@ constexpr BuiltinEntry kTable[] = {
     {"builtins", "all", &all},
     {"builtins", "sorted", &sorted},
     {"collections", "deque", &make_deque},
+    {"torch", "Size", &make_torch_size},
 };
 
 }  // namespace

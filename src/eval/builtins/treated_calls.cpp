@@ -115,13 +115,15 @@ Ref call_in_graph(Interpreter& interpreter, PyObject* callable, const Arguments&
 
 }  // namespace
 
-Ref call_for_constant(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
+Ref call_for_constant(Interpreter& interpreter, PyObject* callable, const Arguments& arguments,
+                      bool runs_code) {
   pin(interpreter, callable);
   const std::string name = describe_callable(callable);
   // External objects are passed as they are. That is right as long as the region has written to none.
   const auto shown = [&](const Ref& value) {
     const bool whole = interpreter.externals.is_external(value.get()) && !trace::is_trace_tensor(value.get());
-    if (whole && interpreter.shadows.has_written() && !is_identity_object(value.get()) &&
+    const bool is_read = runs_code || Py_TYPE(value.get())->tp_hash != PyBaseObject_Type.tp_hash;
+    if (whole && is_read && interpreter.shadows.has_written() && !is_identity_object(value.get()) &&
         !is_logger(value.get()))
       interpreter.stop(fmt::format("calls {} after writing to objects made before the call", name));
     Ref result = whole ? value : plain(interpreter, value.get(), name.c_str());

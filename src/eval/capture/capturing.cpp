@@ -12,6 +12,7 @@
 #include "autograd/recording/record_backward.h"
 #include "base/log.h"
 #include "cpy/generator.h"
+#include "cpy/gil.h"
 #include "cpy/object_dict.h"
 #include "eval/builtins/builtins.h"
 #include "eval/capture/effect_builder.h"
@@ -22,6 +23,7 @@
 #include "eval/machine/generators.h"
 #include "eval/machine/inlining.h"
 #include "eval/machine/run.h"
+#include "eval/numbers/symbolic_integer.h"
 #include "eval/python/objects.h"
 #include "eval/rebuild/capture.h"
 #include "eval/rebuild/template_order.h"
@@ -43,6 +45,16 @@ namespace oxy::eval {
 using guards::SourceKind;
 
 namespace {
+
+// Elements of small integer inputs that vary may be symbols.
+void offer_element_symbols(Interpreter& interpreter) {
+  interpreter.recorder.set_element_symbols([&interpreter](int32_t input, int64_t place, int64_t value) {
+    const cpy::WithGil gil;
+    const SourceId source = interpreter.capture->inputs.at(static_cast<size_t>(input));
+    return new_symbol(interpreter, {source, guards::IntegerPart::Element, static_cast<int32_t>(place)},
+                      sym::SymbolKind::Integer, value);
+  });
+}
 
 // The state of the thread that interpreted code may change. It is put back when the capture ends.
 class ThreadState {
@@ -108,6 +120,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
 std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObject* const> roots,
                                       PyObject* kwnames) {
   ThreadState state;
+  offer_element_symbols(interpreter);
   interpreter.handled_before = Ref::steal(PyErr_GetHandledException());
   PyObject* callable = roots[0];
   const size_t keyword_count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
@@ -153,7 +166,7 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
           admit(interpreter, values[i], sources[i]));
     result = call(interpreter, function.get(), std::move(arguments));
   }
-  if (!result) interpreter.stop(raised_text());
+  if (!result) throw Break{raised_text(), "", BreakKind::Raised, {}};
   state.note_changes(interpreter.autocast_cache, *interpreter.capture);
   finish(interpreter, {{std::move(result)}}, EndKind::Return, -1);
   return std::move(interpreter.capture);
@@ -161,6 +174,7 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
 
 std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoots& roots, int64_t stop_at) {
   ThreadState state;
+  offer_element_symbols(interpreter);
   interpreter.handled_before = Ref::steal(PyErr_GetHandledException());
   interpreter.stop_at = stop_at;
   interpreter.externals.unguarded = roots.unguarded;
@@ -190,7 +204,7 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
     frame.stack.push_back(Ref::borrow(entry));
   }
   const Flow flow = run(interpreter, frame);
-  if (flow == Flow::Raised) interpreter.stop(raised_text());
+  if (flow == Flow::Raised) throw Break{raised_text(), "", BreakKind::Raised, {}};
   state.note_changes(interpreter.autocast_cache, *interpreter.capture);
   std::vector<Result> results;
   if (flow == Flow::Returned) {

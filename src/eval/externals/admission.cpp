@@ -125,8 +125,10 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
       interpreter.stop("a view made without grad of a tensor that requires grad");
     interpreter.guards().require_tensor(source, tensor, Py_TYPE(raw));
     const std::optional<TensorMeta> layout = admit_layout(interpreter, raw, source);
-    Ref trace = Ref::steal(
-        interpreter.recorder.add_input(raw, interpreter.options.knows_elements, layout ? &*layout : nullptr));
+    const trace::Elements elements = interpreter.options.knows_elements     ? trace::Elements::Known
+                                     : interpreter.options.varying_elements ? trace::Elements::Vary
+                                                                            : trace::Elements::Unknown;
+    Ref trace = Ref::steal(interpreter.recorder.add_input(raw, elements, layout ? &*layout : nullptr));
     if (!trace) interpreter.stop("a tensor that cannot be traced");
     interpreter.capture->inputs.push_back(source);
     interpreter.externals.trace_of.emplace(raw, trace);

@@ -138,9 +138,7 @@ Flow run_instructions(Interpreter& interpreter, Frame& frame) {
         // frame.
         if (outermost) {
           PyErr_Clear();
-          if (interpreter.calls.told_that_it_compiles)
-            throw Unsupported("raises after it asked whether it is being compiled");
-          interpreter.stop("an exception is raised here");
+          throw Break{"an exception is raised here", "", BreakKind::Raised, {}};
         }
         if (!unwind(interpreter, frame)) return Flow::Raised;
         break;

@@ -134,6 +134,8 @@ SourceId source_of_symbol(Interpreter& interpreter, int64_t id) {
       return interpreter.guards().derived(SourceKind::TensorStride, from.source, nullptr, from.dimension);
     case guards::IntegerPart::Offset:
       return interpreter.guards().derived(SourceKind::TensorOffset, from.source);
+    case guards::IntegerPart::Element:
+      return interpreter.guards().derived(SourceKind::TensorElement, from.source, nullptr, from.dimension);
   }
   return kNoSource;
 }
@@ -159,6 +161,7 @@ Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym:
   if (from.part == guards::IntegerPart::Size) name += fmt::format(".size({})", from.dimension);
   if (from.part == guards::IntegerPart::Stride) name += fmt::format(".stride({})", from.dimension);
   if (from.part == guards::IntegerPart::Offset) name += ".storage_offset()";
+  if (from.part == guards::IntegerPart::Element) name += fmt::format(".flatten()[{}]", from.dimension);
   const std::string shown = log_enabled(Channel::Dynamic) ? name : "";
   Expr symbol =
       environment(interpreter).admit(kind, {from.source.number(), std::move(name), ""}, value, mark);

@@ -228,6 +228,8 @@ at::Tensor input_of_number(Interpreter& interpreter, PyObject* varying, at::Scal
     if (PyLong_CheckExact(value)) interpreter.guards().require(source, CheckKind::FitsInt64, nullptr);
     input = Ref::steal(interpreter.recorder.add_input(real.get()));
     if (!input) interpreter.stop("a number that cannot be traced");
+    if (const auto& expression = interpreter.numbers.varying.at(varying).expression)
+      interpreter.recorder.set_number(input.get(), *expression);
     interpreter.externals.keep_alive.push_back(real);
     interpreter.capture->inputs.push_back(source);
   }
@@ -316,10 +318,13 @@ namespace {
 
 // size.numel() of a torch.Size with varying items. Nothing: it is another call.
 std::optional<Ref> count_of_size(Interpreter& interpreter, PyObject* callable, const Arguments& arguments) {
-  if (!PyCFunction_Check(callable) || !arguments.positional.empty()) return std::nullopt;
-  PyObject* const self = PyCFunction_GET_SELF(callable);
-  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
-  if (!self || PySlice_Check(self) || !has_varying_part(self) || name != "numel") return std::nullopt;
+  const bool is_bound = PyCFunction_Check(callable);
+  if (!is_bound && callable != well_known("torch", "Size.numel")) return std::nullopt;
+  if (arguments.positional.size() != (is_bound ? 0 : 1)) return std::nullopt;
+  PyObject* const self = is_bound ? PyCFunction_GET_SELF(callable) : arguments.positional[0].get();
+  const bool is_count =
+      !is_bound || std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "numel";
+  if (!self || PySlice_Check(self) || !has_varying_part(self) || !is_count) return std::nullopt;
   return element_count(interpreter, self);
 }
 

@@ -2,6 +2,7 @@
 #include "eval/objects/operators.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Size.h>
 
 #include <array>
 
@@ -90,6 +91,17 @@ Ref size_operand(Interpreter& interpreter, PyObject* operand) {
                                 : known(interpreter, operand, "an operator");
 }
 
+// Whether one is a torch.Size, and the other a tuple with items that vary.
+bool joins_varying_size(PyObject* left, PyObject* right) {
+  const auto varies = [](PyObject* operand) {
+    bool found = false;
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(operand) && i < PyTuple_GET_SIZE(operand); ++i)
+      found |= is_varying_number(PyTuple_GET_ITEM(operand, i));
+    return found;
+  };
+  return (THPSize_Check(left) && varies(right)) || (THPSize_Check(right) && varies(left));
+}
+
 }  // namespace
 
 Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* left, PyObject* right) {
@@ -134,7 +146,7 @@ Ref binary(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* l
     return torch_result(interpreter, "operator", changes_left ? entry.in_place : entry.method,
                         {a.get(), b.get()}, [&] { return Ref::steal(run(a.get(), b.get())); });
   }
-  if (has_varying_part(left) || has_varying_part(right))
+  if (has_varying_part(left) || has_varying_part(right) || joins_varying_size(left, right))
     return run_on_sizes(interpreter, size_operand(interpreter, left).get(),
                         size_operand(interpreter, right).get(), run);
   if (guards::is_constant(left) && guards::is_constant(right)) return Ref::steal(run(left, right));

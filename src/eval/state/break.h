@@ -18,6 +18,7 @@ struct MissingAnswer {
 enum class BreakKind : uint8_t {
   Instruction,    // the current instruction cannot be captured
   MissingAnswer,  // it can be captured at a later call, once the cache in `missing` has its key
+  Raised,         // the program raises, out of what is captured
   TooLong,        // CaptureOptions::max_instructions or max_nodes is reached
 };
 

@@ -29,7 +29,7 @@ struct Calls {
   int32_t checkpoint = 0;
   int32_t checkpoints = 0;  // how many numbers were given out
   // torch.compiler.is_compiling() was asked, and said yes. If the program raises after that, it may be
-  // because of the answer. So the whole region is left to eager, where the answer is no.
+  // because of the answer. Then the driver tries with the answer that it has in eager.
   bool told_that_it_compiles = false;
 
   bool is_fresh_function(PyObject* function) const { return fresh_functions.contains(function); }

@@ -42,7 +42,9 @@ Interpreter::Interpreter(const CaptureOptions& asked)
     : options(asked),
       capture(std::make_unique<Capture>()),
       numbers(numbers_of(asked)),
-      recorder({.symbols = numbers.symbols, .reads_data = asked.data_symbols}) {
+      recorder({.symbols = numbers.symbols,
+                .reads_data = asked.data_symbols,
+                .varying_elements = asked.varying_elements.value_or(trace::VaryingElements::Unknown)}) {
   if (numbers.symbols)
     numbers.symbols->where = [this] { return frame ? short_line_text(*frame) : std::string(); };
   calls.abandoned = std::make_shared<AbandonedGenerators>();

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "eval/rebuild/torch_warnings.h"
 #include "eval/treatment/code_gate.h"
 #include "guards/guard_set.h"
+#include "trace/session/known_values.h"
 
 namespace oxy::eval {
 
@@ -23,7 +25,10 @@ struct CaptureOptions {
   // The program may look at elements of small integer tensors (trace/session/known_values.h), which are
   // guarded then.
   bool knows_elements = false;
+  // Of those that vary. Nothing: it may not look at any.
+  std::optional<trace::VaryingElements> varying_elements;
   const std::set<std::string>* varying_numbers = nullptr;  // places, as GuardSet::describe(); null: none
+  bool tells_that_it_compiles = true;                      // torch.compiler.is_compiling() says yes
   // Sizes and strides of tensors, and ints, are symbols instead of numbers where they vary.
   bool symbols = false;
   bool data_symbols = true;                                      // and numbers and sizes that only data tell

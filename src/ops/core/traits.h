@@ -56,6 +56,39 @@ enum class Recording : uint8_t {
   Number,  // it depends on data as well: the number in a tensor, which may be a symbol that the host reads
 };
 
+// How the recorder calculates the elements of small tensors of integers where they are expressions
+// (trace/session/element_expressions.h). Operators with a `movement` need no rule.
+enum class Counting : uint8_t {
+  None,     // it does not
+  Moves,    // each element of the result is one of the arguments'; of an operator of numbers, the first one
+  Picks,    // likewise; which one, the second argument says
+  Pads,     // of the first argument; the last one is the number between which they lie
+  Repeats,  // how often each place comes: the place, so often
+  Add,      // of the first two arguments, the second times the last one
+  Subtract,
+  SubtractFrom,
+  Multiply,
+  Negate,
+  Divide,
+  FloorDivide,  // rounded down, if the last argument does not say otherwise
+  Remainder,
+  Maximum,
+  Minimum,
+  Floor,
+  Ceil,
+  Less,  // and the other comparisons: 1 or 0, which is guarded
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  Sum,  // over the dimensions that the argument `dim` names, or all
+  Product,
+  LargestOf,
+  SmallestOf,
+  RunningSum,  // along the dimension that the second argument names
+};
+
 // Operators whose results have sizes that depend on data, except for some calls.
 enum class KnownSize : uint8_t {
   Never,
@@ -105,6 +138,7 @@ struct Traits {
   // The operator of the same arguments that declares the writes which this one makes when it trains.
   std::string_view declared_as = {};
   KnownSize known_size = KnownSize::Never;
+  Counting counting = Counting::None;
   // Attention (query, key, value, …) that reads each head of key and value for several heads of the query.
   bool shares_key_heads = false;
   bool keeps_workspace = false;  // for its backward pass, of a size that only the library knows

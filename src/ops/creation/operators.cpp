@@ -32,7 +32,8 @@ Family creation_operators() {
                  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::full,
        .lower = lowerings::full,
-       .bounds = bounds::filled},
+       .bounds = bounds::filled,
+       .traits = {.counting = Counting::Moves}},
       {.name = "aten::zeros_like",
        .schema = "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
@@ -132,7 +133,8 @@ Family creation_operators() {
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::scalar_tensor,
        .lower = lowerings::full,
-       .bounds = bounds::scalar_tensor},
+       .bounds = bounds::scalar_tensor,
+       .traits = {.counting = Counting::Moves}},
       {.name = "aten::eye",
        .schema = "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                  "bool? pin_memory=None) -> Tensor",

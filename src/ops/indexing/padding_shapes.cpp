@@ -1,5 +1,6 @@
 #include "ops/indexing/shapes.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,21 +15,22 @@ Metas constant_pad(const ShapeContext& context) {
   if (pad.size() % 2 != 0 || pad.size() / 2 > self.sizes.size())
     not_covered(context, "padding of other dimensions");
   std::vector<Expr> sizes = self.sizes;
-  bool grows = false;
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     Expr& size = sizes[self.sizes.size() - 1 - k];
-    grows |= !(context.less_equal(pad[2 * k], 0) && context.less_equal(pad[2 * k + 1], 0));
     // What negative padding leaves of the dimension, before anything is added.
     const Expr left = size + sym::min(pad[2 * k], 0) + sym::min(pad[2 * k + 1], 0);
     if (!is_size(context, left)) not_covered(context, "a negative size");
     size = size + pad[2 * k] + pad[2 * k + 1];
   }
-  if (!grows) {  // a copy of a slice
-    TensorMeta narrowed = self;
-    narrowed.sizes = std::move(sizes);
-    return {dense_like(context, narrowed, self.dtype)};
-  }
-  return {in_suggested_format(context, self, std::move(sizes))};
+  TensorMeta narrowed = self;
+  narrowed.sizes = sizes;
+  const TensorMeta copy = dense_like(context, narrowed, self.dtype);
+  TensorMeta padded = in_suggested_format(context, self, std::move(sizes));
+  // Where nothing is added, it is a copy of a slice.
+  const bool is_either = copy.strides == padded.strides;
+  const bool grows =
+      is_either || !std::ranges::all_of(pad, [&](const Expr& width) { return context.less_equal(width, 0); });
+  return {grows ? std::move(padded) : copy};
 }
 
 Metas border_pad(const ShapeContext& context) {

@@ -20,6 +20,14 @@ Family random_operators() {
                  "device=None, bool? pin_memory=None) -> Tensor",
        .shape = shapes::filled,
        .is_random = true},
+      {.name = "aten::rand.generator",
+       .schema = "aten::rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled},
+      {.name = "aten::randn.generator",
+       .schema = "aten::randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, "
+                 "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+       .shape = shapes::filled},
       {.name = "aten::rand_like",
        .schema = "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
                  "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",

@@ -37,6 +37,10 @@ Metas recurrent(const ShapeContext& context) {
   return result;
 }
 
+Metas nothing(const ShapeContext& context) {
+  return {};
+}
+
 Metas recurrent_backward(const ShapeContext& context) {
   std::vector<graph::ValueId> differentiated = {std::get<graph::ValueRef>(context.arg(1)).id};
   for (const size_t list : {2, 3}) {

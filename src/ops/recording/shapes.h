@@ -5,6 +5,8 @@
 
 namespace oxy::ops::shapes {
 
+// Of a check.
+Metas nothing(const ShapeContext& context);
 // lstm, gru, rnn_tanh, rnn_relu of a padded sequence: outputs and last states.
 Metas recurrent(const ShapeContext& context);
 // oxyfuel::recurrent_backward: the gradients of those tensors for which they are wanted.

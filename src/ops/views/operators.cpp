@@ -58,7 +58,7 @@ Family view_operators() {
        .schema = "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
        .shape = shapes::select,
        .lower = lowerings::select,
-       .traits = {.inverse = inverses::scatter(inverses::select)}},
+       .traits = {.inverse = inverses::scatter(inverses::select), .counting = Counting::Moves}},
       {.name = "aten::slice.Tensor",
        .schema = "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
                  "step=1) -> Tensor(a)",

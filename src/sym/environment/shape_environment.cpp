@@ -204,10 +204,15 @@ bool ShapeEnvironment::decide_or_default(const Condition& question, bool otherwi
 
 std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
   if (const auto general = certain(answer(question, Assume::LargeSizes))) return general;
-  Facts with = facts_;
-  for (const Expr& v : variables(question))
-    if (const Symbol* symbol = find(v.variable_id()); symbol && !symbol->hint) with.add(less_equal(0, v));
-  if (const auto of_sizes = certain(with.answer(question))) return of_sizes;
+  // Numbers that only data tell are not negative, or else neither 0 nor 1.
+  for (const int64_t least : {0, 2}) {
+    Facts with = facts_;
+    for (const Expr& v : variables(question))
+      if (const Symbol* symbol = find(v.variable_id()); symbol && !symbol->hint)
+        with.add(less_equal(least, v));
+    for (const Assume assume : {Assume::Nothing, Assume::LargeSizes})
+      if (const auto of_sizes = certain(with.answer(question, assume))) return of_sizes;
+  }
   if (question.kind() != ConditionKind::Relation) return std::nullopt;
   switch (question.relation().kind()) {
     case RelationKind::Zero:

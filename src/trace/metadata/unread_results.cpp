@@ -50,11 +50,12 @@ Values needed_values(const graph::Graph& graph) {
   return needed;
 }
 
-at::Tensor zeros_like(const TensorMeta& meta) {
+at::Tensor filled(const TensorMeta& meta, int number) {
   std::vector<int64_t> sizes, strides;
   for (const Expr& size : meta.sizes) sizes.push_back(size.constant());
   for (const Expr& stride : meta.strides) strides.push_back(stride.constant());
-  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype))).zero_();
+  return at::empty_strided(sizes, strides, at::TensorOptions(runtime::dtype_to_torch(meta.dtype)))
+      .fill_(number);
 }
 
 // Whether it is an operator of torch's. Operators of the program's own stay in the graph, and must run once a
@@ -75,6 +76,25 @@ bool has_symbols(const graph::Graph& graph, const graph::Node& node) {
   return found;
 }
 
+// Whether it is certain that a call of as_strided reaches no further than the elements of its tensor, if
+// these begin where their storage does.
+bool stays_inside(const graph::Graph& graph, const graph::Node& node, const torch_api::Symbols* symbols) {
+  const TensorMeta& self = graph.meta(std::get<graph::ValueRef>(node.args.at(0)).id);
+  const auto* const sizes = std::get_if<std::vector<Expr>>(&node.args.at(1));
+  const auto* const strides = std::get_if<std::vector<Expr>>(&node.args.at(2));
+  if (!sizes || !strides || sizes->size() != strides->size() || symbols == nullptr) return false;
+  if (!std::holds_alternative<graph::None>(node.args.at(3))) return false;
+  Expr last_of_self = 0, last = 0;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    last_of_self = last_of_self + (self.sizes[d] - 1) * self.strides[d];
+  for (size_t d = 0; d < sizes->size(); ++d) last = last + ((*sizes)[d] - 1) * (*strides)[d];
+  return symbols->environment.answer(sym::less_equal(last, last_of_self)) == sym::Answer::True;
+}
+
+std::string place_of(const graph::Graph& graph, const graph::Node& node) {
+  return node.location == graph::kNoLocation ? "" : " at " + graph.locations.at(node.location).text;
+}
+
 }  // namespace
 
 void check_unread_results(const graph::Graph& graph, graph::NodeId end, const torch_api::Symbols* symbols) {
@@ -89,21 +109,28 @@ void check_unread_results(const graph::Graph& graph, graph::NodeId end, const to
     if (number >= end) break;
     const graph::Node& node = graph.nodes[number];
     if (!is_checked(node)) continue;
-    if (may_leave_memory(*node.op) && has_symbols(graph, node))
-      throw Unsupported(
-          fmt::format("{} of symbolic sizes, whose result is not used, may raise", node.op->name));
+    if (may_leave_memory(*node.op) && has_symbols(graph, node)) {
+      if (stays_inside(graph, node, symbols)) continue;
+      throw Unsupported(fmt::format("{} of symbolic sizes, whose result is not used, may raise{}",
+                                    node.op->name, place_of(graph, node)));
+    }
     const auto meta_of = [&](graph::ValueId id) -> const TensorMeta& { return graph.meta(id); };
     if (!node.computed.empty() || !is_at_hand(symbols, node.args, meta_of)) continue;
-    try {
-      const Unheard unheard;
-      graph::Node call = node;
-      call.args = at_hand(symbols, node.args);
-      runtime::run_node(call,
-                        [&](graph::ValueId id) { return zeros_like(at_hand(symbols, graph.meta(id))); });
-    } catch (const std::exception& error) {
-      const std::string_view text = error.what();
-      throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
-                                    text.substr(0, text.find('\n'))));
+    graph::Node call = node;
+    call.args = at_hand(symbols, node.args);
+    // Zeros are indices that fit; a division wants others.
+    for (const int number : {0, 1}) {
+      try {
+        const Unheard unheard;
+        runtime::run_node(
+            call, [&](graph::ValueId id) { return filled(at_hand(symbols, graph.meta(id)), number); });
+        break;
+      } catch (const std::exception& error) {
+        const std::string_view text = error.what();
+        if (number == 1)
+          throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
+                                        text.substr(0, text.find('\n'))));
+      }
     }
   }
 }

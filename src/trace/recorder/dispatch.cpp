@@ -8,6 +8,7 @@
 #include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/index.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
@@ -26,6 +27,7 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensors.h"
+#include "torch_api/symbolic_object.h"
 #include "trace/composites/composites.h"
 #include "trace/composites/library_operators.h"
 #include "trace/functional/functional_forms.h"
@@ -33,6 +35,7 @@
 #include "trace/recorder/opaque_calls.h"
 #include "trace/recorder/recorder.h"
 #include "trace/session/data_reads.h"
+#include "trace/session/element_expressions.h"
 #include "trace/session/operator_info.h"
 #include "trace/session/session.h"
 #include "trace/tensors/dispatch_key.h"
@@ -74,6 +77,32 @@ Operands operands_of(const OperatorInfo& info, std::span<const c10::IValue> call
       result = Operands::Real;
   });
   return result;
+}
+
+// A call on real tensors may be given symbols: PyTorch makes a tensor without a meaning of an int where a
+// tensor is expected (torch.div(x.size(0), 2)). Then it is a call on trace tensors: numbers are arguments of
+// nodes beside tensors; of numbers alone each symbol becomes a tensor.
+bool takes_symbols(const Session& session, const OperatorInfo& info, Stack* stack) {
+  if (!session.symbols) return false;
+  bool has_symbols = false, has_tensors = false;
+  const std::span<c10::IValue> call = std::span(*stack).last(info.handle.schema().arguments().size());
+  const auto symbol_of = [](const c10::IValue& value) -> std::optional<c10::SymInt> {
+    if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
+    const at::Tensor& tensor = value.toTensor();
+    const bool is_number = tensor.unsafeGetTensorImpl()->is_wrapped_number() &&
+                           tensor.scalar_type() == at::kLong && runtime::is_on_host(tensor);
+    return is_number ? torch_api::wrapped_symbolic_integer(tensor) : std::nullopt;
+  };
+  for (const c10::IValue& value : call) {
+    has_symbols = has_symbols || symbol_of(value);
+    has_tensors = has_tensors || (value.isTensor() && value.toTensor().defined() &&
+                                  !value.toTensor().unsafeGetTensorImpl()->is_wrapped_number());
+  }
+  if (!has_symbols || has_tensors) return has_symbols;
+  for (c10::IValue& value : call)
+    if (const auto symbol = symbol_of(value))
+      value = at::scalar_tensor(c10::Scalar(*symbol), at::TensorOptions(at::kLong));
+  return true;
 }
 
 // Runs an operator on real tensors alone: eager work of the program, or of a finaliser that happens to run
@@ -388,6 +417,8 @@ void record_computed_shape(Session& session, const OperatorInfo& info, Stack* st
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   if (has_known_shape(info, call)) return record(session, info, stack);
   if (answer_from_known_values(session, info, call, stack)) return;
+  give_size(session, info, stack);
+  if (has_known_shape(info, call)) return record(session, info, stack);
   if (!session.symbols || !session.reads_data)
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
   if (info.schema == op::masked_select()) {
@@ -451,6 +482,7 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       return answer_now(session, info, keys, stack);
     case Treatment::NeedsData:
       if (answer_from_known_values(session, info, arguments_of(info, *stack), stack)) return;
+      if (answer_from_expressions(session, info, stack)) return;
       if (ops::traits_of(*info.schema).recording == ops::Recording::Number)
         return record_number(session, info, stack);
       throw_cannot_trace(fmt::format("the result of {} depends on data", name));
@@ -466,7 +498,9 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
 void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const OperatorInfo& info = operator_info(op);
   Session* session = current_session();
-  const Operands operands = operands_of(info, arguments_of(info, *stack));
+  Operands operands = operands_of(info, arguments_of(info, *stack));
+  if (operands == Operands::Real && session != nullptr && takes_symbols(*session, info, stack))
+    operands = Operands::Trace;
   const bool is_factory = operands == Operands::None && info.returns_tensor && !info.has_tensor_argument;
   const bool is_lift = info.treatment == Treatment::Lift;
   // The kernel of such an operator has to run at each call, even if all its operands are known.

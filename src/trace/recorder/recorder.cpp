@@ -1,6 +1,7 @@
 #include "trace/recorder/recorder.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
@@ -16,7 +17,9 @@
 #include "trace/metadata/unread_results.h"
 #include "trace/recorder/dispatch.h"
 #include "trace/session/copies.h"
+#include "trace/session/element_expressions.h"
 #include "trace/session/session.h"
+#include "trace/session/slices.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -81,6 +84,7 @@ Recorder::Recorder(RecorderOptions options) {
   session_->strict_shapes = options.strict_shapes;
   session_->symbols = std::move(options.symbols);
   session_->reads_data = options.reads_data;
+  session_->known.of_varying = options.varying_elements;
   session_->autocast_cache = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(false);
   session_->meta_of = [graph = &session_->recording.graph](graph::ValueId id) -> const TensorMeta& {
@@ -100,7 +104,7 @@ void Recorder::end() {
   session_.reset();
 }
 
-PyObject* Recorder::add_input(PyObject* real, bool may_be_known, const TensorMeta* layout) {
+PyObject* Recorder::add_input(PyObject* real, Elements elements, const TensorMeta* layout) {
   check(session_ != nullptr, "the recording has ended");
   if (!runtime::is_tensor(real)) throw UserError("a graph input must be a tensor");
   const at::Tensor& tensor = runtime::tensor_of(real);
@@ -121,7 +125,10 @@ PyObject* Recorder::add_input(PyObject* real, bool may_be_known, const TensorMet
   session_->inputs.push_back(trace);
   session_->memory.push_back(memory_of(tensor));
   session_->tensor_of.emplace(value, trace.unsafeGetTensorImpl());
-  if (may_be_known && !layout && is_small_integer(tensor)) session_->known.candidates.emplace(value, tensor);
+  if (elements != Elements::Unknown && is_small_integer(tensor)) {
+    KnownValues& known = session_->known;
+    (elements == Elements::Known && !layout ? known.candidates : known.varying).emplace(value, tensor);
+  }
   PyObject* object = runtime::wrap_tensor(trace);
   try {
     dress(object, real);
@@ -136,15 +143,43 @@ std::vector<std::pair<int32_t, at::Tensor>> Recorder::looked_at() const {
   const Pause pause;
   std::vector<std::pair<int32_t, at::Tensor>> result;
   const std::vector<graph::ValueId>& inputs = session_->recording.graph.inputs;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (session_->known.read.contains(inputs[i]))
-      result.emplace_back(static_cast<int32_t>(i), session_->known.candidates.at(inputs[i]).detach().clone());
+  const KnownValues& known = session_->known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!known.read.contains(inputs[i])) continue;
+    const auto& of = known.candidates.contains(inputs[i]) ? known.candidates : known.varying;
+    result.emplace_back(static_cast<int32_t>(i), of.at(inputs[i]).detach().clone());
+  }
   return result;
+}
+
+void Recorder::set_number(PyObject* trace, const Expr& number) {
+  session_->known.numbers.emplace(value_of(trace), number);
+}
+
+bool Recorder::wants_elements() const {
+  return session_ != nullptr && session_->known.would_help;
+}
+
+void Recorder::set_element_symbols(std::function<Expr(int32_t, int64_t, int64_t)> symbol_of) {
+  check(session_ != nullptr, "the recording has ended");
+  session_->known.symbol_of = [this, symbol_of = std::move(symbol_of)](graph::ValueId input, int64_t place,
+                                                                       int64_t value) {
+    const std::vector<graph::ValueId>& inputs = session_->recording.graph.inputs;
+    const auto index = std::ranges::find(inputs, input) - inputs.begin();
+    return symbol_of(static_cast<int32_t>(index), place, value);
+  };
 }
 
 std::optional<at::Tensor> Recorder::known_elements(PyObject* trace) const {
   const graph::ValueId value = value_of(trace);
-  return value == graph::kNoValue ? std::nullopt : known_value(*session_, value);
+  if (value == graph::kNoValue) return std::nullopt;
+  if (std::optional<at::Tensor> known = known_value(*session_, value)) return known;
+  const TensorMeta& meta = session_->recording.graph.meta(value);
+  if (meta.dtype != DType::Bool || !meta.sizes.empty()) return std::nullopt;
+  const auto elements = element_expressions(*session_, value);
+  if (!elements || !elements->front().is_constant()) return std::nullopt;
+  const RunsInEager runs_in_eager;
+  return at::scalar_tensor(elements->front().constant(), at::kBool);
 }
 
 int32_t Recorder::input_index(PyObject* trace) const {

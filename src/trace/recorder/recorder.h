@@ -17,12 +17,20 @@
 #include "base/config.h"
 #include "graph/graph.h"
 #include "torch_api/symbolic_node.h"
+#include "trace/session/known_values.h"
 #include "trace/session/recording.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
 
 struct Session;
+
+// Of an input.
+enum class Elements : uint8_t {
+  Unknown,  // nothing may be said of them
+  Known,    // they are those of this call, until the layout varies
+  Vary,     // RecorderOptions::varying_elements says it
+};
 
 struct RecorderOptions {
   // Also call eager's kernel, on zeros, for every call that has a shape rule. A difference in metadata throws
@@ -32,6 +40,7 @@ struct RecorderOptions {
   torch_api::SymbolsPointer symbols;
   // Numbers and sizes that only data tell are symbols, too, if there are some. False: they cannot be traced.
   bool reads_data = true;
+  VaryingElements varying_elements = VaryingElements::Unknown;
 };
 
 // Records on the thread that constructs it, until finish() or its destruction. Recordings do not nest (a
@@ -49,12 +58,20 @@ class Recorder {
   // Adds a graph input and gives the trace tensor that stands for `real` (a new reference). It has the same
   // sizes, strides, dtype, device, requires_grad, is_leaf, Python class (Parameter or another plain subclass)
   // and attributes. Throws Unsupported for tensors that the compiler does not support (sparse, quantised,
-  // __torch_dispatch__ subclasses). `may_be_known`: its elements may be looked at as known values
+  // __torch_dispatch__ subclasses). `elements`: what may be said of them, if they are few integers
   // (known_values.h). `layout`: sizes, strides and offset are these, whose values at hand are those of
   // `real`.
-  PyObject* add_input(PyObject* real, bool may_be_known = false, const TensorMeta* layout = nullptr);
+  PyObject* add_input(PyObject* real, Elements elements = Elements::Unknown,
+                      const TensorMeta* layout = nullptr);
   // The graph inputs whose elements the recording relies on, with copies of the elements.
   std::vector<std::pair<int32_t, at::Tensor>> looked_at() const;
+  // The input, an integer without dimensions, stands for this number of the program's.
+  void set_number(PyObject* trace, const Expr& number);
+  // Whether it would help the program if something were said of elements that vary.
+  bool wants_elements() const;
+  // Sets the function that makes the symbol of an element of a graph input, by its place in row-major order
+  // and its value at this call (VaryingElements::Symbols).
+  void set_element_symbols(std::function<Expr(int32_t input, int64_t place, int64_t value)> symbol_of);
   // The elements of a trace tensor, if they are known: a real tensor, not to be written to.
   std::optional<at::Tensor> known_elements(PyObject* trace) const;
   // The number of the graph input whose trace tensor this is; -1 if it is none.

@@ -368,3 +368,59 @@ def test_explain_shows_the_answer_that_lacks():
 
     assert "calls a cached function that has no answer yet" in str(oxyfuel.explain(f)(X))
     assert "no answer yet" not in str(oxyfuel.explain(f)(X))
+
+
+@program(whole=True)
+def test_an_answer_that_there_is_behind_writes(compile):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3, bias=False))
+            torch.nn.init.ones_(self.inner[0].weight)
+            self.calls = 0
+
+        @functools.lru_cache
+        def layers(self, module):
+            return [each for each in module.children()]
+
+        def forward(self, x):
+            self.calls += 1
+            for layer in self.layers(self.inner):
+                x = layer(x)
+            return x
+
+    model = Model()
+    model.layers(model.inner)
+    compiled = compile(model)
+    with torch.no_grad():
+        return [compiled(X) for _ in range(3)], model.calls
+
+
+@program()
+def test_a_hash_that_reads_what_was_written(compile):
+    class Key:
+        def __init__(self):
+            self.number = 0
+
+        def __hash__(self):
+            return hash(self.number)
+
+        def __eq__(self, other):
+            return self.number == other.number
+
+    @functools.lru_cache
+    def doubled(key):
+        return 2 * key.number
+
+    key, other = Key(), Key()
+    other.number = 1
+
+    def f(x):
+        key.number = 1
+        result = x + doubled(key)
+        key.number = 0
+        return result
+
+    doubled(key), doubled(other)
+    compiled = compile(f)
+    return [compiled(X) for _ in range(3)]

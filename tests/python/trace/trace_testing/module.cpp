@@ -45,7 +45,7 @@ struct Recorder {
     }
     if (!is_contiguous) throw nb::value_error("the input is to be contiguous");
     meta.strides = contiguous_strides(meta.sizes);
-    return nb::steal(recorder->add_input(real.ptr(), false, &meta));
+    return nb::steal(recorder->add_input(real.ptr(), trace::Elements::Unknown, &meta));
   }
   std::vector<std::string> guards() const {
     const sym::GuardProgram program(symbols->environment);
