@@ -185,8 +185,7 @@ Value hardsigmoid_backward(Values v) {
 }
 
 Value hardswish_backward(Values v) {
-  // As in eager, the gradient of NaN is that of a large number.
-  return where(v[1] <= -3, zero(v[0]), where(v[1] < 3, v[0] * (v[1] / 3 + 0.5), v[0]));
+  return where(v[1] <= -3, zero(v[0]), where(v[1] >= 3, v[0], v[0] * (v[1] / 3 + 0.5)));
 }
 
 Value leaky_relu_backward(Values v) {

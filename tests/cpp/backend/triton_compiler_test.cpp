@@ -149,6 +149,17 @@ TEST_CASE("Triton compiler: a worker that dies is replaced once") {
     usleep(200000);
     CHECK(compiler.compile(kernels)[0].machine_code == "text");
   }
+  SUBCASE("all that were idle have ended") {
+    const auto command =
+        fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0; {}", kEcho));
+    TritonCompiler compiler({.command = command, .version = "1", .most_workers = 4}, nullptr);
+    std::vector<TritonKernel> several;
+    for (int k = 0; k < 8; ++k) several.push_back(kernel(fmt::format("k{}", k), "text"));
+    for (int round = 0; round < 3; ++round) {
+      CHECK(compiler.compile(several).size() == several.size());
+      usleep(300000);
+    }
+  }
   SUBCASE("one that hangs is given up") {
     TritonCompiler compiler({.command = fake_worker(folder, "import time; time.sleep(60)"),
                              .version = "1",

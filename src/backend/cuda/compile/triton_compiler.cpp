@@ -16,7 +16,7 @@ namespace oxy::backend::cuda {
 namespace {
 
 constexpr std::string_view kProtocol = "1";  // of the answers, as far as the store keeps them
-constexpr int kTries = 2;                    // a worker may have ended while it was idle
+constexpr int kTries = 2;                    // of workers that were just started
 
 int32_t number(const std::string& text) {
   int32_t value = 0;
@@ -97,8 +97,14 @@ std::vector<std::optional<CompiledKernel>> TritonCompiler::compile_all(std::span
 CompiledKernel TritonCompiler::compile_one(const TritonKernel& kernel) {
   const Message request{kernel.name, std::to_string(kernel.architecture), kernel.is_aligned ? "1" : "0",
                         kernel.source};
+  // Idle workers end by themselves after a while: all of them may be gone.
+  while (std::unique_ptr<Worker> worker = take_idle_worker())
+    if (const auto answer = worker->ask(request, options_.patience)) {
+      give_back(std::move(worker));
+      return kernel_of(kernel, *answer);
+    }
   for (int k = 0; k < kTries; ++k) {
-    std::unique_ptr<Worker> worker = take_worker();
+    std::unique_ptr<Worker> worker = Worker::start(options_.command);
     if (!worker)
       throw Unsupported("no process that compiles kernels for the GPU can be started",
                         fmt::format("it would run {}", options_.command.empty() ? "" : options_.command[0]));
@@ -112,16 +118,12 @@ CompiledKernel TritonCompiler::compile_one(const TritonKernel& kernel) {
       "is Triton installed for the Python that runs?");
 }
 
-std::unique_ptr<Worker> TritonCompiler::take_worker() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Worker> worker = std::move(idle_.back());
-      idle_.pop_back();
-      return worker;
-    }
-  }
-  return Worker::start(options_.command);
+std::unique_ptr<Worker> TritonCompiler::take_idle_worker() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<Worker> worker = std::move(idle_.back());
+  idle_.pop_back();
+  return worker;
 }
 
 void TritonCompiler::give_back(std::unique_ptr<Worker> worker) {

@@ -49,7 +49,7 @@ class TritonCompiler {
   std::vector<std::optional<CompiledKernel>> compile_all(std::span<const TritonKernel> kernels,
                                                          bool goes_on_after_failures);
   CompiledKernel compile_one(const TritonKernel& kernel);
-  std::unique_ptr<Worker> take_worker();
+  std::unique_ptr<Worker> take_idle_worker();  // null: there is none
   void give_back(std::unique_ptr<Worker> worker);
 
   TritonOptions options_;
