@@ -373,7 +373,7 @@ def test_modules_and_other_backends():
 FAILING = """
 import os, sys
 os.environ["OXYFUEL_COMPILER"] = "system"
-os.environ["OXYFUEL_CXX"] = sys.executable + " -c raise(SystemExit(1))"
+os.environ["OXYFUEL_CXX"] = {compiler!r}
 os.environ["OXYFUEL_STRICT"] = {strict!r}
 import torch, oxyfuel
 
@@ -388,9 +388,11 @@ def call():
 
 x = torch.randn(3, 4)
 function = oxyfuel.compile(f, fullgraph={fullgraph}, options={{"wait": {wait}}})
+oxyfuel._core.hold_background()
 first = call()
 if not {wait}:
     assert first is True, first
+    oxyfuel._core.release_background()
     oxyfuel._core.wait_for_background()
     first = call()
 print(first)
@@ -399,11 +401,17 @@ print([record["reason"].splitlines()[0] for record in oxyfuel.metrics()["breaks"
 """
 
 
+@pytest.mark.parametrize("compiles", [None, False], ids=["no compiler", "an error"])
 @pytest.mark.parametrize("strict", ["0", "1"])
 @pytest.mark.parametrize("fullgraph", [False, True])
-def test_errors_of_compilation_are_the_same(fullgraph, strict):
+def test_errors_of_compilation_are_the_same(fullgraph, strict, compiles, tmp_path):
+    compiler = tmp_path / "compiler"
+    if compiles is not None:
+        compiler.write_text("#!/bin/sh\nexit 1\n")
+        compiler.chmod(0o755)
+
     def run(wait):
-        program = FAILING.format(wait=wait, fullgraph=fullgraph, strict=strict)
+        program = FAILING.format(wait=wait, fullgraph=fullgraph, strict=strict, compiler=str(compiler))
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout, [line for line in done.stderr.splitlines() if line.startswith("oxyfuel")]
