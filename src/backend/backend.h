@@ -130,6 +130,8 @@ class Backend {
 
   virtual FusionCosts fusion_costs() const = 0;
   virtual SplitCosts split_costs() const { return {}; }
+  // Whether a launch ends with a report of an index that is out of range, and has changed nothing then.
+  virtual bool reports_indices() const { return true; }
   // `is_needed(buffer)`: somebody outside the group reads it.
   virtual std::unique_ptr<KernelDraft> draft(const loop::Program& program,
                                              const IdVector<StepId, Item>& items, const Group& group,

@@ -60,6 +60,9 @@ def _layout(tensor):
     return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size > 1] if tensor.numel() else []
 
 
+HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}  # the coarser one first
+
+
 def _observe(program, namespace, function, weights, arguments):
     """The observation of a call and its backward passes, and the program's line that raised."""
     line = None
@@ -200,7 +203,9 @@ def check(program, ignore_rounding=True):
             all_strides = program.all_strides and program.sizes[call] == program.sizes[0]
             found = difference(expected, actual, with_layout=outputs, all_strides=all_strides)
             if found and expected.raised is None and actual.raised is None:
-                found = difference(expected, actual, _in_float64(program, call), with_layout=outputs, all_strides=all_strides)
+                texts = [line.text for line in (*program.inputs, *program.lines)]
+                half = next((dtype for name, dtype in HALVES.items() if any(name in text for text in texts)), None)
+                found = difference(expected, actual, _in_float64(program, call), with_layout=outputs, all_strides=all_strides, coarsest=half)
                 if found and "values differ" in found and ignore_rounding and _ill_conditioned(program, call, expected, actual):
                     found = None
             if not found and expected.raised and line != line_too:

@@ -78,12 +78,12 @@ def _first_lines(text):
     return text.strip().split("\n")[0][:300]
 
 
-def difference(expected, actual, reference=None, single=False, with_layout=None, all_strides=True):
+def difference(expected, actual, reference=None, single=False, with_layout=None, all_strides=True, coarsest=None):
     """The first thing in which two observations differ, in words, or None. ``reference``: the call in float64.
 
     ``single``: the function is one operator, and what a failed one has written so far is undefined. ``with_layout``:
     so many of the results must have eager's strides; none: all. Without ``all_strides`` those of dimensions of size 1
-    may differ.
+    may differ. ``coarsest``: a type that values were rounded to on the way; it counts where there is no reference.
     """
     if (expected.raised is None) != (actual.raised is None):
         return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
@@ -100,7 +100,7 @@ def difference(expected, actual, reference=None, single=False, with_layout=None,
     if reference is not None and reference.raised is None and len(reference.inputs) == len(references):
         references = reference.inputs
     for i, (a, b, r) in enumerate(zip(expected.inputs, actual.inputs, references)):
-        found = tensor_difference(a, b, r)
+        found = tensor_difference(a, b, r, coarsest=coarsest)
         if found:
             return f"argument {i} afterwards: {found}"
     if expected.raised:
@@ -115,7 +115,7 @@ def difference(expected, actual, reference=None, single=False, with_layout=None,
         if spec == left_spec:
             references = leaves
     for i, (a, b, r) in enumerate(zip(left, right, references)):
-        found = leaf_difference(a, b, r, with_layout is None or i < with_layout, all_strides)
+        found = leaf_difference(a, b, r, with_layout is None or i < with_layout, all_strides, coarsest)
         if found:
             return f"result {i}: {found}"
     return alias_difference(expected, actual, left, right, with_layout)
@@ -127,11 +127,11 @@ def _outcome(observation):
     return "returned"
 
 
-def leaf_difference(expected, actual, reference, layout=True, all_strides=True):
+def leaf_difference(expected, actual, reference, layout=True, all_strides=True, coarsest=None):
     if type(expected) is not type(actual):
         return f"{type(expected).__name__} in eager, {type(actual).__name__} compiled"
     if isinstance(expected, torch.Tensor):
-        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout, all_strides)
+        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout, all_strides, coarsest)
     if isinstance(expected, float):
         same = expected == actual or math.isclose(expected, actual, rel_tol=1e-4) or expected != expected and actual != actual
     else:
@@ -143,7 +143,7 @@ def _strides(tensor, all_strides):
     return [stride for stride, size in zip(tensor.stride(), tensor.shape) if all_strides or size > 1]
 
 
-def tensor_difference(expected, actual, reference=None, layout=True, all_strides=True):
+def tensor_difference(expected, actual, reference=None, layout=True, all_strides=True, coarsest=None):
     for name in ("dtype", "shape", "layout", "device", "requires_grad"):
         if getattr(expected, name) != getattr(actual, name):
             return f"{name} {getattr(expected, name)} in eager, {getattr(actual, name)} compiled"
@@ -156,10 +156,10 @@ def tensor_difference(expected, actual, reference=None, layout=True, all_strides
         expected, actual = expected.dequantize(), actual.dequantize()
     if layout and expected.numel() and _strides(expected, all_strides) != _strides(actual, all_strides):
         return f"shape {tuple(expected.shape)}: strides {expected.stride()} in eager, {actual.stride()} compiled"
-    return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach())
+    return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach(), coarsest)
 
 
-def value_difference(expected, actual, reference=None):
+def value_difference(expected, actual, reference=None, coarsest=None):
     if expected.numel() == 0:
         return None
     dtype = expected.dtype
@@ -172,7 +172,7 @@ def value_difference(expected, actual, reference=None):
         expected, actual = (torch.view_as_real(t.to(torch.complex128).resolve_conj()) for t in (expected, actual))
         if reference is not None and reference.is_complex():
             reference = torch.view_as_real(reference.to(torch.complex128))
-    relative, absolute = TOLERANCES[dtype]
+    relative, absolute = max(TOLERANCES[dtype], TOLERANCES[coarsest] if coarsest and reference is None else (0, 0))
     expected, actual = expected.double(), actual.double()
     close = torch.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=True)
     if close.all():

@@ -119,6 +119,8 @@ class CudaBackend final : public Backend {
             .fills_device = true};
   }
 
+  bool reports_indices() const override { return false; }
+
   std::unique_ptr<KernelDraft> draft(const loop::Program& program, const IdVector<StepId, Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
                                      const ScheduleOptions& options) const override {

@@ -15,6 +15,7 @@
 #include "backend/shared/direct_writes.h"
 #include "backend/shared/fusion.h"
 #include "backend/shared/memory.h"
+#include "backend/shared/scattered_inputs.h"
 #include "base/error.h"
 #include "loop/devices.h"
 
@@ -87,6 +88,7 @@ class Scheduler {
 
   plan::Plan run() {
     remove_dead_steps(program_);
+    if (!backend_.reports_indices()) scatter_into_inputs(program_);
     IdVector<StepId, Item> items = normalise(program_, backend_.split_costs());
     Dependencies dependencies = find_dependencies(program_, items);
     const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
