@@ -67,17 +67,17 @@ bool depends_on_elements(const LoopNest& nest) {
 
 // The shapes that may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
 Trial trial_of(const Draft& draft) {
-  Trial trial;
-  trial.shapes = {draft.shape};
-  if (!depends_on_elements(draft.nest)) trial.shapes = candidate_shapes(draft.nest, draft.shape);
+  std::vector<LaunchShape> shapes = {draft.shape};
+  if (!depends_on_elements(draft.nest)) shapes = candidate_shapes(draft.nest, draft.shape);
   if (draft.in_registers)
-    std::erase_if(trial.shapes,
-                  [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
-  for (const LaunchShape& shape : trial.shapes) {
-    trial.texts.push_back(print_kernel(draft.nest, shape));
-    trial.programs.push_back(std::max<int64_t>(estimate(trial.texts.back().programs), 1));
+    std::erase_if(shapes, [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
+  Trial trial;
+  for (const LaunchShape& shape : shapes) {
+    KernelText text = print_kernel(draft.nest, shape);
+    const int64_t programs = std::max<int64_t>(estimate(text.programs), 1);
+    trial.candidates.push_back({shape, std::move(text), programs});
   }
-  const KernelText& text = trial.texts.front();
+  const KernelText& text = trial.candidates.front().text;
   for (const ArrayId array : text.parameters) {
     const loop::Buffer& buffer = draft.program.buffers[draft.nest.arrays[array].buffer];
     trial.operands.bytes.push_back(static_cast<int64_t>(estimated_bytes(buffer)));
@@ -206,7 +206,7 @@ class CudaBackend final : public Backend {
     const std::vector<size_t> chosen = choose_(trials);
     std::vector<std::optional<KernelText>> texts(drafts.size());
     for (size_t t = 0; t < trials.size(); ++t)
-      texts[drafts_of_trials[t]] = std::move(trials[t].texts[chosen[t]]);
+      texts[drafts_of_trials[t]] = std::move(trials[t].candidates[chosen[t]].text);
     return texts;
   }
 

@@ -19,7 +19,7 @@ struct Stores {
   std::shared_ptr<const FileStore> choices;  // the tuner's
 };
 
-// The position of the shape to take in Trial::shapes, for each trial.
+// The position of the candidate to take, for each trial.
 using ChooseShapes = std::function<std::vector<size_t>(std::span<const Trial>)>;
 // Prints kernels of shapes that the caller chooses, and compiles nothing: for tests.
 std::unique_ptr<Backend> make_printer(ChooseShapes choose);

@@ -102,12 +102,10 @@ while True:
 Trial trial(std::vector<std::string> sources) {
   Trial result;
   for (std::string& source : sources) {
-    result.shapes.push_back({.columns = 128 << result.shapes.size()});
-    KernelText text;
-    text.name = "kernel";
-    text.source = std::move(source);
-    result.texts.push_back(std::move(text));
-    result.programs.push_back(4);
+    Candidate candidate{.shape = {.columns = 128 << result.candidates.size()}, .programs = 4};
+    candidate.text.name = "kernel";
+    candidate.text.source = std::move(source);
+    result.candidates.push_back(std::move(candidate));
   }
   result.operands = {.bytes = {1 << 20, 64}, .sizes = {7}};
   return result;

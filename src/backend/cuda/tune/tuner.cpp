@@ -36,9 +36,9 @@ std::vector<std::optional<double>> times_of(const Driver& driver, Stopwatch& sto
   for (size_t s = 0; s < compiled.size(); ++s) {
     if (!compiled[s]) continue;
     try {
-      const NamedKernel kernel{trial.texts[s].name, *compiled[s]};
+      const NamedKernel kernel{trial.candidates[s].text.name, *compiled[s]};
       const auto library = load_kernels(driver, {&kernel, 1});
-      times[s] = stopwatch.time(std::get<GridFunction>(library->function(0)), trial.programs[s]);
+      times[s] = stopwatch.time(std::get<GridFunction>(library->function(0)), trial.candidates[s].programs);
     } catch (const InternalError&) {
       // It needs more than the device has. Another shape does not.
     }
@@ -57,12 +57,13 @@ size_t best_of(const std::vector<std::optional<double>>& times) {
 }  // namespace
 
 Hash128 Tuner::key(const Trial& trial, int architecture) const {
+  const Candidate& first = trial.candidates.front();
   Message parts{std::string(kFormat), card_name(driver_, 0),
-                to_hex(compiler_.key({trial.texts[0].name, trial.texts[0].source, architecture})),
-                std::to_string(trial.programs[0])};
+                to_hex(compiler_.key({first.text.name, first.text.source, architecture})),
+                std::to_string(first.programs)};
   for (const int64_t bytes : trial.operands.bytes) parts.push_back(std::to_string(bytes));
   for (const int64_t size : trial.operands.sizes) parts.push_back(std::to_string(size));
-  for (const LaunchShape& shape : trial.shapes) parts.push_back(text_of(shape));
+  for (const Candidate& candidate : trial.candidates) parts.push_back(text_of(candidate.shape));
   return hash128(encode(parts));
 }
 
@@ -75,9 +76,9 @@ std::optional<size_t> Tuner::known(const Hash128& key, const Trial& trial) {
   if (!choice && store_) choice = store_->find(key);
   if (!choice) return std::nullopt;
   const auto found =
-      std::ranges::find_if(trial.shapes, [&](const LaunchShape& shape) { return text_of(shape) == *choice; });
-  if (found == trial.shapes.end()) return std::nullopt;
-  return static_cast<size_t>(found - trial.shapes.begin());
+      std::ranges::find_if(trial.candidates, [&](const Candidate& c) { return text_of(c.shape) == *choice; });
+  if (found == trial.candidates.end()) return std::nullopt;
+  return static_cast<size_t>(found - trial.candidates.begin());
 }
 
 void Tuner::keep(const Hash128& key, const LaunchShape& shape) {
@@ -93,7 +94,7 @@ std::vector<size_t> Tuner::fastest(std::span<const Trial> trials, int architectu
   std::map<std::string, size_t> open;  // a trial of each key that is not known: layers have the same kernels
   for (size_t t = 0; t < trials.size(); ++t) {
     keys.push_back(key(trials[t], architecture));
-    if (trials[t].shapes.size() > 1 && !known(keys[t], trials[t])) open.try_emplace(to_hex(keys[t]), t);
+    if (trials[t].candidates.size() > 1 && !known(keys[t], trials[t])) open.try_emplace(to_hex(keys[t]), t);
   }
   std::vector<const Trial*> asked;
   for (const auto& [digits, t] : open) asked.push_back(&trials[t]);
@@ -106,7 +107,8 @@ std::vector<size_t> Tuner::fastest(std::span<const Trial> trials, int architectu
 void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
   std::vector<TritonKernel> asked;
   for (const Trial* trial : trials)
-    for (const KernelText& text : trial->texts) asked.push_back({text.name, text.source, architecture});
+    for (const auto& [shape, text, programs] : trial->candidates)
+      asked.push_back({text.name, text.source, architecture});
   log(Channel::Timing, "tuning: compiles {} candidates of {} kernels", asked.size(), trials.size());
   const std::vector<std::optional<CompiledKernel>> compiled = compiler_.try_compile(asked);
   const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(driver_);
@@ -117,15 +119,15 @@ void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
   std::span<const std::optional<CompiledKernel>> rest = compiled;
   for (size_t k = 0; k < trials.size(); ++k) {
     const Trial& trial = *trials[k];
-    const auto times = times_of(driver_, *stopwatch, trial, rest.first(trial.shapes.size()));
-    rest = rest.subspan(trial.shapes.size());
+    const auto times = times_of(driver_, *stopwatch, trial, rest.first(trial.candidates.size()));
+    rest = rest.subspan(trial.candidates.size());
     if (!times[0]) continue;
     const size_t best = best_of(times);
-    keep(key(trial, architecture), trial.shapes[best]);
+    keep(key(trial, architecture), trial.candidates[best].shape);
     log(Channel::Timing, "tuning {} of {}: {} takes {:.1f} us as {}{}", k + 1, trials.size(),
-        trial.texts[0].name, *times[best], description(trial.shapes[best]),
+        trial.candidates[0].text.name, *times[best], description(trial.candidates[best].shape),
         best == 0 ? ", as chosen"
-                  : fmt::format("; {:.1f} us as {}", *times[0], description(trial.shapes[0])));
+                  : fmt::format("; {:.1f} us as {}", *times[0], description(trial.candidates[0].shape)));
   }
 }
 

@@ -17,12 +17,17 @@
 
 namespace oxy::backend::cuda {
 
-// A kernel with the shapes that may be tried. Only their texts differ.
+// A kernel in one of its shapes.
+struct Candidate {
+  LaunchShape shape;
+  KernelText text;
+  int64_t programs = 1;  // of a launch
+};
+
+// A kernel and the shapes that may be tried. All take the same operands.
 struct Trial {
-  std::vector<LaunchShape> shapes;  // the chosen one first
-  std::vector<KernelText> texts;    // one a shape
+  std::vector<Candidate> candidates;  // that of the cost model's shape first
   Operands operands;
-  std::vector<int64_t> programs;  // one a shape
 };
 
 // Thread-safe.
@@ -32,8 +37,8 @@ class Tuner {
   Tuner(const Driver& driver, TritonCompiler& compiler, std::shared_ptr<const FileStore> store)
       : driver_(driver), compiler_(compiler), store_(std::move(store)) {}
 
-  // The position of the fastest shape of each trial: the first one's where nothing could be timed. The timing
-  // log has a line for each kernel as it is done. Unsupported if no kernel can be compiled.
+  // The position of the fastest candidate of each trial: the first one's where nothing could be timed. The
+  // timing log has a line for each kernel as it is done. Unsupported if no kernel can be compiled.
   std::vector<size_t> fastest(std::span<const Trial> trials, int architecture);
 
  private:
@@ -46,7 +51,7 @@ class Tuner {
   TritonCompiler& compiler_;
   std::shared_ptr<const FileStore> store_;
   std::mutex mutex_;
-  std::map<std::string, std::string> choices_;  // by key, in hexadecimal digits; shape_text()'s
+  std::map<std::string, std::string> choices_;  // the shape by the key, in hexadecimal digits
 };
 
 }  // namespace oxy::backend::cuda

@@ -29,7 +29,7 @@ std::unique_ptr<backend::Backend> backend_of(std::optional<unsigned> seed) {
   const auto random = std::make_shared<std::mt19937>(*seed);
   return make_printer([random](std::span<const Trial> trials) {
     std::vector<size_t> chosen;
-    for (const Trial& trial : trials) chosen.push_back((*random)() % trial.shapes.size());
+    for (const Trial& trial : trials) chosen.push_back((*random)() % trial.candidates.size());
     return chosen;
   });
 }
