@@ -253,6 +253,10 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
 }
 
 void finish(LoopNest& nest) {
+  // What does not depend on a loop is printed before it, and must not read where there is nothing.
+  std::erase_if(nest.phases, [](const Phase& phase) {
+    return std::ranges::any_of(phase.loops, [](const LoopVariable& l) { return l.extent == Expr(0); });
+  });
   for (Phase& phase : nest.phases) {
     remove_dead_insts(phase);
     merge_loops(phase.loops, {&phase});
