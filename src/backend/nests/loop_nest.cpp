@@ -252,11 +252,15 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
   return votes > 0;
 }
 
+namespace {
+
+bool has_no_iteration(const Phase& phase) {
+  return std::ranges::any_of(phase.loops, [](const LoopVariable& l) { return l.extent == Expr(0); });
+}
+
+}  // namespace
+
 void finish(LoopNest& nest) {
-  // What does not depend on a loop is printed before it, and must not read where there is nothing.
-  std::erase_if(nest.phases, [](const Phase& phase) {
-    return std::ranges::any_of(phase.loops, [](const LoopVariable& l) { return l.extent == Expr(0); });
-  });
   for (Phase& phase : nest.phases) {
     remove_dead_insts(phase);
     merge_loops(phase.loops, {&phase});
@@ -273,6 +277,9 @@ void finish(LoopNest& nest) {
     for (const Reduction& reduction : phase.reductions)
       for (const ResultStore& store : reduction.stores) nest.arrays[store.array].is_written = true;
   }
+  // What does not depend on a loop is printed before it, and must not read where there is nothing. A nest
+  // that has nothing else is not launched.
+  if (!std::ranges::all_of(nest.phases, has_no_iteration)) std::erase_if(nest.phases, has_no_iteration);
   Expr scratch = 0;
   for (Array& array : nest.arrays)
     if (array.kind == ArrayKind::Scratch) {
