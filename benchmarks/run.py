@@ -80,7 +80,7 @@ def progress(cases):
             bar.advance(task)
 
 
-def parse_arguments():
+def parse_arguments(given):
     import models
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -101,7 +101,7 @@ def parse_arguments():
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     arguments.names = [name for name in arguments.models.split(",") if name] or list(models.NAMES)
     unknown = set(arguments.names) - set(models.NAMES)
     if unknown:
@@ -116,9 +116,12 @@ def parse_arguments():
 
 
 def main():
-    if sys.argv[1:3] == ["--device", "cuda"]:
-        return subprocess.run([sys.executable, HERE / "gpu_models.py", *sys.argv[3:]], check=False).returncode
-    arguments = parse_arguments()
+    devices = argparse.ArgumentParser(add_help=False)
+    devices.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    chosen, others = devices.parse_known_args()
+    if chosen.device == "cuda":
+        return subprocess.run([sys.executable, HERE / "gpu_models.py", *others], check=False).returncode
+    arguments = parse_arguments(others)
     results = []
     with tempfile.TemporaryDirectory(prefix="oxyfuel_hook_") as folder:
         hook = None if arguments.no_memory or arguments.capture_only else build_memory_hook(folder)

@@ -221,6 +221,10 @@ double phase_nanoseconds(const LoopNest& nest, const Phase& phase) {
   return iterations * (std::max(bytes_moved / kBytesPerNanosecond, ops / rate) + slow * 0.5) + 1;
 }
 
+bool has_no_iteration(const Phase& phase) {
+  return std::ranges::any_of(phase.loops, [](const LoopVariable& l) { return l.extent == Expr(0); });
+}
+
 }  // namespace
 
 bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& load) {
@@ -251,14 +255,6 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
   for (const ElementStore& store : phase.stores) vote(store.offset);
   return votes > 0;
 }
-
-namespace {
-
-bool has_no_iteration(const Phase& phase) {
-  return std::ranges::any_of(phase.loops, [](const LoopVariable& l) { return l.extent == Expr(0); });
-}
-
-}  // namespace
 
 void finish(LoopNest& nest) {
   for (Phase& phase : nest.phases) {

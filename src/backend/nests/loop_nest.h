@@ -106,8 +106,8 @@ void for_each_expression(Phase& phase, Fn fn) {
     for (ResultStore& store : reduction.stores) fn(store.offset);
 }
 
-// Removes phases without iterations and dead instructions, merges adjacent loops that every access crosses with
-// one stride, places scratch rows and numbers symbols.
+// Removes dead instructions, merges adjacent loops that every access crosses with one stride, removes phases
+// without iterations if there are others, places scratch rows and numbers symbols.
 void finish(LoopNest& nest);
 
 // Rows of a tile that one iteration of a tiled nest's launch walks. No fewer than any target's lanes of four

@@ -21,10 +21,7 @@ bool fits(const loop::Buffer& value, const loop::Buffer& input) {
 
 std::unordered_map<BufferId, BufferId> candidates(const loop::Program& program,
                                                   const Dependencies& dependencies) {
-  std::unordered_map<int32_t, BufferId> buffer_of_input;
-  for (const BufferId id : program.buffers.ids())
-    if (program.buffers[id].kind == loop::BufferKind::Input)
-      buffer_of_input.emplace(program.buffers[id].source, id);
+  const std::unordered_map<int32_t, BufferId> buffer_of_input = buffers_of_inputs(program);
   std::unordered_map<BufferId, int> uses;  // after the last step
   for (const loop::ProgramOutput& output : program.outputs) ++uses[output.view.buffer];
   for (const loop::ProgramMutation& mutation : program.mutations) ++uses[mutation.value.buffer];
@@ -33,8 +30,7 @@ std::unordered_map<BufferId, BufferId> candidates(const loop::Program& program,
     const auto input = buffer_of_input.find(mutation.input);
     if (input == buffer_of_input.end() || mutation.value.buffer == loop::kNoBuffer) continue;
     const BufferId value = mutation.value.buffer;
-    if (uses[value] == 1 && is_whole(program.buffers[value], mutation.value) &&
-        fits(program.buffers[value], program.buffers[input->second]) &&
+    if (uses[value] == 1 && can_be_input(program, mutation, input->second) &&
         dependencies.buffers[value].writers.size() == 1 && !dependencies.buffers[input->second].is_kept)
       result.emplace(value, input->second);
   }
@@ -168,6 +164,18 @@ class Finder {
 };
 
 }  // namespace
+
+std::unordered_map<int32_t, BufferId> buffers_of_inputs(const loop::Program& program) {
+  std::unordered_map<int32_t, BufferId> buffers;
+  for (const BufferId id : program.buffers.ids())
+    if (program.buffers[id].kind == loop::BufferKind::Input) buffers.emplace(program.buffers[id].source, id);
+  return buffers;
+}
+
+bool can_be_input(const loop::Program& program, const loop::ProgramMutation& mutation, BufferId input) {
+  const loop::Buffer& value = program.buffers[mutation.value.buffer];
+  return is_whole(value, mutation.value) && fits(value, program.buffers[input]);
+}
 
 DirectWrites find_direct_writes(const loop::Program& program, const Dependencies& dependencies,
                                 IdVector<GroupId, Group>& groups) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "backend/shared/dependencies.h"
+#include "backend/shared/direct_writes.h"
 
 namespace oxy::backend {
 namespace {
@@ -85,21 +87,14 @@ bool sets_elements(const Computation& c, BufferId of) {
          c.stores[0].mode == loop::StoreMode::Set;
 }
 
-bool is_whole(const loop::Buffer& buffer, const loop::BufferView& view) {
-  return view.sizes == buffer.sizes && view.offset == Expr(0) &&
-         (!buffer.strides || view.strides == *buffer.strides);
-}
-
 class Finder {
  public:
-  explicit Finder(const Program& program) : program_(program), uses_(uses_of(program)) {}
+  explicit Finder(const Program& program)
+      : program_(program), uses_(uses_of(program)), input_buffers_(buffers_of_inputs(program)) {}
 
   // The copies, and for each the input that takes its place, by the buffer that holds the copy.
   std::map<BufferId, BufferId> run() {
     std::map<BufferId, BufferId> inputs;
-    for (const BufferId id : program_.buffers.ids())
-      if (program_.buffers[id].kind == loop::BufferKind::Input)
-        input_buffers_.emplace(program_.buffers[id].source, id);
     for (const loop::ProgramMutation& mutation : program_.mutations)
       if (const auto input = input_for(mutation)) inputs.emplace(mutation.value.buffer, *input);
     return inputs;
@@ -111,14 +106,9 @@ class Finder {
     const BufferId value = mutation.value.buffer;
     if (found == input_buffers_.end() || value == kNoBuffer) return std::nullopt;
     const BufferId input = found->second;
-    const loop::Buffer &to = program_.buffers[value], &from = program_.buffers[input];
-    const bool fits = to.kind == loop::BufferKind::Intermediate && to.dtype == from.dtype &&
-                      to.device == from.device && to.sizes == from.sizes && from.strides &&
-                      (!to.strides || *to.strides == *from.strides) && is_whole(to, mutation.value) &&
-                      mutation.value.strides == *from.strides;
     const Uses &value_uses = uses_[value], &input_uses = uses_[input];
-    if (!fits || value_uses.results != 1 || input_uses.results != 0 || value_uses.writers.size() != 2 ||
-        input_uses.readers.size() != 1 || !input_uses.writers.empty())
+    if (!can_be_input(program_, mutation, input) || value_uses.results != 1 || input_uses.results != 0 ||
+        value_uses.writers.size() != 2 || input_uses.readers.size() != 1 || !input_uses.writers.empty())
       return std::nullopt;
     const StepId copy = value_uses.writers[0], scatter = value_uses.writers[1];
     const auto* copies = std::get_if<Computation>(&program_.steps[copy]);
@@ -131,7 +121,7 @@ class Finder {
 
   const Program& program_;
   IdVector<BufferId, Uses> uses_;
-  std::map<int32_t, BufferId> input_buffers_;  // by number of the input
+  std::unordered_map<int32_t, BufferId> input_buffers_;  // by number of the input
 };
 
 void rename(loop::BufferView& view, const std::map<BufferId, BufferId>& names) {

@@ -13,12 +13,6 @@ struct VectorProduct {
   ValueId row, matrix;  // [1, inner], [inner, columns]
 };
 
-bool is_one(const Argument& argument) {
-  const auto* integer = std::get_if<Expr>(&argument);
-  const auto* real = std::get_if<double>(&argument);
-  return (integer != nullptr && *integer == Expr(1)) || (real != nullptr && *real == 1);
-}
-
 // Nothing where the node is another one.
 std::optional<VectorProduct> vector_product(const Site& site) {
   const Node& node = site.node;
@@ -28,7 +22,7 @@ std::optional<VectorProduct> vector_product(const Site& site) {
                         .matrix = tensor_argument(node, adds ? 2 : 1)};
   if (adds) {
     product.bias = tensor_argument(node, 0);
-    if (!is_one(node.args[3]) || !is_one(node.args[4]) ||
+    if (number_argument(node, 3) != 1.0 || number_argument(node, 4) != 1.0 ||
         site.graph.meta(product.bias).dtype != site.meta().dtype)
       return std::nullopt;
   }

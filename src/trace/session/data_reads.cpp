@@ -20,8 +20,9 @@ bool is_mask(const at::Tensor& index) {
   return index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
 }
 
-// The numbers that a type of integers holds. Those of 64 bits are checked when they are read.
-std::optional<sym::Range> range_of(at::ScalarType type) {
+}  // namespace
+
+std::optional<sym::Range> integer_range(at::ScalarType type) {
   const auto all = []<class Number>(Number) {
     return sym::Range{std::numeric_limits<Number>::min(), std::numeric_limits<Number>::max()};
   };
@@ -41,8 +42,6 @@ std::optional<sym::Range> range_of(at::ScalarType type) {
   }
 }
 
-}  // namespace
-
 Expr new_computed_symbol(Session& session, sym::Range range, const std::string& what) {
   if (!session.symbols || !session.reads_data || session.is_fake)
     throw_cannot_trace(what + " depends on data");
@@ -56,7 +55,7 @@ Expr new_computed_symbol(Session& session, sym::Range range, const std::string& 
 void record_number(Session& session, const OperatorInfo& info, torch::jit::Stack* stack) {
   const at::Tensor tensor = stack->back().toTensor();
   const std::string what = fmt::format("the result of {}", info.schema->name);
-  const std::optional<sym::Range> range = range_of(tensor.scalar_type());
+  const std::optional<sym::Range> range = integer_range(tensor.scalar_type());
   if (!range) throw_cannot_trace(what + " depends on data");
   const Expr symbol = new_computed_symbol(session, *range, what);
   // The program may write to the tensor, and not to the copy.

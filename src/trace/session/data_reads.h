@@ -4,6 +4,7 @@
 
 #include <ATen/core/stack.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "trace/session/session.h"
 
 namespace oxy::trace {
+
+// The numbers that a type of integers holds; nothing for other types and booleans. Those of 64 bits are
+// checked when they are read.
+std::optional<sym::Range> integer_range(at::ScalarType type);
 
 // A new symbol that the node under way computes, known to be in the range. Throws CannotTrace if the
 // recording makes none. `what`: what depends on data, for the reason.

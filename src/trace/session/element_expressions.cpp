@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "graph/sizes.h"
@@ -15,6 +14,7 @@
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "torch_api/symbolic_node.h"
+#include "trace/session/data_reads.h"
 #include "trace/session/slices.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -50,23 +50,9 @@ bool moves(const ops::Traits& traits) {
 
 // The integers that the type holds, as far as expressions reach.
 sym::Range range_of(DType dtype) {
-  const auto all = []<class Number>(Number) {
-    return sym::Range{std::numeric_limits<Number>::min(), std::numeric_limits<Number>::max()};
-  };
-  switch (dtype) {
-    case DType::UInt8:
-      return all(uint8_t{});
-    case DType::Int8:
-      return all(int8_t{});
-    case DType::Int16:
-      return all(int16_t{});
-    case DType::Int32:
-      return all(int32_t{});
-    case DType::Bool:
-      return {0, 1};
-    default:
-      return {sym::kMinInt + 1, sym::kMaxInt - 1};
-  }
+  if (dtype == DType::Bool) return {0, 1};
+  if (dtype == DType::Int64) return {sym::kMinInt + 1, sym::kMaxInt - 1};
+  return integer_range(runtime::dtype_to_torch(dtype)).value_or(sym::Range{});
 }
 
 bool counts_as_integer(DType dtype) {
@@ -514,8 +500,8 @@ std::optional<std::vector<Expr>> element_expressions(Session& session, graph::Va
     return known.candidates.contains(input) || known.numbers.contains(input) ||
            (has_symbols && known.varying.contains(input));
   };
-  const std::optional<Slice> slice =
-      collect_slice(session, value, may_read, has_symbols ? SliceSizes::AtHand : SliceSizes::SmallOnes);
+  const std::optional<Slice> slice = collect_slice(
+      session, value, may_read, has_symbols ? SymbolsInSlice::Anywhere : SymbolsInSlice::InArguments);
   if (!slice) return std::nullopt;
   const RunsInEager runs_in_eager;
   specialise(session, *slice);

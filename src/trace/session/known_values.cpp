@@ -20,15 +20,15 @@ std::optional<Slice> slice_of_known(Session& session, graph::ValueId value) {
     return known.candidates.contains(input) || known.varying.contains(input);
   };
   if (known.of_varying == VaryingElements::Numbers) {
-    std::optional<Slice> slice = collect_slice(session, value, is_small, SliceSizes::AtHand);
+    std::optional<Slice> slice = collect_slice(session, value, is_small, SymbolsInSlice::Anywhere);
     if (slice) specialise(session, *slice);
     return slice;
   }
   std::optional<Slice> slice = collect_slice(
       session, value, [&](graph::ValueId input) { return known.candidates.contains(input); },
-      SliceSizes::Numbers);
+      SymbolsInSlice::None);
   if (slice || known.would_help || known.varying.empty()) return slice;
-  const std::optional<Slice> possible = collect_slice(session, value, is_small, SliceSizes::AtHand);
+  const std::optional<Slice> possible = collect_slice(session, value, is_small, SymbolsInSlice::Anywhere);
   known.would_help = possible && !possible->inputs.empty();
   return std::nullopt;
 }

@@ -20,8 +20,9 @@ constexpr size_t kMostNodes = 256;
 
 class Collector {
  public:
-  Collector(const Session& session, const std::function<bool(graph::ValueId)>& may_read, SliceSizes sizes)
-      : session_(session), graph_(session.recording.graph), may_read_(may_read), sizes_(sizes) {}
+  Collector(const Session& session, const std::function<bool(graph::ValueId)>& may_read,
+            SymbolsInSlice symbols)
+      : session_(session), graph_(session.recording.graph), may_read_(may_read), symbols_(symbols) {}
 
   std::optional<Slice> collect(graph::ValueId value) {
     if (!visit(value) || is_written(graph_, slice_.values)) return std::nullopt;
@@ -33,7 +34,7 @@ class Collector {
     if (!slice_.values.insert(value).second) return true;
     const graph::NodeId producer = graph_.values[value].node;
     const Expr elements = element_count(graph_.meta(value));
-    const auto count = sizes_ == SliceSizes::AtHand ? value_of(elements) : elements.as_constant();
+    const auto count = symbols_ == SymbolsInSlice::Anywhere ? value_of(elements) : elements.as_constant();
     if (!count || *count > kMostElements) return false;
     if (producer == graph::kNoNode) {
       if (may_read_(value)) {
@@ -46,7 +47,7 @@ class Collector {
     if (node.op->is_mutating() || draws_numbers(*node.op, node.args) || is_opaque(*node.op)) return false;
     if (!slice_.nodes.insert(producer).second) return true;
     if (slice_.nodes.size() > kMostNodes) return false;
-    if (sizes_ != SliceSizes::Numbers && !node.computed.empty()) return false;
+    if (symbols_ != SymbolsInSlice::None && !node.computed.empty()) return false;
     bool known = true;
     graph::map_expressions(node.args, [&](const Expr& e) {
       known = known && value_of(e).has_value();
@@ -57,7 +58,7 @@ class Collector {
   }
 
   std::optional<int64_t> value_of(const Expr& e) const {
-    if (e.is_constant() || sizes_ == SliceSizes::Numbers || !session_.symbols) return e.as_constant();
+    if (e.is_constant() || symbols_ == SymbolsInSlice::None || !session_.symbols) return e.as_constant();
     return session_.symbols->environment.hint(e);
   }
 
@@ -71,7 +72,7 @@ class Collector {
   const Session& session_;
   const graph::Graph& graph_;
   const std::function<bool(graph::ValueId)>& may_read_;
-  SliceSizes sizes_;
+  SymbolsInSlice symbols_;
   Slice slice_;
 };
 
@@ -82,8 +83,9 @@ Expr number_of(const Session& session, const Expr& e) {
 }  // namespace
 
 std::optional<Slice> collect_slice(const Session& session, graph::ValueId value,
-                                   const std::function<bool(graph::ValueId)>& may_read, SliceSizes sizes) {
-  return Collector(session, may_read, sizes).collect(value);
+                                   const std::function<bool(graph::ValueId)>& may_read,
+                                   SymbolsInSlice symbols) {
+  return Collector(session, may_read, symbols).collect(value);
 }
 
 void specialise(const Session& session, const Slice& slice) {

@@ -21,16 +21,18 @@ struct Slice {
   std::vector<graph::ValueId> inputs;
 };
 
-enum class SliceSizes : uint8_t {
-  Numbers,    // no size in it, and no number, is a symbol
-  SmallOnes,  // no size in it is a symbol; numbers have values at this call
-  AtHand,     // symbols have values at this call
+// Where a slice may have symbols. They have values at this call.
+enum class SymbolsInSlice : uint8_t {
+  None,
+  InArguments,  // of operators; sizes are numbers
+  Anywhere,     // sizes, too
 };
 
 // Nothing if the value depends on an input of which `may_read` is false, on what existed before the recording
 // in another way, or shares memory with a tensor that the recording writes to.
 std::optional<Slice> collect_slice(const Session& session, graph::ValueId value,
-                                   const std::function<bool(graph::ValueId)>& may_read, SliceSizes sizes);
+                                   const std::function<bool(graph::ValueId)>& may_read,
+                                   SymbolsInSlice symbols);
 
 // Has the recording rely on the sizes that the slice has at this call. Precondition: they are at hand.
 void specialise(const Session& session, const Slice& slice);

@@ -68,12 +68,10 @@ Hash128 Tuner::key(const Trial& trial, int architecture) const {
 }
 
 std::optional<size_t> Tuner::known(const Hash128& key, const Trial& trial) {
-  std::optional<std::string> choice;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = choices_.find(to_hex(key)); found != choices_.end()) choice = found->second;
-  }
-  if (!choice && store_) choice = store_->find(key);
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = choices_.try_emplace(to_hex(key));
+  std::optional<std::string>& choice = entry->second;
+  if (is_new && store_) choice = store_->find(key);
   if (!choice) return std::nullopt;
   const auto found =
       std::ranges::find_if(trial.candidates, [&](const Candidate& c) { return text_of(c.shape) == *choice; });

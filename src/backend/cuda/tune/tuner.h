@@ -51,7 +51,8 @@ class Tuner {
   TritonCompiler& compiler_;
   std::shared_ptr<const FileStore> store_;
   std::mutex mutex_;
-  std::map<std::string, std::string> choices_;  // the shape by the key, in hexadecimal digits
+  // The shape by the key, in hexadecimal digits; nothing where none is kept on disk.
+  std::map<std::string, std::optional<std::string>> choices_;
 };
 
 }  // namespace oxy::backend::cuda
