@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "loop/lowering.h"
 #include "loop/program.h"
 #include "plan/plan.h"
 
@@ -128,6 +129,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // "cpu"
 
+  // How graphs for the device are lowered.
+  virtual loop::LoweringOptions lowering_options() const { return {}; }
   virtual FusionCosts fusion_costs() const = 0;
   virtual SplitCosts split_costs() const { return {}; }
   // Whether a launch ends with a report of an index that is out of range, and has changed nothing then.

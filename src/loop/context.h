@@ -104,6 +104,11 @@ class LoweringContext {
   std::vector<Tensor> reduce(ReductionKind kind, const Tensor& x, std::vector<int64_t> dims, bool keepdim,
                              DType accumulate, const std::function<Value(Value)>& fn = nullptr);
 
+  // The type in which the device accumulates squares and products of elements that are computed in `dtype`.
+  DType wide_accumulator(DType dtype) const {
+    return dtype == DType::Float32 && options_.accumulates_in_double ? DType::Float64 : dtype;
+  }
+
   // --- Conditions of a call
   // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is
   // nothing to read, and eager runs the call. Unsupported for a size that is always 0.

@@ -7,6 +7,8 @@ namespace oxy::loop {
 
 struct LoweringOptions {
   bool inline_pointwise = true;  // off: every node is realised (for tests)
+  // Squares and products of single precision are accumulated in double, as eager's kernels for the host do.
+  bool accumulates_in_double = true;
 };
 
 // Lowers a functional, decomposed graph: every node by its operator's lowering rule, or as an extern call.

@@ -56,6 +56,8 @@ def observe(function, arguments, seed=0):
 def same_values(a, b):
     if a.layout != torch.strided:
         a, b = a.to_dense(), b.to_dense()
+    if a.dim() > 64:
+        a, b = a.cpu(), b.cpu()  # kernels of GPUs take no more dimensions
     return bool(torch.equal(a, b) or ((a == b) | ((a != a) & (b != b))).all())
 
 

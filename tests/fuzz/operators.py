@@ -37,6 +37,8 @@ UNDEFINED = {
 
 # Eager's kernels write to a given result as if it were contiguous, whatever its strides are.
 TAKES_OUT_FOR_CONTIGUOUS = {"nn.functional.avg_pool3d", "nn.functional.gelu", "narrow_copy"}
+if device() == "cuda":
+    TAKES_OUT_FOR_CONTIGUOUS |= {"nn.functional.avg_pool2d", "_chunk_cat"}
 
 
 def operators():

@@ -94,6 +94,9 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
 
+  // A GPU accumulates single precision in single, by parts, as eager does.
+  loop::LoweringOptions lowering_options() const override { return {.accumulates_in_double = false}; }
+
   FusionCosts fusion_costs() const override {
     // What runs in one program that could run in many is a single row, which is done before another kernel
     // starts. A row of which a part passes between loops stays in registers, or in the cache of a

@@ -171,12 +171,12 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
   dump.write(stage, shown);
 }
 
-// The backend for the devices of the program's tensors.
-const backend::Backend& backend_of(const loop::Program& program) {
-  const Device device = loop::main_device(program);
-  for (const loop::Buffer& buffer : program.buffers)
-    if (!is_on_host(buffer.device) && buffer.device.kind != device.kind)
-      throw Unsupported(fmt::format("tensors on {} and {}", str(device), str(buffer.device)),
+// The backend for the devices of the graph's tensors.
+const backend::Backend& backend_of(const graph::Graph& graph) {
+  const Device device = graph::main_device(graph);
+  for (const graph::Value& value : graph.values)
+    if (const Device other = value.meta.device; !is_on_host(other) && other.kind != device.kind)
+      throw Unsupported(fmt::format("tensors on {} and {}", str(device), str(other)),
                         "a region is compiled for devices of one kind and the host");
   const backend::Backend* const found = backend::find_backend(device.kind);
   if (found == nullptr) throw Unsupported(fmt::format("there is no backend for device {}", str(device)));
@@ -433,17 +433,17 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
 
+  const backend::Backend& device = backend_of(frozen.graph);
   double seconds = 0;  // of what depends on sizes
   loop::Program program;
   {
     Span span("lower");
-    program = loop::lower(frozen.graph);
+    program = loop::lower(frozen.graph, device.lowering_options());
     if (strict()) loop::verify(program);
     seconds += span.seconds();
   }
   show(Channel::Loops, named("loops"), dump, [&] { return loop::print(program); });
 
-  const backend::Backend& device = backend_of(program);
   plan::Plan plan;
   std::string schedule_text;
   backend::ScheduleOptions schedule_options;

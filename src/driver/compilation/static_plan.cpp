@@ -31,7 +31,8 @@ std::optional<runtime::StaticPlan> make_static_plan(const StaticPlanSource& sour
                                                     const std::function<bool()>& is_unwanted) {
   const graph::Graph graph = with_numbers(source, values);
   if (strict()) graph::verify(graph, true);
-  plan::Plan plan = backend::schedule(loop::lower(graph), *source.device, source.schedule);
+  plan::Plan plan = backend::schedule(loop::lower(graph, source.device->lowering_options()), *source.device,
+                                      source.schedule);
   if (strict()) plan::verify(plan);
   if (std::ranges::all_of(plan.kernels,
                           [&](const plan::Kernel& kernel) { return source.kernels.contains(kernel.name); }))

@@ -70,6 +70,12 @@ Value comparable(Value v) {
   return v.dtype == DType::Bool ? v.builder->cast(v, DType::UInt8) : v;
 }
 
+// The elements of x among which the first of several equal ones wins: numbers that rounding makes equal are.
+std::function<Value(Value)> rounded_comparable(const Tensor& x) {
+  if (x.is_realised()) return comparable;
+  return [dtype = x.dtype](Value v) { return comparable(v.builder->round_to(v, dtype)); };
+}
+
 DType comparable_type(DType dtype) {
   return dtype == DType::Bool ? DType::UInt8 : compute_dtype(dtype);
 }
@@ -91,7 +97,7 @@ void extremum_with_index(LoweringContext& context, const Node& node, ReductionKi
   if (context.uses(node.outputs[0]) > 0)
     finish(context, node, 0, context.reduce(kind, x, dims, keepdim, type, comparable)[0]);
   if (context.uses(node.outputs[1]) > 0)
-    finish(context, node, 1, context.reduce(position, x, dims, keepdim, type, comparable)[0]);
+    finish(context, node, 1, context.reduce(position, x, dims, keepdim, type, rounded_comparable(x))[0]);
 }
 
 void position_of(LoweringContext& context, const Node& node, ReductionKind kind) {
@@ -99,10 +105,11 @@ void position_of(LoweringContext& context, const Node& node, ReductionKind kind)
   if (!is_none(node, 1)) {
     std::vector<int64_t> dims;
     if (x.rank() > 0) dims.push_back(dim(node, 1, x.rank()));
-    return finish(context, node, 0,
-                  context.reduce(kind, x, dims, flag(node, 2), comparable_type(x.dtype), comparable)[0]);
+    return finish(
+        context, node, 0,
+        context.reduce(kind, x, dims, flag(node, 2), comparable_type(x.dtype), rounded_comparable(x))[0]);
   }
-  Tensor result = context.reduce(kind, x, {}, false, comparable_type(x.dtype), comparable)[0];
+  Tensor result = context.reduce(kind, x, {}, false, comparable_type(x.dtype), rounded_comparable(x))[0];
   finish(context, node, 0, context.reshape(result, context.output_meta(node).sizes));
 }
 
@@ -116,8 +123,9 @@ void moments(LoweringContext& context, const Node& node, int variance_output, in
   if (symbolic != nullptr && symbolic->is_constant()) symbolic = nullptr;
   const double correction = is_none(node, 2) ? 1 : symbolic != nullptr ? 0 : real(node, 2);
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
-  // In float64, as eager: squares of float32 numbers overflow and underflow float32.
-  const DType type = x.dtype == DType::Float32 ? DType::Float64 : compute_dtype(x.dtype);
+  // Squares of float32 numbers overflow and underflow float32; eager accumulates those of narrower types in
+  // it.
+  const DType type = x.dtype == DType::Float32 ? context.wide_accumulator(x.dtype) : compute_dtype(x.dtype);
   const auto element = [type](Value v) { return v.builder->cast(v, type); };
   std::vector<Tensor> result =
       context.reduce(ReductionKind::Welford, x, reduced, flag(node, 3), type, element);
@@ -139,15 +147,14 @@ void sum(LoweringContext& context, const Node& node) {
 }
 void prod(LoweringContext& context, const Node& node) {
   const DType type = compute_dtype(context.output_meta(node).dtype);
-  if (type != DType::Float32)
+  const DType wide = context.wide_accumulator(type);
+  if (wide == type)
     return reduce_to(context, node, type == DType::Bool ? ReductionKind::All : ReductionKind::Prod);
-  // In float64: where parts of a product overflow float32 and others are zero, the whole would be NaN.
+  // Where parts of a product overflow float32 and others are zero, the whole would be NaN.
   Tensor x = context.operand(node, 0);
   auto [dims, keepdim] = extent_of(node, x.rank());
-  const auto element = [](Value v) {
-    return v.builder->cast(v.builder->cast(v, DType::Float32), DType::Float64);
-  };
-  finish(context, node, 0, context.reduce(ReductionKind::Prod, x, dims, keepdim, DType::Float64, element)[0]);
+  const auto element = [type, wide](Value v) { return v.builder->cast(v.builder->cast(v, type), wide); };
+  finish(context, node, 0, context.reduce(ReductionKind::Prod, x, dims, keepdim, wide, element)[0]);
 }
 
 void mean(LoweringContext& context, const Node& node) {

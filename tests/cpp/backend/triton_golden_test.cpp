@@ -27,8 +27,9 @@ std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
   passes::Options options;
   options.generates_vector_products = [](DType) { return true; };
-  const plan::Plan plan = backend::schedule(loop::lower(passes::run_passes(graph::parse(text), options)),
-                                            *backend, {.parallelism = kMultiprocessors});
+  const plan::Plan plan = backend::schedule(
+      loop::lower(passes::run_passes(graph::parse(text), options), backend->lowering_options()), *backend,
+      {.parallelism = kMultiprocessors});
   plan::verify(plan);
   return backend::cuda::plan_script(plan);
 }

@@ -21,6 +21,13 @@ def sums_in_parts(p):
 
 
 @program
+def doubles_of_singles(p):
+    x = p.call("_to_copy", p.input(random(5, 300)), dtype=torch.float64)
+    mean = p.call("var_mean.correction", x, [1], correction=1, keepdim=False)
+    return [p.call("_softmax", x, 1, False), p.call("sum.dim_IntList", x, [0], False), p.call("prod", x), *mean]
+
+
+@program
 def columns_in_parts(p):
     x = p.input(random(1200, 72))
     return [p.call("sum.dim_IntList", x, [0], False), *p.call("var_mean.correction", x, [0], correction=1, keepdim=False)]

@@ -11,7 +11,7 @@ from graph_programs import Program
 from random_programs import Generator
 from triton_tools import needs_triton, run_python, write_scripts
 
-TOLERANCES = {torch.float64: 1e-6, torch.float32: 3e-4, torch.float16: 1e-2, torch.bfloat16: 4e-2}
+TOLERANCES = {torch.float64: 1e-12, torch.float32: 3e-4, torch.float16: 1e-2, torch.bfloat16: 4e-2}
 FIRST_SEED = int(os.environ.get("OXYFUEL_SEED", "1"))
 PROGRAMS = int(os.environ.get("OXYFUEL_TRITON_PROGRAMS", "25"))
 

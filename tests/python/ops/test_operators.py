@@ -19,5 +19,9 @@ def test_operators(part):
     wrong = []
     for op in names()[part::LETTERS]:
         if torch.float32 in op.supported_dtypes(device()):
-            wrong += [f"{op.name}: {text}" for text in operators.check_operator(op, torch.float32, 2).wrong]
+            try:
+                wrong += [f"{op.name}: {text}" for text in operators.check_operator(op, torch.float32, 2).wrong]
+                torch.accelerator.synchronize() if device() != "cpu" else None
+            except Exception as error:
+                raise AssertionError("\n".join([*wrong, f"{op.name} ends the comparison: {error}"])) from error
     assert not wrong, "\n".join(wrong)

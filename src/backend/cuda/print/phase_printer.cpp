@@ -20,20 +20,8 @@ namespace {
 constexpr const char* kRegister = "register";  // the place of a Register array's one element
 constexpr const char* kStart = "start";        // the variable of a loop over a row
 
-// Whether single precision is accumulated in double: a GPU accumulates it in single, by parts, as eager does.
-bool widens(const Phase& phase, const Reduction& reduction) {
-  const NestInst& inst = phase.insts[reduction.value];
-  return reduction.accumulate == DType::Float64 && inst.op == Op::Cast && inst.dtype == DType::Float64 &&
-         held_dtype(phase.insts[inst.operands[0]].dtype) == DType::Float32;
-}
-
-InstId reduced_value(const Phase& phase, const Reduction& reduction) {
-  return widens(phase, reduction) ? phase.insts[reduction.value].operands[0] : reduction.value;
-}
-
 // What the reduction accumulates in; of positions, what they are compared by.
 DType reduced_dtype(const Phase& phase, const Reduction& reduction) {
-  if (widens(phase, reduction)) return DType::Float32;
   if (reduction.kind != ReductionKind::ArgMax && reduction.kind != ReductionKind::ArgMin)
     return reduction.accumulate;
   const DType dtype = held_dtype(phase.insts[reduction.value].dtype);
@@ -79,7 +67,7 @@ void PhasePrinter::print(size_t number) {
     print_body();
     for (const Reduction& reduction : phase_->reductions)
       store_results(reduction, reduce_row(block_, reduction.kind, reduced_dtype(*phase_, reduction),
-                                          value(reduced_value(*phase_, reduction))));
+                                          value(reduction.value)));
     return;
   }
   std::vector<LoopedReduction> reductions;
@@ -89,7 +77,7 @@ void PhasePrinter::print(size_t number) {
   block_.print_columns(kStart);
   print_body();
   for (size_t k = 0; k < reductions.size(); ++k)
-    reductions[k].add(value(reduced_value(*phase_, phase_->reductions[k])), kStart);
+    reductions[k].add(value(phase_->reductions[k].value), kStart);
   const std::string range =
       fmt::format("0, {}, {}", block_.expression(axis.extent).text, block_.columns_name());
   block_.close_loop(shape_.stages > 0
@@ -268,10 +256,8 @@ void PhasePrinter::store(ArrayId id, const Expr& offset, const Value& value, uns
 
 void PhasePrinter::store_results(const Reduction& reduction, const std::vector<Value>& results) {
   for (const ResultStore& s : reduction.stores) {
-    Value result = results.at(static_cast<size_t>(s.result));
-    if (widens(*phase_, reduction))
-      result = block_.named(cast_text(result, DType::Float64), DType::Float64, result.dims);
-    store(s.array, s.offset, result, block_.row_dims(), loop::StoreMode::Set);
+    store(s.array, s.offset, results.at(static_cast<size_t>(s.result)), block_.row_dims(),
+          loop::StoreMode::Set);
   }
 }
 

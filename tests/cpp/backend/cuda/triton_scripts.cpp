@@ -35,7 +35,7 @@ std::unique_ptr<backend::Backend> backend_of(std::optional<unsigned> seed) {
 }
 
 std::string script_of(const std::string& text, const backend::Backend& backend) {
-  loop::Program program = loop::lower(passes::run_passes(graph::parse(text), {}));
+  loop::Program program = loop::lower(passes::run_passes(graph::parse(text), {}), backend.lowering_options());
   loop::verify(program);
   const plan::Plan plan = backend::schedule(std::move(program), backend, {.parallelism = 132, .tune = true});
   plan::verify(plan);
