@@ -3,7 +3,9 @@
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "cpy/ref.h"
 
@@ -18,6 +20,16 @@ namespace oxy::cpy {
 //
 // Up to 3.13 the number lies in the dict itself. A later Python can serve this interface by dict watchers.
 uint64_t dict_version(PyObject* dict);
+
+// A dict with its version of some time. `owner`: the caller's number for it.
+struct KnownDict {
+  PyObject* dict = nullptr;  // borrowed
+  uint64_t version = 0;
+  int32_t owner = -1;
+};
+
+// The place of the first dict that may have changed since; `dicts.size()` if there is none.
+size_t first_changed(std::span<const KnownDict> dicts);
 
 // The keys of a dict, or of an object of a subclass, as a tuple, in the order in which dict or OrderedDict
 // iterate over them. Runs no Python code. Null with a MemoryError set.

@@ -3,6 +3,7 @@
 
 #if OXY_PYTHON == 311
 
+#include <algorithm>
 #include <new>
 
 #include "cpy/code_extra.h"
@@ -18,6 +19,14 @@ namespace oxy::cpy {
 
 uint64_t dict_version(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
+
+size_t first_changed(std::span<const KnownDict> dicts) {
+  const auto is_changed = [](const KnownDict& known) {
+    const uint64_t version = dict_version(known.dict);
+    return version == 0 || version != known.version;
+  };
+  return static_cast<size_t>(std::ranges::find_if(dicts, is_changed) - dicts.begin());
 }
 
 uint32_t type_version(PyTypeObject* type) {

@@ -41,6 +41,14 @@ uint64_t dict_version(PyObject* dict) {
   return object->ma_version_tag >> (DICT_MAX_WATCHERS + DICT_WATCHED_MUTATION_BITS);
 }
 
+size_t first_changed(std::span<const KnownDict> dicts) {
+  const auto is_changed = [](const KnownDict& known) {
+    const uint64_t version = dict_version(known.dict);
+    return version == 0 || version != known.version;
+  };
+  return static_cast<size_t>(std::ranges::find_if(dicts, is_changed) - dicts.begin());
+}
+
 uint32_t type_version(PyTypeObject* type) {
   return type->tp_version_tag;
 }

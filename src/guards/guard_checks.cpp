@@ -193,8 +193,9 @@ bool GuardSet::check_symbols() {
   return symbols_.empty() || symbols_.check([&](SourceId source) { return nodes_[source].value; });
 }
 
-void GuardSet::build_fast() {
-  fast_.clear();
+std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
+  std::vector<FastCheck> found;
+  IdVector<SourceId, int32_t> depths;
   varying_.clear();
   for (DistinctGroup& group : distinct_) {
     group.stable.clear();
@@ -214,6 +215,8 @@ void GuardSet::build_fast() {
   }
   for (const SourceId id : nodes_.ids()) {
     Node& node = nodes_[id];
+    const int32_t depth = node.source.base == kNoSource ? 0 : depths[node.source.base] + 1;
+    depths.add(depth);
     if (!node.stable) {
       varying_.push_back(id);
       continue;
@@ -226,7 +229,7 @@ void GuardSet::build_fast() {
                                   kind == SourceKind::MethodSelf) &&
                                  nodes_[node.source.base].is_same;
     node.is_same = kind == SourceKind::Root || kind == SourceKind::Pinned || is_part_of_same;
-    if (!node.is_same && !is_covered) fast_.push_back({FastKind::ReadPointer, id, node.value, 0});
+    if (!node.is_same && !is_covered) found.push_back({FastKind::ReadPointer, depth, id, node.value, 0});
     node.is_same = node.is_same || node.held;
     if (!node.value) continue;
     bool versioned = !dict_children_[id].empty();
@@ -237,20 +240,20 @@ void GuardSet::build_fast() {
           // The type of most builtin objects cannot be assigned to; that of instances and modules can.
           if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE) || PyModule_Check(node.value) ||
               (!node.is_same && !is_covered))
-            fast_.push_back(
-                {FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
+            found.push_back(
+                {FastKind::TypeIs, depth, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
           break;
         case CheckKind::Tensor:
-          fast_.push_back({FastKind::Tensor, id, node.value, static_cast<uint64_t>(check.number)});
+          found.push_back({FastKind::Tensor, depth, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::Length:
           if (PyDict_Check(node.value))
             versioned = true;
           else if (!node.is_same || !PyTuple_Check(node.value))
-            fast_.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
+            found.push_back({FastKind::Length, depth, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::NoGradientHooks:
-          fast_.push_back({FastKind::NoGradientHooks, id, node.value, 0});
+          found.push_back({FastKind::NoGradientHooks, depth, id, node.value, 0});
           break;
         case CheckKind::SetEqual:
         case CheckKind::SetOrder:
@@ -268,55 +271,96 @@ void GuardSet::build_fast() {
       }
     }
     if (versioned && PyDict_Check(node.value))
-      fast_.push_back({FastKind::DictVersion, id, node.value, cpy::dict_version(node.value)});
+      found.push_back({FastKind::DictVersion, depth, id, node.value, cpy::dict_version(node.value)});
+  }
+  return found;
+}
+
+void GuardSet::build_fast() {
+  std::vector<FastCheck> found = find_fast_checks();
+  std::ranges::stable_sort(found, {}, [](const FastCheck& c) { return std::pair(c.depth, c.kind); });
+  fast_.clear();
+  fast_dicts_.clear();
+  fast_runs_.clear();
+  int32_t depth = -1;
+  for (const FastCheck& check : found) {
+    const bool is_dict = check.kind == FastKind::DictVersion;
+    const size_t place = is_dict ? fast_dicts_.size() : fast_.size();
+    if (fast_runs_.empty() || fast_runs_.back().kind != check.kind || depth != check.depth)
+      fast_runs_.push_back({check.kind, place, place});
+    depth = check.depth;
+    fast_runs_.back().end = place + 1;
+    if (is_dict)
+      fast_dicts_.push_back({check.object, check.expected, check.node.number()});
+    else
+      fast_.push_back(check);
   }
   fast_valid_ = true;
 }
 
 // A dict changed, but perhaps none of what was read of it.
-bool GuardSet::recheck_dict(FastCheck& check) {
-  const Node& node = nodes_[check.node];
-  for (SourceId child : dict_children_[check.node]) {
+bool GuardSet::recheck_dict(cpy::KnownDict& known) {
+  const SourceId id(known.owner);
+  for (SourceId child : dict_children_[id]) {
     const Node& n = nodes_[child];
-    if (PyDict_GetItem(check.object, n.source.key.get()) != n.value) return false;
+    if (PyDict_GetItem(known.dict, n.source.key.get()) != n.value) return false;
     for (CheckId c : n.checks) {
       const Check& own = checks_[c];
       if (own.kind == CheckKind::Type && !n.is_same && !holds(own, n.value)) return false;
     }
   }
-  for (CheckId c : node.checks) {
+  for (CheckId c : nodes_[id].checks) {
     const Check& own = checks_[c];
-    if ((is_dict_check(own.kind) || own.kind == CheckKind::Length) && !holds(own, check.object)) return false;
+    if ((is_dict_check(own.kind) || own.kind == CheckKind::Length) && !holds(own, known.dict)) return false;
   }
-  check.expected = cpy::dict_version(check.object);
+  known.version = cpy::dict_version(known.dict);
   return true;
 }
 
+bool GuardSet::check_dicts(std::span<cpy::KnownDict> dicts) {
+  for (;;) {
+    dicts = dicts.subspan(cpy::first_changed(dicts));
+    if (dicts.empty()) return true;
+    if (!recheck_dict(dicts.front())) return false;
+    dicts = dicts.subspan(1);
+  }
+}
+
 bool GuardSet::check_fast() {
-  for (FastCheck& check : fast_) {
+  for (const FastRun& run : fast_runs_) {
+    const auto all = [&](const auto& holds) {
+      return std::all_of(fast_.begin() + static_cast<ptrdiff_t>(run.begin),
+                         fast_.begin() + static_cast<ptrdiff_t>(run.end), holds);
+    };
     bool ok = false;
-    switch (check.kind) {
-      case FastKind::DictVersion: {
-        const uint64_t version = cpy::dict_version(check.object);
-        ok = (version != 0 && version == check.expected) || recheck_dict(check);
+    switch (run.kind) {
+      case FastKind::ReadPointer:
+        ok = all([&](const FastCheck& check) {
+          const Source& source = nodes_[check.node].source;
+          return read(source, nodes_[source.base].value) == check.object;
+        });
         break;
-      }
-      case FastKind::ReadPointer: {
-        const Source& source = nodes_[check.node].source;
-        ok = read(source, nodes_[source.base].value) == check.object;
-        break;
-      }
       case FastKind::TypeIs:
-        ok = reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
+        ok = all([](const FastCheck& check) {
+          return reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
+        });
         break;
       case FastKind::Tensor:
-        ok = tensors_[TensorGuardId(check.expected)].matches(runtime::tensor_of(check.object));
+        ok = all([&](const FastCheck& check) {
+          return tensors_[TensorGuardId(check.expected)].matches(runtime::tensor_of(check.object));
+        });
         break;
       case FastKind::Length:
-        ok = static_cast<uint64_t>(length_of(check.object)) == check.expected;
+        ok = all([](const FastCheck& check) {
+          return static_cast<uint64_t>(length_of(check.object)) == check.expected;
+        });
         break;
       case FastKind::NoGradientHooks:
-        ok = !has_gradient_hooks(runtime::tensor_of(check.object));
+        ok =
+            all([](const FastCheck& check) { return !has_gradient_hooks(runtime::tensor_of(check.object)); });
+        break;
+      case FastKind::DictVersion:
+        ok = check_dicts(std::span(fast_dicts_).subspan(run.begin, run.end - run.begin));
         break;
     }
     if (!ok) return false;

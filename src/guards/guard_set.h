@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cpy/dict.h"
 #include "cpy/ref.h"
 #include "guards/source.h"
 #include "guards/symbol_guards.h"
@@ -174,12 +175,20 @@ class GuardSet {
     std::vector<std::pair<cpy::Ref, cpy::Ref>> names;
     cpy::Ref order;  // the method resolution order, if it counts
   };
-  enum class FastKind : uint8_t { DictVersion, ReadPointer, TypeIs, Tensor, Length, NoGradientHooks };
+  // In the order in which the checks of one depth are made: what is read is alive as long as the checks
+  // before it hold.
+  enum class FastKind : uint8_t { ReadPointer, TypeIs, Tensor, Length, NoGradientHooks, DictVersion };
   struct FastCheck {
     FastKind kind;
+    int32_t depth;  // of the node: bases have smaller ones
     SourceId node;
-    PyObject* object;  // borrowed; alive as long as the checks before this one hold
+    PyObject* object;  // borrowed
     uint64_t expected;
+  };
+  // Checks of one kind and depth, side by side: a processor predicts such loops well.
+  struct FastRun {
+    FastKind kind;
+    size_t begin, end;  // in fast_; those of dict versions in fast_dicts_
   };
 
   struct DistinctGroup {
@@ -205,10 +214,12 @@ class GuardSet {
   };
   std::optional<Failure> first_failure(std::span<PyObject* const> roots);
   bool check_fast();
-  bool recheck_dict(FastCheck& check);
+  bool check_dicts(std::span<cpy::KnownDict> dicts);
+  bool recheck_dict(cpy::KnownDict& known);
   TypeLookup& lookup_of(PyTypeObject* type);
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
+  std::vector<FastCheck> find_fast_checks();
 
   // What tells sources apart; the node holds the key.
   struct Read {
@@ -232,6 +243,8 @@ class GuardSet {
   std::vector<DistinctGroup> distinct_;
   SymbolGuards symbols_;
   std::vector<FastCheck> fast_;
+  std::vector<cpy::KnownDict> fast_dicts_;
+  std::vector<FastRun> fast_runs_;
   std::vector<SourceId> varying_;
   IdVector<SourceId, std::vector<SourceId>> dict_children_;
   bool fast_valid_ = false;

@@ -62,23 +62,38 @@ bool TensorGuard::has_layout(c10::IntArrayRef is_sizes, c10::IntArrayRef is_stri
 
 namespace {
 
+const torch::autograd::AutogradMeta* autograd_meta_of(const c10::TensorImpl* impl) {
+  return static_cast<const torch::autograd::AutogradMeta*>(impl->autograd_meta());
+}
+
 // What autograd knows of a tensor that requires grad. Parameters, which are no views, are checked at every
 // call, so that the question has a short way for them.
 bool has_standing(const TensorGuard& guard, const at::Tensor& tensor) {
-  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
-  if (meta != nullptr && !meta->is_view_)
+  const auto* meta = autograd_meta_of(tensor.unsafeGetTensorImpl());
+  if (!meta->is_view_)
     return guard.history == (meta->grad_fn_ != nullptr ? History::Known : History::None) &&
            !guard.loses_history_when_written;
   return history_of(tensor) == guard.history &&
          runtime::loses_history_when_written(tensor) == guard.loses_history_when_written;
 }
 
+// Without a call for the few integers of a tensor.
+bool are_equal(c10::IntArrayRef a, const std::vector<int64_t>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < b.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
 }  // namespace
 
 bool TensorGuard::has_kind(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const auto* meta = autograd_meta_of(impl);
+  const bool is_differentiated = meta != nullptr && (meta->requires_grad_ || meta->grad_fn_ != nullptr ||
+                                                     (meta->is_view_ && meta->requires_grad()));
   return impl->key_set() == keys && impl->dtype() == c10::scalarTypeToTypeMeta(dtype) &&
-         impl->device() == device && impl->requires_grad() == requires_grad &&
+         impl->device() == device && is_differentiated == requires_grad &&
          (!requires_grad || has_standing(*this, tensor)) &&
          (!storage_offset || impl->storage_offset() == *storage_offset);
 }
@@ -87,7 +102,7 @@ bool TensorGuard::matches(const at::Tensor& tensor) const {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!has_kind(tensor)) return false;  // it may have no strides
   if (has_symbols) return has_layout(impl->sizes(), impl->strides());
-  return impl->sizes() == c10::IntArrayRef(sizes) && impl->strides() == c10::IntArrayRef(strides);
+  return are_equal(impl->sizes(), sizes) && are_equal(impl->strides(), strides);
 }
 
 bool TensorGuard::differs_in_layout_alone(const at::Tensor& tensor) const {

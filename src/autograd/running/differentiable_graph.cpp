@@ -97,6 +97,7 @@ class DifferentiableGraph final : public CompiledGraph {
       if (part.program) state.add(part.program->device_graph_state());
     return state;
   }
+  bool holds_weights() const override { return forward_->holds_weights(); }
   bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
 
  private:

@@ -55,6 +55,7 @@ class RelatedResults final : public CompiledGraph {
   bool is_long() const override { return graph_->is_long(); }
   bool reads(size_t i) const override { return graph_->reads(i); }
   runtime::DeviceGraphState device_graph_state() const override { return graph_->device_graph_state(); }
+  bool holds_weights() const override { return graph_->holds_weights(); }
   bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
 
  private:

@@ -170,6 +170,7 @@ class PendingGraph final : public CompiledGraph {
   runtime::DeviceGraphState device_graph_state() const override {
     return graph_ ? graph_->device_graph_state() : runtime::DeviceGraphState();
   }
+  bool holds_weights() const override { return ready().holds_weights(); }
   bool valid(std::span<const at::Tensor> inputs) override { return ready().valid(inputs); }
 
  private:
@@ -211,6 +212,7 @@ class ReportingGraph final : public CompiledGraph {
   bool may_refuse_sizes() const override { return graph_->may_refuse_sizes(); }
   bool reads(size_t i) const override { return graph_->reads(i); }
   runtime::DeviceGraphState device_graph_state() const override { return graph_->device_graph_state(); }
+  bool holds_weights() const override { return graph_->holds_weights(); }
   bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
 
  private:

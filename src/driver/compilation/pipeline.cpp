@@ -54,7 +54,6 @@ class InterpretedGraph : public CompiledGraph {
     return results;
   }
   bool is_long() const override { return false; }
-  bool valid(std::span<const at::Tensor>) override { return true; }
 
  private:
   graph::Graph graph_;
@@ -118,6 +117,7 @@ class NativeGraph : public CompiledGraph {
 
   runtime::DeviceGraphState device_graph_state() const override { return executable_->device_graph_state(); }
 
+  bool holds_weights() const override { return !weights_.empty(); }
   bool valid(std::span<const at::Tensor> inputs) override {
     bool unchanged = true;
     for (const auto& [input, weight] : weights_) {

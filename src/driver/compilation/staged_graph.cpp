@@ -107,6 +107,10 @@ class StagedGraph final : public CompiledGraph {
     return state;
   }
 
+  bool holds_weights() const override {
+    return std::ranges::any_of(
+        stages_, [](const CompiledStage& stage) { return stage.graph && stage.graph->holds_weights(); });
+  }
   bool valid(std::span<const at::Tensor> inputs) override {
     bool are_all = true;
     for (const CompiledStage& stage : stages_) {

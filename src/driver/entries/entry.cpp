@@ -41,7 +41,11 @@ bool holds(const sym::Condition& condition, std::span<const int64_t> symbols) {
                        [&](int64_t id) { return std::optional(symbols[static_cast<size_t>(id)]); });
 }
 
-// A graph input as a tensor. Inputs are tensors and varying numbers (eval/numbers/varying_number.h).
+// Graph inputs are tensors and varying numbers (eval/numbers/varying_number.h).
+bool is_number(PyObject* input) {
+  return PyFloat_CheckExact(input) || PyLong_CheckExact(input);
+}
+
 at::Tensor input_tensor(PyObject* value) {
   if (PyFloat_CheckExact(value)) return at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble);
   if (PyLong_CheckExact(value)) return at::scalar_tensor(PyLong_AsLongLong(value), at::kLong);
@@ -78,7 +82,7 @@ class CallInputs {
     objects_.reserve(capture.inputs.size());
     for (size_t i = 0; i < capture.inputs.size(); ++i) {
       PyObject* const value = capture.guards.value(capture.inputs[i]);
-      if ((!owns.empty() && owns[i]) || !runtime::is_tensor(value)) {
+      if ((!owns.empty() && owns[i]) || is_number(value)) {
         tensors_.push_back(input_tensor(value));
         objects_.push_back(nullptr);
       } else {
@@ -180,6 +184,7 @@ runtime::Readiness Entry::readiness() {
   if (const Readiness state = graph_->readiness(); state != Readiness::Ready) return state;
   if (graph_->is_long())
     for (size_t i = 0; i < capture_->inputs.size(); ++i) owned_.push_back(graph_->reads(i));
+  holds_weights_ = graph_->holds_weights();
   is_ready_ = true;
   return Readiness::Ready;
 }
@@ -218,7 +223,7 @@ bool Entry::writes_shared_memory() const {
   for (guards::SourceId source : capture_->inputs) {
     PyObject* value = capture_->guards.value(source);
     // Numbers have no memory.
-    memory.push_back(runtime::is_tensor(value) ? memory_of(runtime::tensor_of(value)) : MemoryRange());
+    memory.push_back(is_number(value) ? MemoryRange() : memory_of(runtime::tensor_of(value)));
   }
   for (int32_t w : written_) memory[static_cast<size_t>(w)].is_written = true;
   std::ranges::sort(memory, {}, &MemoryRange::begin);
@@ -235,7 +240,7 @@ bool Entry::writes_shared_memory() const {
 
 bool Entry::valid() {
   // What is not ready becomes so here at the earliest: weights may have been written to meanwhile.
-  return !graph_ || readiness() != runtime::Readiness::Ready ||
+  return readiness() != runtime::Readiness::Ready || !holds_weights_ ||
          graph_->valid(CallInputs(*capture_, {}).get());
 }
 

@@ -68,6 +68,7 @@ class Entry {
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
   bool is_ready_ = false;                 // it was found to be
+  bool holds_weights_ = false;            // CompiledGraph::holds_weights(), once it is ready
 };
 
 }  // namespace oxy::driver

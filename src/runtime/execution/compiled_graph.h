@@ -48,8 +48,10 @@ class CompiledGraph {
   // False if the elements of input i make no difference.
   virtual bool reads(size_t /*i*/) const { return true; }
   virtual DeviceGraphState device_graph_state() const { return {}; }
-  // False once a weight that was folded or packed has been written to: the graph has to be compiled again.
-  virtual bool valid(std::span<const at::Tensor> inputs) = 0;
+  // Whether it holds weights that were folded or packed, so that valid() may become false.
+  virtual bool holds_weights() const { return false; }
+  // False once such a weight has been written to: the graph has to be compiled again.
+  virtual bool valid(std::span<const at::Tensor> /*inputs*/) { return true; }
 };
 
 // What a graph's caller does with the tensors that cross its border.

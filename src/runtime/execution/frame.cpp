@@ -122,9 +122,8 @@ void Frame::take_memory(const Arena* lent) {
   place_buffers();
 }
 
-bool Frame::is_aligned(const at::Tensor& input) const {
-  if (alignment_ == 1 || !input.has_storage()) return true;
-  return reinterpret_cast<uintptr_t>(input.const_data_ptr()) % alignment_ == 0;
+bool Frame::is_aligned(const void* address) const {
+  return alignment_ == 1 || reinterpret_cast<uintptr_t>(address) % alignment_ == 0;
 }
 
 const at::Tensor& Frame::aligned_copy(const at::Tensor& input, bool is_written) {
@@ -140,8 +139,12 @@ void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent, Pa
   for (const PreparedInput& input : plan_.inputs) {
     const size_t index = input.buffer.index();
     const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
-    const at::Tensor& tensor = is_aligned(given) ? given : aligned_copy(given, input.is_written);
-    pointers_[index] = input.is_written ? tensor.mutable_data_ptr() : address_for_reading(tensor);
+    void* const address = address_for_reading(given);
+    const bool is_as_given = is_aligned(address);
+    const at::Tensor& tensor = is_as_given ? given : aligned_copy(given, input.is_written);
+    pointers_[index] = input.is_written ? tensor.mutable_data_ptr()
+                       : is_as_given    ? address
+                                        : address_for_reading(tensor);
     const BufferSlots& slots = plan_.buffers[index];
     if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
     if (!slots.parts.empty() && (!lacks_parts_of_inputs_ || &tensor != &given)) make_parts(slots, tensor);

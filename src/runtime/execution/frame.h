@@ -82,7 +82,7 @@ class Frame {
   void take_memory(const Arena* lent);
   void own_inputs();
   void drop_input(at::Tensor& whole) const;
-  bool is_aligned(const at::Tensor& input) const;
+  bool is_aligned(const void* address) const;
   // A copy that lives until end_call(). A kernel that writes to the input cannot use one: the call is left to
   // eager, by LeftToEager.
   const at::Tensor& aligned_copy(const at::Tensor& input, bool is_written);
