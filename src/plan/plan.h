@@ -81,6 +81,7 @@ struct Launch {
   std::vector<BufferId> buffers;  // the kernel's pointers, in its order, all on the device where it runs
   std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
   std::variant<Slices, Grid> shape;
+  std::vector<BufferId> written;  // those of `buffers` that the kernel writes to
 };
 
 using CallArgument = std::variant<graph::None, View, std::vector<std::optional<View>>, bool, Expr, double,

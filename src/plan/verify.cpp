@@ -119,8 +119,11 @@ class Verifier {
       require(used.device == buffer(launch.buffers[0]).device, "a kernel uses buffers on several devices");
       require(used.storage != Storage::Extern || defined_[id],
               fmt::format("a kernel uses buffer {} before the call that owns it", used.name));
-      defined_[id] = true;  // a launch does not say which buffers it writes
+      defined_[id] = true;  // what it only reads may have no elements that anybody writes
     }
+    for (const BufferId id : launch.written)
+      require(std::ranges::find(launch.buffers, id) != launch.buffers.end(),
+              fmt::format("a kernel writes buffer {}, which it does not use", buffer(id).name));
   }
 
   void verify(const Call& call) {

@@ -107,7 +107,7 @@ class Scheduler {
       if (groups_[g].is_extern)
         add_call(call_of(groups_[g]));
       else if (auto& launch = printed.launches[g.index()])
-        add_launch(std::move(*launch));
+        add_launch(g, std::move(*launch));
       add_frees(g);
     }
     add_ends();
@@ -425,8 +425,17 @@ class Scheduler {
     plan_.steps.emplace_back(std::move(out));
   }
 
-  void add_launch(PrintedLaunch printed) {
-    for (const BufferId id : printed.buffers) printed.launch.buffers.push_back(in_plan(place_of(id)));
+  void add_launch(GroupId g, PrintedLaunch printed) {
+    std::vector<plan::BufferId>& buffers = printed.launch.buffers;
+    for (const BufferId id : printed.buffers) buffers.push_back(in_plan(place_of(id)));
+    for_each_buffer(g, [&](BufferId id, bool is_written) {
+      const plan::BufferId place = in_plan(place_of(id));
+      std::vector<plan::BufferId>& written = printed.launch.written;
+      // Values that pass between phases in registers are no buffers of the plan.
+      if (is_written && std::ranges::find(buffers, place) != buffers.end() &&
+          std::ranges::find(written, place) == written.end())
+        written.push_back(place);
+    });
     plan_.steps.emplace_back(std::move(printed.launch));
   }
 

@@ -52,4 +52,17 @@ void philox_dropout(LoweringContext& context, const graph::Node& node) {
   if (keeps_mask) context.set(node.outputs[1], mask);
 }
 
+void dropout_backward(LoweringContext& context, const graph::Node& node) {
+  const Tensor grad = context.operand(node, 0), mask = context.operand(node, 1);
+  const TensorMeta& out = context.output_meta(node);
+  const DType wide = loop::compute_dtype(out.dtype);
+  const double scale = std::get<double>(node.args.at(2));
+  context.set(node.outputs[0], context.pointwise(
+                                   {grad, mask}, out.sizes, out.dtype,
+                                   [=](BodyBuilder& b, std::span<const Value> values) {
+                                     return values[0] * b.cast(values[1], wide) * b.constant(scale, wide);
+                                   },
+                                   2));
+}
+
 }  // namespace oxy::ops::lowerings

@@ -8,5 +8,7 @@ namespace oxy::ops::lowerings {
 
 // The numbers that PyTorch's kernel for native_dropout draws on a GPU (aten/src/ATen/native/cuda/Dropout.cu).
 void philox_dropout(loop::LoweringContext& context, const graph::Node& node);
+// (grad, mask, scale)
+void dropout_backward(loop::LoweringContext& context, const graph::Node& node);
 
 }  // namespace oxy::ops::lowerings

@@ -1,6 +1,7 @@
 #include "ops/random/shapes.h"
 
 #include "ops/core/element_wise.h"
+#include "ops/core/memory_format.h"
 
 namespace oxy::ops::shapes {
 namespace {
@@ -65,6 +66,17 @@ Metas dropout(const ShapeContext& context) {
   const bool trains = context.is_none(2) || flag(context, 2);
   if (trains) return masked(context);
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype), mask_of(context)};
+}
+
+Metas dropout_backward(const ShapeContext& context) {
+  const TensorMeta &grad = context.tensor(0), &mask = context.tensor(1);
+  // On the host eager multiplies; its kernel for a GPU writes to a tensor of its own.
+  if (!is_on_host(grad.device)) return {in_suggested_format(context, grad)};
+  const TensorMeta* const operands[] = {&grad, &mask};
+  TensorMeta out = element_wise_layout(context, operands);
+  out.dtype = grad.dtype;
+  out.device = grad.device;
+  return {out};
 }
 
 Metas philox_states(const ShapeContext& context) {

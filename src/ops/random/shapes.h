@@ -10,6 +10,7 @@ Metas random_permutation(const ShapeContext& context);
 Metas bernoulli(const ShapeContext& context);
 Metas normal(const ShapeContext& context);             // deviations as a tensor
 Metas dropout(const ShapeContext& context);            // native_dropout(input, p, train) -> output, mask
+Metas dropout_backward(const ShapeContext& context);   // (grad, mask, scale)
 Metas philox_states(const ShapeContext& context);      // (counts, threads, device) -> states
 Metas dropout_of_states(const ShapeContext& context);  // (input, ...) -> output, mask
 Metas multinomial(const ShapeContext& context);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cuda/address_places.h"
+#include "runtime/cuda/capture_order.h"
 #include "runtime/cuda/captured_graph.h"
 #include "runtime/cuda/cuda_graph.h"
 #include "runtime/cuda/decoy_memory.h"
@@ -41,6 +42,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
         device_(device),
         stream_(stream),
         capturing_(new_stream(driver, device)),
+        order_(driver, capturing_.native_handle()),
         pool_(device.index()),
         decoy_pool_(device.index()) {}
 
@@ -75,7 +77,9 @@ class CudaGraphMaker : public DeviceGraphMaker {
     return make_graph(driver_, device_.index(), std::move(real), std::move(nodes));
   }
 
-  size_t begin_part() override { return node_count(driver_, capturing_.native_handle()); }
+  void begin_part(size_t part, std::span<const size_t> after) override { order_.begin_part(part, after); }
+
+  size_t enqueued() override { return node_count(driver_, capturing_.native_handle()); }
 
  private:
   CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
@@ -83,8 +87,11 @@ class CudaGraphMaker : public DeviceGraphMaker {
     const torch_api::AllocatorPool::Use use(pool);
     std::vector<MovableMemory> placed;
     for (size_t i = 0; i < memories.size(); ++i) placed.push_back({addresses[i], memories[i].bytes});
-    return capture(driver_, capturing_.native_handle(), std::move(placed),
-                   [&] { return enqueue(addresses); });
+    order_.begin();
+    CapturedPass pass =
+        capture(driver_, capturing_.native_handle(), std::move(placed), [&] { return enqueue(addresses); });
+    order_.check_order(pass.nodes);
+    return pass;
   }
 
   // What `waiting` is given from here on is done after what `stream` has been given.
@@ -98,6 +105,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
   c10::Device device_;
   c10::Stream stream_;     // the caller's
   c10::Stream capturing_;  // records for it, since the default stream cannot be captured
+  CaptureOrder order_;     // of what it records
   torch_api::AllocatorPool pool_;
   torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
   std::shared_ptr<const Arena> arena_;

@@ -25,7 +25,7 @@ struct MovableMemory {
 struct MadeResult {
   size_t memory = 0;  // by movable memory
   uintptr_t address = 0;
-  size_t end_node = 0;  // DeviceGraphMaker::begin_part() behind the operator
+  size_t end_node = 0;  // DeviceGraphMaker::enqueued() behind the operator
 };
 
 // Recorded work. One replay at a time.
@@ -41,7 +41,7 @@ class DeviceGraph {
 // Thrown: the work cannot be recorded.
 struct NotReplayable {
   std::string reason;          // for the user
-  std::optional<size_t> node;  // which part of the work it is, by DeviceGraphMaker::begin_part()
+  std::optional<size_t> node;  // which part of the work it is, by DeviceGraphMaker::enqueued()
 };
 
 // Records what is enqueued on one of the caller's streams, and owns the memory that its graphs share:
@@ -65,8 +65,11 @@ class DeviceGraphMaker {
   // performed. Throws NotReplayable, or what `enqueue` throws.
   virtual std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
                                               const Enqueue& enqueue) = 0;
-  // To be called by `enqueue` between its parts: how many kernels, copies and fills it has enqueued so far.
-  virtual size_t begin_part() = 0;
+  // To be called by `enqueue` before each of its parts, whose numbers ascend. A part follows the parts
+  // `after` and what these follow, and may be performed beside the others.
+  virtual void begin_part(size_t part, std::span<const size_t> after) = 0;
+  // How many kernels, copies and fills `enqueue` has enqueued so far.
+  virtual size_t enqueued() = 0;
 
  private:
   std::mutex in_use_;

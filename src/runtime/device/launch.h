@@ -25,6 +25,7 @@ struct PreparedGrid {
 
 struct PreparedLaunch {
   std::vector<plan::BufferId> buffers;  // the kernel's arguments
+  std::vector<plan::BufferId> written;  // those of them that it writes to
   std::vector<int64_t> sizes;           // and its integers
   std::variant<PreparedSlices, PreparedGrid> shape;
   size_t place = 0;      // the device, among those of the plan

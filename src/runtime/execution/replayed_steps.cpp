@@ -72,6 +72,39 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
     : plan_(plan), maker_(std::move(maker)), arena_(maker_->arena(plan.arena_bytes)) {}
 
+// What is allocated on the way lies where something else has lain that was freed, or that an operator needed
+// for a while. So operators and all that touches such memory stay in order, as if each wrote to one memory.
+std::vector<std::vector<plan::Access>> ReplayedSteps::accesses_of(StepSpan steps) const {
+  constexpr int32_t kArena = -1, kAllocated = -2;
+  std::vector<std::vector<plan::Access>> result(steps.end - steps.begin);
+  for (size_t i = steps.begin; i < steps.end; ++i) {
+    std::vector<plan::Access>& accesses = result[i - steps.begin];
+    const auto add = [&](const std::vector<plan::BufferId>& buffers,
+                         const std::vector<plan::BufferId>& written) {
+      for (const plan::BufferId id : buffers) {
+        const bool is_written = std::ranges::find(written, id) != written.end();
+        const plan::Storage storage = plan_.storages[id.index()];
+        if (storage == plan::Storage::Arena) {
+          const int64_t begin = plan_.arena_offsets[id.index()];
+          accesses.push_back(
+              {kArena, begin, begin + bytes_of(plan_.buffers[id.index()].whole_spec), is_written});
+        } else {
+          accesses.push_back({id.number(), 0, 1, is_written});
+        }
+        if (storage == plan::Storage::Temporary || storage == plan::Storage::Extern)
+          accesses.push_back({kAllocated, 0, 1, true});
+      }
+    };
+    if (const auto* launch = std::get_if<PreparedLaunch>(&plan_.steps[i]))
+      add(launch->buffers, launch->written);
+    if (const auto* call = std::get_if<PreparedCall>(&plan_.steps[i])) {
+      add(call->buffers, call->written);
+      accesses.push_back({kAllocated, 0, 1, true});
+    }
+  }
+  return result;
+}
+
 ReplayedSteps::Span ReplayedSteps::describe(StepSpan steps) const {
   Span span;
   span.steps = steps;
@@ -153,7 +186,7 @@ std::vector<MadeResult> ReplayedSteps::enqueue_at(std::span<const uintptr_t> add
   // Nothing is performed, so the memory of a result is needed no longer than until its address is known.
   const auto made = [&](size_t r) {
     const plan::BufferId id = span.results[r];
-    results.push_back({given + r, frame.address(id), maker_->begin_part()});
+    results.push_back({given + r, frame.address(id), maker_->enqueued()});
     frame.place(id, reinterpret_cast<void*>(addresses[given + r]));
   };
   enqueue(span, frame, {at_step, made});
@@ -193,7 +226,12 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   results.clear();
   const Frame::Tables after = frame.tables();
   std::vector<std::pair<size_t, size_t>> begins;  // steps with their first nodes, of the last pass
-  const auto at_step = [&](size_t step) { begins.emplace_back(step, maker_->begin_part()); };
+  const std::vector<std::vector<size_t>> order = plan::predecessors(accesses_of(span.steps));
+  const auto at_step = [&](size_t step) {
+    begins.emplace_back(step, maker_->enqueued());
+    const size_t part = step - span.steps.begin;
+    if (is_work(plan_.steps[step])) maker_->begin_part(part, order[part]);
+  };
   std::vector<MovableMemory> memories;
   for (const auto* buffers : {&span.given, &span.results})
     for (const plan::BufferId id : *buffers) memories.push_back(memory_of(id, frame));

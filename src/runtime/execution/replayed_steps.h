@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/step_order.h"
 #include "runtime/device/device_graph.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepared_plan.h"
@@ -58,6 +59,7 @@ class ReplayedSteps {
   };
 
   Span describe(StepSpan steps) const;
+  std::vector<std::vector<plan::Access>> accesses_of(StepSpan steps) const;
   // False: a step is in `unreplayable` now, and the span has been performed all the same.
   bool record(Span& span, Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable);
   // Told of what is enqueued.

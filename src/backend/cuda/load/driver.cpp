@@ -31,6 +31,7 @@ GraphFunctions find_graph_functions(void* library) {
       find(library, "cuStreamEndCapture", g.end_capture) &&
       find(library, "cuStreamIsCapturing", g.is_capturing) &&
       find(library, "cuStreamGetCaptureInfo_v2", g.capture_info) &&
+      find(library, "cuStreamUpdateCaptureDependencies", g.follow) &&
       find(library, "cuGraphGetNodes", g.nodes) && find(library, "cuGraphNodeGetType", g.node_type) &&
       find(library, "cuGraphKernelNodeGetParams_v2", g.get_kernel) &&
       find(library, "cuGraphMemcpyNodeGetParams", g.get_copy) &&

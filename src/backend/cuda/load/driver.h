@@ -84,6 +84,8 @@ struct GraphFunctions {
   Result (*is_capturing)(Handle stream, int* status) = nullptr;
   Result (*capture_info)(Handle stream, int* status, uint64_t* id, Handle* graph, const Handle** dependencies,
                          size_t* count) = nullptr;
+  // `flags`: 0 adds to what the next node of the capture follows, 1 replaces it.
+  Result (*follow)(Handle stream, Handle* nodes, size_t count, unsigned flags) = nullptr;
   Result (*nodes)(Handle graph, Handle* nodes, size_t* count) = nullptr;
   Result (*node_type)(Handle node, int* type) = nullptr;
   Result (*get_kernel)(Handle node, KernelNode* parameters) = nullptr;
