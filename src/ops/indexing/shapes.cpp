@@ -216,7 +216,8 @@ Metas index_select(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
   if (!sizes.empty()) {
-    expect_elements(context, sizes[dim]);
+    // Of the other dimensions as well: eager looks at the indices although it picks nothing.
+    for (const Expr& size : sizes) expect_elements(context, size);
     sizes[dim] = element_count(index);
   }
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
@@ -230,7 +231,7 @@ Metas embedding(const ShapeContext& context) {
   const TensorMeta& weight = context.tensor(0);
   const TensorMeta& indices = context.tensor(1);
   if (weight.rank() != 2) not_covered(context, "a weight that is no matrix");
-  expect_elements(context, weight.sizes[0]);
+  for (const Expr& size : weight.sizes) expect_elements(context, size);
   if (indices.dtype != DType::Int64 && indices.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = indices.sizes;
