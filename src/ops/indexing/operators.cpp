@@ -157,7 +157,7 @@ Family indexing_operators() {
       {.name = "aten::diagonal_scatter",
        .schema =
            "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-       .shape = shapes::strided_like_first},
+       .shape = shapes::diagonal_scatter},
       {.name = "aten::as_strided_scatter",
        .schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
                  "storage_offset=None) -> Tensor",

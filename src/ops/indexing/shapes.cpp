@@ -366,6 +366,23 @@ Metas dense_like_first(const ShapeContext& context) {
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
 }
 
+Metas diagonal_scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t offset = integer(context, 2);
+  const auto row = static_cast<size_t>(dim_argument(context, 3, self.rank()));
+  const auto column = static_cast<size_t>(dim_argument(context, 4, self.rank()));
+  if (self.rank() < 2 || row == column) not_covered(context, "no diagonal");
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (d != row && d != column) sizes.push_back(self.sizes[d]);
+  const Expr rows = self.sizes[row] + std::min<int64_t>(offset, 0);
+  const Expr columns = self.sizes[column] - std::max<int64_t>(offset, 0);
+  sizes.push_back(sym::max(sym::min(rows, columns), 0));
+  if (!are_equal(context, context.tensor(1).sizes, sizes))
+    refused_by_eager(context, "a source of another shape");
+  return strided_like_first(context);
+}
+
 Metas strided_like_first(const ShapeContext& context) {
   return {strided_like(context, context.tensor(0))};
 }
