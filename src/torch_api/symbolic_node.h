@@ -29,7 +29,8 @@ namespace oxy::torch_api {
 // The symbols of one capture.
 struct Symbols {
   sym::ShapeEnvironment environment;
-  sym::Locate where;  // the user's line of now
+  sym::Locate where;              // the user's line of now
+  bool needs_exact_ones = false;  // ops::SizeQuestions::need_exact_ones() was called
 };
 using SymbolsPointer = std::shared_ptr<Symbols>;
 

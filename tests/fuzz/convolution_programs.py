@@ -7,6 +7,7 @@ Layouts are chosen for convolutions, and what comes before and behind them follo
 layout of their operands are what this looks for. What is drawn at random goes by the layout, too.
 """
 
+import copy
 import random
 import re
 import sys
@@ -115,13 +116,22 @@ def outcome(model, call, x, seed):
     try:
         result = call(x)
         tangent = torch.randn(result.shape, generator=torch.Generator().manual_seed(seed))
-        result.backward(tangent)
+        result.backward(tangent.to(result.dtype))
     except Exception as error:
         return type(error), str(error)
     found = {"the result": result.detach(), "the input": x.grad}
     found.update((name, parameter.grad) for name, parameter in model.named_parameters())
     found.update((name, buffer) for name, buffer in model.named_buffers() if buffer.is_floating_point())
     return {name: tensor.clone() for name, tensor in found.items() if tensor is not None}, result.stride(), torch.get_rng_state()
+
+
+def in_float64(model, x, seed):
+    """The tensors of a call of the model in float64 by name; none if it draws numbers, which would be others."""
+    if re.search("dropout|rand", program(seed)):
+        return {}
+    model = copy.deepcopy(model).double()
+    found = outcome(model, model, x.double(), seed)
+    return found[0] if len(found) == 3 else {}
 
 
 def spread(model, x, seed, name):
@@ -172,6 +182,11 @@ def difference(seed):
             error = (actual[0][name] - tensor).norm() if name in actual[0] else torch.tensor(float("inf"))
             if not error <= TOLERANCE * tensor.norm() + NOISE * longest:
                 models[0].load_state_dict(before)
+                # Gradients of norms over nearly equal numbers (tokens after an attention) lose most of their digits, in eager
+                # more than here. What counts is to be as close to float64 as eager is.
+                exact = in_float64(models[0], x, seed).get(name)
+                if exact is not None and name in actual[0] and (actual[0][name] - exact).norm() <= 2 * (tensor - exact).norm():
+                    continue
                 if error <= 4 * spread(models[0], x, seed, name):
                     return ""  # chance: eager's own answer is as uncertain
                 return f"{name} is off by {(error / tensor.norm()).item():.2g}"

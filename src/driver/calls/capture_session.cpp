@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/config.h"
@@ -220,6 +221,24 @@ class Session {
     }
   };
 
+  // Where layouts depend on strides of dimensions of size 1: sizes that have become numbers are such from the
+  // beginning of the next try. Whether there are any.
+  bool fix_sizes(const eval::Interpreter& interpreter, const guards::GuardSet& guards) {
+    const eval::Numbers& numbers = interpreter.numbers;
+    if (!numbers.symbols || !numbers.symbols->needs_exact_ones) return false;
+    const sym::ShapeEnvironment& environment = numbers.symbols->environment;
+    bool any = false;
+    for (const sym::Symbol& symbol : environment.symbols()) {
+      const auto id = static_cast<size_t>(symbol.variable.variable_id());
+      if (id >= numbers.symbol_sources.size() || !environment.simplify(symbol.variable).is_constant())
+        continue;
+      const guards::SymbolSource& from = numbers.symbol_sources[id];
+      if (from.part != guards::IntegerPart::Size || from.source == guards::kNoSource) continue;
+      any |= fixed_sizes_.insert({guards.describe(from.source), from.part, from.dimension}).second;
+    }
+    return any;
+  }
+
   // One try. Null: `stopped`.
   std::unique_ptr<eval::Capture> attempt(eval::PendingWarnings& warnings, CaptureWay way, int64_t stop_at,
                                          Stopped& stopped) {
@@ -232,12 +251,14 @@ class Session {
     // Behind a break stand tensors whose sizes follow from those that the user has named.
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)
       options.all_sizes_vary = true;
+    options.fixed_sizes = &fixed_sizes_;
     if (!way.tells_that_it_compiles) options.max_nodes = std::min(options.max_nodes, kMostNodesOfEager);
     eval::Interpreter interpreter(options);
     const NotesSymbols notes{interpreter, symbols_};
     try {
       auto capture = request_.capture(interpreter, stop_at);
       only_asks_ = only_asks(interpreter, *capture);
+      fixes_sizes_ = fix_sizes(interpreter, capture->guards);
       return capture;
     } catch (eval::Break& stop) {
       PyErr_Clear();
@@ -289,7 +310,7 @@ class Session {
       result.capture = first ? attempt_otherwise(warnings, way, stop_at, stopped)
                              : attempt(warnings, way, stop_at, stopped);
       stopped.symbols = symbols_;
-      if (warnings.captures_again()) continue;
+      if (warnings.captures_again() || (result.capture && fixes_sizes_)) continue;
       if (result.capture) {
         take_way(way, first);
         if (only_asks_) {
@@ -402,6 +423,8 @@ class Session {
   const CallableOptions& options_;
   bool only_asks_ = false;    // only_asks() of the last capture
   SymbolsOfCapture symbols_;  // of the last capture
+  std::set<guards::ChangedSize> fixed_sizes_;
+  bool fixes_sizes_ = false;  // fix_sizes() of the last capture
 };
 
 PyObject*& unsupported_class() {

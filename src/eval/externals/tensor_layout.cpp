@@ -26,6 +26,12 @@ bool varies(const Interpreter& interpreter, const std::string& place, IntegerPar
   return known != nullptr && known->contains({place, part, static_cast<int32_t>(dimension)});
 }
 
+// Whether it is to be a number, whatever else is said of it.
+bool is_fixed(const Interpreter& interpreter, const std::string& place, size_t dimension) {
+  const auto* const known = interpreter.options.fixed_sizes;
+  return known != nullptr && known->contains({place, IntegerPart::Size, static_cast<int32_t>(dimension)});
+}
+
 // The dimensions, innermost first, if the elements fill a block of memory in that order. Empty: they do not.
 std::vector<int32_t> dense_order(const at::Tensor& tensor) {
   const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
@@ -90,7 +96,7 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
         said.mark.kind == sym::MarkKind::None
             ? interpreter.options.all_sizes_vary || varies(interpreter, place, IntegerPart::Size, d)
             : said.mark.kind != sym::MarkKind::Static;
-    if (!is_symbol) continue;
+    if (!is_symbol || is_fixed(interpreter, place, d)) continue;
     meta.sizes[d] = new_symbol(interpreter, {source, IntegerPart::Size, dimension}, sym::SymbolKind::Size,
                                tensor.size(dimension), said.mark);
     if (!said.name.empty()) relate(interpreter, said, meta.sizes[d], tensor.size(dimension));

@@ -33,6 +33,7 @@ struct CaptureOptions {
   bool symbols = false;
   bool data_symbols = true;                                      // and numbers and sizes that only data tell
   const std::set<guards::ChangedSize>* varying_sizes = nullptr;  // those that do; null: none
+  const std::set<guards::ChangedSize>* fixed_sizes = nullptr;    // those that are numbers all the same
   bool all_sizes_vary = false;                      // all sizes of tensors that are reached from arguments
   bool all_numbers_vary = false;                    // all ints among the arguments
   const SpecifiedSizes* specified_sizes = nullptr;  // what dynamic_shapes= says of this call; null: nothing

@@ -1,6 +1,7 @@
 #include "ops/core/element_wise.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "ops/core/shape_arguments.h"
@@ -68,6 +69,8 @@ class Order {
       : context_(context),
         is_general_(context.questions() != nullptr && are_ordered_alike(*context.questions(), strides)) {}
 
+  bool is_general() const { return is_general_; }
+
   // -1: a < b, 0: equal, 1: a > b.
   int compare(const Expr& a, const Expr& b) const {
     if (a.is_constant() && b.is_constant())
@@ -101,12 +104,31 @@ class Order {
     const std::optional<bool> general = questions.generally(question);
     const bool is_right =
         general && (is_general_ || questions.at_hand(question).value_or(*general) == *general);
-    return is_right ? *general : questions.decide(question);
+    return is_right ? *general : questions.decide_layout(question);
   }
 
   const ShapeContext& context_;
   bool is_general_;
 };
+
+// Whether some two dimensions of more than one index have no order that all operands agree on. Then it is up
+// to other dimensions how the two lie.
+bool leaves_order_to_others(const SizeQuestions& questions, const std::vector<Expr>& sizes,
+                            std::span<const std::vector<Expr>> strides) {
+  for (size_t a = 0; a < sizes.size(); ++a)
+    for (size_t b = a + 1; b < sizes.size(); ++b) {
+      if (is_one(sizes[a]) || is_one(sizes[b])) continue;
+      std::optional<bool> first;
+      for (const std::vector<Expr>& operand : strides) {
+        if (is_zero(operand[a]) || is_zero(operand[b]) || operand[a] == operand[b]) continue;
+        const std::optional<bool> is_less = questions.generally(sym::less(operand[a], operand[b]));
+        if (!is_less || (first && *first != *is_less)) return true;
+        first = is_less;
+      }
+      if (!first) return true;
+    }
+  return false;
+}
 
 // The dimensions swap places if dim0 is to lie outside of dim1: 1 yes, -1 no, 0 no operand says so.
 int should_swap(const Order& order, const std::vector<Expr>& sizes,
@@ -226,13 +248,12 @@ std::vector<Expr> broadcast(const ShapeContext& context, std::span<const TensorM
   return sizes;
 }
 
-std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
-                                 std::span<const std::vector<Expr>> strides) {
-  const Order comparing(context, strides);
-  std::vector<size_t> order(sizes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-  // An insertion sort that looks past ambiguous neighbours: the relation is no total order, so that the
-  // result depends on the order of the comparisons.
+namespace {
+
+// `order`: dimensions, the last one first. An insertion sort that looks past ambiguous neighbours: the
+// relation is no total order, so that the result depends on the order of the comparisons.
+std::vector<size_t> sorted(const Order& comparing, const std::vector<Expr>& sizes,
+                           std::span<const std::vector<Expr>> strides, std::vector<size_t> order) {
   for (size_t i = 1; i < order.size(); ++i) {
     size_t at = i;
     for (size_t before = i; before-- > 0;) {
@@ -244,6 +265,75 @@ std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<
       }
     }
   }
+  return order;
+}
+
+// Whether the dimensions outside of `ones` are in another order if some of the operands have no opinion on
+// those: eager's strides of a dimension with one index may be others than ours.
+bool depends_on_ones(const Order& comparing, const std::vector<Expr>& sizes,
+                     std::span<const std::vector<Expr>> strides, const std::vector<size_t>& order,
+                     const std::vector<Expr>& ones) {
+  const auto is_left = [&](size_t d) { return std::ranges::find(ones, sizes[d]) == ones.end(); };
+  const auto left_of = [&](const std::vector<size_t>& dims) {
+    std::vector<size_t> left;
+    std::ranges::copy_if(dims, std::back_inserter(left), is_left);
+    return left;
+  };
+  const std::vector<size_t> expected = left_of(order);
+  if (expected.size() < 2 || expected.size() == order.size()) return false;
+  std::vector<size_t> start(sizes.size());
+  for (size_t i = 0; i < start.size(); ++i) start[i] = start.size() - 1 - i;
+  constexpr size_t kMostOperands = 3;
+  const size_t count = std::min(strides.size(), kMostOperands);
+  for (uint32_t silent = 1; silent < (1U << count); ++silent) {
+    std::vector<std::vector<Expr>> heard(strides.begin(), strides.end());
+    for (size_t k = 0; k < heard.size(); ++k)
+      if ((silent >> std::min(k, count - 1) & 1U) != 0)
+        for (size_t d = 0; d < sizes.size(); ++d)
+          if (!is_left(d)) heard[k][d] = 0;
+    if (left_of(sorted(comparing, sizes, heard, start)) != expected) return true;
+  }
+  return false;
+}
+
+// Decides which sizes are 1, as far as the order of the other dimensions may be another one then.
+void decide_ones(const SizeQuestions& questions, const Order& comparing, const std::vector<Expr>& sizes,
+                 std::span<const std::vector<Expr>> strides, const std::vector<size_t>& order) {
+  if (sizes.size() < 3 || !leaves_order_to_others(questions, sizes, strides)) return;
+  std::vector<Expr> may_be_one;
+  for (const Expr& size : sizes)
+    if (!size.is_constant() && std::ranges::find(may_be_one, size) == may_be_one.end())
+      may_be_one.push_back(size);
+  constexpr size_t kMostSizes = 6;
+  may_be_one.resize(std::min(may_be_one.size(), kMostSizes));
+  // Each set of sizes that may be 1 together, smaller ones before those that they are in.
+  for (uint32_t set = 0; set < (1U << may_be_one.size()); ++set) {
+    std::vector<Expr> ones = {1};
+    for (size_t i = 0; i < may_be_one.size(); ++i)
+      if ((set >> i & 1U) != 0) ones.push_back(may_be_one[i]);
+    if (!depends_on_ones(comparing, sizes, strides, order, ones)) continue;
+    const auto other = std::ranges::find_if(
+        ones, [&](const Expr& e) { return questions.at_hand(sym::equal(e, 1)) != true; });
+    if (other != ones.end()) {
+      questions.decide_layout(sym::equal(*other, 1));
+      continue;
+    }
+    for (const Expr& one : ones)
+      if (!is_one(one)) questions.decide_layout(sym::equal(one, 1));
+    questions.need_exact_ones();
+  }
+}
+
+}  // namespace
+
+std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
+                                 std::span<const std::vector<Expr>> strides) {
+  const Order comparing(context, strides);
+  std::vector<size_t> order(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
+  order = sorted(comparing, sizes, strides, std::move(order));
+  if (const SizeQuestions* questions = context.questions(); questions != nullptr && !comparing.is_general())
+    decide_ones(*questions, comparing, sizes, strides, order);
   return order;
 }
 

@@ -21,6 +21,11 @@ class SizeQuestions {
   // Of what has to hold, or the operator refuses the call: as decide(), but what data decide holds, and is
   // checked while the graph runs.
   virtual bool require(const sym::Condition& condition) const { return decide(condition); }
+  // Which of two layouts a result has: as decide(), but whatever was promised of sizes, both are right.
+  virtual bool decide_layout(const sym::Condition& question) const { return decide(question); }
+  // A layout depends on strides of dimensions of size 1, which are eager's only where the size was a number
+  // from the beginning: what has become a number since has to be one then.
+  virtual void need_exact_ones() const {}
   // What is certain of sizes other than 0 and 1: for where the result is right for these as well. No guard.
   virtual std::optional<bool> generally(const sym::Condition& question) const = 0;
   // The answer of the values at hand: for choosing what to ask, and for nothing else. Nothing if there are

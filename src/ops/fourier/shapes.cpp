@@ -18,6 +18,8 @@ Dims transformed(const ShapeContext& context, const TensorMeta& self) {
   if (dims.empty()) not_covered(context, "no dimension to transform");
   for (const size_t d : dims)
     if (context.less(self.sizes[d], 1)) not_covered(context, "no elements to transform");
+  for (const Expr& size : self.sizes)
+    if (context.equal(size, 0)) refused_by_eager(context, "a batch without elements");
   return dims;
 }
 

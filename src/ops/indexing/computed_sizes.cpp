@@ -52,6 +52,8 @@ Metas unique_rows(const ShapeContext& context) {
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
   if (self.rank() == 0) not_covered(context, "a tensor without dimensions");
   const Expr& rows = self.sizes[dim];
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (d != dim && context.equal(self.sizes[d], 0)) refused_by_eager(context, "rows without elements");
   const Expr count = context.computed_size(rows);
   // The rows lie one behind the other.
   std::vector<Expr> sizes = self.sizes;

@@ -113,7 +113,7 @@ void embedding(LoweringContext& context, const Node& node) {
   Tensor weight = context.operand(node, 0);
   Tensor indices = context.operand(node, 1);
   const TensorMeta& out = context.output_meta(node);
-  context.need_elements(node, weight.sizes[0]);
+  for (const Expr& size : weight.sizes) context.need_elements(node, size);
   context.realise(weight);
   context.set(node.outputs[0], context.generate(
                                    {weight, indices}, out.sizes, out.dtype,
@@ -163,7 +163,8 @@ void index_select(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   if (x.rank() == 0) not_lowered(node, "a tensor without dimensions");
   size_t d = position(dim(node, 1, x.rank()));
-  context.need_elements(node, x.sizes[d]);
+  // Of the other dimensions as well: a loop without iterations looks at no index, and eager does.
+  for (const Expr& size : x.sizes) context.need_elements(node, size);
   Tensor indices = context.reshape(context.operand(node, 2), {context.output_meta(node).sizes[d]});
   pick(context, node, x, indices, d, [d](const Index& index) { return Index{index[d]}; });
 }

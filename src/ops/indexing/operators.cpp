@@ -129,13 +129,16 @@ Family indexing_operators() {
       {.name = "aten::index_reduce",
        .schema = "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                  "include_self=True) -> Tensor",
+       .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
       {.name = "aten::put",
        .schema = "aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+       .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
       {.name = "aten::masked_scatter",
        .schema = "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
        .shape = shapes::masked_scatter,
+       .raises = Raises::OnAnyElements,
        .traits = {.mixes_elements = true}},
       {.name = "aten::flip",
        .schema = "aten::flip(Tensor self, int[] dims) -> Tensor",
@@ -154,7 +157,7 @@ Family indexing_operators() {
       {.name = "aten::diagonal_scatter",
        .schema =
            "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-       .shape = shapes::strided_like_first},
+       .shape = shapes::diagonal_scatter},
       {.name = "aten::as_strided_scatter",
        .schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
                  "storage_offset=None) -> Tensor",
@@ -281,7 +284,8 @@ Family indexing_operators() {
       {.name = "aten::searchsorted.Tensor",
        .schema = "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, "
                  "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-       .shape = shapes::search_sorted},
+       .shape = shapes::search_sorted,
+       .raises = Raises::OnIntegers},
       // How it compares depends on sizes, and one of the ways takes contiguous tensors only.
       {.name = "aten::isin.Tensor_Tensor",
        .schema = "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "

@@ -167,6 +167,8 @@ Metas patches_to_columns(const ShapeContext& context) {
   need_pairs(context, {1, 2, 3, 4});
   need_positive(context, {1, 2, 4});
   const size_t batch = self.sizes.size() - 3;
+  for (size_t d = batch; d < self.sizes.size(); ++d)
+    if (context.equal(self.sizes[d], 0)) refused_by_eager(context, "an image without elements");
   std::vector<Expr> sizes(self.sizes.begin(), self.sizes.begin() + static_cast<std::ptrdiff_t>(batch));
   sizes.push_back(self.sizes[batch] * list(context, 1)[0] * list(context, 1)[1]);
   const std::vector<Expr> spatial(self.sizes.end() - 2, self.sizes.end());

@@ -216,7 +216,8 @@ Metas index_select(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   const auto dim = static_cast<size_t>(dim_argument(context, 1, self.rank()));
   if (!sizes.empty()) {
-    expect_elements(context, sizes[dim]);
+    // Of the other dimensions as well: eager looks at the indices although it picks nothing.
+    for (const Expr& size : sizes) expect_elements(context, size);
     sizes[dim] = element_count(index);
   }
   return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
@@ -230,7 +231,7 @@ Metas embedding(const ShapeContext& context) {
   const TensorMeta& weight = context.tensor(0);
   const TensorMeta& indices = context.tensor(1);
   if (weight.rank() != 2) not_covered(context, "a weight that is no matrix");
-  expect_elements(context, weight.sizes[0]);
+  for (const Expr& size : weight.sizes) expect_elements(context, size);
   if (indices.dtype != DType::Int64 && indices.dtype != DType::Int32)
     refused_by_eager(context, "indices of this type");
   std::vector<Expr> sizes = indices.sizes;
@@ -363,6 +364,23 @@ Metas contiguous_like_first(const ShapeContext& context) {
 
 Metas dense_like_first(const ShapeContext& context) {
   return {dense_like(context, context.tensor(0), context.tensor(0).dtype)};
+}
+
+Metas diagonal_scatter(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  const int64_t offset = integer(context, 2);
+  const auto row = static_cast<size_t>(dim_argument(context, 3, self.rank()));
+  const auto column = static_cast<size_t>(dim_argument(context, 4, self.rank()));
+  if (self.rank() < 2 || row == column) not_covered(context, "no diagonal");
+  std::vector<Expr> sizes;
+  for (size_t d = 0; d < self.sizes.size(); ++d)
+    if (d != row && d != column) sizes.push_back(self.sizes[d]);
+  const Expr rows = self.sizes[row] + std::min<int64_t>(offset, 0);
+  const Expr columns = self.sizes[column] - std::max<int64_t>(offset, 0);
+  sizes.push_back(sym::max(sym::min(rows, columns), 0));
+  if (!are_equal(context, context.tensor(1).sizes, sizes))
+    refused_by_eager(context, "a source of another shape");
+  return strided_like_first(context);
 }
 
 Metas strided_like_first(const ShapeContext& context) {

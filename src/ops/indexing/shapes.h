@@ -20,6 +20,7 @@ Metas contiguous_like_first(
 Metas dense_like_first(const ShapeContext& context);  // in the memory order of self
 Metas select_scatter(const ShapeContext& context);
 Metas as_strided_scatter(const ShapeContext& context);
+Metas diagonal_scatter(const ShapeContext& context);
 Metas strided_like_first(const ShapeContext& context);  // with the very strides and offset of self
 Metas flip(const ShapeContext& context);
 Metas masked_scatter(const ShapeContext& context);  // self and mask broadcast against each other

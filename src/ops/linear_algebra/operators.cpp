@@ -143,6 +143,7 @@ Family linear_algebra_operators() {
        .schema = "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool "
                  "unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
        .shape = shapes::unpacked_lu,
+       .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
       {.name = "aten::_linalg_check_errors",
        .schema = "aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",

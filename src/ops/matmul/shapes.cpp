@@ -79,8 +79,13 @@ Metas mv(const ShapeContext& context) {
 }
 
 Metas addmv(const ShapeContext& context) {
-  return {
-      with_addend(context, context.tensor(0), matrix_vector(context, context.tensor(1), context.tensor(2)))};
+  const TensorMeta& addend = context.tensor(0);
+  TensorMeta product = matrix_vector(context, context.tensor(1), context.tensor(2));
+  // Without elements in the matrix, eager's result has the addend's shape.
+  for (const Expr& size : context.tensor(1).sizes)
+    if (addend.sizes != product.sizes && context.equal(size, 0))
+      refused_by_eager(context, "an empty matrix beside an addend that is repeated");
+  return {with_addend(context, addend, std::move(product))};
 }
 
 Metas addr(const ShapeContext& context) {

@@ -117,6 +117,8 @@ Metas normalized_by_channel(const ShapeContext& context, size_t vectors, bool tr
   const TensorMeta& input = context.tensor(0);
   need_channels(context, input);
   need_vectors(context, input.sizes[1], 1, vectors);
+  for (const Expr& size : input.sizes)
+    if (training && context.equal(size, 0)) refused_by_eager(context, "statistics of no elements");
   const DType type = batch_statistics_type(context, input);
   TensorMeta saved =
       training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);

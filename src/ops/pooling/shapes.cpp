@@ -156,6 +156,11 @@ Metas grid_sample(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   const TensorMeta& grid = context.tensor(1);
   if (input.rank() != grid.rank() || input.rank() < 4) not_covered(context, "an input of another rank");
+  const auto dimensions = static_cast<int64_t>(input.rank()) - 2;
+  if (!context.equal(input.sizes[0], grid.sizes[0]) || !context.equal(grid.sizes.back(), dimensions))
+    refused_by_eager(context, "a grid of another shape");
+  for (size_t d = 2; d < input.sizes.size(); ++d)
+    if (context.equal(input.sizes[d], 0)) refused_by_eager(context, "an image without pixels");
   std::vector<Expr> sizes = {input.sizes[0], input.sizes[1]};
   for (size_t d = 1; d + 1 < grid.sizes.size(); ++d) sizes.push_back(grid.sizes[d]);
   return {contiguous_meta(input.dtype, input.device, std::move(sizes))};

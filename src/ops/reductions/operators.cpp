@@ -190,7 +190,8 @@ Family reduction_operators() {
        .shape = shapes::kth_value},
       {.name = "aten::histc",
        .schema = "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-       .shape = shapes::histogram},
+       .shape = shapes::histogram,
+       .raises = Raises::OnAnyElements},
       {.name = "aten::cumsum",
        .schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
        .shape = shapes::scan,
@@ -239,6 +240,7 @@ Family reduction_operators() {
        .schema = "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? "
                  "weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
        .shape = shapes::counts_and_edges,
+       .raises = Raises::OnAnyElements,
        .traits = {.mixes_elements = true}},
       {.name = "aten::_cdist_forward",
        .schema = "aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",

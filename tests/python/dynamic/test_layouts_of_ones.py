@@ -1,0 +1,68 @@
+"""Broadcast operands leave the order of some dimensions to others: in eager these have no say where they have one index."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from size_checks import compiles, same
+
+import oxyfuel
+
+PROGRAMS = {
+    "inputs": lambda a, b: a[:, None, :] * b[None],
+    "made": lambda a, b: a.sigmoid()[:, None, :] * b[None],
+    "both made": lambda a, b: (a + 1)[:, None, :] + b.sigmoid()[None],
+    "compared": lambda a, b: a.exp().unsqueeze(1) > b.unsqueeze(0),
+    "chosen": lambda a, b: torch.where(a.exp().unsqueeze(1) > 1, b.unsqueeze(0), 1.0),
+    "summed": lambda a, b: torch.einsum("...i,ji->...j", F.hardsigmoid(a), b) / 8,
+    "through a product": lambda a, b: (a.mm(b.t()).t() * 2)[:, None, :] + a.sum(1),
+}
+LAYOUTS = [lambda n, m: torch.randn(n, m), lambda n, m: torch.randn(m, n).t(), lambda n, m: torch.randn(1, m).expand(n, m)]
+SIZES = [
+    [(13, 2, 5), (13, 2, 1), (1, 2, 5), (3, 1, 5)],
+    [(13, 2, 1), (13, 2, 5), (13, 4, 1)],
+    [(2, 3, 4), (7, 8, 1), (6, 5, 1), (1, 1, 1), (1, 4, 1)],
+]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_strides_are_those_of_eager_where_a_size_is_one(name, dynamic):
+    program = PROGRAMS[name]
+    for left in LAYOUTS:
+        for right in LAYOUTS:
+            for sizes in SIZES:
+                oxyfuel.reset()
+                compiled = oxyfuel.compile(program, dynamic=dynamic)
+                for n, m, shared in sizes:
+                    a, b = left(n, shared), right(m, shared)
+                    same(compiled(a, b), program(a, b))
+
+
+def test_gradients_of_a_program_that_was_captured_again():
+    program = PROGRAMS["made"]
+    compiled = oxyfuel.compile(program)
+    for n, m, shared in ((13, 2, 5), (13, 2, 1), (6, 2, 1), (6, 2, 7)):
+        a, b = torch.randn(shared, n, requires_grad=True), torch.randn(m, shared, requires_grad=True)
+        results = [f(a.t(), b) for f in (compiled, program)]
+        same(*results)
+        same(*[torch.autograd.grad(result.square().sum(), (a, b)) for result in results])
+
+
+def test_orders_that_ones_leave_alone_are_compiled_once():
+    compiled = oxyfuel.compile(lambda a, b, mask: a[:, None, :] * b[None] + mask, dynamic=True)
+
+    def calls():
+        for n, m, shared in ((4, 5, 6), (1, 5, 6), (4, 1, 6), (4, 5, 1), (1, 1, 1)):
+            arguments = torch.randn(n, shared), torch.randn(m, shared), torch.randn(m, 1)
+            compiled(*arguments)
+
+    assert compiles(calls) == 1
+
+
+def test_a_marked_size_is_no_violation():
+    compiled = oxyfuel.compile(PROGRAMS["made"])
+    for size in (5, 1, 7):
+        a, b = torch.randn(size, 13).t(), torch.randn(2, size)
+        oxyfuel.mark_dynamic(a, 1, min=1, max=100)
+        oxyfuel.mark_dynamic(b, 1, min=1, max=100)
+        same(compiled(a, b), PROGRAMS["made"](a, b))
