@@ -521,6 +521,7 @@ def random_numbers(w):
         w.call("randint_like.low_dtype", x, 2, 5, dtype=torch.int64)
         for op in ("normal_functional", "uniform", "exponential"):
             w.call(op, x)
+        w.call("native_dropout_backward", x, torch.ones_like(x, dtype=torch.bool), 2.0)
     w.call("randint", 5, [2, 3])
     w.call("randint.low", 1, 5, [2, 3], dtype=torch.int32)
     w.call("randperm", 7)
