@@ -269,6 +269,12 @@ const OperatorSchema* mm() {
   return schema;
 }
 
+const OperatorSchema* mm_dtype() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* addmm() {
   static const OperatorSchema* const schema = intern_schema(
       "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> "

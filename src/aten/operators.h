@@ -62,6 +62,7 @@ const OperatorSchema* philox_states();
 // (input, states, place, p, width, threads, strides) -> result, mask
 const OperatorSchema* philox_dropout();
 const OperatorSchema* mm();                // (self, mat2)
+const OperatorSchema* mm_dtype();          // (self, mat2, out_dtype)
 const OperatorSchema* vector_product();    // (row, matrix): of our own
 const OperatorSchema* addmm();             // (self, mat1, mat2, beta, alpha)
 const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of the tanh kind, or relu

@@ -76,7 +76,7 @@ Family matmul_operators() {
       {.name = "aten::mm.dtype",
        .schema = "aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
        .shape = shapes::mm_to_type,
-       .traits = {.mixes_elements = true}},
+       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::bmm.dtype",
        .schema = "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
        .shape = shapes::bmm_to_type,

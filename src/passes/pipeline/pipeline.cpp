@@ -63,6 +63,10 @@ constexpr Pass kVectorProducts = {
     "passes.vector_products", [](const Graph& graph, const PassContext& context) {
       return generate_vector_products(graph, context.options.generates_vector_products);
     }};
+constexpr Pass kWidenedProducts = {"passes.widened_products",
+                                   [](const Graph& graph, const PassContext& context) {
+                                     return widen_products(graph, context.options.widens_products);
+                                   }};
 constexpr Pass kPadProducts = {"passes.pad_products", [](const Graph& graph, const PassContext& context) {
                                  return pad_products(graph, context.options.products);
                                }};
@@ -108,9 +112,10 @@ constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCom
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
 constexpr const Pass* kOnWholeOperators[] = {
-    &kDrawInKernels,        &kFoldBatchNorm, &kRecogniseActivations, &kDeadCode,        &kShareKeyHeads,
-    &kConvolutionToLinear,  &kChannelsLast,  &kSeparateBias,         &kPackConvolution, &kPackLinear,
-    &kAccumulateEmbeddings, &kDecompose,     &kVectorProducts,       &kPadProducts,     &kProductActivations};
+    &kDrawInKernels,   &kFoldBatchNorm,       &kRecogniseActivations, &kDeadCode,
+    &kShareKeyHeads,   &kConvolutionToLinear, &kChannelsLast,         &kSeparateBias,
+    &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings, &kDecompose,
+    &kVectorProducts,  &kPadProducts,         &kProductActivations,   &kWidenedProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

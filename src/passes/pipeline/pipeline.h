@@ -9,6 +9,7 @@
 #include "passes/products/pad_products.h"
 #include "passes/products/product_activations.h"
 #include "passes/products/vector_products.h"
+#include "passes/products/widened_products.h"
 #include "passes/random/draw_in_kernels.h"
 #include "passes/weights/channels_last.h"
 #include "passes/weights/fold_constants.h"
@@ -28,6 +29,7 @@ struct Options {
   ChooseLayout choose_layout;
   ProductPadding products;
   GeneratesVectorProducts generates_vector_products;
+  WidensProducts widens_products;
   ProductAppliesActivation product_applies_activation;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves

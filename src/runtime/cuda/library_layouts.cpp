@@ -42,6 +42,7 @@ class CudaPacking : public Packing {
   bool generates_vector_products(DType dtype) const override {
     return is_half(dtype) || dtype == DType::Float32;
   }
+  bool widens_products(DType dtype) const override { return is_half(dtype); }
   // cuBLASLt's gelu is of the tanh kind, and less precise than float32.
   bool product_applies(std::string_view activation, DType dtype) const override {
     return is_half(dtype) ? activation == "relu" || activation == "gelu_tanh"

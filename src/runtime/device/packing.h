@@ -72,6 +72,8 @@ class Packing {
   virtual bool separates_bias() const { return false; }
   // Generated kernels compute products of one row and of a transposed matrix as fast as its library.
   virtual bool generates_vector_products(DType /*dtype*/) const { return false; }
+  // Its library stores a product of operands of this type as float32 if it is asked to.
+  virtual bool widens_products(DType /*dtype*/) const { return false; }
   // Its library's product applies this activation to its result before it stores it.
   virtual bool product_applies(std::string_view /*activation*/, DType /*dtype*/) const { return false; }
   // Sizes of matrix products that lie side by side in memory had better be multiples of so many elements, a

@@ -259,14 +259,12 @@ class Preparer {
       step.buffers.push_back(id);
       step.is_replayable = step.is_replayable && is_on_device(id);
     });
-    if (call.op->is_mutating()) step.written = step.buffers;
     if (draws) add_random_device(call);
     for (const plan::BufferId id : call.outputs) {
       if (id == plan::kNoBuffer) {
         site.results.push_back({});
         continue;
       }
-      step.written.push_back(id);
       const bool is_extern = storage(id) == plan::Storage::Extern;
       site.results.push_back({whole_slot(id), !is_extern});
       if (is_extern) step.returned.push_back(id);

@@ -24,7 +24,6 @@ struct PreparedCall {
   bool is_replayable = true;             // it does the same each time, on the device alone
   std::vector<plan::BufferId> buffers;   // that it reads or writes
   std::vector<plan::BufferId> returned;  // those of them that are extern-owned and exist from here on
-  std::vector<plan::BufferId> written;   // those of them that it writes to
 };
 
 struct PreparedFree {

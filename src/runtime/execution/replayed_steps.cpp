@@ -72,34 +72,30 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
     : plan_(plan), maker_(std::move(maker)), arena_(maker_->arena(plan.arena_bytes)) {}
 
-// What is allocated on the way lies where something else has lain that was freed, or that an operator needed
-// for a while. So operators and all that touches such memory stay in order, as if each wrote to one memory.
+// Operators stay where they are, and launches between two of them run side by side where their memory allows
+// it: operators have memory that the plan does not know of, and a graph with many ways through it takes the
+// host long. Memory that is allocated on the way may lie where something else has lain, and counts as one.
 std::vector<std::vector<plan::Access>> ReplayedSteps::accesses_of(StepSpan steps) const {
-  constexpr int32_t kArena = -1, kAllocated = -2;
+  constexpr int32_t kArena = -1, kAllocated = -2, kOperators = -3;
   std::vector<std::vector<plan::Access>> result(steps.end - steps.begin);
   for (size_t i = steps.begin; i < steps.end; ++i) {
+    if (!is_work(plan_.steps[i])) continue;
     std::vector<plan::Access>& accesses = result[i - steps.begin];
-    const auto add = [&](const std::vector<plan::BufferId>& buffers,
-                         const std::vector<plan::BufferId>& written) {
-      for (const plan::BufferId id : buffers) {
-        const bool is_written = std::ranges::find(written, id) != written.end();
-        const plan::Storage storage = plan_.storages[id.index()];
-        if (storage == plan::Storage::Arena) {
-          const int64_t begin = plan_.arena_offsets[id.index()];
-          accesses.push_back(
-              {kArena, begin, begin + bytes_of(plan_.buffers[id.index()].whole_spec), is_written});
-        } else {
-          accesses.push_back({id.number(), 0, 1, is_written});
-        }
-        if (storage == plan::Storage::Temporary || storage == plan::Storage::Extern)
-          accesses.push_back({kAllocated, 0, 1, true});
+    const auto* launch = std::get_if<PreparedLaunch>(&plan_.steps[i]);
+    accesses.push_back({kOperators, 0, 1, launch == nullptr});
+    if (launch == nullptr) continue;
+    for (const plan::BufferId id : launch->buffers) {
+      const bool is_written = std::ranges::find(launch->written, id) != launch->written.end();
+      const plan::Storage storage = plan_.storages[id.index()];
+      if (storage == plan::Storage::Temporary || storage == plan::Storage::Extern) {
+        accesses.push_back({kAllocated, 0, 1, true});
+      } else if (storage == plan::Storage::Arena) {
+        const int64_t begin = plan_.arena_offsets[id.index()];
+        const int64_t bytes = bytes_of(plan_.buffers[id.index()].whole_spec);
+        accesses.push_back({kArena, begin, begin + bytes, is_written});
+      } else {
+        accesses.push_back({id.number(), 0, 1, is_written});
       }
-    };
-    if (const auto* launch = std::get_if<PreparedLaunch>(&plan_.steps[i]))
-      add(launch->buffers, launch->written);
-    if (const auto* call = std::get_if<PreparedCall>(&plan_.steps[i])) {
-      add(call->buffers, call->written);
-      accesses.push_back({kAllocated, 0, 1, true});
     }
   }
   return result;

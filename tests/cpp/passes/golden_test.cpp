@@ -48,6 +48,7 @@ const Options& permissive_options() {
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
     result.generates_vector_products = [](DType dtype) { return dtype != DType::Float64; };
+    result.widens_products = [](DType dtype) { return dtype == DType::BFloat16; };
     result.product_applies_activation = [](std::string_view activation, DType) {
       return activation == "relu" || activation == "gelu_tanh";
     };
