@@ -65,19 +65,26 @@ def inference(model, *arguments, **options):
 
 
 def training(model, argument, loss):
-    """Makes a function that runs a forward and a backward pass under autocast to bfloat16."""
+    """Makes a function that runs a forward and a backward pass under autocast to bfloat16. Its `lacks()` counts the
+    parameters that get no gradient: a way that leaves some out is not to be compared."""
     parameters = list(model.parameters())
 
     def make(way):
         compiled = way(model)
 
-        def step():
+        def gradients():
             with torch.autocast("cuda", torch.bfloat16):
                 result = loss(compiled(argument))
             result.backward()
+            found = [parameter.grad for parameter in parameters]
             for parameter in parameters:
                 parameter.grad = None
+            return found
 
+        def step():
+            gradients()
+
+        step.lacks = lambda: sum(gradient is None for gradient in gradients())
         return step
 
     return make
@@ -130,6 +137,8 @@ def show(name, make, ways, kernels=0):
         steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak = torch.cuda.max_memory_allocated() >> 20
         note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
+        if lacks := getattr(function, "lacks", int)():
+            note += f" {lacks} parameters without gradient"
         if kernels:
             lists += [way, *kernels_of(function, kernels)]
         cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB, host {host_seconds(function) * 1e6:.0f}){note}")
