@@ -38,8 +38,10 @@ bool is_product_alone(const Graph& source, ValueId value, const IdVector<ValueId
 Graph widen_products(const Graph& source, const WidensProducts& widens) {
   if (!widens) return source;
   const auto readers = only_readers(source);
+  IdVector<ValueId, bool> is_result(source.values.size());
+  for (const graph::Output& output : source.outputs) is_result[output.value] = true;
   return rewrite(source, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
-    if (!is_widening(source, site.original) ||
+    if (!is_widening(source, site.original) || !is_result[site.original.outputs.front()] ||
         !is_product_alone(source, tensor_argument(site.original, 0), readers, widens))
       return std::nullopt;
     std::vector<Node> nodes;  // copies, as emitting moves what the graph holds; the product is the last

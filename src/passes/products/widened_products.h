@@ -10,8 +10,9 @@ namespace oxy::passes {
 // this function the pass does nothing.
 using WidensProducts = std::function<bool(DType dtype)>;
 
-// Where nothing but a conversion to float32 reads an mm, or a view of all its elements, the product becomes
-// aten::mm.dtype: the gradient of a weight under autocast is not stored twice, nor rounded on the way.
+// Where a result of the graph is an mm, or a view of all its elements, that was converted to float32 and that
+// nothing else reads, the product becomes aten::mm.dtype: the gradient of a weight under autocast is not
+// stored twice, nor rounded on the way. What the graph goes on with is rounded as in eager.
 graph::Graph widen_products(const graph::Graph& source, const WidensProducts& widens);
 
 }  // namespace oxy::passes
