@@ -14,6 +14,8 @@
 #include "eval/torch/attention_masks.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/number_arguments.h"
+#include "eval/torch/number_tensors.h"
+#include "eval/torch/sized_functions.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_error.h"
@@ -235,6 +237,9 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
       callable == well_known("torch", "tensor"))
     if (std::optional<Ref> tensor = tensor_of_floats(interpreter, arguments.positional[0].get()))
       return *tensor;
+  if (callable == well_known("torch", "tensor") || callable == well_known("torch", "as_tensor"))
+    if (std::optional<Ref> tensor = tensor_of_varying(interpreter, arguments)) return *tensor;
+  if (const std::optional<Ref> result = call_with_size(interpreter, callable, arguments)) return *result;
   if (method == "item" && arguments.keywords.empty())
     if (std::optional<Ref> number = computed_item(interpreter, callable, arguments)) return *number;
   if (method == "tolist" && arguments.keywords.empty())

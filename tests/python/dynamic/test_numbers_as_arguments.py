@@ -5,6 +5,9 @@ import warnings
 import pytest
 import torch
 
+import torch.nn.functional as F
+from size_checks import compiles, same
+
 import oxyfuel
 
 PROGRAMS = {
@@ -42,3 +45,51 @@ def test_an_int_that_changes(name, backend):
         for n in (3, 5, 7, 2):
             actual, expected = compiled(torch.ones(3), n), function(torch.ones(3), n)
             assert actual.dtype == expected.dtype and torch.equal(actual, expected), n
+
+
+SIZES = {
+    "a tensor of a size": lambda x: x * torch.tensor(x.size(1)),
+    "of another type": lambda x: x * torch.tensor(x.size(1), dtype=torch.float64) + torch.as_tensor(x.size(0), dtype=torch.float32),
+    "on a device": lambda x: x.sum() + torch.tensor([x.size(0), 2, x.size(1)], device=torch.device("cpu")),
+    "of a torch.Size": lambda x: torch.tensor(x.shape) * 2,
+    "of lists": lambda x: torch.tensor([[x.size(0), 1], [3, x.size(1)]]) + torch.tensor([(x.size(0), 0.5)]),
+    "of a quotient": lambda x: x * torch.tensor(1.0 / x.size(1)),
+    "new_tensor": lambda x: x.new_tensor([x.size(0), x.size(1)]),
+    "an element of it": lambda x: x[: int(torch.tensor(x.shape)[0]) // 2],
+    "linspace": lambda x: x + torch.linspace(0, 1, x.size(1)),
+    "linspace to a size": lambda x: torch.linspace(-1, x.size(0) - 1, steps=x.size(1), dtype=torch.float64),
+    "linspace of floats": lambda x: torch.linspace(start=1.0 / x.size(1), end=3, steps=x.size(1)),
+    "one_hot": lambda x: F.one_hot(torch.arange(x.size(1)) % 3, x.size(1)).to(x.dtype) @ x.t(),
+    "one_hot of rows": lambda x: F.one_hot(x.long().abs() % 2, num_classes=x.size(0)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_as_a_number(name, dynamic):
+    function = SIZES[name]
+    compiled = oxyfuel.compile(function, dynamic=dynamic, fullgraph=True)
+
+    def run():
+        for rows, columns in ((8, 6), (9, 11), (2, 3), (7, 12), (13, 33)):
+            x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows))
+            same(compiled(x), function(x))
+
+    assert compiles(run) <= (1 if dynamic else 2)
+    for rows, columns in ((1, 5), (5, 1), (1, 1), (4, 2)):  # 0 and 1 may be numbers of their own
+        if name.startswith("one_hot") and rows < 2:
+            continue  # eager refuses the classes
+        x = torch.randn(rows, columns)
+        same(compiled(x), function(x))
+
+
+def test_classes_that_are_too_few():
+    def function(x, classes):
+        return F.one_hot(classes, x.size(0))
+
+    compiled = oxyfuel.compile(function, dynamic=True)
+    classes = torch.tensor([0, 3, 1])
+    same(compiled(torch.zeros(4), classes), function(torch.zeros(4), classes))
+    with pytest.raises(RuntimeError, match="Class values must be smaller than num_classes"):
+        compiled(torch.zeros(3), classes)
+    same(compiled(torch.zeros(6), classes), function(torch.zeros(6), classes))
