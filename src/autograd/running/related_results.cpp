@@ -6,6 +6,7 @@
 
 #include "aten/operators.h"
 #include "autograd/recording/view_creation.h"
+#include "runtime/execution/forwarding_graph.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 
@@ -19,13 +20,11 @@ runtime::TensorSpec spec_of(const TensorMeta& meta, runtime::SymbolValues symbol
           runtime::numbers_of(meta.strides, symbols), runtime::number_of(meta.storage_offset, symbols)};
 }
 
-class RelatedResults final : public CompiledGraph {
+class RelatedResults final : public runtime::ForwardingGraph {
  public:
   RelatedResults(std::unique_ptr<CompiledGraph> graph, Relations relations)
       : graph_(std::move(graph)), relations_(std::move(relations)) {}
 
-  runtime::Readiness readiness() override { return graph_->readiness(); }
-  std::exception_ptr failure() const override { return graph_->failure(); }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     std::vector<at::Tensor> results = graph_->run(inputs, symbols);
     for (const size_t i : relations_.detached)
@@ -52,11 +51,9 @@ class RelatedResults final : public CompiledGraph {
       if (!results[i].is_inference()) results[i] = results[i].variable_data();
     return results;
   }
-  bool is_long() const override { return graph_->is_long(); }
-  bool reads(size_t i) const override { return graph_->reads(i); }
-  runtime::DeviceGraphState device_graph_state() const override { return graph_->device_graph_state(); }
-  bool holds_weights() const override { return graph_->holds_weights(); }
-  bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
+
+ protected:
+  CompiledGraph& inner() const override { return *graph_; }
 
  private:
   std::unique_ptr<CompiledGraph> graph_;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
+#include "runtime/execution/forwarding_graph.h"
 
 namespace oxy::driver {
 
@@ -134,7 +135,7 @@ int64_t KernelRequest::pending() {
 
 namespace {
 
-class PendingGraph final : public CompiledGraph {
+class PendingGraph final : public runtime::ForwardingGraph {
  public:
   PendingGraph(std::unique_ptr<KernelRequest> request, FinishGraph finish)
       : request_(std::move(request)), finish_(std::move(finish)) {}
@@ -158,27 +159,23 @@ class PendingGraph final : public CompiledGraph {
   std::exception_ptr failure() const override { return failure_; }
 
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
-    return ready().run(inputs, symbols);
+    return inner().run(inputs, symbols);
   }
   std::vector<at::Tensor> run_and_release(std::vector<at::Tensor> inputs,
                                           std::span<int64_t> symbols) override {
-    return ready().run_and_release(std::move(inputs), symbols);
+    return inner().run_and_release(std::move(inputs), symbols);
   }
-  bool is_long() const override { return ready().is_long(); }
-  bool may_refuse_sizes() const override { return ready().may_refuse_sizes(); }
-  bool reads(size_t i) const override { return ready().reads(i); }
   runtime::DeviceGraphState device_graph_state() const override {
     return graph_ ? graph_->device_graph_state() : runtime::DeviceGraphState();
   }
-  bool holds_weights() const override { return ready().holds_weights(); }
-  bool valid(std::span<const at::Tensor> inputs) override { return ready().valid(inputs); }
 
- private:
-  CompiledGraph& ready() const {
+ protected:
+  CompiledGraph& inner() const override {
     check(state_.load(std::memory_order_acquire) == Readiness::Ready, "a graph runs before it is ready");
     return *graph_;
   }
 
+ private:
   std::unique_ptr<KernelRequest> request_;
   FinishGraph finish_;
   bool is_finishing_ = false;  // the GIL guards it
@@ -187,7 +184,7 @@ class PendingGraph final : public CompiledGraph {
   std::exception_ptr failure_;
 };
 
-class ReportingGraph final : public CompiledGraph {
+class ReportingGraph final : public runtime::ForwardingGraph {
  public:
   ReportingGraph(std::unique_ptr<CompiledGraph> graph, std::function<void(const std::exception_ptr&)> report)
       : graph_(std::move(graph)), report_(std::move(report)) {}
@@ -200,7 +197,6 @@ class ReportingGraph final : public CompiledGraph {
     }
     return state;
   }
-  std::exception_ptr failure() const override { return graph_->failure(); }
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, std::span<int64_t> symbols) override {
     return graph_->run(inputs, symbols);
   }
@@ -208,12 +204,9 @@ class ReportingGraph final : public CompiledGraph {
                                           std::span<int64_t> symbols) override {
     return graph_->run_and_release(std::move(inputs), symbols);
   }
-  bool is_long() const override { return graph_->is_long(); }
-  bool may_refuse_sizes() const override { return graph_->may_refuse_sizes(); }
-  bool reads(size_t i) const override { return graph_->reads(i); }
-  runtime::DeviceGraphState device_graph_state() const override { return graph_->device_graph_state(); }
-  bool holds_weights() const override { return graph_->holds_weights(); }
-  bool valid(std::span<const at::Tensor> inputs) override { return graph_->valid(inputs); }
+
+ protected:
+  CompiledGraph& inner() const override { return *graph_; }
 
  private:
   std::unique_ptr<CompiledGraph> graph_;
