@@ -3,6 +3,7 @@
 #include "eval/machine/run.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Size.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include "eval/externals/identity.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/externals/variables.h"
+#include "eval/machine/assertion_messages.h"
 #include "eval/machine/checked_branch.h"
 #include "eval/machine/generators.h"
 #include "eval/machine/step_build.h"
@@ -399,6 +401,8 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
     case Op::FormatValue: {
       Ref spec = in.arg2 ? pop(frame) : Ref();
       Ref value = pop(frame);
+      const bool is_size = is_varying_number(value.get()) || THPSize_Check(value.get());
+      if (is_size && is_message_of_true_assertion(frame)) return pushed(frame, interned(""));
       return pushed(frame, format(interpreter, value.get(), in.arg, spec.get()));
     }
     default:

@@ -93,3 +93,50 @@ def test_classes_that_are_too_few():
     with pytest.raises(RuntimeError, match="Class values must be smaller than num_classes"):
         compiled(torch.zeros(3), classes)
     same(compiled(torch.zeros(6), classes), function(torch.zeros(6), classes))
+
+
+MESSAGES = {
+    "a size": lambda x: torch._assert(x.size(1) > 0, f"{x.size(1)}"),
+    "in words": lambda x: torch._assert(x.size(1) > 1, f"Input of {x.size(0)} rows and {x.shape[1]:>4} columns does not fit"),
+    "a whole shape": lambda x: torch._assert(x.dim() == 2, f"shape {x.shape!r} {x.shape} of {x.dtype}"),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_message_of_an_assertion_that_holds(name):
+    def function(x):
+        MESSAGES[name](x)
+        return x * 2
+
+    compiled = oxyfuel.compile(function, fullgraph=True)
+
+    def run():
+        for columns in (5, 6, 7, 8, 11):
+            same(compiled(torch.ones(3, columns)), function(torch.ones(3, columns)))
+
+    assert compiles(run) <= 2
+
+
+def test_messages_that_are_read():
+    """Of an assertion that fails, and text that goes elsewhere before it comes to an assertion."""
+
+    def fails(x):
+        torch._assert(x.size(1) < 7, f"there are {x.size(1)} columns")
+        return x * 2
+
+    seen = []
+
+    def notes(x):
+        torch._assert(True, seen.append(f"{x.size(1)}") or f"{x.size(1)}")
+        torch._assert(True, "half: " + str(int(f"{x.size(1)}") // 2))
+        return x * int(f"{x.size(1)}")
+
+    compiled = oxyfuel.compile(fails)
+    for columns in (4, 5, 6):
+        same(compiled(torch.ones(3, columns)), torch.full((3, columns), 2.0))
+    with pytest.raises(AssertionError, match="there are 9 columns"):
+        compiled(torch.ones(3, 9))
+    compiled = oxyfuel.compile(notes)
+    for columns in (4, 5, 6):
+        same(compiled(torch.ones(3, columns)), torch.full((3, columns), float(columns)))
+    assert seen == ["4", "5", "6"]
