@@ -285,6 +285,15 @@ std::optional<Ref> integer_call(Interpreter& interpreter, PyObject* callable,
   std::vector<PyObject*> objects;
   for (const Ref& value : positional) objects.push_back(value.get());
   const auto is = [&](const char* module, const char* name) { return callable == well_known(module, name); };
+  if (is("builtins", "divmod") && objects.size() == 2) {
+    const auto part = [&](BinaryKind kind) {
+      return integer_arithmetic(interpreter, kind, objects[0], objects[1]);
+    };
+    const std::optional<Ref> quotient = part(BinaryKind::FloorDivide);
+    const std::optional<Ref> rest = quotient && *quotient ? part(BinaryKind::Remainder) : quotient;
+    if (!rest || !*rest) return rest;
+    return Ref::steal(PyTuple_Pack(2, quotient->get(), rest->get()));
+  }
   const bool is_bool = callable == reinterpret_cast<PyObject*>(&PyBool_Type);
   const bool is_same = callable == reinterpret_cast<PyObject*>(&PyLong_Type) || is("builtins", "round") ||
                        is("math", "floor") || is("math", "ceil") || is("math", "trunc") ||

@@ -59,6 +59,7 @@ SIZES = {
     "linspace": lambda x: x + torch.linspace(0, 1, x.size(1)),
     "linspace to a size": lambda x: torch.linspace(-1, x.size(0) - 1, steps=x.size(1), dtype=torch.float64),
     "linspace of floats": lambda x: torch.linspace(start=1.0 / x.size(1), end=3, steps=x.size(1)),
+    "divmod": lambda x: x[: divmod(x.size(0), 2)[0]] * divmod(-x.size(1), 4)[1],
     "one_hot": lambda x: F.one_hot(torch.arange(x.size(1)) % 3, x.size(1)).to(x.dtype) @ x.t(),
     "one_hot of rows": lambda x: F.one_hot(x.long().abs() % 2, num_classes=x.size(0)),
 }
