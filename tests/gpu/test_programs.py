@@ -62,6 +62,20 @@ def test_inputs_that_are_not_aligned(function):
     check(function, tensor(4097)[3:])
 
 
+def test_an_input_that_is_not_aligned_and_shows_a_part_of_its_storage():
+    """Windows that begin before the input, or show what lies between its elements."""
+
+    def function(a):
+        return torch.as_strided_copy(a, (2, 2), (1, 2), 1), a.as_strided((3,), (1,), 0) + 1, a * 2
+
+    base = tensor(64)
+    compiled = oxyfuel.compile(function)
+    for offset in (4, 3, 5, 4, 3, 3):
+        x = base.as_strided((3, 3), (6, 2), offset)
+        for actual, expected in zip(compiled(x), function(x), strict=True):
+            assert torch.equal(actual, expected)
+
+
 def test_an_input_that_is_written_and_not_aligned():
     mine = tensor(4097)
     theirs = mine.clone()

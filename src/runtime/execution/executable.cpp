@@ -180,9 +180,10 @@ class Variant {
       attempts_left_.fetch_sub(1, std::memory_order_relaxed);
       const std::scoped_lock lock(mutex_);
       unreplayable_.merge(unreplayable);
-    } else if (lease.maker && lease.worker.replayed) {
+    } else if (lease.maker && lease.worker.replayed && frame.uses_inputs_as_given()) {
       lease.worker.replayed->run(frame, owned);
     } else {
+      frame.make_parts_of_inputs();
       run_steps(plan_, {0, plan_.steps.size()}, frame, owned);
     }
   }

@@ -140,14 +140,14 @@ void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent, Pa
     const size_t index = input.buffer.index();
     const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
     void* const address = address_for_reading(given);
-    const bool is_as_given = is_aligned(address);
-    const at::Tensor& tensor = is_as_given ? given : aligned_copy(given, input.is_written);
-    pointers_[index] = input.is_written ? tensor.mutable_data_ptr()
-                       : is_as_given    ? address
-                                        : address_for_reading(tensor);
+    // Calls take the tensor as it is, and may read of its storage what the tensor does not show.
+    if (!is_aligned(address))
+      pointers_[index] = address_for_reading(aligned_copy(given, input.is_written));
+    else
+      pointers_[index] = input.is_written ? given.mutable_data_ptr() : address;
     const BufferSlots& slots = plan_.buffers[index];
-    if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], tensor);
-    if (!slots.parts.empty() && (!lacks_parts_of_inputs_ || &tensor != &given)) make_parts(slots, tensor);
+    if (slots.whole != kNoSlot) Borrow::assignBorrow(tensors_[static_cast<size_t>(slots.whole)], given);
+    if (!slots.parts.empty() && !lacks_parts_of_inputs_) make_parts(slots, given);
   }
   for (const plan::BufferId id : plan_.allocated) allocate(PreparedAllocation{id});
 }
