@@ -98,7 +98,7 @@ class DifferentiableGraph final : public CompiledGraph {
     return state;
   }
   bool holds_weights() const override { return forward_->holds_weights(); }
-  bool valid(std::span<const at::Tensor> inputs) override { return forward_->valid(inputs); }
+  bool valid(const InputOf& input) override { return forward_->valid(input); }
 
  private:
   // What the forward pass changes, as it was: what the parts need again.

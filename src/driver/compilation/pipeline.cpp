@@ -118,12 +118,12 @@ class NativeGraph : public CompiledGraph {
   runtime::DeviceGraphState device_graph_state() const override { return executable_->device_graph_state(); }
 
   bool holds_weights() const override { return !weights_.empty(); }
-  bool valid(std::span<const at::Tensor> inputs) override {
+  bool valid(const InputOf& input) override {
     bool unchanged = true;
-    for (const auto& [input, weight] : weights_) {
-      const at::Tensor& tensor = inputs[static_cast<size_t>(input)];
+    for (const auto& [place, weight] : weights_) {
+      const at::Tensor& tensor = input(static_cast<size_t>(place));
       if (weight.unchanged(tensor)) continue;
-      log(Channel::Recompiles, "input {} of {} was written to", input, inputs.size());
+      log(Channel::Recompiles, "input {} was written to", place);
       runtime::note_thaw(tensor);
       unchanged = false;
     }

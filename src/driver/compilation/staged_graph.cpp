@@ -111,14 +111,14 @@ class StagedGraph final : public CompiledGraph {
     return std::ranges::any_of(
         stages_, [](const CompiledStage& stage) { return stage.graph && stage.graph->holds_weights(); });
   }
-  bool valid(std::span<const at::Tensor> inputs) override {
+  bool valid(const InputOf& input) override {
     bool are_all = true;
     for (const CompiledStage& stage : stages_) {
       if (!stage.graph) continue;
-      std::vector<at::Tensor> given;
-      for (const int32_t input : stage.whole_inputs)
-        given.push_back(input == kNoInput ? at::Tensor() : inputs[static_cast<size_t>(input)]);
-      are_all = stage.graph->valid(given) && are_all;
+      const auto own = [&](size_t i) -> const at::Tensor& {
+        return input(static_cast<size_t>(stage.whole_inputs[i]));
+      };
+      are_all = stage.graph->valid(own) && are_all;
     }
     return are_all;
   }

@@ -240,8 +240,10 @@ bool Entry::writes_shared_memory() const {
 
 bool Entry::valid() {
   // What is not ready becomes so here at the earliest: weights may have been written to meanwhile.
-  return readiness() != runtime::Readiness::Ready || !holds_weights_ ||
-         graph_->valid(CallInputs(*capture_, {}).get());
+  if (readiness() != runtime::Readiness::Ready || !holds_weights_) return true;
+  return graph_->valid([this](size_t i) -> const at::Tensor& {
+    return runtime::tensor_of(capture_->guards.value(capture_->inputs[i]));
+  });
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {

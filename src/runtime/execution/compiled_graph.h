@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -50,8 +51,10 @@ class CompiledGraph {
   virtual DeviceGraphState device_graph_state() const { return {}; }
   // Whether it holds weights that were folded or packed, so that valid() may become false.
   virtual bool holds_weights() const { return false; }
-  // False once such a weight has been written to: the graph has to be compiled again.
-  virtual bool valid(std::span<const at::Tensor> /*inputs*/) { return true; }
+  // False once such a weight has been written to: the graph has to be compiled again. `input(i)`: graph input
+  // i, which is asked for where it is such a weight.
+  using InputOf = std::function<const at::Tensor&(size_t i)>;
+  virtual bool valid(const InputOf& /*input*/) { return true; }
 };
 
 // What a graph's caller does with the tensors that cross its border.

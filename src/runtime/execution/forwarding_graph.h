@@ -1,8 +1,6 @@
 // A graph around another one: it answers all questions as that one does, and runs in its own way.
 #pragma once
 
-#include <span>
-
 #include "runtime/execution/compiled_graph.h"
 
 namespace oxy::runtime {
@@ -16,7 +14,7 @@ class ForwardingGraph : public CompiledGraph {
   bool reads(size_t i) const override { return inner().reads(i); }
   DeviceGraphState device_graph_state() const override { return inner().device_graph_state(); }
   bool holds_weights() const override { return inner().holds_weights(); }
-  bool valid(std::span<const at::Tensor> inputs) override { return inner().valid(inputs); }
+  bool valid(const InputOf& input) override { return inner().valid(input); }
 
  protected:
   virtual CompiledGraph& inner() const = 0;

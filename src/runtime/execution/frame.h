@@ -59,8 +59,8 @@ class Frame {
   uintptr_t address(plan::BufferId buffer) const {
     return reinterpret_cast<uintptr_t>(pointers_[buffer.index()]);
   }
-  // False if copies stand in for inputs that are not aligned as kernels want them: kernels use these, and calls
-  // the inputs themselves.
+  // False if copies stand in for inputs that are not aligned as kernels want them: kernels use these, and
+  // calls the inputs themselves.
   bool uses_inputs_as_given() const { return copies_.empty(); }
 
   at::Tensor* tensors() { return tensors_.data(); }
