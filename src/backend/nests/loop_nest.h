@@ -33,11 +33,11 @@ enum class ArrayKind : uint8_t { Parameter, Scratch, Register, Dead };
 struct Array {
   ArrayKind kind = ArrayKind::Parameter;
   DType dtype = DType::Float32;
-  BufferId buffer;          // of the program; for Parameter
-  Expr elements = 0;        // of a Scratch row
-  Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
-  bool is_read = false;     // Parameter: by this kernel
-  bool is_written = false;  // likewise
+  BufferId buffer;                // of the program; for Parameter
+  Expr elements = 0;              // of a Scratch row
+  Expr scratch_offset = 0;        // of a Scratch row, bytes; filled in by finish()
+  bool is_read = false;           // Parameter: by this kernel
+  bool is_written = false;        // likewise
   std::vector<Expr> empty_sizes;  // Parameter: those of the buffer's sizes that may be 0
 };
 
