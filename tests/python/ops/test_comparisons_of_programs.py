@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from observation import value_difference
+from observation import Observation, difference, value_difference
 
 import graphs
 from program import Line, Program
@@ -41,3 +41,18 @@ def test_other_gradients_of_these_are_compared(monkeypatch):
     compile = graphs.oxyfuel.compile
     monkeypatch.setattr(graphs.oxyfuel, "compile", lambda module, **settings: lambda *args: tuple(1.25 * t for t in compile(module, **settings)(*args)))
     assert "differ" in graphs.check(clipped("F.hardswish((a0 + a1).t())", 5))
+
+
+def raised(text):
+    return Observation(("RuntimeError", text), None, [], [], [])
+
+
+def test_texts_of_errors_that_strides_decide():
+    folded = "mat1 and mat2 shapes cannot be multiplied (7x2 and 1x65)"
+    batched = "Expected size for first two dimensions of batch2 tensor to be: [7, 2] but got: [7, 1]."
+    assert difference(raised(folded), raised(batched), all_strides=False) is None
+    assert difference(raised(folded), raised(batched)) is not None
+    place = "is out of bounds for dimension {} with size 2"
+    assert difference(raised("index 8 " + place.format(1)), raised("index 29 " + place.format(1))) is None
+    assert difference(raised("index 8 " + place.format(1)), raised("index 8 " + place.format(0))) is not None
+    assert difference(raised(folded), raised("index 8 " + place.format(1)), all_strides=False) is not None
