@@ -136,9 +136,14 @@ SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6")  # with gradients at NaN tha
 NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
 
 
+def _in_order(tensor):
+    """A copy with the strides of a new tensor."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+
+
 def _vectorised(function):
     """The operand is followed by copies of it, so that none of its elements are the rest that scalar code does."""
-    return lambda tensor, *args, **kwargs: function(torch.stack([tensor] * 64), *args, **kwargs)[0]
+    return lambda tensor, *args, **kwargs: function(torch.stack([_in_order(tensor)] * 64), *args, **kwargs)[0]
 
 
 class _InOrder(torch.autograd.Function):
@@ -150,11 +155,11 @@ class _InOrder(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return torch.empty(gradient.shape, dtype=gradient.dtype).copy_(gradient)
+        return _in_order(gradient)
 
 
 def _of_one_layout(function):
-    return lambda tensor, *args, **kwargs: _InOrder.apply(function(torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor), *args, **kwargs))
+    return lambda tensor, *args, **kwargs: _InOrder.apply(function(_in_order(tensor), *args, **kwargs))
 
 
 @contextlib.contextmanager

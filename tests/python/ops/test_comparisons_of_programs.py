@@ -32,7 +32,7 @@ def clipped(text, rows):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 31])
-@pytest.mark.parametrize("text", ["F.hardswish((a0 + a1).t())", "F.hardtanh(a0 * a1, -2, 2.5)", "F.relu6(a0[:, ::2] + a1[::2])"])
+@pytest.mark.parametrize("text", ["F.hardswish((a0 + a1).t())", "F.hardtanh(a0 * a1, -2, 2.5)", "F.relu6(a0[:, ::2] + a1[::2])", "F.hardtanh((a0 + a1).view(1, -1, 2, 2).to(memory_format=torch.channels_last))"])
 def test_gradients_at_nan_are_those_of_vectorised_kernels(text, rows):
     assert graphs.check(clipped(text, rows)) is None
 
