@@ -12,10 +12,11 @@ import torch
 import oxyfuel
 import seeds
 
-# Each keeps three rows of three numbers; {a} and {b} are names, x and w arguments.
+# Each keeps three rows of three numbers; {a} and {b} are names, x and w arguments. Rows that are normalised are not zeros (x - x):
+# their gradients are 1e12 times as long, and what is left when these cancel is rounding, in eager as here.
 VALUES = [
     "{a}.sin()", "{a}.tanh()", "{a} * x", "{a} * w", "{a} + w", "{a} / (1 + x * x)", "{a} + {b}", "{a} * {b}", "{a} - {b}", "{a} * 2", "{a} * 1",
-    "{a}.softmax(-1)", "{a}.log_softmax(1)", "F.layer_norm({a}, (3,), w.mean(0))", "F.normalize({a}, dim=1)", "{a} - {a}.mean(0, keepdim=True)",
+    "{a}.softmax(-1)", "{a}.log_softmax(1)", "F.layer_norm({a}, (3,), w.mean(0))", "F.normalize({a} - 2 * w, dim=1)", "{a} - {a}.mean(0, keepdim=True)",
     "{a} @ w", "torch.addmm({a}, {b}, w)", "torch.addmm({a}, w, w)", "F.linear({a}, w, w[0])", "torch.einsum('ij,kj->ik', {a}, {b})",
     "{a}.t()", "{a}.t().contiguous()", "{a}.view(-1).view(3, 3)", "{a}.unsqueeze(0).squeeze(0)", "{a}.clone()", "{a}.narrow(0, 0, 3)", "{a}.expand(3, 3)",
     "torch.where({a} > 0, {a}, {b})", "{a}.relu()", "{a}.abs()", "{a}.exp().clamp(max=5)", "{a}.masked_fill(x > 0, 0.5)", "torch.maximum({a}, {b})",

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <ranges>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,6 +30,15 @@ constexpr int32_t kMostParts = 32;
 // The search for parts takes time with the square of the number of results.
 constexpr size_t kMostResults = 64;
 
+// Whether the node holds a tensor in this field of its Python class. Eager's nodes leave those undefined that
+// only gradients nobody asks for would need.
+bool is_saved(PyObject* node, std::string_view raw_field) {
+  const std::string field(raw_field.substr(std::string_view("_raw").size()));
+  const cpy::Ref value = cpy::Ref::steal(PyObject_GetAttrString(node, field.c_str()));
+  if (!value) PyErr_Clear();  // it is freed or written to, so it was there
+  return value.get() != Py_None;
+}
+
 // Whether the node keeps tensors, which a backward pass frees: to go through it again is an error then. The
 // Python class of each of eager's nodes names them.
 bool saves_tensors(Node& node) {
@@ -43,7 +53,8 @@ bool saves_tensors(Node& node) {
   }
   const PyGetSetDef* field = Py_TYPE(object.get())->tp_getset;
   for (; field != nullptr && field->name != nullptr; ++field)
-    if (std::string_view(field->name).starts_with("_raw_saved_")) return true;
+    if (std::string_view(field->name).starts_with("_raw_saved_") && is_saved(object.get(), field->name))
+      return true;
   const bool is_described = Py_TYPE(object.get())->tp_name == node.name();
   return !is_described;
 }

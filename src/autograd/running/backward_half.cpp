@@ -1,5 +1,7 @@
 #include "autograd/running/backward_half.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 
 #include "base/config.h"
@@ -143,8 +145,11 @@ std::vector<at::Tensor> BackwardHalf::run_compiled(const Variant& variant, std::
     std::vector<int64_t> values(symbols.begin(), symbols.end());
     return variant.compiled->run_and_release(std::move(inputs), values);
   } catch (const runtime::LeftToEager&) {
-    if (!may_be_refused)
-      throw InternalError("an index that the forward pass took is out of range in the backward pass");
+    // The forward pass took the index. What reads it is gone, so that eager's own words are not to be had.
+    TORCH_CHECK(
+        may_be_refused,
+        "an index is out of bounds in the backward pass: a tensor of indices was written to since the "
+        "forward pass, in a way that autograd does not see (x.data)");
   }
   return runtime::interpret(variant.graph, kept, constants_, symbols);
 }

@@ -256,6 +256,27 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase) {
   return votes > 0;
 }
 
+int loops_before_reading(const LoopNest& nest, const Phase& phase, const Array& array) {
+  if (array.empty_sizes.empty()) return 0;
+  // A launch has no iteration where one of the outer loops has none.
+  std::vector<Expr> missing = array.empty_sizes;
+  const auto open_loop = [&](const Expr& extent) {
+    std::erase_if(missing, [&](const Expr& size) {
+      return !size.is_constant() && sym::mod(extent, size) == Expr(0);  // a factor of what is not 0 is not 0
+    });
+  };
+  for (const LoopVariable& l : nest.outer) open_loop(l.extent);
+  int open = 0, uncertain = 0;
+  for (const auto* loops : {&phase.loops, &phase.reduction})
+    for (const LoopVariable& l : *loops) {
+      if (missing.empty()) return open;
+      ++open;
+      open_loop(l.extent);
+      if (l.extent.range().low < 1) uncertain = open;
+    }
+  return uncertain;
+}
+
 void finish(LoopNest& nest) {
   for (Phase& phase : nest.phases) {
     remove_dead_insts(phase);
@@ -273,8 +294,6 @@ void finish(LoopNest& nest) {
     for (const Reduction& reduction : phase.reductions)
       for (const ResultStore& store : reduction.stores) nest.arrays[store.array].is_written = true;
   }
-  // What does not depend on a loop is printed before it, and must not read where there is nothing. A nest
-  // that has nothing else is not launched.
   if (!std::ranges::all_of(nest.phases, has_no_iteration)) std::erase_if(nest.phases, has_no_iteration);
   Expr scratch = 0;
   for (Array& array : nest.arrays)

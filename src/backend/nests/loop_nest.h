@@ -33,11 +33,12 @@ enum class ArrayKind : uint8_t { Parameter, Scratch, Register, Dead };
 struct Array {
   ArrayKind kind = ArrayKind::Parameter;
   DType dtype = DType::Float32;
-  BufferId buffer;          // of the program; for Parameter
-  Expr elements = 0;        // of a Scratch row
-  Expr scratch_offset = 0;  // of a Scratch row, bytes; filled in by finish()
-  bool is_read = false;     // Parameter: by this kernel
-  bool is_written = false;  // likewise
+  BufferId buffer;                // of the program; for Parameter
+  Expr elements = 0;              // of a Scratch row
+  Expr scratch_offset = 0;        // of a Scratch row, bytes; filled in by finish()
+  bool is_read = false;           // Parameter: by this kernel
+  bool is_written = false;        // likewise
+  std::vector<Expr> empty_sizes;  // Parameter: those of the buffer's sizes that may be 0
 };
 
 struct ElementStore {
@@ -123,6 +124,10 @@ bool is_transposed(const LoopNest& nest, const Phase& phase, const NestInst& loa
 Expr launch_extent(const LoopNest& nest);
 double nanoseconds_per_iteration(const LoopNest& nest);
 Expr scratch_bytes(const LoopNest& nest);
+
+// How many of the phase's loops (loops, then reduction) have to be open before an element of `array` is
+// read: with fewer, there may be no iteration that reads it, and no memory.
+int loops_before_reading(const LoopNest& nest, const Phase& phase, const Array& array);
 
 // Bytes that element type `dtype` has in memory.
 inline int64_t bytes(DType dtype) {

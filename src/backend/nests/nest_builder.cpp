@@ -159,7 +159,11 @@ class NestBuilder {
 
   ArrayId array_of(BufferId id) {
     auto [it, is_new] = arrays_.try_emplace(id, nest_.arrays.next_id());
-    if (is_new) nest_.arrays.add({ArrayKind::Parameter, dtype_of(id), id});
+    if (!is_new) return it->second;
+    nest_.arrays.add({ArrayKind::Parameter, dtype_of(id), id});
+    if (!virtual_dtypes_.contains(id))
+      for (const Expr& size : program_.buffers[id].sizes)
+        if (size.range().low < 1) nest_.arrays[it->second].empty_sizes.push_back(size);
     return it->second;
   }
 

@@ -1,6 +1,8 @@
 #include "ops/core/memory_format.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "ops/core/element_wise.h"
 
@@ -39,6 +41,18 @@ bool is_in_order(const ShapeContext& context, const Expr& least, const Expr& str
   return sym::known_less_equal(large_least, large_stride) || context.less_equal(least, stride);
 }
 
+// A tensor with one channel, or one pixel, is in the format that strides of dimensions of size 1 say. These
+// are eager's only where the size was a number from the beginning.
+void decide_ones(const ShapeContext& context, std::span<const Expr> sizes) {
+  std::vector<sym::Condition> are_one;
+  for (const Expr& size : sizes)
+    if (!(size == Expr(1))) are_one.push_back(sym::equal(size, 1));
+  if (context.questions() == nullptr || are_one.empty()) return;
+  const sym::Condition question = sym::Condition::all(std::move(are_one));
+  if (!question.constant() && context.questions()->decide_layout(question))
+    context.questions()->need_exact_ones();
+}
+
 }  // namespace
 
 MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& meta,
@@ -69,6 +83,8 @@ MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& met
   const bool is_certain = least.is_constant() && strides[1].is_constant();
   const bool matters = is_certain || !(keeps[1] || keeps_space);
   if (matters && context.equal(least, strides[1])) return MemoryFormat::Contiguous;
+  if (!keeps[1]) decide_ones(context, {&sizes[1], 1});
+  if (!keeps_space) decide_ones(context, std::span(sizes).subspan(2));
   return meta.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 

@@ -93,13 +93,14 @@ class Chooser {
                                [&](ValueId id) { return id != kNoValue && is_operand_of_both_[id]; });
   }
 
-  // What the backward pass alone computes of values that it is to read themselves.
+  // What the backward pass alone computes of values that it is to read themselves: cheap or not, as eager
+  // computes it then, too.
   void find_stand_ins() {
     stands_in_ = IdVector<ValueId, bool>(graph_.values.size());
     for (const NodeId i : graph_.nodes.ids()) {
       const Node& node = graph_.nodes[i];
       const bool is_of_backward = !pass_.is_forward[i] && !pass_.is_late[i];
-      if (!node.op->is_view() && !(is_of_backward && !is_made_once(i) && is_recomputable(node))) continue;
+      if (!node.op->is_view() && !(is_of_backward && !is_made_once(i) && !has_effect(node))) continue;
       bool does = false;
       graph::for_each_input(node,
                             [&](ValueId id) { does = does || pass_.is_read_itself[id] || stands_in_[id]; });
@@ -115,6 +116,9 @@ class Chooser {
            checkpoints_[id] != CheckpointRole::Interior;
   }
 
+  bool has_stand_in(const Node& node) const {
+    return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && stands_in(id); });
+  }
   bool stands_in(ValueId id) const { return !stands_in_.empty() && stands_in_[id]; }
 
   int64_t cost_of_saving(ValueId id) const {
@@ -176,7 +180,7 @@ class Chooser {
       }
       const bool once = is_made_once(i);
       const bool is_in_memory = !price && !node.op->is_view() && has_operand_of_both(node);
-      const bool recomputable = !once && is_recomputable(node) && !is_in_memory;
+      const bool recomputable = !once && (is_recomputable(node) || has_stand_in(node)) && !is_in_memory;
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());

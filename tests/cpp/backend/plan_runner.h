@@ -126,6 +126,10 @@ class PlanRunner {
     auto base = reinterpret_cast<uintptr_t>(arena_.data());
     char* aligned = arena_.data() + (64 - base % 64) % 64;
     for (const plan::Buffer& buffer : plan.buffers) {
+      if (has_no_elements(buffer)) {  // an empty tensor has no memory
+        memory_.add(nullptr);
+        continue;
+      }
       if (buffer.storage == plan::Storage::Arena) {
         memory_.add(aligned + eval(buffer.arena_offset));
         continue;
@@ -187,6 +191,12 @@ class PlanRunner {
   char* memory(plan::BufferId id) { return memory_[id]; }
 
  private:
+  bool has_no_elements(const plan::Buffer& buffer) const {
+    for (const sym::Expr& size : buffer.sizes)
+      if (eval(size) == 0) return true;
+    return false;
+  }
+
   size_t span_bytes(const plan::Buffer& buffer) const {
     int64_t span = 1;
     for (size_t d = 0; d < buffer.sizes.size(); ++d)

@@ -58,6 +58,8 @@ void PhasePrinter::classify() {
         varying = nest.axis == VectorAxis::Outer;
         depth = std::max(depth, 0);
       }
+      if (const int loops = loops_before_reading(nest, phase_, array); loops > 0)
+        depth = std::max(depth, loops);
       // What this kernel writes must not be read ahead of its loops.
       if (array.is_written) depth = std::max(depth, 0);
     }

@@ -169,7 +169,7 @@ Value PhasePrinter::print_load(const NestInst& inst) {
   if (condition) dims |= condition->dims | otherwise->dims;
   // Of an empty row nothing is read: the memory may be none.
   const int columns = axes_.columns_of_phase[number_];
-  if (columns >= 0 && block_.columns().extent == Expr(0)) dims |= kColumns;
+  if (columns >= 0 && !array.empty_sizes.empty() && block_.columns().extent.range().low < 1) dims |= kColumns;
   std::string mask = block_.mask(dims);
   if (condition) mask = mask.empty() ? tensor_text(*condition) : tensor_text(*condition) + " & " + mask;
   std::string text = "tl.load(" + block_.pointer(state.name, at, dims);

@@ -1,0 +1,50 @@
+"""What follows the memory format of a tensor with one channel or one pixel: strides that do not count decide it."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from size_checks import compiles, same
+
+import oxyfuel
+
+PROGRAMS = {
+    "channels beside each other": lambda x: torch.cat([x, torch.div(x, x + 30, rounding_mode="floor")], 1) + 0.7,
+    "both made": lambda x: torch.hstack([x * 2, x.sigmoid()]),
+    "one below the other": lambda x: torch.cat([x * 2, x.sigmoid()], 2),
+    "side by side": lambda x: torch.cat([x, x.sigmoid()], 3),
+    "batches": lambda x: torch.cat([x, x.sigmoid()], 0),
+    "larger": lambda x: F.interpolate(x * 2, scale_factor=2.0, mode="nearest"),
+    "padded": lambda x: F.pad(x.sigmoid(), (1, 1, 1, 1), mode="replicate"),
+    "pooled": lambda x: F.avg_pool2d(x.sigmoid(), 3, padding=1, stride=1),
+    "repeated": lambda x: torch.cat([(x * 2).expand(-1, 4, -1, -1), x.expand(-1, 4, -1, -1)], 2) if x.size(1) == 1 else x + 1,
+}
+LAYOUTS = [torch.channels_last, torch.contiguous_format]
+SIZES = [
+    [(1, 1, 33, 64), (1, 1, 31, 1), (1, 1, 31, 64)],
+    [(2, 3, 5, 7), (2, 3, 1, 1), (2, 1, 5, 7), (1, 1, 1, 1), (1, 3, 5, 1)],
+    [(2, 1, 5, 7), (2, 3, 5, 7), (4, 1, 6, 7)],
+    [(2, 3, 1, 1), (2, 3, 4, 4), (3, 5, 1, 1)],
+]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_strides_are_those_of_eager(name, dynamic):
+    program = PROGRAMS[name]
+    for layout in LAYOUTS:
+        for sizes in SIZES:
+            oxyfuel.reset()
+            compiled = oxyfuel.compile(program, dynamic=dynamic)
+            for size in sizes:
+                x = torch.randn(size).to(memory_format=layout)
+                same(compiled(x), program(x))
+
+
+def test_channels_that_vary_are_compiled_once():
+    compiled = oxyfuel.compile(PROGRAMS["channels beside each other"], dynamic=True)
+
+    def calls():
+        for size in ((2, 3, 5, 7), (1, 4, 5, 7), (2, 3, 1, 7), (2, 5, 1, 1)):
+            compiled(torch.randn(size).to(memory_format=torch.channels_last))
+
+    assert compiles(calls) == 1
