@@ -46,6 +46,7 @@ struct FusionCosts {
   int64_t cache_bytes = 0;          // a row that passes between loops of one kernel stays below
   double iteration_bytes = 0;       // one that moves less may run few iterations, each on its own
   double launch_bytes = 0;          // kernels over the same loops that together move less run as one
+  double result_launch_bytes = 0;   // the same where all that they write is kept to the end anyway
   bool needs_shared_loops = false;  // members that reduce share all their loops with the others
 };
 

@@ -100,13 +100,15 @@ class CudaBackend final : public Backend {
   FusionCosts fusion_costs() const override {
     // What runs in one program that could run in many is a single row, which is done before another kernel
     // starts. A row of which a part passes between loops stays in registers, or in the cache of a
-    // multiprocessor. To start a kernel and to fill the device with it takes as long as to read some
-    // megabytes: what moves a few times that gains from running with others, such as conversions of weights.
+    // multiprocessor. A megabyte is read while a kernel starts, and a few more until it fills the device:
+    // what moves some times that much gains from running with others, such as conversions of weights that are
+    // saved.
     return {.serial_bytes = 48 * 1024,
             .parallel_bytes = 256 * 1024,
             .cache_bytes = 128 * 1024,
             .iteration_bytes = 64 * 1024,
-            .launch_bytes = 24 * 1024 * 1024,
+            .launch_bytes = 1024 * 1024,
+            .result_launch_bytes = 24 * 1024 * 1024,
             .needs_shared_loops = true};
   }
 

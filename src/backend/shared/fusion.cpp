@@ -98,7 +98,8 @@ class Fuser {
     }
     for (const loop::Inst& inst : items_[step].insts)
       if (inst.op == Op::Load) remember_reader(inst.buffer, step);
-    if (traffic(group(group_of_[step])) < options_.costs.launch_bytes) remember_small(step);
+    const Group& own = group(group_of_[step]);
+    if (traffic(own) < launch_bytes(own)) remember_small(step);
   }
 
   void remember_small(StepId step) {
@@ -233,6 +234,17 @@ class Fuser {
     return saved;
   }
 
+  // Below how many bytes the group runs with others over the same loops.
+  double launch_bytes(const Group& g) const {
+    const bool keeps_all = std::ranges::all_of(g.steps, [&](StepId step) {
+      return std::ranges::all_of(items_[step].stores, [&](const ItemStore& store) {
+        return dependencies_.buffers[store.buffer].is_kept;
+      });
+    });
+    return keeps_all ? std::max(options_.costs.launch_bytes, options_.costs.result_launch_bytes)
+                     : options_.costs.launch_bytes;
+  }
+
   bool is_profitable(const Group& a, const Group& b, size_t depth, const std::vector<Edge>& flow) {
     double traffic_a = traffic(a);
     double traffic_b = traffic(b);
@@ -244,7 +256,8 @@ class Fuser {
     if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism &&
         total > units * options_.costs.iteration_bytes)
       return false;
-    if (same_loops && flow.empty() && total < options_.costs.launch_bytes && same_spaces(a, b)) return true;
+    if (same_loops && flow.empty() && total < std::min(launch_bytes(a), launch_bytes(b)) && same_spaces(a, b))
+      return true;
     double saved = saved_bytes(a, b);
     if (saved <= 0 && total > 0) return false;
     if (flow.empty() && saved < 0.25 * std::min(traffic_a, traffic_b)) return false;

@@ -252,6 +252,17 @@ def one_token(p):
     return [p.call("add.Tensor", x, linear(p, inner, p.tensor(2048, 8192)))]
 
 
+@program
+def saved_conversions(p):
+    """Weights in half precision that are kept are converted together, those that are needed for a while one by one."""
+    x, kept = p.tensor(2048, 768), []
+    for saves in (True, True, True, False, False):
+        weight = p.call("_to_copy", p.tensor(768, 768, dtype=SINGLE), dtype=HALF)
+        x = p.call("mm", x, weight)
+        kept += [weight] if saves else []
+    return [x, *kept]
+
+
 if __name__ == "__main__":
     for name, function in PROGRAMS.items():
         writer = Writer()
