@@ -216,7 +216,7 @@ def test_integers_that_are_looked_at(compile):
     def k(x, n):
         m = abs(n) % 4
         return (torch.full((2,), m), torch.tensor([m, 1.0]), x.clamp(min=m), x.bool() * m, torch.add(x, x, alpha=m), x**m,
-                x[m:], x[: m + 1], x.new_zeros(m, 2), x.expand(m + 1, 4), list(range(m)), [0, 1, 2, 3][m], "abcd"[m])  # fmt: skip
+                x[m:], x[: m + 1], x.new_zeros(m, 2), x.expand(m + 2, 4), list(range(m)), [0, 1, 2, 3][m], "abcd"[m])  # fmt: skip
 
     def match(x, n):
         match n:
