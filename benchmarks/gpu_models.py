@@ -72,19 +72,26 @@ def training(model, argument, loss):
     def make(way):
         compiled = way(model)
 
-        def gradients():
+        def backward():
             with torch.autocast("cuda", torch.bfloat16):
                 result = loss(compiled(argument))
             result.backward()
-            found = [parameter.grad for parameter in parameters]
+
+        def forget():
             for parameter in parameters:
                 parameter.grad = None
-            return found
 
         def step():
-            gradients()
+            backward()
+            forget()
 
-        step.lacks = lambda: sum(gradient is None for gradient in gradients())
+        def lacks():
+            backward()
+            count = sum(parameter.grad is None for parameter in parameters)
+            forget()
+            return count
+
+        step.lacks = lacks
         return step
 
     return make
@@ -137,8 +144,8 @@ def show(name, make, ways, kernels=0):
         steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak = torch.cuda.max_memory_allocated() >> 20
         note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
-        if lacks := getattr(function, "lacks", int)():
-            note += f" {lacks} parameters without gradient"
+        if hasattr(function, "lacks") and (lacking := function.lacks()):
+            note += f" {lacking} parameters without gradient"
         if kernels:
             lists += [way, *kernels_of(function, kernels)]
         cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB, host {host_seconds(function) * 1e6:.0f}){note}")

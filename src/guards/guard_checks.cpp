@@ -195,7 +195,6 @@ bool GuardSet::check_symbols() {
 
 std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
   std::vector<FastCheck> found;
-  IdVector<SourceId, int32_t> depths;
   varying_.clear();
   for (DistinctGroup& group : distinct_) {
     group.stable.clear();
@@ -215,8 +214,6 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
   }
   for (const SourceId id : nodes_.ids()) {
     Node& node = nodes_[id];
-    const int32_t depth = node.source.base == kNoSource ? 0 : depths[node.source.base] + 1;
-    depths.add(depth);
     if (!node.stable) {
       varying_.push_back(id);
       continue;
@@ -229,7 +226,7 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
                                   kind == SourceKind::MethodSelf) &&
                                  nodes_[node.source.base].is_same;
     node.is_same = kind == SourceKind::Root || kind == SourceKind::Pinned || is_part_of_same;
-    if (!node.is_same && !is_covered) found.push_back({FastKind::ReadPointer, depth, id, node.value, 0});
+    if (!node.is_same && !is_covered) found.push_back({FastKind::ReadPointer, id, node.value, 0});
     node.is_same = node.is_same || node.held;
     if (!node.value) continue;
     bool versioned = !dict_children_[id].empty();
@@ -241,19 +238,19 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
           if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE) || PyModule_Check(node.value) ||
               (!node.is_same && !is_covered))
             found.push_back(
-                {FastKind::TypeIs, depth, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
+                {FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
           break;
         case CheckKind::Tensor:
-          found.push_back({FastKind::Tensor, depth, id, node.value, static_cast<uint64_t>(check.number)});
+          found.push_back({FastKind::Tensor, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::Length:
           if (PyDict_Check(node.value))
             versioned = true;
           else if (!node.is_same || !PyTuple_Check(node.value))
-            found.push_back({FastKind::Length, depth, id, node.value, static_cast<uint64_t>(check.number)});
+            found.push_back({FastKind::Length, id, node.value, static_cast<uint64_t>(check.number)});
           break;
         case CheckKind::NoGradientHooks:
-          found.push_back({FastKind::NoGradientHooks, depth, id, node.value, 0});
+          found.push_back({FastKind::NoGradientHooks, id, node.value, 0});
           break;
         case CheckKind::SetEqual:
         case CheckKind::SetOrder:
@@ -271,24 +268,26 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
       }
     }
     if (versioned && PyDict_Check(node.value))
-      found.push_back({FastKind::DictVersion, depth, id, node.value, cpy::dict_version(node.value)});
+      found.push_back({FastKind::DictVersion, id, node.value, cpy::dict_version(node.value)});
   }
   return found;
 }
 
 void GuardSet::build_fast() {
+  IdVector<SourceId, int32_t> depths;
+  for (const Node& node : nodes_)
+    depths.add(node.source.base == kNoSource ? 0 : depths[node.source.base] + 1);
+  const auto place_of = [&](const FastCheck& check) { return std::pair(depths[check.node], check.kind); };
   std::vector<FastCheck> found = find_fast_checks();
-  std::ranges::stable_sort(found, {}, [](const FastCheck& c) { return std::pair(c.depth, c.kind); });
+  std::ranges::stable_sort(found, {}, place_of);
   fast_.clear();
   fast_dicts_.clear();
   fast_runs_.clear();
-  int32_t depth = -1;
-  for (const FastCheck& check : found) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const FastCheck& check = found[i];
     const bool is_dict = check.kind == FastKind::DictVersion;
     const size_t place = is_dict ? fast_dicts_.size() : fast_.size();
-    if (fast_runs_.empty() || fast_runs_.back().kind != check.kind || depth != check.depth)
-      fast_runs_.push_back({check.kind, place, place});
-    depth = check.depth;
+    if (i == 0 || place_of(found[i - 1]) != place_of(check)) fast_runs_.push_back({check.kind, place, place});
     fast_runs_.back().end = place + 1;
     if (is_dict)
       fast_dicts_.push_back({check.object, check.expected, check.node.number()});

@@ -175,12 +175,11 @@ class GuardSet {
     std::vector<std::pair<cpy::Ref, cpy::Ref>> names;
     cpy::Ref order;  // the method resolution order, if it counts
   };
-  // In the order in which the checks of one depth are made: what is read is alive as long as the checks
-  // before it hold.
+  // In the order in which the checks of one depth are made. The depth of a node is the number of reads that
+  // lead to it: what a check looks at is alive as long as the checks before it hold.
   enum class FastKind : uint8_t { ReadPointer, TypeIs, Tensor, Length, NoGradientHooks, DictVersion };
   struct FastCheck {
     FastKind kind;
-    int32_t depth;  // of the node: bases have smaller ones
     SourceId node;
     PyObject* object;  // borrowed
     uint64_t expected;

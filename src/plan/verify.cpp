@@ -119,7 +119,7 @@ class Verifier {
       require(used.device == buffer(launch.buffers[0]).device, "a kernel uses buffers on several devices");
       require(used.storage != Storage::Extern || defined_[id],
               fmt::format("a kernel uses buffer {} before the call that owns it", used.name));
-      defined_[id] = true;  // what it only reads may have no elements that anybody writes
+      defined_[id] = true;  // a kernel may name a buffer without elements, which nobody writes
     }
     for (const BufferId id : launch.written)
       require(std::ranges::find(launch.buffers, id) != launch.buffers.end(),

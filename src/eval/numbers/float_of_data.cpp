@@ -110,15 +110,6 @@ struct Operand {
   std::optional<double> constant;
 };
 
-// The tensor of an int: without reading it on the host where data tell it.
-at::Tensor tensor_of_integer(Interpreter& interpreter, const sym::Expr& e, c10::Device device) {
-  const at::Tensor of_data =
-      e.kind() == sym::Kind::Variable ? interpreter.recorder.tensor_of_symbol(e.variable_id()) : at::Tensor();
-  if (of_data.defined()) return of_data.to(device, at::kDouble);
-  const c10::SymInt value = torch_api::to_torch(interpreter.numbers.symbols, e);
-  return at::scalar_tensor(c10::Scalar(value), at::TensorOptions(at::kLong).device(device)).to(at::kDouble);
-}
-
 // Nothing: it is no number, or one that a float64 may not hold.
 std::optional<Operand> operand_of(Interpreter& interpreter, PyObject* object, c10::Device device) {
   Operand result;
@@ -151,7 +142,7 @@ std::optional<Operand> operand_of(Interpreter& interpreter, PyObject* object, c1
   if (varying_class(interpreter, object) != &PyLong_Type) return std::nullopt;
   result.integer = expression_of(interpreter, object);
   if (!result.integer) return std::nullopt;
-  result.tensor = tensor_of_integer(interpreter, *result.integer, device);
+  result.tensor = integer_tensor(interpreter, *result.integer, device).to(at::kDouble);
   return result;
 }
 
@@ -222,6 +213,14 @@ Ref extreme(Interpreter& interpreter, std::span<const Operand> operands, bool is
 }
 
 }  // namespace
+
+at::Tensor integer_tensor(Interpreter& interpreter, const sym::Expr& e, c10::Device device) {
+  const at::Tensor of_data =
+      e.kind() == sym::Kind::Variable ? interpreter.recorder.tensor_of_symbol(e.variable_id()) : at::Tensor();
+  if (of_data.defined()) return of_data.to(device, at::kLong);
+  const c10::SymInt value = torch_api::to_torch(interpreter.numbers.symbols, e);
+  return at::scalar_tensor(c10::Scalar(value), at::TensorOptions(at::kLong).device(device));
+}
 
 bool is_float_of_data(Interpreter& interpreter, PyObject* object) {
   return is_varying_number(object) && interpreter.numbers.varying.at(object).data.defined();

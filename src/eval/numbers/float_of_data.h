@@ -16,6 +16,9 @@
 
 namespace oxy::eval {
 
+// An int as a tensor of int64 without dimensions: what only data tell is not read on the host.
+at::Tensor integer_tensor(Interpreter& interpreter, const sym::Expr& e, c10::Device device);
+
 bool is_float_of_data(Interpreter& interpreter, PyObject* object);
 // The tensor of such a float. Undefined for other objects.
 at::Tensor float_of_data(Interpreter& interpreter, PyObject* object);

@@ -12,21 +12,14 @@
 #include "eval/python/objects.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
-#include "torch_api/symbolic_node.h"
 
 namespace oxy::eval {
 
 at::Tensor number_tensor(Interpreter& interpreter, PyObject* number) {
   if (PyFloat_CheckExact(number)) return at::scalar_tensor(PyFloat_AS_DOUBLE(number), at::kDouble);
   const std::optional<sym::Expr> expression = expression_of(interpreter, number);
-  if (!expression) return varying_as_double(interpreter, number);
-  // Without reading it on the host where data tell it.
-  if (expression->kind() == sym::Kind::Variable)
-    if (const at::Tensor data = interpreter.recorder.tensor_of_symbol(expression->variable_id());
-        data.defined())
-      return data.to(at::kLong);
-  const c10::SymInt value = torch_api::to_torch(interpreter.numbers.symbols, *expression);
-  return at::scalar_tensor(c10::Scalar(value), at::kLong);
+  return expression ? integer_tensor(interpreter, *expression, c10::Device(runtime::kHost))
+                    : varying_as_double(interpreter, number);
 }
 
 namespace {

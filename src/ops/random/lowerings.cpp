@@ -14,6 +14,18 @@ namespace {
 
 constexpr int kWorkOfPhilox = 60;
 
+// What the mask keeps of x, times `scale`.
+Tensor masked(LoweringContext& context, const Tensor& x, const Tensor& mask, const TensorMeta& out,
+              double scale) {
+  const DType wide = loop::compute_dtype(out.dtype);
+  return context.pointwise(
+      {x, mask}, out.sizes, out.dtype,
+      [=](BodyBuilder& b, std::span<const Value> values) {
+        return values[0] * b.cast(values[1], wide) * b.constant(scale, wide);
+      },
+      2);
+}
+
 }  // namespace
 
 void philox_dropout(LoweringContext& context, const graph::Node& node) {
@@ -42,27 +54,14 @@ void philox_dropout(LoweringContext& context, const graph::Node& node) {
       kWorkOfPhilox);
   const bool keeps_mask = node.outputs[1] != graph::kNoValue && context.uses(node.outputs[1]) > 0;
   if (keeps_mask) context.realise(mask);
-  const Tensor result = context.pointwise(
-      {input, mask}, input.sizes, dtype,
-      [=](BodyBuilder& b, std::span<const Value> values) {
-        return values[0] * b.cast(values[1], wide) * b.constant(scale, wide);
-      },
-      2);
-  context.set(node.outputs[0], result);
+  context.set(node.outputs[0], masked(context, input, mask, context.output_meta(node), scale));
   if (keeps_mask) context.set(node.outputs[1], mask);
 }
 
 void dropout_backward(LoweringContext& context, const graph::Node& node) {
   const Tensor grad = context.operand(node, 0), mask = context.operand(node, 1);
-  const TensorMeta& out = context.output_meta(node);
-  const DType wide = loop::compute_dtype(out.dtype);
-  const double scale = std::get<double>(node.args.at(2));
-  context.set(node.outputs[0], context.pointwise(
-                                   {grad, mask}, out.sizes, out.dtype,
-                                   [=](BodyBuilder& b, std::span<const Value> values) {
-                                     return values[0] * b.cast(values[1], wide) * b.constant(scale, wide);
-                                   },
-                                   2));
+  context.set(node.outputs[0],
+              masked(context, grad, mask, context.output_meta(node), std::get<double>(node.args.at(2))));
 }
 
 }  // namespace oxy::ops::lowerings

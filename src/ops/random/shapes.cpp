@@ -49,15 +49,17 @@ TensorMeta mask_of(const ShapeContext& context) {
   return dense_like(context, self, DType::Bool);
 }
 
-// A product with the mask.
-Metas masked(const ShapeContext& context) {
-  const TensorMeta& self = context.tensor(0);
-  const TensorMeta mask = mask_of(context);
+TensorMeta product_with(const ShapeContext& context, const TensorMeta& self, const TensorMeta& mask) {
   const TensorMeta* const operands[] = {&self, &mask};
   TensorMeta out = element_wise_layout(context, operands);
   out.dtype = self.dtype;
   out.device = self.device;
-  return {out, mask};
+  return out;
+}
+
+Metas masked(const ShapeContext& context) {
+  const TensorMeta mask = mask_of(context);
+  return {product_with(context, context.tensor(0), mask), mask};
 }
 
 }  // namespace
@@ -69,14 +71,10 @@ Metas dropout(const ShapeContext& context) {
 }
 
 Metas dropout_backward(const ShapeContext& context) {
-  const TensorMeta &grad = context.tensor(0), &mask = context.tensor(1);
+  const TensorMeta& grad = context.tensor(0);
   // On the host eager multiplies; its kernel for a GPU writes to a tensor of its own.
-  if (!is_on_host(grad.device)) return {in_suggested_format(context, grad)};
-  const TensorMeta* const operands[] = {&grad, &mask};
-  TensorMeta out = element_wise_layout(context, operands);
-  out.dtype = grad.dtype;
-  out.device = grad.device;
-  return {out};
+  return {is_on_host(grad.device) ? product_with(context, grad, context.tensor(1))
+                                  : in_suggested_format(context, grad)};
 }
 
 Metas philox_states(const ShapeContext& context) {

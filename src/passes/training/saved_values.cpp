@@ -93,8 +93,8 @@ class Chooser {
                                [&](ValueId id) { return id != kNoValue && is_operand_of_both_[id]; });
   }
 
-  // What the backward pass alone computes of values that it is to read themselves: cheap or not, as eager
-  // computes it then, too.
+  // Values that only the backward pass computes, of others that it has to read as they are by then
+  // (BackwardPass::is_read_itself). They are never saved, whatever they cost: eager computes them then, too.
   void find_stand_ins() {
     stands_in_ = IdVector<ValueId, bool>(graph_.values.size());
     for (const NodeId i : graph_.nodes.ids()) {

@@ -21,7 +21,8 @@ def test_operators(part):
         if torch.float32 in op.supported_dtypes(device()):
             try:
                 wrong += [f"{op.name}: {text}" for text in operators.check_operator(op, torch.float32, 2).wrong]
-                torch.accelerator.synchronize() if device() != "cpu" else None
+                if device() != "cpu":
+                    torch.accelerator.synchronize()  # so that an error of the device is this operator's
             except Exception as error:
                 raise AssertionError("\n".join([*wrong, f"{op.name} ends the comparison: {error}"])) from error
     assert not wrong, "\n".join(wrong)
