@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import torch  # noqa: E402
 
+import eager_kernels  # noqa: E402
+
 import oxyfuel  # noqa: E402
 from generator import generate  # noqa: E402
 from observation import difference, observe, tensors_of, value_difference  # noqa: E402
@@ -100,8 +102,8 @@ def _observed_or_none(program, namespace, call):
 
 
 def _in_float64(program, call, noise=0.0):
-    """The same call with every floating point type replaced by float64, the default one too, the inputs off by a relative
-    error of `noise`."""
+    """The same call with every floating point type replaced by float64, the default one too, the inputs and the steps of
+    norms off by a relative error of `noise`."""
     namespace = load(program)
     values = namespace["values"]
 
@@ -115,73 +117,24 @@ def _in_float64(program, call, noise=0.0):
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        return _observed_or_none(program, namespace, call)
+        with eager_kernels.norms_with_rounding(noise) if noise else contextlib.nullcontext():
+            return _observed_or_none(program, namespace, call)
     finally:
         torch.set_default_dtype(default)
 
 
 def _with_products_of_contiguous(program, call):
-    """The call in eager, whose products take the elements in another order: one that passes the largest number on its way to 0
-    is 0 or NaN, as the factors are ordered."""
-    namespace = load(program)
-    prod = torch.Tensor.prod
-    torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
-    try:
-        return _observed_or_none(program, namespace, call)
-    finally:
-        torch.Tensor.prod = prod
-
-
-SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6")  # with gradients at NaN that eager's vectorised kernels do not give
-NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
-
-
-def _in_order(tensor):
-    """A copy with the strides of a new tensor."""
-    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
-
-
-def _vectorised(function):
-    """The operand is followed by copies of it, so that none of its elements are the rest that scalar code does."""
-    return lambda tensor, *args, **kwargs: function(torch.stack([_in_order(tensor)] * 64), *args, **kwargs)[0]
-
-
-class _InOrder(torch.autograd.Function):
-    """The tensor itself, whose gradient gets the strides of a new tensor."""
-
-    @staticmethod
-    def forward(ctx, tensor):
-        return tensor.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return _in_order(gradient)
-
-
-def _of_one_layout(function):
-    return lambda tensor, *args, **kwargs: _InOrder.apply(function(_in_order(tensor), *args, **kwargs))
-
-
-@contextlib.contextmanager
-def _with_other_kernels():
-    """Eager without what docs/limits.md says of its gradients: compiled regions do what its other kernels do."""
-    functional = torch.nn.functional
-    eager = {name: getattr(functional, name) for name in (*SCALAR_KERNELS, *NORMS)}
-    try:
-        for name, function in eager.items():
-            setattr(functional, name, _vectorised(function) if name in SCALAR_KERNELS else _of_one_layout(function))
-        yield
-    finally:
-        for name, function in eager.items():
-            setattr(functional, name, function)
+    """The call in eager, whose products take the elements in another order."""
+    with eager_kernels.products_of_contiguous():
+        return _observed_or_none(program, load(program), call)
 
 
 def _as_other_kernels(program, call, actual, half):
     """Whether the values are those of the kernels that eager would have chosen for another layout."""
     text = " ".join(line.text for line in program.lines)
-    if not program.backward or not any(name in text for name in (*SCALAR_KERNELS, *NORMS)):
+    if not program.backward or not any(name in text for name in eager_kernels.OTHERS):
         return False
-    with _with_other_kernels():
+    with eager_kernels.other_kernels():
         other, exact = _observed_or_none(program, load(program), call), _in_float64(program, call)
     if other is None or other.raised:
         return False

@@ -1,0 +1,112 @@
+"""Eager with other kernels, or with rounding errors inside: what tells a wrong answer from one that is as good as eager's."""
+
+import contextlib
+
+import torch
+from torch.nn import functional
+
+SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6")  # with gradients at NaN that eager's vectorised kernels do not give
+NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
+OTHERS = (*SCALAR_KERNELS, *NORMS)
+
+
+def _in_order(tensor):
+    """A copy with the strides of a new tensor."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+
+
+def _vectorised(function):
+    """The operand is followed by copies of it, so that none of its elements are the rest that scalar code does."""
+    return lambda tensor, *args, **kwargs: function(torch.stack([_in_order(tensor)] * 64), *args, **kwargs)[0]
+
+
+class _InOrder(torch.autograd.Function):
+    """The tensor itself, whose gradient gets the strides of a new tensor."""
+
+    @staticmethod
+    def forward(ctx, tensor):
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _in_order(gradient)
+
+
+def _of_one_layout(function):
+    return lambda tensor, *args, **kwargs: _InOrder.apply(function(_in_order(tensor), *args, **kwargs))
+
+
+@contextlib.contextmanager
+def other_kernels():
+    """Eager without what docs/limits.md says of its gradients: compiled regions do what its other kernels do."""
+    eager = {name: getattr(functional, name) for name in OTHERS}
+    try:
+        for name, function in eager.items():
+            setattr(functional, name, _vectorised(function) if name in SCALAR_KERNELS else _of_one_layout(function))
+        yield
+    finally:
+        for name, function in eager.items():
+            setattr(functional, name, function)
+
+
+@contextlib.contextmanager
+def products_of_contiguous():
+    """Eager whose products take the elements in another order: one that passes the largest number on its way to 0 is 0 or NaN,
+    as the factors are ordered."""
+    prod = torch.Tensor.prod
+    torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
+    try:
+        yield
+    finally:
+        torch.Tensor.prod = prod
+
+
+class _Rounded(torch.autograd.Function):
+    """The tensor with a random relative error, and its gradient with another one."""
+
+    @staticmethod
+    def forward(ctx, tensor, error):
+        ctx.error = error
+        return tensor * (1 + error * torch.randn_like(tensor))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (1 + ctx.error * torch.randn_like(gradient)), None
+
+
+def _normalised(tensor, dimensions, eps, error):
+    """(tensor - mean) / deviation over `dimensions`. Each use of the tensor has its own error, so that gradients whose exact
+    value is 0, such as those of a single element, get the rounding error that a kernel makes."""
+    centred = _Rounded.apply(tensor, error) - _Rounded.apply(tensor.mean(dimensions, keepdim=True), error)
+    return centred * (centred.square().mean(dimensions, keepdim=True) + eps).rsqrt()
+
+
+def _layer_norm(error):
+    def layer_norm(tensor, normalized_shape, weight=None, bias=None, eps=1e-5):
+        result = _normalised(tensor, list(range(-len(normalized_shape), 0)), eps, error)
+        result = result if weight is None else result * weight
+        return result if bias is None else result + bias
+
+    return layer_norm
+
+
+def _group_norm(error):
+    def group_norm(tensor, num_groups, weight=None, bias=None, eps=1e-5):
+        grouped = tensor.reshape(tensor.shape[0], num_groups, -1)
+        result = _normalised(grouped, [-1], eps, error).reshape(tensor.shape)
+        channels = [-1] + [1] * (tensor.dim() - 2)
+        result = result if weight is None else result * weight.reshape(channels)
+        return result if bias is None else result + bias.reshape(channels)
+
+    return group_norm
+
+
+@contextlib.contextmanager
+def norms_with_rounding(error):
+    """Eager whose layer and group norms make a relative error of `error` at each step, as kernels of a coarser type do."""
+    eager = functional.layer_norm, functional.group_norm
+    functional.layer_norm, functional.group_norm = _layer_norm(error), _group_norm(error)
+    try:
+        yield
+    finally:
+        functional.layer_norm, functional.group_norm = eager
