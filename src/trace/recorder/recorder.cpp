@@ -153,7 +153,7 @@ std::vector<std::pair<int32_t, at::Tensor>> Recorder::looked_at() const {
 }
 
 void Recorder::set_number(PyObject* trace, const Expr& number) {
-  session_->known.numbers.emplace(value_of(trace), number);
+  session_->elements.numbers.emplace(value_of(trace), number);
 }
 
 bool Recorder::wants_elements() const {
@@ -162,8 +162,8 @@ bool Recorder::wants_elements() const {
 
 void Recorder::set_element_symbols(std::function<Expr(int32_t, int64_t, int64_t)> symbol_of) {
   check(session_ != nullptr, "the recording has ended");
-  session_->known.symbol_of = [this, symbol_of = std::move(symbol_of)](graph::ValueId input, int64_t place,
-                                                                       int64_t value) {
+  session_->elements.symbol_of = [this, symbol_of = std::move(symbol_of)](graph::ValueId input, int64_t place,
+                                                                          int64_t value) {
     const std::vector<graph::ValueId>& inputs = session_->recording.graph.inputs;
     const auto index = std::ranges::find(inputs, input) - inputs.begin();
     return symbol_of(static_cast<int32_t>(index), place, value);

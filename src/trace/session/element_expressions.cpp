@@ -12,7 +12,6 @@
 #include "graph/sizes.h"
 #include "ops/core/registry.h"
 #include "runtime/execution/interpreter.h"
-#include "runtime/values/convert.h"
 #include "torch_api/symbolic_node.h"
 #include "trace/session/data_reads.h"
 #include "trace/session/slices.h"
@@ -23,15 +22,11 @@ namespace oxy::trace {
 namespace {
 
 constexpr int64_t kMostElements = 4096;  // of each value on the way
-// Elements are usually small, and what is calculated of small ones fits in 64 bits.
-constexpr int64_t kSmall = int64_t{1} << 19;
 
 using ops::Counting;
 using ops::Movement;
-using Places = at::Tensor;  // of elements, as KnownValues::places
+using Places = at::Tensor;  // of elements, as ElementTable::places
 using MaybePlaces = std::optional<Places>;
-using Element = KnownValues::Element;
-using MaybeElement = std::optional<Element>;
 
 bool moves(const ops::Traits& traits) {
   switch (traits.movement) {
@@ -48,13 +43,6 @@ bool moves(const ops::Traits& traits) {
   }
 }
 
-// The integers that the type holds, as far as expressions reach.
-sym::Range range_of(DType dtype) {
-  if (dtype == DType::Bool) return {0, 1};
-  if (dtype == DType::Int64) return {sym::kMinInt + 1, sym::kMaxInt - 1};
-  return integer_range(runtime::dtype_to_torch(dtype)).value_or(sym::Range{});
-}
-
 bool counts_as_integer(DType dtype) {
   return is_integral(dtype) || dtype == DType::Bool;
 }
@@ -62,17 +50,17 @@ bool counts_as_integer(DType dtype) {
 class Evaluator {
  public:
   explicit Evaluator(Session& session)
-      : session_(session), known_(session.known), graph_(session.recording.graph) {}
+      : session_(session), table_(session.elements), known_(session.known), graph_(session.recording.graph) {}
 
   std::optional<std::vector<Expr>> evaluate(graph::ValueId value, const Slice& slice) {
     if (!counts_as_integer(graph_.meta(value).dtype)) return std::nullopt;
     for (const graph::NodeId n : slice.nodes) {
       const graph::Node& node = graph_.nodes[n];
-      if (known_.places.contains(node.outputs.at(0))) continue;
+      if (table_.places.contains(node.outputs.at(0))) continue;
       const std::optional<std::vector<Places>> results = evaluate(node);
       if (!results) return std::nullopt;
       for (size_t i = 0; i < results->size(); ++i)
-        if (node.outputs[i] != graph::kNoValue) known_.places.emplace(node.outputs[i], (*results)[i]);
+        if (node.outputs[i] != graph::kNoValue) table_.places.emplace(node.outputs[i], (*results)[i]);
     }
     const MaybePlaces places = places_of(value);
     if (!places) return std::nullopt;
@@ -96,40 +84,21 @@ class Evaluator {
 
   int64_t place_of(Element element) {
     element.top = session_.symbols->environment.simplify(element.top);
-    known_.elements.push_back(std::move(element));
-    return static_cast<int64_t>(known_.elements.size()) - 1;
+    table_.elements.push_back(std::move(element));
+    return static_cast<int64_t>(table_.elements.size()) - 1;
   }
 
   Element element(int64_t place) {
-    const auto unread = known_.unread.find(place);
-    if (unread != known_.unread.end()) {
+    const auto unread = table_.unread.find(place);
+    if (unread != table_.unread.end()) {
       const auto [input, index, value] = unread->second;
-      known_.unread.erase(unread);
-      const Expr symbol = known_.symbol_of(input, index, value);
-      if (-kSmall < value && value < kSmall) lies_within(symbol, kSmall);
-      known_.elements.at(static_cast<size_t>(place)).top = symbol;
+      table_.unread.erase(unread);
+      const Expr symbol = table_.symbol_of(input, index, value);
+      if (-kSmallElement < value && value < kSmallElement)
+        lies_within(symbol, kSmallElement, *session_.symbols);
+      table_.elements.at(static_cast<size_t>(place)).top = symbol;
     }
-    return known_.elements.at(static_cast<size_t>(place));
-  }
-
-  bool decide(const sym::Condition& condition) {
-    return session_.symbols->environment.decide(condition, session_.symbols->where);
-  }
-  bool lies_within(const Expr& e, int64_t limit) {
-    return decide(sym::less(-limit, e)) && decide(sym::less(e, limit));
-  }
-
-  // Whether eager's result of this type is the quotient itself, or so near that rounding up or down gives the
-  // same. The quotient is 1 / bottom away from the next whole number at least, or is one. Each rounding errs
-  // by less than 1 / (16 * bottom) where floats have 4 bits more than the numbers.
-  bool fits(const Element& element, DType dtype) {
-    if (dtype == DType::Float32 || dtype == DType::Float64) {
-      const int64_t limit = int64_t{1} << (dtype == DType::Float32 ? 20 : 48);
-      return element.roundings <= 8 && element.bottom < limit && lies_within(element.top, limit);
-    }
-    const sym::Range range = range_of(dtype);
-    return element.bottom == 1 && decide(sym::less_equal(range.low, element.top)) &&
-           decide(sym::less_equal(element.top, range.high));
+    return table_.elements.at(static_cast<size_t>(place));
   }
 
   // Nothing if some are no whole numbers.
@@ -148,17 +117,17 @@ class Evaluator {
     for (int64_t i = 0; i < values.numel(); ++i) {
       const int64_t value = values.const_data_ptr<int64_t>()[i];
       const int64_t place = place_of({0});
-      known_.unread.emplace(place, KnownValues::Unread{input, i, value});
+      table_.unread.emplace(place, ElementTable::Unread{input, i, value});
       result.data_ptr<int64_t>()[i] = place;
     }
     return result;
   }
 
   MaybePlaces places_of(graph::ValueId value) {
-    if (const auto it = known_.places.find(value); it != known_.places.end()) return it->second;
+    if (const auto it = table_.places.find(value); it != table_.places.end()) return it->second;
     if (graph_.values[value].node != graph::kNoNode || !counts(value)) return std::nullopt;
     MaybePlaces places;
-    if (const auto number = known_.numbers.find(value); number != known_.numbers.end()) {
+    if (const auto number = table_.numbers.find(value); number != table_.numbers.end()) {
       places = at::scalar_tensor(place_of({number->second}), at::kLong);
     } else if (const auto input = known_.varying.find(value); input != known_.varying.end()) {
       places = symbols_of(value, input->second);
@@ -168,7 +137,7 @@ class Evaluator {
     } else {
       places = constants(data_of_constant(session_, value));
     }
-    if (places) known_.places.emplace(value, *places);
+    if (places) table_.places.emplace(value, *places);
     return places;
   }
 
@@ -177,7 +146,8 @@ class Evaluator {
     if (const auto* number = std::get_if<Expr>(&argument))
       return at::scalar_tensor(place_of({*number}), at::kLong);
     const auto* const whole = std::get_if<double>(&argument);
-    if (whole == nullptr || *whole != std::floor(*whole) || std::abs(*whole) >= kSmall) return std::nullopt;
+    if (whole == nullptr || *whole != std::floor(*whole) || std::abs(*whole) >= kSmallElement)
+      return std::nullopt;
     return at::scalar_tensor(place_of({static_cast<int64_t>(*whole)}), at::kLong);
   }
 
@@ -208,8 +178,8 @@ class Evaluator {
     if (moves(traits)) return run(node, [&](graph::ValueId id) { return *places_of(id); });
     const DType dtype = graph_.meta(node.outputs.at(0)).dtype;
     is_exact_ = counts_as_integer(dtype);
-    MaybePlaces result =
-        traits.movement == Movement::Convert ? converted(node, dtype) : counted(node, traits.counting);
+    MaybePlaces result = traits.movement == Movement::Convert ? converted_elements(node, dtype)
+                                                              : counted(node, traits.counting);
     if (!result || !fit(*result, dtype)) return std::nullopt;
     return std::vector<Places>{std::move(*result)};
   }
@@ -217,16 +187,11 @@ class Evaluator {
   bool fit(const Places& places, DType dtype) {
     const Places dense = places.contiguous();
     return std::all_of(dense.const_data_ptr<int64_t>(), dense.const_data_ptr<int64_t>() + dense.numel(),
-                       [&](int64_t place) { return fits(element(place), dtype); });
+                       [&](int64_t place) { return fits(element(place), dtype, *session_.symbols); });
   }
 
-  MaybePlaces converted(const graph::Node& node, DType dtype) {
-    return pointwise(node.args[0], node.args[0], [&](const Element& a, const Element&) -> MaybeElement {
-      if (dtype == DType::Bool) return std::nullopt;
-      if (a.bottom == 1 || !is_integral(dtype)) return a;
-      if (!decide(sym::less_equal(0, a.top))) return std::nullopt;  // towards zero
-      return Element{sym::floordiv(a.top, a.bottom)};
-    });
+  MaybePlaces converted_elements(const graph::Node& node, DType dtype) {
+    return pointwise(node.args[0], [&](const Element& a) { return converted(a, dtype, *session_.symbols); });
   }
 
   std::vector<at::Tensor> run(const graph::Node& node,
@@ -249,44 +214,28 @@ class Evaluator {
         });
       }
       case Counting::Multiply:
-        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
-          if (a.bottom != 1 && b.bottom != 1) return std::nullopt;
-          return Element{a.top * b.top, a.bottom * b.bottom, a.roundings + b.roundings + 1};
-        });
+        return pointwise(args[0], args[1], product);
       case Counting::Negate:
-        return pointwise(args[0], args[0], [](const Element& a, const Element&) -> MaybeElement {
-          return Element{-a.top, a.bottom, a.roundings};
-        });
+        return pointwise(args[0], [](const Element& a) { return Element{-a.top, a.bottom, a.roundings}; });
       case Counting::Divide:
-        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
-          const auto divisor = b.top.as_constant();
-          if (a.bottom != 1 || b.bottom != 1 || !divisor || *divisor < 1) return std::nullopt;
-          // Kernels may multiply by the reciprocal.
-          return Element{a.top, *divisor, a.roundings + b.roundings + 2};
-        });
+        return pointwise(args[0], args[1], quotient);
       case Counting::FloorDivide:
       case Counting::Remainder:
-        return divided(node, counting);
       case Counting::Maximum:
       case Counting::Minimum:
-        return whole_numbers(args[0], args[1], [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
-          return counting == Counting::Maximum ? sym::max(a, b) : sym::min(a, b);
-        });
+        return whole_results(node, counting);
       case Counting::Floor:
+        return pointwise(args[0], floor);
       case Counting::Ceil:
-        return pointwise(args[0], args[0], [&](const Element& a, const Element&) -> MaybeElement {
-          return Element{counting == Counting::Floor ? sym::floordiv(a.top, a.bottom)
-                                                     : -sym::floordiv(-a.top, a.bottom)};
-        });
+        return pointwise(args[0], ceil);
       case Counting::Less:
       case Counting::LessEqual:
       case Counting::Greater:
       case Counting::GreaterEqual:
       case Counting::Equal:
       case Counting::NotEqual:
-        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) -> MaybeElement {
-          if (a.bottom != 1 || b.bottom != 1) return std::nullopt;
-          return Element{decide(relation(counting, a.top, b.top)) ? 1 : 0};
+        return pointwise(args[0], args[1], [&](const Element& a, const Element& b) {
+          return comparison(counting, a, b, *session_.symbols);
         });
       case Counting::Sum:
       case Counting::Product:
@@ -308,45 +257,16 @@ class Evaluator {
     return std::nullopt;
   }
 
-  static sym::Condition relation(Counting counting, const Expr& a, const Expr& b) {
-    switch (counting) {
-      case Counting::Less:
-        return sym::less(a, b);
-      case Counting::LessEqual:
-        return sym::less_equal(a, b);
-      case Counting::Greater:
-        return sym::less(b, a);
-      case Counting::GreaterEqual:
-        return sym::less_equal(b, a);
-      case Counting::Equal:
-        return sym::equal(a, b);
-      default:
-        return sym::not_equal(a, b);
-    }
-  }
-
-  // a + factor * b. Quotients of other denominators would lie nearer to whole numbers.
-  static MaybeElement sum(const Element& a, const Element& b, const Expr& factor) {
-    if (a.bottom != 1 && b.bottom != 1 && a.bottom != b.bottom) return std::nullopt;
-    const int64_t bottom = std::max(a.bottom, b.bottom);
-    const Expr first = a.top * (bottom / a.bottom), second = b.top * (bottom / b.bottom);
-    return Element{first + second * factor, bottom, a.roundings + b.roundings + 2};
-  }
-
-  MaybePlaces divided(const graph::Node& node, Counting counting) {
+  MaybePlaces whole_results(const graph::Node& node, Counting counting) {
     bool truncates = false;
     if (counting == Counting::FloorDivide && node.args.size() > 2) {
       const auto* const mode = std::get_if<std::string>(&node.args[2]);
       if (mode == nullptr) return std::nullopt;
       truncates = *mode == "trunc";
     }
-    return whole_numbers(node.args[0], node.args[1],
-                         [&](const Expr& a, const Expr& b) -> std::optional<Expr> {
-                           if (!decide(sym::not_equal(b, 0))) return std::nullopt;
-                           if (truncates && !(decide(sym::less_equal(0, a)) && decide(sym::less(0, b))))
-                             return std::nullopt;
-                           return counting == Counting::Remainder ? sym::mod(a, b) : sym::floordiv(a, b);
-                         });
+    return pointwise(node.args[0], node.args[1], [&](const Element& a, const Element& b) {
+      return whole_result(counting, a, b, truncates, *session_.symbols);
+    });
   }
 
   template <class Function>
@@ -357,7 +277,7 @@ class Evaluator {
     const Places first = alike[0].contiguous(), second = alike[1].contiguous();
     Places result = at::empty(first.sizes(), at::kLong);
     for (int64_t i = 0; i < first.numel(); ++i) {
-      MaybeElement value =
+      std::optional<Element> value =
           function(element(first.const_data_ptr<int64_t>()[i]), element(second.const_data_ptr<int64_t>()[i]));
       if (!value) return std::nullopt;
       if (is_exact_) value->roundings = 0;
@@ -366,14 +286,9 @@ class Evaluator {
     return result;
   }
 
-  // The same of whole numbers alone.
   template <class Function>
-  MaybePlaces whole_numbers(const graph::Argument& left, const graph::Argument& right,
-                            const Function& function) {
-    return pointwise(left, right, [&](const Element& a, const Element& b) -> MaybeElement {
-      std::optional<Expr> value = a.bottom == 1 && b.bottom == 1 ? function(a.top, b.top) : std::nullopt;
-      return value ? MaybeElement({std::move(*value), 1, a.roundings + b.roundings}) : std::nullopt;
-    });
+  MaybePlaces pointwise(const graph::Argument& argument, const Function& function) {
+    return pointwise(argument, argument, [&](const Element& a, const Element&) { return function(a); });
   }
 
   std::vector<int64_t> sizes_of(graph::ValueId value) const {
@@ -413,13 +328,7 @@ class Evaluator {
     for (int64_t row = 0; row < rows.size(0); ++row) {
       const int64_t* const own = rows.const_data_ptr<int64_t>() + row * count;
       Expr value = element(own[0]).top;
-      for (int64_t i = 1; i < count; ++i) {
-        const Expr next = element(own[i]).top;
-        value = counting == Counting::Sum         ? value + next
-                : counting == Counting::Product   ? value * next
-                : counting == Counting::LargestOf ? sym::max(value, next)
-                                                  : sym::min(value, next);
-      }
+      for (int64_t i = 1; i < count; ++i) value = reduction_step(counting, value, element(own[i]).top);
       result.data_ptr<int64_t>()[row] = place_of({value});
     }
     return result.reshape(sizes_of(node.outputs[0]));
@@ -485,6 +394,7 @@ class Evaluator {
   }
 
   Session& session_;
+  ElementTable& table_;
   KnownValues& known_;
   const graph::Graph& graph_;
   bool is_exact_ = false;  // the result of the node under way
@@ -494,10 +404,10 @@ class Evaluator {
 
 std::optional<std::vector<Expr>> element_expressions(Session& session, graph::ValueId value) {
   const KnownValues& known = session.known;
-  if (!session.symbols || !known.symbol_of) return std::nullopt;
+  if (!session.symbols || !session.elements.symbol_of) return std::nullopt;
   const bool has_symbols = known.of_varying == VaryingElements::Symbols;
   const auto may_read = [&](graph::ValueId input) {
-    return known.candidates.contains(input) || known.numbers.contains(input) ||
+    return known.candidates.contains(input) || session.elements.numbers.contains(input) ||
            (has_symbols && known.varying.contains(input));
   };
   const std::optional<Slice> slice = collect_slice(

@@ -6,11 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <vector>
 
 #include "graph/graph.h"
 
@@ -32,27 +30,6 @@ struct KnownValues {
   bool would_help = false;  // elements of varying inputs were asked for, and are unknown
   std::unordered_map<graph::ValueId, at::Tensor> calculated;
   std::set<graph::ValueId> read;  // the inputs that something was calculated from
-
-  // The symbol of an element of an input, by its place in row-major order.
-  std::function<Expr(graph::ValueId input, int64_t place, int64_t value)> symbol_of;
-  std::unordered_map<graph::ValueId, Expr> numbers;  // inputs that stand for ints of the program's
-
-  // An element: a quotient, as far as floats are concerned.
-  struct Element {
-    Expr top;
-    int64_t bottom = 1;  // positive
-    int roundings = 0;   // how often eager has rounded on the way
-  };
-  std::vector<Element> elements;
-  // By value: for each element its place among `elements`, in int64.
-  std::unordered_map<graph::ValueId, at::Tensor> places;
-  // Those that nobody has asked for: elements of inputs.
-  struct Unread {
-    graph::ValueId input;
-    int64_t place;
-    int64_t value;  // at this call
-  };
-  std::unordered_map<int64_t, Unread> unread;
 };
 
 // Whether the tensor is dense, of integers or booleans, in host memory, and has few elements (at most 64).

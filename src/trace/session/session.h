@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "runtime/device/current.h"
 #include "torch_api/symbolic_node.h"
+#include "trace/session/element_table.h"
 #include "trace/session/known_values.h"
 #include "trace/session/lost_histories.h"
 #include "trace/session/recording.h"
@@ -55,6 +56,7 @@ struct Session {
   std::function<graph::LocationId(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;
+  ElementTable elements;
   // By symbol: a copy, without dimensions, of the tensor whose number it is.
   std::unordered_map<int64_t, at::Tensor> number_tensors;
   std::vector<FakeCall> fake_calls;

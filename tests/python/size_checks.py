@@ -34,6 +34,18 @@ def same(a, b):
     assert a == b
 
 
+def check(function, calls, most, **options):
+    """All calls give eager's results, in at most `most` compilations."""
+    compiled = oxyfuel.compile(function, **options)
+
+    def run():
+        for arguments in calls:
+            same(compiled(*arguments), function(*arguments))
+
+    count = compiles(run)
+    assert count <= most, f"{count} compilations"
+
+
 def in_threads(count, work):
     """Runs ``work(seed)`` in as many threads. Raises what the first of them to fail has raised."""
     failures = []

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 import oxyfuel
 from graphs import run_seed
 from sizes import program_with_sizes
-from size_checks import compiles, same
-from test_changed_sizes import check
+from size_checks import check, compiles, same
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import oxyfuel
 from oxyfuel import _core
 from size_checks import compiles, in_threads, same
-from test_operators_on_symbols import PROGRAMS as OPERATORS
+from size_programs import PROGRAMS as OPERATORS
 
 TRIAL = 40  # calls after which a trial is over
 AT_ONCE = {"static_variants": 2}

@@ -5,19 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import oxyfuel
-from size_checks import compiles, same
-
-
-def check(function, calls, most, **options):
-    """All calls give eager's results, in at most `most` compilations."""
-    compiled = oxyfuel.compile(function, **options)
-
-    def run():
-        for arguments in calls:
-            same(compiled(*arguments), function(*arguments))
-
-    count = compiles(run)
-    assert count <= most, f"{count} compilations"
+from size_checks import check, compiles, same
 
 
 def rows(*sizes, columns=6):

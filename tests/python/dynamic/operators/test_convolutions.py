@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 import oxyfuel
-from size_checks import compiles, same
-from test_changed_sizes import check
+from size_checks import check, compiles, same
 
 
 class Residual(nn.Module):
