@@ -1,6 +1,6 @@
 """First calls on a GPU in processes of their own: without kernels on disk, and with those of the process before.
 
-    python benchmarks/gpu_first_calls.py [bert gpt2 convnext mobilenetv3 t5 … train_bert train_resnet]
+    python benchmarks/gpu_first_calls.py [bert gpt2 convnext mobilenetv3 t5 … train-bert …]
 
 Seconds of the first call, less a steady one; eager has run before. What the compiler's stages take of it stands behind.
 """
@@ -15,30 +15,16 @@ import time
 import torch
 
 import gpu_models
-import models
 import oxyfuel
 
 WARM_UP, MOST_STAGES = 5, 4
 
 
-def mean_of_logits(output):
-    return output.logits.float().mean()
-
-
 def program(name):
-    """A function that makes the model's call in a way."""
-    if name == "train_bert":
-        from transformers import BertConfig, BertForMaskedLM
-
-        model = BertForMaskedLM(BertConfig()).to(gpu_models.CUDA).train()
-        return gpu_models.training(model, gpu_models.random_ids(16, 128), mean_of_logits)
-    if name == "train_resnet":
-        import torchvision
-
-        model = torchvision.models.resnet50().to(gpu_models.CUDA).train()
-        images = torch.randn(32, 3, 224, 224, device=gpu_models.CUDA)
-        return gpu_models.training(model, images, lambda output: output.float().mean())
-    return gpu_models.in_bfloat16_call(models.Case(name, batch=1))
+    """A function that makes the model's call, or its training step, in a way."""
+    if name.startswith("train-"):
+        return gpu_models.training_of(name.removeprefix("train-"), batch=16)
+    return gpu_models.inference_of(name, batch=1)
 
 
 def timed(function):
@@ -62,7 +48,7 @@ def measure(name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["bert", "gpt2", "convnext", "mobilenetv3", "t5", "train_bert", "train_resnet"])
+    parser.add_argument("names", nargs="*", default=["bert", "gpt2", "convnext", "mobilenetv3", "t5", "train-bert", "train-resnet50"])
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:

@@ -1,6 +1,6 @@
-"""Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/gpu.md.
+"""Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/benchmarks-gpu.md.
 
-    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train] [--ways eager ours no-graphs tuned compile reduce-overhead]
+    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train-bert …] [--ways eager ours no-graphs tuned compile reduce-overhead]
                                     [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, ours with mode="max-autotune",
@@ -64,7 +64,7 @@ def inference(model, *arguments, **options):
     return make
 
 
-def training(model, argument, loss):
+def training(model, loss, *arguments, **options):
     """Makes a function that runs a forward and a backward pass under autocast to bfloat16. Its `lacks()` counts the
     parameters that get no gradient: a way that leaves some out is not to be compared."""
     parameters = list(model.parameters())
@@ -74,7 +74,7 @@ def training(model, argument, loss):
 
         def backward():
             with torch.autocast("cuda", torch.bfloat16):
-                result = loss(compiled(argument))
+                result = loss(compiled(*arguments, **options))
             result.backward()
 
         def forget():
@@ -211,29 +211,32 @@ def token(ways, kernels):
     print(f"shares of a copy's {bandwidth / 1e9:.0f} GB/s: {', '.join(shares)}", flush=True)
 
 
-def in_bfloat16_call(case):
-    """Makes a function that calls the model of a case of models.py in a way."""
-    model = case.build().to(CUDA).bfloat16()
+def inputs_of(case, dtype=None):
+    """The arguments of a case of models.py on the GPU, its floating point numbers in `dtype`."""
     inputs = {key: value.to(CUDA) for key, value in case.inputs().items()}
-    inputs = {key: value.bfloat16() if value.is_floating_point() else value for key, value in inputs.items()}
-    return inference(model, **inputs)
+    return {key: value.to(dtype) if dtype and value.is_floating_point() else value for key, value in inputs.items()}
+
+
+def inference_of(name, batch):
+    """Calls of a model of models.py in its base configuration, all in bfloat16."""
+    case = models.Case(name, batch=batch)
+    return inference(case.build().to(CUDA).bfloat16(), **inputs_of(case, torch.bfloat16))
 
 
 def in_bfloat16(name, ways, kernels):
-    """A model of models.py in its base configuration, with few and with many inputs."""
     for batch in (1, 16):
-        show(f"{name}, bfloat16, batch {batch}", in_bfloat16_call(models.Case(name, batch=batch)), ways, kernels)
+        show(f"{name}, bfloat16, batch {batch}", inference_of(name, batch), ways, kernels)
 
 
-def train(ways, kernels):
-    import torchvision
-    from transformers import BertConfig, BertForMaskedLM
+def training_of(name, batch):
+    """Training steps of a model of models.py in its base configuration. Language models have labels."""
+    case = models.Case(name, batch=batch, labels=name in models.LANGUAGE_NAMES, mode="training")
+    return training(case.build().to(CUDA), lambda output: case.loss(output).float(), **inputs_of(case))
 
-    model = BertForMaskedLM(BertConfig()).to(CUDA).train()
-    show("BERT-base, a training step, 16 x 128", training(model, random_ids(16, 128), lambda out: out.logits.float().mean()), ways, kernels)
-    model = torchvision.models.resnet50().to(CUDA).train()
-    images = torch.randn(32, 3, 224, 224, device=CUDA)
-    show("ResNet-50, a training step, batch 32", training(model, images, lambda out: out.float().mean()), ways, kernels)
+
+def train(name, ways, kernels):
+    batch = 32 if name == "resnet50" else 16
+    show(f"{name}, a training step, batch {batch}", training_of(name, batch), ways, kernels)
 
 
 def show_means(ways):
@@ -248,7 +251,8 @@ def show_means(ways):
 MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "token": token}
 for _name in ("distilbert", "gpt2", "t5", "vit", "mobilenetv3", "convnext"):
     MODELS[_name] = functools.partial(in_bfloat16, _name)
-MODELS["train"] = train
+for _name in ("bert", "gpt2", "distilbert", "llama", "t5", "resnet50", "vit", "convnext"):
+    MODELS[f"train-{_name}"] = functools.partial(train, _name)
 
 
 def main():

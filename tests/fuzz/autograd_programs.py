@@ -191,12 +191,22 @@ def first_difference(a, b, path=""):
     return f"at {path}: expected {str(a)[:300]}, got {str(b)[:300]}"
 
 
+def saves_more(expected, actual):
+    """Whether eager's call lacks a saved tensor that the compiled one does not need (docs/limits.md)."""
+    lacks = [str(outcome[1]).startswith("one of the variables needed for gradient") for _, outcome, *_ in (expected, actual)]
+    return lacks == [True, False]
+
+
 def difference(seed):
     """None, or what a compiled program does otherwise than eager."""
     source, name = program(seed), f"<autograd {seed}>"
     oxyfuel.reset()
     expected = run(source, name, lambda f: f, seed)
     actual = run(source, name, oxyfuel.compile, seed)
+    for count, (left, right) in enumerate(zip(expected, actual)):
+        if saves_more(left, right):  # what follows has other gradients
+            expected, actual = expected[:count], actual[:count]
+            break
     return None if close(expected, actual) else first_difference(expected, actual)
 
 

@@ -411,11 +411,12 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
 // Nodes that run the program's own code are not made anew by running its operators.
 std::string why_not_again(const torch::autograd::edge_list& roots) {
   for (const Edge& root : roots)
-    for (torch::autograd::Node* node : reached_from(root)) {
-      if (dynamic_cast<ProgramNode*>(node) != nullptr) return "it calls a torch.autograd.Function";
-      const bool is_end = dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr ||
-                          dynamic_cast<torch::autograd::Error*>(node) != nullptr;
-      if (!is_end && has_hooks(*node)) return "it has hooks of gradients";
+    for (torch::autograd::Node* reached : reached_from(root)) {
+      torch::autograd::Node& node = *reached;
+      if (dynamic_cast<ProgramNode*>(&node) != nullptr) return "it calls a torch.autograd.Function";
+      const bool is_end = dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr ||
+                          dynamic_cast<torch::autograd::Error*>(&node) != nullptr;
+      if (!is_end && has_hooks(node)) return "it has hooks of gradients";
     }
   return "";
 }

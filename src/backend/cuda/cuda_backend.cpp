@@ -21,6 +21,8 @@ namespace {
 // Elements that one multiprocessor reads in the time that a kernel takes to start (2 us, some 60 GB/s).
 constexpr int64_t kLongProgram = 32 * 1024;
 
+constexpr int kFirstWithEarlyStart = 90;  // compute capability
+
 // Nests for a GPU: reductions stay whole, and values pass between phases in registers, whatever their number.
 NestOptions nest_options(bool in_registers) {
   NestOptions options;
@@ -66,14 +68,14 @@ bool depends_on_elements(const LoopNest& nest) {
 }
 
 // The shapes that may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
-Trial trial_of(const Draft& draft) {
+Trial trial_of(const Draft& draft, EarlyStart early_start) {
   std::vector<LaunchShape> shapes = {draft.shape};
   if (!depends_on_elements(draft.nest)) shapes = candidate_shapes(draft.nest, draft.shape);
   if (draft.in_registers)
     std::erase_if(shapes, [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
   Trial trial;
   for (const LaunchShape& shape : shapes) {
-    KernelText text = print_kernel(draft.nest, shape);
+    KernelText text = print_kernel(draft.nest, shape, early_start);
     const int64_t programs = std::max<int64_t>(estimate(text.programs), 1);
     trial.candidates.push_back({shape, std::move(text), programs});
   }
@@ -89,8 +91,8 @@ Trial trial_of(const Draft& draft) {
 class CudaBackend final : public Backend {
  public:
   // Null: kernels are printed only. `choose`: asked where kernels are tuned.
-  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose)
-      : compiler_(std::move(compiler)), choose_(std::move(choose)) {}
+  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose, EarlyStart early_start)
+      : compiler_(std::move(compiler)), choose_(std::move(choose)), early_start_(early_start) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -178,7 +180,8 @@ class CudaBackend final : public Backend {
     for (const plan::Kernel& kernel : kernels) asked.push_back({kernel.name, kernel.source, architecture});
     std::vector<CompiledKernel> compiled = compiler_->compile(asked);
     std::vector<NamedKernel> named;
-    for (size_t k = 0; k < kernels.size(); ++k) named.push_back({kernels[k].name, std::move(compiled[k])});
+    for (size_t k = 0; k < kernels.size(); ++k)
+      named.push_back({kernels[k].name, std::move(compiled[k]), early_start_ == EarlyStart::Yes});
     return std::make_unique<Compiled>(*driver, std::move(named));
   }
 
@@ -191,12 +194,12 @@ class CudaBackend final : public Backend {
   using Drafts = std::span<const std::unique_ptr<KernelDraft>>;
 
   // By draft; nothing where there is no work.
-  static std::vector<std::optional<KernelText>> texts_of(Drafts drafts) {
+  std::vector<std::optional<KernelText>> texts_of(Drafts drafts) const {
     std::vector<std::optional<KernelText>> texts(drafts.size());
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
       const auto& draft = static_cast<const Draft&>(*drafts[d]);
-      texts[d] = print_kernel(draft.nest, draft.shape);
+      texts[d] = print_kernel(draft.nest, draft.shape, early_start_);
     }
     return texts;
   }
@@ -206,7 +209,7 @@ class CudaBackend final : public Backend {
     std::vector<size_t> drafts_of_trials;
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
-      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d])));
+      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start_));
       drafts_of_trials.push_back(d);
     }
     const std::vector<size_t> chosen = choose_(trials);
@@ -218,24 +221,28 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<TritonCompiler> compiler_;
   ChooseShapes choose_;  // empty where nothing can be timed
+  EarlyStart early_start_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton, Stores stores) {
-  if (!triton) return std::make_unique<CudaBackend>(nullptr, nullptr);
+  if (!triton) return make_printer(nullptr);
   auto compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(stores.kernels));
   std::string missing;
   const Driver* const driver = find_driver(missing);
-  if (driver == nullptr) return std::make_unique<CudaBackend>(std::move(compiler), nullptr);
+  if (driver == nullptr) return std::make_unique<CudaBackend>(std::move(compiler), nullptr, EarlyStart::No);
+  const auto early_start =
+      compute_capability(*driver, 0) >= kFirstWithEarlyStart ? EarlyStart::Yes : EarlyStart::No;
   const auto tuner = std::make_shared<Tuner>(*driver, *compiler, std::move(stores.choices));
-  return std::make_unique<CudaBackend>(std::move(compiler), [tuner, driver](std::span<const Trial> trials) {
+  const auto choose = [tuner, driver](std::span<const Trial> trials) {
     return tuner->fastest(trials, compute_capability(*driver, 0));
-  });
+  };
+  return std::make_unique<CudaBackend>(std::move(compiler), choose, early_start);
 }
 
-std::unique_ptr<Backend> make_printer(ChooseShapes choose) {
-  return std::make_unique<CudaBackend>(nullptr, std::move(choose));
+std::unique_ptr<Backend> make_printer(ChooseShapes choose, EarlyStart early_start) {
+  return std::make_unique<CudaBackend>(nullptr, std::move(choose), early_start);
 }
 
 }  // namespace oxy::backend::cuda

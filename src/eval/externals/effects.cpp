@@ -13,9 +13,6 @@
 
 namespace oxy::eval {
 
-using guards::kNoSource;
-using guards::SourceKind;
-
 void require_open_effects(Interpreter& interpreter) {
   if (interpreter.shadows.closed_by)
     interpreter.stop(fmt::format("{} that changes objects", interpreter.shadows.closed_by));

@@ -16,7 +16,6 @@
 namespace oxy::eval {
 
 using guards::IntegerPart;
-using guards::SymbolSource;
 
 namespace {
 

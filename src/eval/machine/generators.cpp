@@ -154,7 +154,7 @@ Ref throw_into_receiver(Interpreter& interpreter, GeneratorData& data, Ref* retu
   frame.stack.pop_back();
   if (error) return {};
   *returned = generator_data(receiver.get()).returned;
-  jump(interpreter, frame, frame.code->instructions[frame.current - 1].arg);
+  jump(frame, frame.code->instructions[frame.current - 1].arg);
   return {};
 }
 

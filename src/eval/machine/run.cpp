@@ -83,7 +83,7 @@ void arm_gate(Interpreter& interpreter, bool armed) {
 
 }  // namespace
 
-bool jump(Interpreter& interpreter, Frame& frame, int32_t target) {
+bool jump(Frame& frame, int32_t target) {
   frame.next = static_cast<size_t>(target);
   return true;
 }
@@ -343,7 +343,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
                                                                                        : Flow::Raised;
     }
     case Op::Jump:
-      jump(interpreter, frame, in.arg);
+      jump(frame, in.arg);
       return Flow::Jumped;
     case Op::PopJumpIfTrue:
     case Op::PopJumpIfFalse: {
@@ -353,7 +353,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
           checked_branch(interpreter, frame, in, in.op == Op::PopJumpIfTrue, condition.get());
       const bool value = checked ? *checked : truth(interpreter, condition.get(), &error);
       if (error) return Flow::Raised;
-      if (value == (in.op == Op::PopJumpIfTrue)) jump(interpreter, frame, in.arg);
+      if (value == (in.op == Op::PopJumpIfTrue)) jump(frame, in.arg);
       return Flow::Jumped;
     }
     case Op::JumpIfTrueOrPop:
@@ -362,7 +362,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
       const bool value = truth(interpreter, stack.back().get(), &error);
       if (error) return Flow::Raised;
       if (value == (in.op == Op::JumpIfTrueOrPop)) {
-        jump(interpreter, frame, in.arg);
+        jump(frame, in.arg);
         return Flow::Jumped;
       }
       stack.pop_back();
@@ -371,7 +371,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
     case Op::PopJumpIfNone:
     case Op::PopJumpIfNotNone: {
       Ref condition = pop(frame);
-      if ((condition == Py_None) == (in.op == Op::PopJumpIfNone)) jump(interpreter, frame, in.arg);
+      if ((condition == Py_None) == (in.op == Op::PopJumpIfNone)) jump(frame, in.arg);
       return Flow::Jumped;
     }
     case Op::GetIter: {
@@ -389,7 +389,7 @@ Flow step_simple(Interpreter& interpreter, Frame& frame, const Instruction& in) 
         return Flow::Next;
       }
       if (!in.arg2) stack.pop_back();
-      jump(interpreter, frame, in.arg);
+      jump(frame, in.arg);
       return Flow::Jumped;
     }
     case Op::ReturnValue:

@@ -14,6 +14,6 @@ Flow run(Interpreter& interpreter, Frame& frame);
 // The same for a frame that does not yield; gives the return value.
 Ref run_to_return(Interpreter& interpreter, Frame& frame);
 // Goes on at instruction number `target`. Always true.
-bool jump(Interpreter& interpreter, Frame& frame, int32_t target);
+bool jump(Frame& frame, int32_t target);
 
 }  // namespace oxy::eval

@@ -74,7 +74,7 @@ Flow step_generator(Interpreter& interpreter, Frame& frame, const bytecode::Inst
       }
       if constexpr (PY_VERSION_HEX < 0x030C0000) stack.pop_back();
       stack.push_back(std::move(returned));
-      jump(interpreter, frame, in.arg);
+      jump(frame, in.arg);
       return Flow::Jumped;
     }
     case Op::EndSend: {

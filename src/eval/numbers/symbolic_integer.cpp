@@ -290,7 +290,7 @@ std::optional<Ref> integer_call(Interpreter& interpreter, PyObject* callable,
       return integer_arithmetic(interpreter, kind, objects[0], objects[1]);
     };
     const std::optional<Ref> quotient = part(BinaryKind::FloorDivide);
-    const std::optional<Ref> rest = quotient && *quotient ? part(BinaryKind::Remainder) : quotient;
+    std::optional<Ref> rest = quotient && *quotient ? part(BinaryKind::Remainder) : quotient;
     if (!rest || !*rest) return rest;
     return Ref::steal(PyTuple_Pack(2, quotient->get(), rest->get()));
   }

@@ -20,8 +20,6 @@
 namespace oxy::eval {
 
 using guards::CheckKind;
-using guards::kNoSource;
-using guards::SourceKind;
 
 bool generic_set_attribute(Interpreter& interpreter, PyObject* object, PyObject* name, PyObject* value) {
   if (PyType_Check(object)) interpreter.stop("sets an attribute of a class");

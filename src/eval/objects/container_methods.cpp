@@ -40,8 +40,8 @@ constexpr std::array<std::string_view, 12> kRearranging = {
     "insert",      "pop",      "remove",     "sort",       "reverse", "__setitem__",
     "__delitem__", "__imul__", "appendleft", "extendleft", "popleft", "rotate"};
 
-constexpr std::array<std::string_view, 5> kOverridden = {"__setitem__", "__delitem__", "__getitem__",
-                                                         "__contains__", "__missing__"};
+constexpr std::array<const char*, 5> kOverridden = {"__setitem__", "__delitem__", "__getitem__",
+                                                    "__contains__", "__missing__"};
 
 bool covers_all(PyObject* key) {
   if (!PySlice_Check(key)) return false;
@@ -82,7 +82,7 @@ std::optional<Ref> change_list(Interpreter& interpreter, PyObject* self, std::st
                                Arguments& arguments) {
   std::vector<Ref>& given = arguments.positional;
   const size_t count = given.size();
-  const Ref none = Ref::borrow(Py_None);
+  Ref none = Ref::borrow(Py_None);
   if (!arguments.keywords.empty() && name != "sort") return std::nullopt;
   if (name == "append" && count == 1) {
     Ref items = Ref::steal(PyList_New(0));
@@ -135,7 +135,7 @@ std::optional<Ref> change_dict(Interpreter& interpreter, PyObject* self, std::st
                                Arguments& arguments) {
   std::vector<Ref>& given = arguments.positional;
   const size_t count = given.size();
-  const Ref none = Ref::borrow(Py_None);
+  Ref none = Ref::borrow(Py_None);
   PyObject* key = count > 0 ? given[0].get() : nullptr;
   const bool ordered = PyODict_Check(self);
   const bool by_keyword = !arguments.keywords.empty();
@@ -158,9 +158,8 @@ std::optional<Ref> change_dict(Interpreter& interpreter, PyObject* self, std::st
   }
   // The methods of OrderedDict call these, if a subclass has them.
   if (ordered && !PyODict_CheckExact(self) &&
-      std::any_of(kOverridden.begin(), kOverridden.end(), [&](std::string_view method) {
-        return has_python_special(interpreter, self, method.data());
-      }))
+      std::any_of(kOverridden.begin(), kOverridden.end(),
+                  [&](const char* method) { return has_python_special(interpreter, self, method); }))
     return std::nullopt;
   if (name == "pop" && !by_keyword && (count == 1 || count == 2)) {
     Ref value = read_entry(interpreter, self, key);
@@ -244,7 +243,7 @@ std::optional<Ref> change_set(Interpreter& interpreter, PyObject* self, std::str
                               Arguments& arguments) {
   std::vector<Ref>& given = arguments.positional;
   const size_t count = given.size();
-  const Ref none = Ref::borrow(Py_None);
+  Ref none = Ref::borrow(Py_None);
   if (!arguments.keywords.empty()) return std::nullopt;
   if (name != "add" && count == 1 && PySet_Check(given[0].get()) &&
       (name == "discard" || name == "remove" || name == "__contains__"))

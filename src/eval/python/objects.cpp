@@ -292,7 +292,7 @@ std::string with_module(PyObject* module, const std::string& name) {
 }  // namespace
 
 std::string describe_callable(PyObject* callable) {
-  const std::string otherwise = fmt::format("an object of type {}", Py_TYPE(callable)->tp_name);
+  std::string otherwise = fmt::format("an object of type {}", Py_TYPE(callable)->tp_name);
   if (PyFunction_Check(callable)) {
     auto* const function = reinterpret_cast<PyFunctionObject*>(callable);
     return with_module(function->func_module, text_of(function->func_qualname));

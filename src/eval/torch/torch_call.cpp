@@ -301,10 +301,10 @@ void note_warnings(Interpreter& interpreter, std::span<const Ref> messages) {
       PyErr_Clear();
       interpreter.stop("torch warns here");
     }
-    WarningPlace place =
-        place_of_warning(interpreter, filename.get(), static_cast<int>(PyLong_AsLong(line.get())));
+    const int number = static_cast<int>(PyLong_AsLong(line.get()));
     if (interpreter.options.warnings &&
-        !interpreter.options.warnings->note(message.get(), category.get(), std::move(place)))
+        !interpreter.options.warnings->note(message.get(), category.get(),
+                                            place_of_warning(interpreter, filename.get(), number)))
       continue;
     const Ref text = Ref::steal(PyObject_Str(message.get()));
     const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;

@@ -7,6 +7,10 @@ namespace oxy::runtime {
 
 namespace {
 
+// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION. The kernel waits itself for those before it. While a
+// stream is recorded the driver makes such edges of the graph of it.
+constexpr backend::cuda::LaunchAttribute kEarlyStart{.kind = 6, .value = {1}};
+
 class GridQueue : public LaunchQueue {
  public:
   GridQueue(const backend::cuda::Driver& driver, c10::DeviceIndex index)
@@ -25,12 +29,16 @@ class GridQueue : public LaunchQueue {
     if (stream_ == nullptr && guard_.getDevice() != device_) other.reset_device(device_);
     void* null = nullptr;
     for (int32_t i = 0; i < function.null_pointers; ++i) arguments_.push_back(&null);
-    backend::cuda::check_call(
-        driver_,
-        driver_.launch(function.handle, static_cast<unsigned>(size[0]), static_cast<unsigned>(size[1]),
-                       static_cast<unsigned>(size[2]), static_cast<unsigned>(function.threads), 1, 1,
-                       static_cast<unsigned>(function.shared_bytes), stream_, arguments_.data(), nullptr),
-        "to launch a kernel");
+    const backend::cuda::LaunchConfig config{
+        .grid = {static_cast<unsigned>(size[0]), static_cast<unsigned>(size[1]),
+                 static_cast<unsigned>(size[2])},
+        .block = {static_cast<unsigned>(function.threads), 1, 1},
+        .shared_bytes = static_cast<unsigned>(function.shared_bytes),
+        .stream = stream_,
+        .attributes = &kEarlyStart,
+        .attribute_count = function.starts_early ? 1U : 0U};
+    backend::cuda::check_call(driver_, driver_.launch(&config, function.handle, arguments_.data(), nullptr),
+                              "to launch a kernel");
   }
 
  private:

@@ -206,7 +206,7 @@ class Variant {
         return worker;
       }
     }
-    return {std::make_unique<Frame>(plan_, constants_), nullptr};
+    return Worker{std::make_unique<Frame>(plan_, constants_), nullptr};
   }
 
   void give_back(Worker worker) {

@@ -135,8 +135,9 @@ const OperatorSchema* functional_call(const OperatorSchema& op, std::optional<at
   return call.form;
 }
 
+// Schemas live for ever.
 const OperatorSchema& called_operator(const OperatorSchema& op) {
-  if (!is_opaque(op)) return op;
+  if (!is_opaque(op)) return op;  // NOLINT(bugprone-return-const-ref-from-parameter)
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
   const auto known = r.by_form.find(&op);

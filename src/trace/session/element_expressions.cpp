@@ -388,7 +388,7 @@ class Evaluator {
   MaybePlaces repeated(const graph::Node& node) {
     const auto* const counts = std::get_if<graph::ValueRef>(&node.args[0]);
     if (counts == nullptr) return std::nullopt;
-    const at::Tensor numbers = specialised_elements(counts->id);
+    at::Tensor numbers = specialised_elements(counts->id);
     if (numbers.lt(0).any().item<bool>()) return std::nullopt;  // eager refuses
     return constants(run(node, [&](graph::ValueId) { return numbers; }).at(0));
   }

@@ -47,8 +47,7 @@ Driver pretended_driver() {
     device.kernels[library] = *static_cast<std::string*>(library);
     return 0;
   };
-  driver.launch = [](Handle function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                     Handle, void**, void**) {
+  driver.launch = [](const LaunchConfig*, Handle function, void**, void**) {
     const auto found = device.milliseconds.find(device.kernels[function]);
     if (found == device.milliseconds.end()) return 701;
     device.last = found->second;

@@ -29,10 +29,11 @@ needs_triton = pytest.mark.skipif(not has_triton(), reason="no Triton: install i
 
 
 def write_scripts(graphs, folder, shapes=None):
-    """Plans of the graphs as <folder>/<number>.py; the number of steps of each. `shapes`: a seed for the block shapes."""
+    """Plans of the graphs as <folder>/<number>.py; the number of steps of each. `shapes`: a seed for the block shapes, or
+    "early" for kernels that start early."""
     (folder / "graphs.txt").write_text("----\n".join(graphs))
-    seed = [] if shapes is None else [str(shapes)]
-    result = subprocess.run([WRITER, folder / "graphs.txt", folder, *seed], capture_output=True, text=True, check=True)
+    option = [] if shapes is None else [str(shapes)]
+    result = subprocess.run([WRITER, folder / "graphs.txt", folder, *option], capture_output=True, text=True, check=True)
     return [int(line) for line in result.stdout.split()]
 
 

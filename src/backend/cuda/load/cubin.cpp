@@ -20,14 +20,15 @@ class Library final : public KernelLibrary {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  void add(const std::string& name, const CompiledKernel& kernel) {
+  void add(const NamedKernel& named) {
+    const CompiledKernel& kernel = named.compiled;
     Handle library = nullptr, function = nullptr;
     check_call(
         driver_,
         driver_.load_library(&library, kernel.machine_code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "to load a kernel");
     libraries_.push_back(library);
-    check_call(driver_, driver_.get_kernel(&function, library, name.c_str()), "to find a kernel");
+    check_call(driver_, driver_.get_kernel(&function, library, named.name.c_str()), "to find a kernel");
     if (kernel.shared_bytes > kSharedBytesOfAll) {
       int devices = 0;
       check_call(driver_, driver_.device_count(&devices), "to count the cards");
@@ -37,7 +38,8 @@ class Library final : public KernelLibrary {
             driver_.set_kernel_attribute(kMostDynamicSharedBytes, kernel.shared_bytes, function, device),
             "shared memory to a kernel");
     }
-    functions_.push_back({function, kernel.threads, kernel.shared_bytes, kernel.extra_pointers});
+    functions_.push_back(
+        {function, kernel.threads, kernel.shared_bytes, kernel.extra_pointers, named.starts_early});
   }
 
   KernelFunction function(size_t kernel) const override {
@@ -55,7 +57,7 @@ class Library final : public KernelLibrary {
 
 std::shared_ptr<KernelLibrary> load_kernels(const Driver& driver, std::span<const NamedKernel> kernels) {
   auto library = std::make_shared<Library>(driver);
-  for (const NamedKernel& kernel : kernels) library->add(kernel.name, kernel.compiled);
+  for (const NamedKernel& kernel : kernels) library->add(kernel);
   return library;
 }
 

@@ -14,6 +14,7 @@ namespace oxy::backend::cuda {
 struct NamedKernel {
   std::string name;  // the function's in the machine code
   CompiledKernel compiled;
+  bool starts_early = false;  // GridFunction's
 };
 
 // Loads each kernel for every card. InternalError if the driver refuses one. `driver` lives for ever.

@@ -88,7 +88,7 @@ Opened open() {
       find(library, "cuLibraryUnload", d.unload_library) &&
       find(library, "cuLibraryGetKernel", d.get_kernel) &&
       find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
-      find(library, "cuLaunchKernel", d.launch) && find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
+      find(library, "cuLaunchKernelEx", d.launch) && find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
   d.graphs = find_graph_functions(library);
   d.timing = find_timing_functions(library);
   if (!is_complete || version < kOldestVersion)

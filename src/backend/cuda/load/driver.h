@@ -76,6 +76,21 @@ struct MemoryAccess {
   int flags = 3;  // reads and writes
 };
 
+// CUlaunchAttribute and CUlaunchConfig: how a kernel is launched.
+struct alignas(8) LaunchAttribute {
+  int kind = 0;
+  int padding = 0;
+  int value[16] = {};
+};
+struct LaunchConfig {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+  Handle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // The functions that CUDA graphs need. The driver has them from CUDA 12.4 on.
 struct GraphFunctions {
   Result (*create_stream)(Handle* stream, unsigned flags) = nullptr;
@@ -148,9 +163,7 @@ struct Driver {
   Result (*unload_library)(Handle library) = nullptr;
   Result (*get_kernel)(Handle* kernel, Handle library, const char* name) = nullptr;
   Result (*set_kernel_attribute)(int attribute, int value, Handle kernel, int device) = nullptr;
-  Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
-                   void** extra) = nullptr;
+  Result (*launch)(const LaunchConfig* config, Handle function, void** arguments, void** extra) = nullptr;
   // `source` is pageable memory of the host. It may be freed once the call has returned.
   Result (*copy_to_device)(uint64_t target, const void* source, size_t bytes, Handle stream) = nullptr;
   GraphFunctions graphs;   // all or none

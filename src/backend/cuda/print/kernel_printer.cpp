@@ -54,15 +54,17 @@ std::string title(const std::vector<std::string>& operators) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(LoopNest nest, const LaunchShape& shape)
+  KernelPrinter(LoopNest nest, const LaunchShape& shape, EarlyStart early_start)
       : nest_(std::move(nest)),
         operators_(operators_of(nest_.comment)),
         shape_(shape),
+        early_start_(early_start),
         axes_(make_axes(nest_, shape_)),
         block_(nest_, shape_, axes_) {}
 
   KernelText print() {
     print_arguments();
+    if (early_start_ == EarlyStart::Yes) print_wait();
     block_.print_axes();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
     for (size_t p = 0; p < nest_.phases.size(); ++p) phases.print(p);
@@ -80,6 +82,8 @@ class KernelPrinter {
       body.replace(at, kNamePlaceholder.size(), text.name);
     text.source = comment() + "import triton\nimport triton.language as tl\n";
     if (block_.needs.libdevice) text.source += "from triton.language.extra import libdevice\n";
+    if (early_start_ == EarlyStart::Yes)
+      text.source += "from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait\n";
     text.source += body;
     text.parameters = std::move(parameters_);
     text.symbols = nest_.symbols;
@@ -120,6 +124,13 @@ class KernelPrinter {
       constants_.emplace_back(k == 0 ? "COLUMNS" : fmt::format("COLUMNS{}", k + 1), axes_.columns[k].block);
   }
 
+  // Once all programs have gone on, the next kernel of the stream may start. It waits likewise, so that
+  // whoever waits for a kernel waits for all before it.
+  void print_wait() {
+    block_.out().line("gdc_wait()");
+    block_.out().line("gdc_launch_dependents()");
+  }
+
   std::string launch_text(bool checks_indices) const {
     std::string signature, constants;
     for (const auto& [name, type] : signature_)
@@ -137,6 +148,7 @@ class KernelPrinter {
   LoopNest nest_;
   std::vector<std::string> operators_;
   LaunchShape shape_;
+  EarlyStart early_start_;
   Axes axes_;
   BlockPrinter block_;
   IdVector<ArrayId, ArrayState> arrays_;
@@ -147,8 +159,8 @@ class KernelPrinter {
 
 }  // namespace
 
-KernelText print_kernel(LoopNest nest, const LaunchShape& shape) {
-  return KernelPrinter(std::move(nest), shape).print();
+KernelText print_kernel(LoopNest nest, const LaunchShape& shape, EarlyStart early_start) {
+  return KernelPrinter(std::move(nest), shape, early_start).print();
 }
 
 }  // namespace oxy::backend::cuda

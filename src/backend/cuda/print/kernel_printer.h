@@ -22,7 +22,12 @@ struct KernelText {
   Expr programs = 1;  // of the launch, which has one dimension
 };
 
+// Whether a kernel may take its place on the device before the one before it has ended ("programmatic
+// dependent launch" in the CUDA programming guide). Such a kernel waits before it touches memory. Cards from
+// compute capability 9.0 on can do this, and the text compiles for no others.
+enum class EarlyStart : uint8_t { No, Yes };
+
 // `nest` is finished. Unsupported if Triton cannot do what it asks.
-KernelText print_kernel(LoopNest nest, const LaunchShape& shape);
+KernelText print_kernel(LoopNest nest, const LaunchShape& shape, EarlyStart early_start);
 
 }  // namespace oxy::backend::cuda

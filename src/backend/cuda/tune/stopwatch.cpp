@@ -63,9 +63,13 @@ Result Stopwatch::launch(const GridFunction& function, int64_t programs) {
   for (int64_t& size : sizes_) arguments.push_back(&size);
   void* null = nullptr;
   for (int32_t i = 0; i < function.null_pointers; ++i) arguments.push_back(&null);
-  return driver_.launch(function.handle, static_cast<unsigned>(programs), 1, 1,
-                        static_cast<unsigned>(function.threads), 1, 1,
-                        static_cast<unsigned>(function.shared_bytes), stream_, arguments.data(), nullptr);
+  const LaunchConfig config{.grid = {static_cast<unsigned>(programs), 1, 1},
+                            .block = {static_cast<unsigned>(function.threads), 1, 1},
+                            .shared_bytes = static_cast<unsigned>(function.shared_bytes),
+                            .stream = stream_,
+                            .attributes = nullptr,
+                            .attribute_count = 0};
+  return driver_.launch(&config, function.handle, arguments.data(), nullptr);
 }
 
 std::optional<double> Stopwatch::time(const GridFunction& function, int64_t programs) {

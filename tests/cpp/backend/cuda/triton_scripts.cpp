@@ -1,11 +1,11 @@
-// oxyfuel_triton_scripts GRAPHS FOLDER [SEED]: for each graph in the file GRAPHS, which lines "----" divide,
-// the plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of launches
-// of each. A graph that cannot be compiled has a file <number>.error with the reason instead. With a seed,
-// each kernel has one of the block shapes that are tried on a device (backend/cuda/tune), by chance.
+// oxyfuel_triton_scripts GRAPHS FOLDER [SEED | early]: for each graph in the file GRAPHS, which lines "----"
+// divide, the plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of
+// launches of each. A graph that cannot be compiled has a file <number>.error with the reason instead. With a
+// seed, each kernel has one of the block shapes that are tried on a device (backend/cuda/tune), by chance.
+// With "early", kernels start early (EarlyStart).
 #include <fmt/format.h>
 
 #include <fstream>
-#include <optional>
 #include <random>
 #include <sstream>
 
@@ -23,10 +23,11 @@ namespace {
 
 constexpr std::string_view kSeparator = "----\n";
 
-std::unique_ptr<backend::Backend> backend_of(std::optional<unsigned> seed) {
+std::unique_ptr<backend::Backend> backend_of(const std::string& option) {
   using namespace backend::cuda;
-  if (!seed) return make_backend();
-  const auto random = std::make_shared<std::mt19937>(*seed);
+  if (option.empty()) return make_backend();
+  if (option == "early") return make_printer(nullptr, EarlyStart::Yes);
+  const auto random = std::make_shared<std::mt19937>(std::stoul(option));
   return make_printer([random](std::span<const Trial> trials) {
     std::vector<size_t> chosen;
     for (const Trial& trial : trials) chosen.push_back((*random)() % trial.candidates.size());
@@ -47,7 +48,7 @@ std::string script_of(const std::string& text, const backend::Backend& backend) 
 
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 4) return 2;
-  const auto backend = backend_of(argc == 4 ? std::optional<unsigned>(std::stoul(argv[3])) : std::nullopt);
+  const auto backend = backend_of(argc == 4 ? argv[3] : "");
   std::stringstream content;
   content << std::ifstream(argv[1]).rdbuf();
   const std::string text = content.str();
