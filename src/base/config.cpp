@@ -64,6 +64,8 @@ Config read_config(const Environment& environment) {
   result.system_cxx = text("OXYFUEL_CXX");
   result.isa = parse_choice("OXYFUEL_ISA", text("OXYFUEL_ISA"), kIsas);
   result.compile_threads = parse_count("OXYFUEL_COMPILE_THREADS", text("OXYFUEL_COMPILE_THREADS"));
+  const std::string blocking = text("CUDA_LAUNCH_BLOCKING");
+  result.launch_blocking = !blocking.empty() && blocking != "0";
   result.cache = cache_folder(environment);
   return result;
 }

@@ -18,6 +18,8 @@ struct Config {
   std::string system_cxx;  // OXYFUEL_CXX: the command that the system compiler runs; empty: search for one
   std::string isa;         // OXYFUEL_ISA: "scalar", "avx2", "avx512", "neon", or empty for the machine's best
   int compile_threads = 0;  // OXYFUEL_COMPILE_THREADS: threads that compile kernels; 0: one a core
+  bool launch_blocking =
+      false;  // CUDA_LAUNCH_BLOCKING, which NVIDIA's driver reads: a launch waits for its end
   // OXYFUEL_CACHE, "off", or by default "oxyfuel" in $XDG_CACHE_HOME or ~/.cache: the folder in which
   // compiled kernels of GPUs are kept; empty: they are not kept.
   std::string cache;

@@ -271,7 +271,8 @@ Expr BodyBuilder::bind_index(Value x, const Expr& size, bool checked, bool wrap)
                         .dtype = DType::Int64,
                         .operands = {i.id, kNoInst, kNoInst},
                         .index = add_index({size}),
-                        .checked = checked});
+                        .checked = checked,
+                        .asked_at = {location_}});
   return index_variable(kBoundVariables, inst(bound).variable - kBoundVariables, size);
 }
 
@@ -301,6 +302,13 @@ Value BodyBuilder::element(const void* source, const Index& index, const std::fu
       return e.value;
   Value value = body();
   known_elements_.emplace(hash, Element{source, mask_, index, value});
+  return value;
+}
+
+Value BodyBuilder::at(graph::LocationId location, const std::function<Value()>& body) {
+  const graph::LocationId before = std::exchange(location_, location);
+  const Value value = body();
+  location_ = before;
   return value;
 }
 

@@ -33,7 +33,8 @@ constexpr DType compute_dtype(DType dtype) {
 
 class BodyBuilder {
  public:
-  BodyBuilder() = default;
+  // `location`: the user's line that asks for the body.
+  explicit BodyBuilder(graph::LocationId location = {}) : location_(location) {}
   BodyBuilder(const BodyBuilder&) = delete;
   BodyBuilder& operator=(const BodyBuilder&) = delete;
 
@@ -65,6 +66,8 @@ class BodyBuilder {
   // body(), or what it gave before for the same source, index and mask: an element used twice is written
   // once.
   Value element(const void* source, const Index& index, const std::function<Value()>& body);
+  // body(), asked for by another line of the user's.
+  Value at(graph::LocationId location, const std::function<Value()>& body);
   // Hands the body over without the instructions that nobody needs: neither the roots (which are renumbered),
   // nor the bound variables in `used`, nor a checked index. The builder is empty afterwards.
   Body take(const std::vector<InstId*>& roots, std::span<const Expr> used = {});
@@ -75,6 +78,7 @@ class BodyBuilder {
 
   Body body_;
   InstId mask_;
+  graph::LocationId location_;
   int64_t bound_ = 0;
   std::unordered_multimap<size_t, InstId> known_insts_;
   std::unordered_multimap<size_t, IndexId> known_indices_;

@@ -236,9 +236,12 @@ Value LoweringContext::element(BodyBuilder& b, const Tensor& x, const Index& ind
   const Source& source = *x.source;
   if (source.buffer != kNoBuffer)
     return b.load(source.buffer, source.dtype, x.map ? at(*x.map, index) : index);
-  if (!x.map) return b.element(&source, index, [&] { return source.element(b, index); });
+  if (!x.map)
+    return b.element(&source, index,
+                     [&] { return b.at(source.location, [&] { return source.element(b, index); }); });
   Index mapped = at(*x.map, index);
-  return b.element(&source, mapped, [&] { return source.element(b, mapped); });
+  return b.element(&source, mapped,
+                   [&] { return b.at(source.location, [&] { return source.element(b, mapped); }); });
 }
 
 Tensor LoweringContext::generate(std::vector<Tensor> inputs, std::vector<Expr> sizes, DType dtype,
@@ -330,7 +333,7 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tens
   Index outer = make_loops(kept, kLoopVariables, c.loops);
   Index inner = make_loops(reduced, kReductionVariables, c.reduction);
   if (c.reduction.empty()) c.reduction.push_back({reduction_variable(0, 1), 1});
-  BodyBuilder builder;
+  BodyBuilder builder(description->location);
   c.reduced = fn(builder, outer, inner).id;
   c.body = builder.take({&c.reduced});
   c.location = description->location;
@@ -383,7 +386,7 @@ void LoweringContext::realise(Source& source) {
   if (source.buffer != kNoBuffer) return;
   Computation c;
   Index index = make_loops(source.sizes, kLoopVariables, c.loops);
-  BodyBuilder builder;
+  BodyBuilder builder(source.location);
   InstId value = builder.store(source.element(builder, index), source.dtype).id;
   c.body = builder.take({&value});
   c.location = source.location;
@@ -423,7 +426,7 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
   auto description = new_source(inputs, sizes, target.dtype, 1);
   Computation c;
   Index index = make_loops(sizes, kLoopVariables, c.loops);
-  BodyBuilder builder;
+  BodyBuilder builder(description->location);
   InstId value = builder.store(fn(builder, index), target.dtype).id;
   Index where = position(builder, index);
   c.body = builder.take({&value}, where);

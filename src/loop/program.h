@@ -138,6 +138,12 @@ struct Scalar {
   }
 };
 
+// The user's line that asked for an instruction. Instructions are equal whoever asked for them.
+struct AskedAt {
+  graph::LocationId location;
+  friend bool operator==(AskedAt, AskedAt) { return true; }
+};
+
 // `Memory` is the kind of id of what a Load reads.
 template <class Memory>
 struct InstOver {
@@ -149,12 +155,13 @@ struct InstOver {
   Scalar constant;
   int64_t variable = -1;
   bool checked = true;
+  AskedAt asked_at;  // of a BindIndex
   friend bool operator==(const InstOver&, const InstOver&) = default;
 
   // The same instruction over other memory.
   template <class Other>
   InstOver<Other> over(Other other) const {
-    return {op, dtype, operands, other, index, constant, variable, checked};
+    return {op, dtype, operands, other, index, constant, variable, checked, asked_at};
   }
 };
 using Inst = InstOver<BufferId>;

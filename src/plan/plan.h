@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -75,13 +76,20 @@ struct Grid {
   std::array<Expr, 3> size = {1, 1, 1};
 };
 
+// What an error of a launch tells the user.
+struct LaunchOrigin {
+  std::string kernel;
+  std::vector<std::string> lines;  // of the user's, whose operators the kernel performs: the first of them
+};
+
 // Runs kernels[kernel].
 struct Launch {
   KernelId kernel;
   std::vector<BufferId> buffers;  // the kernel's pointers, in its order, all on the device where it runs
   std::vector<Expr> sizes;        // the kernel's run-time integers, in its order
   std::variant<Slices, Grid> shape;
-  std::vector<BufferId> written;  // those of `buffers` that the kernel writes to
+  std::vector<BufferId> written;               // those of `buffers` that the kernel writes to
+  std::shared_ptr<const LaunchOrigin> origin;  // null: not known
 };
 
 using CallArgument = std::variant<graph::None, View, std::vector<std::optional<View>>, bool, Expr, double,

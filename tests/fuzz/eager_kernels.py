@@ -5,7 +5,7 @@ import contextlib
 import torch
 from torch.nn import functional
 
-SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6")  # with gradients at NaN that eager's vectorised kernels do not give
+SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu")  # with gradients at NaN that eager's vectorised kernels do not give
 NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
 OTHERS = (*SCALAR_KERNELS, *NORMS)
 

@@ -198,10 +198,10 @@ class Builder:
                 self.raises = True
             return
         value = self.values[target]
-        if value.dtype.is_floating_point and value.numel() and (value.nan_to_num(0, 0, 0).abs().max() > 500 or not value.isfinite().all() and backup.isfinite().all()):
-            with torch.no_grad():
+        with torch.no_grad():  # a view made without grad cannot be read with it, once its base was written to
+            if value.dtype.is_floating_point and value.numel() and (value.nan_to_num(0, 0, 0).abs().max() > 500 or not value.isfinite().all() and backup.isfinite().all()):
                 value.copy_(backup)
-            return
+                return
         self.lines.append(Line(text, "", self.uses(text)))
         if not exact:
             for member in self.alias[target]:

@@ -142,6 +142,12 @@ def difference(expected, actual, reference=None, single=False, with_layout=None,
     return alias_difference(expected, actual, left, right, with_layout)
 
 
+def saves_more(expected, actual):
+    """Whether eager's backward pass lacks a tensor that the compiled one computes again or does not need (docs/limits.md)."""
+    saved = ("one of the variables needed for gradient", "Trying to backward through the graph a second time")
+    return bool(expected.raised and actual.raised is None and expected.raised[1].startswith(saved))
+
+
 def _outcome(observation):
     if observation.raised:
         return f"raised {observation.raised[0]}: {_first_lines(observation.raised[1])}"

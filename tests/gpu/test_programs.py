@@ -1,5 +1,9 @@
 """Small programs on the GPU, each captured whole, against eager."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -133,17 +137,37 @@ def test_dropout_draws_what_the_seed_says():
     assert 0.4 < (first == 0).float().mean().item() < 0.6
 
 
-def test_an_index_out_of_range_is_an_error():
-    # In a process of its own: the device is lost to the process that met it, as in eager.
-    import subprocess
-    import sys
+INDEX_PROGRAM = """
+import torch, oxyfuel
 
-    script = ("import torch, oxyfuel\n"
-              "f = oxyfuel.compile(lambda a, i: a[i] + 1)\n"
-              "f(torch.ones(4, device='cuda'), torch.tensor([9], device='cuda'))\n"
-              "torch.cuda.synchronize()\n")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode != 0 and "device-side assert" in done.stderr + done.stdout
+@oxyfuel.compile
+def rows(table, places):
+    scaled = places * 2
+    chosen = table[scaled]
+    return chosen + 1
+
+table = torch.ones(4, 3, device="cuda")
+for _ in range(CALLS):
+    rows(table, torch.tensor([0, 1], device="cuda"))
+torch.cuda.synchronize()
+rows(table, torch.tensor([0, 9], device="cuda"))
+torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize("calls", [0, 5])  # the fifth call replays a graph
+@pytest.mark.parametrize("is_blocking", [False, True])
+def test_an_index_out_of_range_names_the_users_line(calls, is_blocking, tmp_path):
+    # In a process of its own: the device is lost to the process that met it, as in eager.
+    program = tmp_path / "program.py"
+    program.write_text(INDEX_PROGRAM.replace("CALLS", str(calls)))
+    environment = {**os.environ, "CUDA_LAUNCH_BLOCKING": "1" if is_blocking else "0"}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
+    said = done.stderr + done.stdout
+    assert done.returncode != 0 and "device-side assert" in said, said
+    assert "index out of range at program.py:7 in rows" in said, said
+    if is_blocking:
+        assert "It is an error of the kernel" in said and "AcceleratorError" in said, said
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

@@ -88,6 +88,15 @@ Trial trial_of(const Draft& draft, EarlyStart early_start) {
   return trial;
 }
 
+// The user's lines that asked for indices which the kernel checks.
+void note_lines(LoopNest& nest, const loop::Program& program) {
+  for (const Phase& phase : nest.phases)
+    for (const NestInst& inst : phase.insts)
+      if (inst.op == loop::Op::BindIndex && inst.checked &&
+          program.locations.contains(inst.asked_at.location))
+        nest.lines.emplace(inst.asked_at.location, program.locations[inst.asked_at.location]);
+}
+
 class CudaBackend final : public Backend {
  public:
   // Null: kernels are printed only. `choose`: asked where kernels are tuned.
@@ -139,6 +148,7 @@ class CudaBackend final : public Backend {
       nest = build_nest(program, items, group, is_needed, nest_options(false));
       shape = choose_launch_shape(nest);
     }
+    note_lines(nest, program);
     return std::make_unique<Draft>(program, std::move(nest), shape, in_registers);
   }
 

@@ -26,6 +26,7 @@ namespace {
 using loop::kNoBuffer;
 
 constexpr GroupId kNoGroup;
+constexpr size_t kMostLines = 4;  // of a launch, that an error names
 constexpr GroupId kEnd(std::numeric_limits<int32_t>::max());
 
 template <class... Fs>
@@ -436,7 +437,20 @@ class Scheduler {
           std::ranges::find(written, place) == written.end())
         written.push_back(place);
     });
+    printed.launch.origin = origin_of(g, printed.launch.kernel);
     plan_.steps.emplace_back(std::move(printed.launch));
+  }
+
+  std::shared_ptr<const plan::LaunchOrigin> origin_of(GroupId g, plan::KernelId kernel) const {
+    plan::LaunchOrigin origin{plan_.kernels.at(kernel).name, {}};
+    for (const StepId step : groups_[g].steps) {
+      const graph::LocationId location = std::get<loop::Computation>(program_.steps[step]).location;
+      if (!program_.locations.contains(location)) continue;
+      const std::string& line = program_.locations[location];
+      if (origin.lines.size() < kMostLines && std::ranges::find(origin.lines, line) == origin.lines.end())
+        origin.lines.push_back(line);
+    }
+    return std::make_shared<const plan::LaunchOrigin>(std::move(origin));
   }
 
   void add_frees(GroupId g) {

@@ -360,7 +360,9 @@ bool is_tuned(std::string_view mode) {
 
 runtime::DeviceGraphPolicy device_graph_policy(bool graphs, std::string_view mode) {
   using runtime::DeviceGraphPolicy;
-  if (!graphs || mode == "max-autotune-no-cudagraphs") return DeviceGraphPolicy::Never;
+  // Of a recorded graph nobody could say which of its launches failed.
+  if (!graphs || config().launch_blocking || mode == "max-autotune-no-cudagraphs")
+    return DeviceGraphPolicy::Never;
   return mode == "reduce-overhead" ? DeviceGraphPolicy::AtFirstCall : DeviceGraphPolicy::AfterTwoCalls;
 }
 

@@ -68,7 +68,9 @@ TensorMeta without_image_row(TensorMeta meta) {
 Metas in_format_of_convolution(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
                                size_t groups, Metas results) {
   const bool is_line = input.rank() == 3;
-  const TensorMeta packed = is_line ? contiguous_meta(input.dtype, input.device, input.sizes) : input;
+  // A line with one channel is contiguous whatever the stride of its channels is, and keeps it.
+  const bool is_packed = is_line && !is_contiguous(input);
+  const TensorMeta packed = is_packed ? contiguous_meta(input.dtype, input.device, input.sizes) : input;
   const bool channels_last = is_line ? runs_channels_last(context, as_image(packed), as_image(weight), groups)
                                      : runs_channels_last(context, input, weight, groups);
   for (TensorMeta& meta : results)

@@ -23,6 +23,13 @@ enum class Exact : uint8_t {
   Numbers,
 };
 
+// How a kernel's own values are given to what it computes of them.
+enum class Held : uint8_t {
+  Wide,    // in the type that kernels compute in
+  Rounded  // as eager's memory would hold them: whether two of them are equal, or one is infinite, depends on
+           // it
+};
+
 bool is_exact(LoweringContext& context, const Node& node, size_t argument, size_t place, Exact exact) {
   const auto* ref = std::get_if<graph::ValueRef>(&node.args.at(argument));
   if (exact == Exact::Numbers) return ref == nullptr;
@@ -33,18 +40,23 @@ bool is_exact(LoweringContext& context, const Node& node, size_t argument, size_
 // Sets the node's only output to fn over the operands, each converted to `type` and in the type that one
 // computes in.
 void elementwise(LoweringContext& context, const Node& node, std::span<const size_t> operands, DType type,
-                 Exact exact, std::function<Value(Values)> fn, int work) {
-  enum class Given : uint8_t { Missing, AsItIs, Rounded };
+                 Exact exact, std::function<Value(Values)> fn, int work, Held held = Held::Wide) {
+  struct Given {
+    bool is_missing = true;
+    std::optional<DType> held;     // the type that it is rounded to
+    std::optional<DType> rounded;  // and that its conversion is rounded to
+  };
   const TensorMeta& out = context.output_meta(node);
   std::vector<Tensor> inputs;
   std::vector<Given> given;
   for (size_t place = 0; place < operands.size(); ++place) {
     const size_t i = operands[place];
-    given.push_back(Given::Missing);
+    Given& how = given.emplace_back();
     if (is_none(node, i)) continue;
-    inputs.push_back(context.operand(node, i));
-    const bool stays = inputs.back().dtype == type || is_exact(context, node, i, place, exact);
-    given.back() = stays ? Given::AsItIs : Given::Rounded;
+    const Tensor& input = inputs.emplace_back(context.operand(node, i));
+    how.is_missing = false;
+    if (held == Held::Rounded && !input.is_realised()) how.held = input.dtype;
+    if (input.dtype != type && !is_exact(context, node, i, place, exact)) how.rounded = type;
   }
   context.set(node.outputs[0],
               context.pointwise(
@@ -53,11 +65,13 @@ void elementwise(LoweringContext& context, const Node& node, std::span<const siz
                     std::vector<Value> converted;
                     converted.reserve(given.size());
                     size_t next = 0;
-                    for (const Given how : given) {
+                    for (const Given& how : given) {
                       Value& value = converted.emplace_back();
-                      if (how == Given::Missing) continue;
-                      value = b.cast(v[next++], compute_dtype(type));
-                      if (how == Given::Rounded) value = b.round_to(value, type);
+                      if (how.is_missing) continue;
+                      value = v[next++];
+                      if (how.held) value = b.round_to(value, *how.held);
+                      value = b.cast(value, compute_dtype(type));
+                      if (how.rounded) value = b.round_to(value, *how.rounded);
                     }
                     return fn(converted);
                   },
@@ -185,7 +199,7 @@ Lowering comparison(Op op) {
     constexpr size_t kOperands[] = {0, 1};
     elementwise(
         context, node, kOperands, promoted(context, node, {0, 1}), Exact::None,
-        [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 1);
+        [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 1, Held::Rounded);
   };
 }
 
@@ -198,14 +212,15 @@ Lowering test(Op op) {
           if (!is_floating(v[0].dtype)) return v[0].builder->constant(loop::Scalar{false}, DType::Bool);
           return v[0].builder->unary(op, v[0]);
         },
-        1);
+        1, Held::Rounded);
   };
 }
 
 Lowering logical(Formula fn, size_t operands) {
   return [fn, operands](LoweringContext& context, const Node& node) {
     constexpr size_t kOperands[] = {0, 1};
-    elementwise(context, node, std::span(kOperands, operands), DType::Bool, Exact::None, fn, 1);
+    elementwise(context, node, std::span(kOperands, operands), DType::Bool, Exact::None, fn, 1,
+                Held::Rounded);
   };
 }
 

@@ -133,8 +133,26 @@ class PassRunner {
   }
 
  private:
+  // Whether the program's results have the strides that they had, as far as these are numbers. Those of size
+  // 1 count as well: the caller sees them.
+  void check_outputs(const std::vector<std::vector<Expr>>& strides) const {
+    const auto same = [](const Expr& a, const Expr& b) {
+      return !a.is_constant() || !b.is_constant() || a == b;
+    };
+    for (size_t i = 0; i < strides.size(); ++i)
+      check(std::ranges::equal(strides[i], strides_of(graph_.outputs.at(i)), same),
+            fmt::format("output {} has other strides", i));
+  }
+
+  std::vector<Expr> strides_of(const graph::Output& output) const {
+    return output.value == graph::kNoValue ? std::vector<Expr>() : graph_.meta(output.value).strides;
+  }
+
   void step(const Pass& pass) {
     if (pass.applies && !pass.applies(graph_, context_)) return;
+    std::vector<std::vector<Expr>> strides;
+    if (strict())
+      for (const graph::Output& output : graph_.outputs) strides.push_back(strides_of(output));
     {
       Span span(pass.stage);
       graph_ = pass.run(graph_, context_);
@@ -143,6 +161,7 @@ class PassRunner {
     if (strict()) {
       try {
         graph::verify(graph_, true);
+        check_outputs(strides);
       } catch (const InternalError& error) {
         throw InternalError(fmt::format("after {}: {}", pass.stage, error.what()));
       }

@@ -43,6 +43,7 @@ class Chooser {
           if (id != kNoValue) is_early_[id] = true;
     if (!pass.is_read_itself.empty()) find_stand_ins();
     find_operands_of_both();
+    find_compared();
   }
 
   // The price of work falls until the budget is met.
@@ -86,6 +87,30 @@ class Chooser {
     }
     for (const ValueId id : graph_.values.ids())
       is_operand_of_both_.add(of_forward[id] && of_backward[id] && !stands_in(id));
+  }
+
+  // Floating point numbers that the backward pass asks to be equal to others, as the gradient of a maximum
+  // does. Computed again they may differ in the last bit, and then none of them is the maximum.
+  void find_compared() {
+    is_compared_ = IdVector<ValueId, bool>(graph_.values.size());
+    for (const NodeId i : graph_.nodes.ids() | std::views::reverse) {
+      const Node& node = graph_.nodes[i];
+      const ops::Counting counting = ops::traits_of(*node.op).counting;
+      const bool compares =
+          !pass_.is_forward[i] && (counting == ops::Counting::Equal || counting == ops::Counting::NotEqual);
+      const bool is_view = node.op->is_view() && std::ranges::any_of(node.outputs, [&](ValueId id) {
+                             return id != kNoValue && is_compared_[id];
+                           });
+      graph::for_each_input(node, [&](ValueId id) {
+        const bool is_number = is_floating(graph_.meta(id).dtype) && !stands_in(id);
+        is_compared_[id] = is_compared_[id] || ((compares || is_view) && is_number);
+      });
+    }
+  }
+
+  bool has_compared(const Node& node) const {
+    return !node.op->is_view() &&
+           std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && is_compared_[id]; });
   }
 
   bool has_operand_of_both(const Node& node) const {
@@ -178,7 +203,7 @@ class Chooser {
         graph::for_each_input(node, is_read_late);
         continue;
       }
-      const bool once = is_made_once(i);
+      const bool once = is_made_once(i) || has_compared(node);
       const bool is_in_memory = !price && !node.op->is_view() && has_operand_of_both(node);
       const bool recomputable = !once && (is_recomputable(node) || has_stand_in(node)) && !is_in_memory;
       for (const ValueId id : node.outputs) {
@@ -211,6 +236,7 @@ class Chooser {
   IdVector<ValueId, bool> is_early_;   // made in the forward pass, and no constant
   IdVector<ValueId, bool> stands_in_;  // not saved, as a value that is read itself is behind it
   IdVector<ValueId, bool> is_operand_of_both_;
+  IdVector<ValueId, bool> is_compared_;
   IdVector<ValueId, CheckpointRole> checkpoints_;
 };
 

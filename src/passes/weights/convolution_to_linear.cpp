@@ -49,8 +49,7 @@ graph::Graph convolution_to_linear(const graph::Graph& source) {
             ? site.emit(op::mm(), {ValueRef{x}, ValueRef{by_column}}, matrix)
             : site.emit(op::addmm(), {ValueRef{bias}, ValueRef{x}, ValueRef{by_column}, Expr(1), Expr(1)},
                         matrix);
-    return {{site.emit(op::view(), {ValueRef{product}, out.sizes},
-                       contiguous_meta(out.dtype, out.device, out.sizes))}};
+    return {{site.emit(op::view(), {ValueRef{product}, out.sizes}, out)}};
   });
 }
 

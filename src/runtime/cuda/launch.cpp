@@ -2,6 +2,11 @@
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/config.h"
 
 namespace oxy::runtime {
 
@@ -10,6 +15,12 @@ namespace {
 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION. The kernel waits itself for those before it. While a
 // stream is recorded the driver makes such edges of the graph of it.
 constexpr backend::cuda::LaunchAttribute kEarlyStart{.kind = 6, .value = {1}};
+
+// CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_TIMEOUT, and those from CUDA_ERROR_ASSERT to
+// CUDA_ERROR_LAUNCH_FAILED.
+bool is_of_device(backend::cuda::Result result) {
+  return result == 700 || result == 702 || (710 <= result && result <= 719);
+}
 
 class GridQueue : public LaunchQueue {
  public:
@@ -37,11 +48,23 @@ class GridQueue : public LaunchQueue {
         .stream = stream_,
         .attributes = &kEarlyStart,
         .attribute_count = function.starts_early ? 1U : 0U};
-    backend::cuda::check_call(driver_, driver_.launch(&config, function.handle, arguments_.data(), nullptr),
-                              "to launch a kernel");
+    const backend::cuda::Result result = driver_.launch(&config, function.handle, arguments_.data(), nullptr);
+    if (result != 0) [[unlikely]]
+      refuse(result, launch.origin.get());
   }
 
  private:
+  // What the device met while it ran this kernel or an earlier one is eager's error; after it the device does
+  // nothing more. Anything else is ours.
+  [[noreturn]] void refuse(backend::cuda::Result result, const plan::LaunchOrigin* origin) const {
+    if (!is_of_device(result)) backend::cuda::check_call(driver_, result, "to launch a kernel");
+    const char* text = nullptr;
+    driver_.error_text(result, &text);
+    throw c10::AcceleratorError(
+        {__func__, __FILE__, __LINE__}, result,
+        launch_error(text ? text : "unknown error", origin, config().launch_blocking));
+  }
+
   const backend::cuda::Driver& driver_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Device device_;
@@ -50,6 +73,20 @@ class GridQueue : public LaunchQueue {
 };
 
 }  // namespace
+
+std::string launch_error(std::string_view text, const plan::LaunchOrigin* origin, bool is_blocking) {
+  std::string message = fmt::format("CUDA error: {}", text);
+  const std::string kernel = origin == nullptr ? "a generated kernel" : "the kernel " + origin->kernel;
+  if (!is_blocking)
+    return message + fmt::format(
+                         "\nIt was reported at the launch of {} and may be an earlier kernel's. "
+                         "CUDA_LAUNCH_BLOCKING=1 tells which.",
+                         kernel);
+  message += fmt::format("\nIt is an error of {}", kernel);
+  if (origin != nullptr && !origin->lines.empty())
+    message += fmt::format(", which does what {} asks for", fmt::join(origin->lines, " and "));
+  return message + ".";
+}
 
 std::unique_ptr<LaunchQueue> make_grid_queue(const backend::cuda::Driver& driver, c10::DeviceIndex index) {
   return std::make_unique<GridQueue>(driver, index);

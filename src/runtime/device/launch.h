@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct PreparedLaunch {
   std::vector<plan::BufferId> written;  // those of them that it writes to
   std::vector<int64_t> sizes;           // and its integers
   std::variant<PreparedSlices, PreparedGrid> shape;
-  size_t place = 0;      // the device, among those of the plan
+  std::shared_ptr<const plan::LaunchOrigin> origin;  // null: not known
+  size_t place = 0;                                  // the device, among those of the plan
   bool has_work = true;  // the extent, or each size of the grid, is above zero; without, nothing is launched
 };
 

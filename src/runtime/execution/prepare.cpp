@@ -224,6 +224,7 @@ class Preparer {
     const backend::KernelFunction function = kernels_->function(launch.kernel.index());
     step.buffers = launch.buffers;
     step.written = launch.written;
+    step.origin = launch.origin;
     if (!launch.buffers.empty()) step.place = result_.places[launch.buffers[0].index()];
     step.sizes = values(launch.sizes);
     if (const auto* slices = std::get_if<plan::Slices>(&launch.shape)) {

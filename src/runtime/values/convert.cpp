@@ -264,7 +264,7 @@ void on_removed_operator(std::function<void(const c10::OperatorHandle&)> forget)
   auto& registrations = *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(
       std::make_unique<RemovalListener>(std::move(forget))));
   static_cast<void>(registrations);  // for as long as the process lives
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 const OperatorSchema* schema_of(const c10::OperatorHandle& op) {
   OperatorCache& known = cache();

@@ -28,7 +28,7 @@ at::Tensor elements_at(const at::Tensor& sorted, at::Tensor ranks, const std::st
   if (interpolation == "higher") ranks = ranks.ceil();
   if (interpolation == "nearest") ranks = ranks.round();
   const at::Tensor before = ranks.to(at::kLong);
-  const at::Tensor below = sorted.gather(-1, before);
+  at::Tensor below = sorted.gather(-1, before);
   const bool is_midpoint = interpolation == "midpoint";
   if (!is_midpoint && interpolation != "linear") return below;
   const at::Tensor above = sorted.gather(-1, ranks.ceil().to(at::kLong));

@@ -1,5 +1,7 @@
 #include "trace/functional/functional_forms.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <mutex>
 #include <unordered_map>
@@ -71,7 +73,8 @@ const OperatorSchema* functional_form(const OperatorSchema& writing) {
   if (overload.ends_with("_out")) overload.resize(overload.size() - 4);
   const std::string base = functional_base_name(writing);
   for (const std::string& candidate : std::to_array<std::string>({overload, "", "Tensor"})) {
-    const OperatorSchema* schema = schema_named(candidate.empty() ? base : base + "." + candidate);
+    const OperatorSchema* schema =
+        schema_named(candidate.empty() ? base : fmt::format("{}.{}", base, candidate));
     if (schema != nullptr && schema != &writing && takes_the_same_arguments(*schema, writing)) return schema;
   }
   return nullptr;

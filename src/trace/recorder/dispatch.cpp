@@ -315,7 +315,9 @@ void record_view_in_place(Session& session, const OperatorInfo& info, Stack* sta
   stack->back() = self;
 }
 
-// `x[i] = 2` arrives as fill_ with a temporary tensor. Puts the number itself in its place.
+// `x[i] = 2` arrives as fill_ with a temporary tensor. Puts the number itself in its place. What is known of
+// operators lives for ever.
+// NOLINTBEGIN(bugprone-return-const-ref-from-parameter)
 const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, Stack* stack) {
   if (info.schema != op::fill_with_tensor()) return info;
   const std::optional<c10::Scalar> number = session.temporary_number(stack->back().toTensor());
@@ -324,6 +326,7 @@ const OperatorInfo& simplify(const Session& session, const OperatorInfo& info, S
   stack->back() = *number;
   return fill_with_number;
 }
+// NOLINTEND(bugprone-return-const-ref-from-parameter)
 
 // If all operands are known values, runs the operator at once. Its results are constants of the recording.
 bool answer_from_known_values(Session& session, const OperatorInfo& info, std::span<const c10::IValue> call,

@@ -65,7 +65,7 @@ class OpaqueCall {
         history_(std::move(history)),
         call_(call) {}
 
-  std::vector<c10::IValue> record(ResultMetadata metadata) {
+  std::vector<c10::IValue> record(const ResultMetadata& metadata) {
     check_formula(metadata);
     const OperatorSchema* form =
         runtime::functional_call(op_, runtime::autocast_type(runtime::device_type_of(call_)));

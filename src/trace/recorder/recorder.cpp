@@ -153,6 +153,7 @@ std::vector<std::pair<int32_t, at::Tensor>> Recorder::looked_at() const {
 }
 
 void Recorder::set_number(PyObject* trace, const Expr& number) {
+  check(session_ != nullptr, "a number is set before a recording begins");
   session_->elements.numbers.emplace(value_of(trace), number);
 }
 

@@ -186,7 +186,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(
   return copy(std::move(version), allow_tensor_metadata_change);
 }
 
-void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) {
+void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& /*other*/) {
   throw_cannot_trace("the data of a tensor is replaced (`x.data = y`)");
 }
 

@@ -51,6 +51,9 @@ TEST_CASE("config: everything set") {
   CHECK(config.isa == "avx2");
   CHECK(config.compile_threads == 3);
   CHECK(read({{"OXYFUEL_CACHE", "/a"}, {"HOME", "/h"}}).cache == "/a");
+  CHECK(read({{"CUDA_LAUNCH_BLOCKING", "1"}}).launch_blocking);
+  CHECK(!read({{"CUDA_LAUNCH_BLOCKING", "0"}}).launch_blocking);
+  CHECK(!read({}).launch_blocking);
   CHECK(read({{"OXYFUEL_CACHE", "off"}, {"HOME", "/h"}}).cache.empty());
   CHECK(read({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}).cache == "/x/oxyfuel");
   CHECK(read({{"HOME", "/h"}}).cache == "/h/.cache/oxyfuel");

@@ -43,6 +43,21 @@ def test_kernels_of_chosen_programs_compile(architecture, shapes, tmp_path):
     assert len(results) > len(graphs)
 
 
+def test_an_assertion_names_the_line_that_asked_for_the_index(tmp_path):
+    """Not that of the operator behind it, which the kernel performs as well."""
+    graph = """graph(%0 : float32[100, 8], %1 : int64[64]) {
+  %2 : float32[64, 8] = aten::embedding(%0, %1)  # model.py:12 in forward "x"
+  %3 : float32[64, 8] = aten::add.Scalar(%2, 1, 1)  # model.py:13 in forward
+  return %3
+}
+"""
+    write_scripts([graph], tmp_path)
+    text = (tmp_path / "0.py").read_text()
+    assert text.count("@triton.jit") == 1 and text.count("device_assert") == 1
+    assert 'index out of range at model.py:12 in forward \\"x\\""' in text
+    assert "model.py:13" not in text
+
+
 @needs_triton
 def test_the_benchmark_reads_every_golden_text():
     process = run_python("../../../benchmarks/gpu_kernels.py", "--dry-run")

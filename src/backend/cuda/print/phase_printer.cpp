@@ -1,6 +1,7 @@
 #include "backend/cuda/print/phase_printer.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -208,6 +209,18 @@ Value PhasePrinter::print_index(const NestInst& inst) {
   return {text, inst.dtype, e.dims, nullptr, parenthesized(e)};
 }
 
+// " at model.py:12 in forward", as a part of a Python string. Empty where the line is not known.
+std::string PhasePrinter::where(graph::LocationId location) const {
+  const auto line = nest_.lines.find(location);
+  if (line == nest_.lines.end() || line->second.empty()) return "";
+  std::string text = " at ";
+  for (const char c : line->second) {
+    if (c == '"' || c == '\\') text += '\\';
+    if (std::isprint(static_cast<unsigned char>(c))) text += c;
+  }
+  return text;
+}
+
 Value PhasePrinter::print_bind(const NestInst& inst) {
   const Value i = value(inst.operands[0]);
   const ExpressionText size = block_.expression(phase_->expressions[inst.index]);
@@ -218,8 +231,8 @@ Value PhasePrinter::print_bind(const NestInst& inst) {
   if (inst.checked && checked_.insert(bound.text).second) {
     checks_indices_ = true;
     const std::string mask = block_.mask(dims);
-    block_.out().line("tl.device_assert(({0} >= 0) & ({0} < {1}), \"index out of range\"{2})", bound.text,
-                      size.text, mask.empty() ? "" : ", " + mask);
+    block_.out().line("tl.device_assert(({0} >= 0) & ({0} < {1}), \"index out of range{2}\"{3})", bound.text,
+                      size.text, where(inst.asked_at.location), mask.empty() ? "" : ", " + mask);
   }
   const Value narrow =
       block_.is_wide() ? bound : block_.named(bound.text + ".to(tl.int32)", DType::Int32, dims, "i");

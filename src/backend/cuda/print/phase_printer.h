@@ -37,6 +37,7 @@ class PhasePrinter {
   std::string eviction(ArrayId array, unsigned dims) const;
   Value print_index(const NestInst& inst);
   Value print_bind(const NestInst& inst);
+  std::string where(graph::LocationId location) const;
   void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
   void store_results(const Reduction& reduction, const std::vector<Value>& results);
   static std::string place(const Expr& offset);
