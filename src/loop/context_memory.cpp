@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/sizes.h"
 #include "loop/context.h"
 #include "loop/view.h"
 
@@ -179,11 +178,8 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
     TensorMeta distinct = m;
     for (size_t d = 0; d < repeats.size(); ++d)
       if (repeats[d]) distinct.sizes[d] = 1;
-    const bool is_apart = is_known_apart(distinct);
-    if (is_non_overlapping_and_dense(m) || (!is_apart && graph::has_symbols(m))) {
+    if (is_non_overlapping_and_dense(m) || !is_known_apart(distinct)) {
       view = window(copy(value(id), dense_strides(m)));
-    } else if (!is_apart) {
-      view = behind_room(value(id), m);  // indices that share memory have the same element, and all write it
     } else {
       Tensor whole = value(id);
       for (size_t d = 0; d < repeats.size(); ++d)

@@ -17,8 +17,6 @@ def one_channel():
 
 
 PROGRAMS = {
-    "windows of a constant": (lambda: torch.tensor([1.0, 2.5, -3]).unfold(0, 2, 1), []),
-    "windows of a computed constant": (lambda: (torch.arange(6.0) * 2).unfold(0, 3, 2), []),
     "windows of a result": (lambda x: (x * 2).unfold(0, 3, 1), [torch.randn(7)]),
     "an expanded constant": (lambda: torch.ones(3).expand(2, 3), []),
     "a convolution of one pixel": (lambda x, w: F.conv2d(x, w), [pixel(2), torch.randn(16, 16, 1, 1)]),
