@@ -23,7 +23,7 @@ WARM_UP, MOST_STAGES = 5, 4
 def program(name):
     """A function that makes the model's call, or its training step, in a way."""
     if name.startswith("train-"):
-        return gpu_models.training_of(name.removeprefix("train-"), batch=16)
+        return gpu_models.training_of(name.removeprefix("train-"))
     return gpu_models.inference_of(name, batch=1)
 
 

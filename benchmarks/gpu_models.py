@@ -228,15 +228,18 @@ def in_bfloat16(name, ways, kernels):
         show(f"{name}, bfloat16, batch {batch}", inference_of(name, batch), ways, kernels)
 
 
-def training_of(name, batch):
+def training_batch(name):
+    return 32 if name == "resnet50" else 16
+
+
+def training_of(name):
     """Training steps of a model of models.py in its base configuration. Language models have labels."""
-    case = models.Case(name, batch=batch, labels=name in models.LANGUAGE_NAMES, mode="training")
+    case = models.Case(name, batch=training_batch(name), labels=name in models.LANGUAGE_NAMES, mode="training")
     return training(case.build().to(CUDA), lambda output: case.loss(output).float(), **inputs_of(case))
 
 
 def train(name, ways, kernels):
-    batch = 32 if name == "resnet50" else 16
-    show(f"{name}, a training step, batch {batch}", training_of(name, batch), ways, kernels)
+    show(f"{name}, a training step, batch {training_batch(name)}", training_of(name), ways, kernels)
 
 
 def show_means(ways):

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string>
+#include <string_view>
+
 #include "base/config.h"
 
 namespace oxy::runtime {
@@ -20,6 +23,22 @@ constexpr backend::cuda::LaunchAttribute kEarlyStart{.kind = 6, .value = {1}};
 // CUDA_ERROR_LAUNCH_FAILED.
 bool is_of_device(backend::cuda::Result result) {
   return result == 700 || result == 702 || (710 <= result && result <= 719);
+}
+
+// What is read of an error (`text`: the driver's) that came up at a launch. `origin` may be null: not known.
+// `is_blocking`: launches wait for their end, so that the error is this one's.
+std::string launch_error(std::string_view text, const plan::LaunchOrigin* origin, bool is_blocking) {
+  std::string message = fmt::format("CUDA error: {}", text);
+  const std::string kernel = origin == nullptr ? "a generated kernel" : "the kernel " + origin->kernel;
+  if (!is_blocking)
+    return message + fmt::format(
+                         "\nIt was reported at the launch of {} and may be an earlier kernel's. "
+                         "CUDA_LAUNCH_BLOCKING=1 tells which.",
+                         kernel);
+  message += fmt::format("\nIt is an error of {}", kernel);
+  if (origin != nullptr && !origin->lines.empty())
+    message += fmt::format(", which does what {} asks for", fmt::join(origin->lines, " and "));
+  return message + ".";
 }
 
 class GridQueue : public LaunchQueue {
@@ -73,20 +92,6 @@ class GridQueue : public LaunchQueue {
 };
 
 }  // namespace
-
-std::string launch_error(std::string_view text, const plan::LaunchOrigin* origin, bool is_blocking) {
-  std::string message = fmt::format("CUDA error: {}", text);
-  const std::string kernel = origin == nullptr ? "a generated kernel" : "the kernel " + origin->kernel;
-  if (!is_blocking)
-    return message + fmt::format(
-                         "\nIt was reported at the launch of {} and may be an earlier kernel's. "
-                         "CUDA_LAUNCH_BLOCKING=1 tells which.",
-                         kernel);
-  message += fmt::format("\nIt is an error of {}", kernel);
-  if (origin != nullptr && !origin->lines.empty())
-    message += fmt::format(", which does what {} asks for", fmt::join(origin->lines, " and "));
-  return message + ".";
-}
 
 std::unique_ptr<LaunchQueue> make_grid_queue(const backend::cuda::Driver& driver, c10::DeviceIndex index) {
   return std::make_unique<GridQueue>(driver, index);
