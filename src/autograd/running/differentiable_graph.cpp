@@ -85,6 +85,8 @@ class DifferentiableGraph final : public CompiledGraph {
     }
     try {
       return with_histories(results, inputs, symbols, before);
+    } catch (const c10::AcceleratorError&) {
+      throw;
     } catch (const std::exception& error) {
       throw runtime::FailedAfterRun(error.what());
     }

@@ -266,6 +266,7 @@ std::unique_ptr<runtime::SizeConstants> size_constants(SizePart part, const Comp
 // Null: the graph needs none, or nobody wants them. `graph`: as it was lowered.
 std::unique_ptr<runtime::StaticVariants> static_variants(runtime::Executable& executable, graph::Graph graph,
                                                          const backend::Backend& device,
+                                                         const loop::LoweringOptions& lowering,
                                                          backend::ScheduleOptions schedule,
                                                          runtime::StaticVariantPolicy policy,
                                                          double compile_seconds) {
@@ -273,6 +274,7 @@ std::unique_ptr<runtime::StaticVariants> static_variants(runtime::Executable& ex
   source->symbols = graph::symbols_of(graph);
   source->graph = std::move(graph);
   source->device = &device;
+  source->lowering = lowering;
   source->schedule = std::move(schedule);
   source->schedule.log = nullptr;
   for (const plan::Kernel& kernel : executable.plan().kernels) source->kernels.insert(kernel.name);
@@ -294,6 +296,7 @@ struct Unfinished {
   std::string stage;
   runtime::Ownership ownership;
   const backend::Backend& device;
+  loop::LoweringOptions lowering;
   backend::ScheduleOptions schedule;
   double seconds = 0;  // of compiling what depends on sizes
 };
@@ -316,7 +319,7 @@ std::unique_ptr<CompiledGraph> finish(Unfinished& source, std::shared_ptr<backen
     runtime::StaticVariantPolicy policy = source.options.static_variants;
     if (!source.stage.empty())
       policy.name += fmt::format(" ({})", source.stage.substr(0, source.stage.size() - 1));
-    variants = static_variants(*executable, std::move(frozen.graph), source.device,
+    variants = static_variants(*executable, std::move(frozen.graph), source.device, source.lowering,
                                std::move(source.schedule), std::move(policy), source.seconds);
   }
   return std::make_unique<NativeGraph>(std::move(executable), std::move(frozen.inputs),
@@ -436,11 +439,13 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
 
   const backend::Backend& device = backend_of(frozen.graph);
+  loop::LoweringOptions lowering = device.lowering_options();
+  lowering.deterministic = at::globalContext().deterministicAlgorithms();
   double seconds = 0;  // of what depends on sizes
   loop::Program program;
   {
     Span span("lower");
-    program = loop::lower(frozen.graph, device.lowering_options());
+    program = loop::lower(frozen.graph, lowering);
     if (strict()) loop::verify(program);
     seconds += span.seconds();
   }
@@ -475,8 +480,9 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   count(plan, result.statistics);
 
-  Unfinished unfinished{std::move(frozen),           std::move(plan), options, dump, stage, ownership, device,
-                        std::move(schedule_options), seconds};
+  Unfinished unfinished{
+      std::move(frozen),           std::move(plan), options, dump, stage, ownership, device, lowering,
+      std::move(schedule_options), seconds};
   if (!options.wait && !unfinished.plan.kernels.empty()) {
     std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
     const auto shared = std::make_shared<Unfinished>(std::move(unfinished));

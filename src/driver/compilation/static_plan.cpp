@@ -7,7 +7,6 @@
 #include "base/background.h"
 #include "base/config.h"
 #include "graph/sizes.h"
-#include "loop/lowering.h"
 
 namespace oxy::driver {
 
@@ -31,8 +30,7 @@ std::optional<runtime::StaticPlan> make_static_plan(const StaticPlanSource& sour
                                                     const std::function<bool()>& is_unwanted) {
   const graph::Graph graph = with_numbers(source, values);
   if (strict()) graph::verify(graph, true);
-  plan::Plan plan = backend::schedule(loop::lower(graph, source.device->lowering_options()), *source.device,
-                                      source.schedule);
+  plan::Plan plan = backend::schedule(loop::lower(graph, source.lowering), *source.device, source.schedule);
   if (strict()) plan::verify(plan);
   if (std::ranges::all_of(plan.kernels,
                           [&](const plan::Kernel& kernel) { return source.kernels.contains(kernel.name); }))

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "graph/graph.h"
+#include "loop/lowering.h"
 #include "runtime/variants/static_variants.h"
 
 namespace oxy::driver {
@@ -19,6 +20,7 @@ struct StaticPlanSource {
   graph::Graph graph;  // behind the passes: constants, packed weights and inputs are those of all sizes
   std::vector<Expr> symbols;  // graph::symbols_of(graph)
   const backend::Backend* device = nullptr;
+  loop::LoweringOptions lowering;
   backend::ScheduleOptions schedule;
   std::set<std::string> kernels;  // the names of those that serve all sizes
 };

@@ -288,6 +288,9 @@ std::optional<std::vector<Ref>> Entry::run() {
       tensors = graph_->run(tensors_in.get(), symbols);
     } catch (const eval::Interrupted&) {
       return std::vector<Ref>();
+    } catch (const c10::AcceleratorError&) {  // the device is lost: eager could not run either
+      torch::translate_exception_to_python(std::current_exception());
+      return std::vector<Ref>();
     } catch (const runtime::LeftToEager&) {
       log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
       return std::nullopt;

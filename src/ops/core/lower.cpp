@@ -77,7 +77,8 @@ Program lower(const graph::Graph& graph, const LoweringOptions& options) {
     context.begin_node(node);
     const bool beside = is_beside(graph, node, device);
     bool lowered = false;
-    if (lowering && !beside && !needs_eager_kernel(graph, node)) {
+    const bool in_order = options.deterministic && ops::traits_of(*node.op).scatters;
+    if (lowering && !beside && !in_order && !needs_eager_kernel(graph, node)) {
       try {
         lowering(context, node);
         lowered = true;

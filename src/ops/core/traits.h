@@ -125,6 +125,9 @@ struct Traits {
   // An element of the result depends on elements at other places of the arguments, or kernels read arguments
   // while they write results: eager refuses to write to what is read.
   bool mixes_elements = false;
+  // It writes elements to places that a tensor names. Which of several writes to a place is the last one, or
+  // the order of their sum, is up to chance.
+  bool scatters = false;
   // It writes running statistics, which autograd does not notice.
   bool writes_unseen = false;
   // Eager compares whole numbers with a float as numbers of the default type.

@@ -1,5 +1,7 @@
 """index_copy: new tensors and writes in place, as caches of attention use it."""
 
+import contextlib
+
 import pytest
 import torch
 
@@ -38,17 +40,58 @@ def test_one_place_and_none():
     same(lambda x, i, s: torch.index_copy(x, 0, i, s), lambda: torch.tensor(1.5), lambda: torch.tensor([0]), lambda: torch.tensor(2.5))
 
 
-def test_the_last_of_several_writes_to_a_place_wins():
-    """As in eager with one thread. With several, eager's order is up to chance."""
+@contextlib.contextmanager
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def deterministic_algorithms():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("in_order", [one_thread, deterministic_algorithms])
+def test_the_last_of_several_writes_to_a_place_wins(in_order):
+    """As in eager, whose order is up to chance with several threads unless deterministic algorithms are asked for."""
     where = torch.tensor([1, 0, 1, 1, 0] * 400)
     x, rows = seeded(2, 64)(), seeded(2000, 64)()
     expected = x.clone()
     for place, row in zip(where.tolist(), rows):
         expected[place] = row
     oxyfuel.reset()
-    compiled = oxyfuel.compile(lambda x, i, s: torch.index_copy(x, 0, i, s))
-    for _ in range(20):
-        assert torch.equal(compiled(x, where, rows), expected)
+    writes = [
+        oxyfuel.compile(lambda x, i, s: torch.index_copy(x, 0, i, s)),
+        oxyfuel.compile(lambda x, i, s: torch.index_put(x, (i,), s)),
+        oxyfuel.compile(lambda x, i, s: x.scatter(0, i[:, None].expand(s.size()), s)),
+    ]
+    with in_order():
+        for write in writes:
+            for _ in range(20):
+                assert torch.equal(write(x, where, rows), expected)
+
+
+def test_sums_are_in_order_under_deterministic_algorithms():
+    where = torch.tensor([1, 0, 1, 1, 0] * 400)
+    x, rows = seeded(2, 64)(), seeded(2000, 64)()
+    oxyfuel.reset()
+    sums = [
+        lambda x, i, s: torch.index_put(x, (i,), s, accumulate=True),
+        lambda x, i, s: x.scatter_add(0, i[:, None].expand(s.size()), s),
+    ]
+    with deterministic_algorithms():
+        for add in sums:
+            compiled, expected = oxyfuel.compile(add), add(x, where, rows)
+            for _ in range(20):
+                assert torch.equal(compiled(x, where, rows), expected)
 
 
 @pytest.mark.parametrize("place", [-1, 5])
