@@ -420,7 +420,8 @@ Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
 }
 
 void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
-                            const StoreFunction& position, StoreMode mode, std::span<const Tensor> inputs) {
+                            const StoreFunction& position, StoreMode mode, std::span<const Tensor> inputs,
+                            bool in_order) {
   check(target.is_realised() && !target.map, "stores go to whole buffers");
   keep_checks(inputs);
   auto description = new_source(inputs, sizes, target.dtype, 1);
@@ -432,7 +433,7 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
   c.body = builder.take({&value}, where);
   c.location = description->location;
   c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
-  c.stores.push_back({target.source->buffer, std::move(where), value, mode});
+  c.stores.push_back({target.source->buffer, std::move(where), value, mode, 0, in_order});
   program_.steps.add(std::move(c));
 }
 

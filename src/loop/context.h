@@ -121,11 +121,12 @@ class LoweringContext {
   // A new buffer and the tensor that is all of it; the caller adds the computations that write it.
   Tensor new_buffer(std::vector<Expr> sizes, DType dtype,
                     std::optional<std::vector<Expr>> strides = std::nullopt);
-  // for (index over sizes) target[position(index)] = fn(index). Target is new_buffer()'s.
+  // for (index over sizes) target[position(index)] = fn(index). Target is new_buffer()'s. `in_order`:
+  // Store's.
   using StoreFunction = std::function<Index(BodyBuilder&, const Index&)>;
   void store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
              const StoreFunction& position, StoreMode mode = StoreMode::Set,
-             std::span<const Tensor> inputs = {});
+             std::span<const Tensor> inputs = {}, bool in_order = false);
   // x in a buffer of its own with these strides.
   Tensor copy(const Tensor& x, std::vector<Expr> strides);
 

@@ -183,7 +183,8 @@ struct Store {
   std::vector<Expr> index;  // logical index into the buffer
   InstId value;             // of the buffer's dtype; none with a reduction
   StoreMode mode = StoreMode::Set;
-  int result = 0;  // with a reduction: which of its results
+  int result = 0;         // with a reduction: which of its results
+  bool in_order = false;  // of the elements that go to one place, on the host, the last one stays
 };
 
 enum class ReductionKind : uint8_t {

@@ -93,6 +93,7 @@ class CpuBackend final : public Backend {
                                      const ScheduleOptions& options) const override {
     LoopNest nest = build_nest(program, items, group, is_needed,
                                {target_.l1_bytes, target_.l2_bytes, target_.vector_bytes / 4});
+    keep_order(nest);
     tile_transposes(nest);
     split_for_threads(nest, options.parallelism);
     return std::make_unique<NestDraft>(program, std::move(nest));

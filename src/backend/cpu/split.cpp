@@ -1,5 +1,7 @@
 #include "backend/cpu/split.h"
 
+#include <algorithm>
+
 namespace oxy::backend::cpu {
 
 namespace {
@@ -16,10 +18,25 @@ int64_t chunk_of(int64_t n, int64_t least) {
 
 }  // namespace
 
+void keep_order(backend::LoopNest& nest) {
+  const size_t lanes = nest.axis == backend::VectorAxis::Outer && nest.outer.size() > 1 ? 1 : 0;
+  const auto separates = [](const backend::LoopVariable& loop, const Expr& offset) {
+    const auto linear = sym::linear_in(offset, loop.variable.variable_id());
+    return linear && !(linear->first == Expr(0));
+  };
+  for (const backend::Phase& phase : nest.phases)
+    for (const backend::ElementStore& store : phase.stores)
+      if (store.in_order)
+        for (size_t k = 0; k + lanes < nest.outer.size(); ++k)
+          if (!separates(nest.outer[k], store.offset)) nest.serial = true;
+}
+
 void split_for_threads(backend::LoopNest& nest, int threads) {
   if (threads < 2 || nest.serial || nest.tiled || nest.axis != backend::VectorAxis::Outer ||
       nest.outer.size() < 2)
     return;
+  for (const backend::Phase& phase : nest.phases)
+    if (std::ranges::any_of(phase.stores, &backend::ElementStore::in_order)) return;
   int64_t slices = backend::estimate(backend::launch_extent(nest));
   auto extent = nest.outer.back().extent.as_constant();
   if (!extent || slices >= kSlicesPerThread * threads) return;

@@ -342,13 +342,13 @@ class NestBuilder {
     for (const ItemStore& store : item.stores) {
       InstId value = renamed[store.value];
       Expr offset = rebound(store.offset);
-      if (store.mode == loop::StoreMode::AtomicAdd) nest_.serial = true;
+      if (store.mode == loop::StoreMode::AtomicAdd) nest_.serial = true;  // no atomics are printed
       Written w{p, offset, value, draft.values[value]};
       if (draft.extents.empty() && store.mode == loop::StoreMode::Set) {
         w.reg = new_register(dtype_of(store.buffer));
         draft.phase.stores.push_back({w.reg, 0, value, store.mode});
       }
-      draft.phase.stores.push_back({array_of(store.buffer), offset, value, store.mode});
+      draft.phase.stores.push_back({array_of(store.buffer), offset, value, store.mode, store.in_order});
       if (store.mode == loop::StoreMode::Set) written_[store.buffer] = w;
     }
   }

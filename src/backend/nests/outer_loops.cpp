@@ -36,7 +36,7 @@ std::optional<Item> independent_scatter(const IdVector<StepId, Item>& items, con
   if (group.steps.size() > 1 || item.is_reduction() || item.stores.size() != 1 || item.loop_count < 2)
     return std::nullopt;
   const ItemStore& store = item.stores[0];
-  if (store.mode != loop::StoreMode::AtomicAdd) return std::nullopt;
+  if (store.mode != loop::StoreMode::AtomicAdd && !store.in_order) return std::nullopt;
   for (size_t k = 0; k < item.loop_count; ++k) {
     auto linear =
         sym::linear_in(store.offset, nest_variable(static_cast<int64_t>(k), item.extents[k]).variable_id());

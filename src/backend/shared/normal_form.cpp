@@ -277,7 +277,7 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
     if (store.buffer == loop::kNoBuffer) continue;
     const loop::Buffer& buffer = program.buffers[store.buffer];
     item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides), around),
-                           store.value, store.mode, store.result});
+                           store.value, store.mode, store.result, store.in_order});
   }
   return item;
 }

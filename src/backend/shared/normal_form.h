@@ -21,7 +21,8 @@ struct ItemStore {
   Expr offset;   // elements from the buffer's first
   InstId value;  // none with a reduction
   loop::StoreMode mode = loop::StoreMode::Set;
-  int result = 0;  // with a reduction: which of its results
+  int result = 0;         // with a reduction: which of its results
+  bool in_order = false;  // loop::Store's
 };
 
 struct Item {

@@ -223,7 +223,7 @@ void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode
         place[d] = b.bind_index(element(b, indices, index), self.sizes[d], true, false);
         return place;
       },
-      mode, std::span(&source, 1));
+      mode, std::span(&source, 1), mode == loop::StoreMode::Set);
   context.set(node.outputs[0], target);
 }
 

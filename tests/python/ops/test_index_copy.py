@@ -71,7 +71,6 @@ def test_the_last_of_several_writes_to_a_place_wins(in_order):
     writes = [
         oxyfuel.compile(lambda x, i, s: torch.index_copy(x, 0, i, s)),
         oxyfuel.compile(lambda x, i, s: torch.index_put(x, (i,), s)),
-        oxyfuel.compile(lambda x, i, s: x.scatter(0, i[:, None].expand(s.size()), s)),
     ]
     with in_order():
         for write in writes:

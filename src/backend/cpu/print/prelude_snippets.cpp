@@ -58,13 +58,16 @@ constexpr Snippet kSnippets[] = {
   return 0;
 }
 )"},
-    {"bind_indices", "bind_index lanes",
+    {"bind_indices", "lanes iota",
      R"(template <class Count>
 static inline i64v bind_indices(i64v i, int64_t size, int& error, Count n) {
-  int64_t v[W] = {};
-  for (int l = 0; l < lanes(n); ++l) v[l] = bind_index(i[l], size, error);
-  __builtin_memcpy(&i, v, sizeof i);
-  return i;
+  i += (i < int64_t(0)) & size;
+  const i64v valid = (u64v)i < (uint64_t)size, asked = iota() < int64_t(lanes(n));
+  const i64v wrong = ~valid & asked;
+  int64_t any = 0;
+  for (int l = 0; l < W; ++l) any |= wrong[l];
+  error |= any != 0;
+  return i & valid & asked;
 }
 )"},
     {"each_lane", "",
