@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "aten/operators.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/timing.h"
+#include "ops/core/registry.h"
 #include "passes/random/draw_in_kernels.h"
 #include "passes/simplification/accumulate_embeddings.h"
 #include "passes/simplification/common_subexpressions.h"
@@ -33,50 +35,100 @@ Graph plain(const Graph& graph, const PassContext&) {
   return kRun(graph);
 }
 
-constexpr Pass kDeadCode = {"passes.dead_code", plain<remove_dead_code>};
+// Whether the graph calls one of these operators. A pass that does not apply does not copy the graph either.
+template <const OperatorSchema* (*... kOperators)()>
+bool calls(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
+                             [](const Node& node) { return (... || (node.op == kOperators())); });
+}
+
+template <const OperatorSchema* (*... kOperators)()>
+bool if_called(const Graph& graph, const PassContext&) {
+  return calls<kOperators...>(graph);
+}
+
+constexpr Pass kDeadCode = {"passes.dead_code", plain<remove_dead_code>,
+                            [](const Graph& graph, const PassContext&) { return has_dead_code(graph); }};
 constexpr Pass kSimplifyViews = {"passes.simplify_views", plain<simplify_views>};
 constexpr Pass kSimplifyArithmetic = {"passes.simplify_arithmetic", plain<simplify_arithmetic>};
 constexpr Pass kCommonSubexpressions = {"passes.common_subexpressions", plain<merge_common_subexpressions>};
-constexpr Pass kFoldBatchNorm = {"passes.fold_batch_norm", plain<fold_batch_norm>};
+constexpr Pass kFoldBatchNorm = {"passes.fold_batch_norm", plain<fold_batch_norm>,
+                                 if_called<op::batch_norm, op::batch_norm_evaluation>};
 constexpr Pass kDrawInKernels = {"passes.draw_in_kernels",
                                  [](const Graph& graph, const PassContext& context) {
                                    return draw_in_kernels(graph, context.options.dropout_threads);
                                  },
                                  [](const Graph& graph, const PassContext& context) {
-                                   return context.options.dropout_threads != nullptr && has_dropout(graph);
+                                   return context.options.dropout_threads != nullptr &&
+                                          calls<op::native_dropout>(graph);
                                  }};
-constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<convolution_to_linear>};
-constexpr Pass kChannelsLast = {"passes.channels_last", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kConvolutionToLinear = {"passes.convolution_to_linear", plain<convolution_to_linear>,
+                                       if_called<op::convolution>};
+constexpr Pass kChannelsLast = {"passes.channels_last",
+                                [](const Graph& graph, const PassContext& context) {
                                   return use_channels_last(graph, context.options.choose_layout);
+                                },
+                                [](const Graph& graph, const PassContext& context) {
+                                  return context.options.choose_layout &&
+                                         calls<op::convolution, op::convolution_backward>(graph);
                                 }};
-constexpr Pass kSeparateBias = {
-    "passes.separate_bias", plain<separate_bias>,
-    [](const Graph&, const PassContext& context) { return context.options.separates_bias; }};
+constexpr Pass kSeparateBias = {"passes.separate_bias", plain<separate_bias>,
+                                [](const Graph& graph, const PassContext& context) {
+                                  return context.options.separates_bias && calls<op::convolution>(graph);
+                                }};
 constexpr Pass kPackConvolution = {"passes.pack_convolution",
                                    [](const Graph& graph, const PassContext& context) {
                                      return pack_convolution(graph, context.options.convolution);
+                                   },
+                                   [](const Graph& graph, const PassContext& context) {
+                                     return context.options.convolution.pays &&
+                                            calls<op::convolution, op::convolution_backward>(graph);
                                    }};
-constexpr Pass kPackLinear = {"passes.pack_linear", [](const Graph& graph, const PassContext& context) {
-                                return pack_linear(graph, context.options.linear);
-                              }};
+constexpr Pass kPackLinear = {
+    "passes.pack_linear",
+    [](const Graph& graph, const PassContext& context) { return pack_linear(graph, context.options.linear); },
+    [](const Graph& graph, const PassContext& context) {
+      return context.options.linear.pays && calls<op::mm, op::addmm>(graph);
+    }};
 constexpr Pass kVectorProducts = {
-    "passes.vector_products", [](const Graph& graph, const PassContext& context) {
+    "passes.vector_products",
+    [](const Graph& graph, const PassContext& context) {
       return generate_vector_products(graph, context.options.generates_vector_products);
+    },
+    [](const Graph& graph, const PassContext& context) {
+      return context.options.generates_vector_products && calls<op::mm, op::addmm>(graph);
     }};
 constexpr Pass kWidenedProducts = {"passes.widened_products",
                                    [](const Graph& graph, const PassContext& context) {
                                      return widen_products(graph, context.options.widens_products);
+                                   },
+                                   [](const Graph& graph, const PassContext& context) {
+                                     return context.options.widens_products && calls<op::mm>(graph);
                                    }};
-constexpr Pass kPadProducts = {"passes.pad_products", [](const Graph& graph, const PassContext& context) {
+constexpr Pass kPadProducts = {"passes.pad_products",
+                               [](const Graph& graph, const PassContext& context) {
                                  return pad_products(graph, context.options.products);
+                               },
+                               [](const Graph& graph, const PassContext& context) {
+                                 return context.options.products.alignment && calls<op::mm, op::addmm>(graph);
                                }};
 constexpr Pass kProductActivations = {
-    "passes.product_activations", [](const Graph& graph, const PassContext& context) {
+    "passes.product_activations",
+    [](const Graph& graph, const PassContext& context) {
       return apply_product_activations(graph, context.options.product_applies_activation);
+    },
+    [](const Graph& graph, const PassContext& context) {
+      return context.options.product_applies_activation && calls<op::addmm>(graph);
     }};
-constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>};
-constexpr Pass kShareKeyHeads = {"passes.share_key_heads", plain<share_key_heads>};
-constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>};
+constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>,
+                                        if_called<op::tanh, op::erf, op::sigmoid>};
+constexpr Pass kShareKeyHeads = {
+    "passes.share_key_heads", plain<share_key_heads>, [](const Graph& graph, const PassContext&) {
+      return std::ranges::any_of(graph.nodes,
+                                 [](const Node& node) { return ops::traits_of(*node.op).shares_key_heads; });
+    }};
+constexpr Pass kAccumulateEmbeddings = {"passes.accumulate_embeddings", plain<accumulate_embeddings>,
+                                        if_called<op::embedding_gradient>};
 constexpr Pass kBringToDevice = {
     "passes.bring_to_device", plain<bring_to_device>,
     [](const Graph& graph, const PassContext&) { return has_several_devices(graph); }};

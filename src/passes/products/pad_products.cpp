@@ -241,7 +241,7 @@ class ProductPadder {
 }  // namespace
 
 Graph pad_products(const Graph& source, const ProductPadding& padding) {
-  if (!padding.alignment || std::ranges::none_of(source.nodes, is_product)) return source;
+  if (!padding.alignment) return source;
   return ProductPadder(source, padding).run();
 }
 

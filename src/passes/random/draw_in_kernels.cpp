@@ -85,10 +85,6 @@ Plan make_plan(const Graph& graph, const FindDropoutThreads& find) {
 
 }  // namespace
 
-bool has_dropout(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == op::native_dropout(); });
-}
-
 Graph draw_in_kernels(const Graph& source, const FindDropoutThreads& find) {
   const Plan plan = make_plan(source, find);
   Rewriter rewriter(source);

@@ -19,9 +19,6 @@ using loop::DropoutThreads;
 // Of the device's own kernel for elements of this type; nothing where it is not known.
 using FindDropoutThreads = std::function<std::optional<DropoutThreads>(DType dtype, Device device)>;
 
-// Whether there is any dropout in the graph.
-bool has_dropout(const Graph& graph);
-
 Graph draw_in_kernels(const Graph& source, const FindDropoutThreads& find);
 
 }  // namespace oxy::passes

@@ -8,4 +8,7 @@ namespace oxy::passes {
 // advances the generator for them too. Numbers the values afresh.
 graph::Graph remove_dead_code(const graph::Graph& source);
 
+// Whether there are any.
+bool has_dead_code(const graph::Graph& graph);
+
 }  // namespace oxy::passes

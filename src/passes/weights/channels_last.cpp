@@ -209,10 +209,7 @@ class Relayout {
 }  // namespace
 
 Graph use_channels_last(const Graph& source, const ChooseLayout& choose) {
-  const auto has_layout = [](const Node& node) {
-    return node.op == op::convolution() || node.op == op::convolution_backward();
-  };
-  if (!choose || std::ranges::none_of(source.nodes, has_layout)) return source;
+  if (!choose) return source;
   Relayout wished(source, choose, true);
   Graph graph = wished.run();
   return wished.is_worth_its_copies() ? graph : Relayout(source, choose, false).run();
