@@ -49,16 +49,27 @@ def other_kernels():
             setattr(functional, name, function)
 
 
+def _mean_by_sum(function):
+    def spread_and_mean(tensor, dim, **options):
+        return function(tensor, dim, **options)[0], tensor.mean(dim, keepdim=options.get("keepdim", False))
+
+    return spread_and_mean
+
+
 @contextlib.contextmanager
-def products_of_contiguous():
-    """Eager whose products take the elements in another order: one that passes the largest number on its way to 0 is 0 or NaN,
-    as the factors are ordered."""
-    prod = torch.Tensor.prod
+def other_orders():
+    """Eager that takes elements in another order. A product that passes the largest number on its way to 0 is 0 or NaN, and the
+    mean that var_mean gives of data with an infinity is this infinity or NaN."""
+    prod, means = torch.Tensor.prod, {name: getattr(torch, name) for name in ("var_mean", "std_mean")}
     torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
+    for name, function in means.items():
+        setattr(torch, name, _mean_by_sum(function))
     try:
         yield
     finally:
         torch.Tensor.prod = prod
+        for name, function in means.items():
+            setattr(torch, name, function)
 
 
 class _Rounded(torch.autograd.Function):

@@ -123,9 +123,9 @@ def _in_float64(program, call, noise=0.0):
         torch.set_default_dtype(default)
 
 
-def _with_products_of_contiguous(program, call):
-    """The call in eager, whose products take the elements in another order."""
-    with eager_kernels.products_of_contiguous():
+def _in_other_orders(program, call):
+    """The call in eager that takes elements in another order."""
+    with eager_kernels.other_orders():
         return _observed_or_none(program, load(program), call)
 
 
@@ -160,7 +160,7 @@ def _ill_conditioned(program, call, expected, actual):
     trees = [pytree.tree_leaves((o.value, o.inputs)) for o in (expected, actual, base, *moved) if o is not None and not o.raised]
     if len({len(t) for t in trees}) != 1 or len(trees) < 4:
         return False
-    reordered = _with_products_of_contiguous(program, call)
+    reordered = _in_other_orders(program, call)
     again_of = pytree.tree_leaves((reordered.value, reordered.inputs)) if reordered and not reordered.raised else []
     again_of += [None] * (len(trees[0]) - len(again_of))
     for again, left, right, exact, *others in zip(again_of, *trees):
