@@ -50,7 +50,7 @@ TensorMeta large(const TensorMeta& meta) {
     return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
       const auto found = std::ranges::find(variables, id, &Expr::variable_id);
       const sym::Range range = found->range();
-      if (range.high < 2) return std::nullopt;
+      if (range.high < 2) return Expr(range.high);
       return Expr::variable(found->variable_name(), id, {std::max<int64_t>(range.low, 2), range.high});
     });
   };

@@ -40,8 +40,9 @@ struct TensorMeta {
 Expr element_count(const TensorMeta& meta);
 std::vector<Expr> contiguous_strides(const std::vector<Expr>& sizes);
 std::vector<Expr> channels_last_strides(const std::vector<Expr>& sizes);  // rank 4 (NHWC) or 5 (NDHWC)
-// With symbols that are neither 0 nor 1: made in `copy`, or `meta` itself if all are numbers. Layouts are
-// asked of it: their answers for large sizes are right for others, where strides count.
+// With symbols that are neither 0 nor 1, if their ranges allow it, else 1: made in `copy`, or `meta` itself
+// if all are numbers. Layouts are asked of it: their answers for large sizes are right for others, where
+// strides count.
 const TensorMeta& with_large_sizes(const TensorMeta& meta, TensorMeta& copy);
 bool is_contiguous(const TensorMeta& meta);  // as Tensor.is_contiguous(): strides of size-1 dims are ignored
 bool is_channels_last(const TensorMeta& meta);

@@ -1,5 +1,7 @@
 """Broadcast operands leave the order of some dimensions to others: in eager these have no say where they have one index."""
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -66,3 +68,22 @@ def test_a_marked_size_is_no_violation():
         oxyfuel.mark_dynamic(a, 1, min=1, max=100)
         oxyfuel.mark_dynamic(b, 1, min=1, max=100)
         same(compiled(a, b), PROGRAMS["made"](a, b))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))), ids=str)
+def test_an_intermediate_that_is_returned_beside_what_decided_its_ones(permutation, dynamic):
+    """A guard says that a size is at most 1: results have the strides of its recording all the same."""
+
+    def program(one, x):
+        converted = x.to(torch.float16)
+        return converted, torch.fmax(one.detach(), converted), x.sin()
+
+    for first in ([5, 9, 3], [4, 4, 4]):
+        for ones in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+            oxyfuel.reset()
+            compiled = oxyfuel.compile(program, dynamic=dynamic)
+            for large in (first, [2, 2, 2], [3, 7, 5]):
+                sizes = large if large is first else [1 if d in ones else size for d, size in enumerate(large)]
+                one, x = torch.ones(1, 1), torch.randn(sizes).permute(permutation)
+                same(compiled(one, x), program(one, x))
