@@ -1,4 +1,4 @@
-"""The small figures: call overhead, guards, the idle hook, loops with breaks, compile time of long chains.
+"""The small figures: call overhead, guards, the idle hook, scatters and gathers, loops with breaks, compile time of long chains.
 
     python benchmarks/micro.py [--only call,guards,...] [--json out.json]
 
@@ -363,6 +363,26 @@ def loops():
     return result
 
 
+SCATTERS = [((2, 64), (4000, 64), 0), ((8, 4, 64), (8, 900, 64), 1), ((4000, 7), (4000, 50), 1), ((32, 1000), (32, 1000), 1)]
+GATHERS = [((4000, 7), (4000, 50), 1), ((1000, 64), (1000, 64), 1), ((200, 1000), (200, 1000), 1)]
+
+
+def indices():
+    """Microseconds of a scatter into, and of a gather from, a small tensor along a dimension."""
+    result = {}
+    for target, places, dim in SCATTERS:
+        x, where, rows = torch.randn(target), torch.randint(target[dim], places), torch.randn(places)
+        ways = {"eager": torch.scatter, "oxyfuel": oxyfuel.compile(lambda *arguments: torch.scatter(*arguments))}
+        times = microseconds({who: lambda each=each: each(x, dim, where, rows) for who, each in ways.items()}, 50)
+        result |= {f"scatter {places} into {target}, {dim}: {who}": value for who, value in times.items()}
+    for source, places, dim in GATHERS:
+        x, where = torch.randn(source), torch.randint(source[dim], places)
+        ways = {"eager": torch.gather, "oxyfuel": oxyfuel.compile(lambda *arguments: torch.gather(*arguments))}
+        times = microseconds({who: lambda each=each: each(x, dim, where) for who, each in ways.items()}, 50)
+        result |= {f"gather {places} from {source}, {dim}: {who}": value for who, value in times.items()}
+    return result
+
+
 # torch.compile, the peer of steps, of loops and of the call overhead, patches nn.Module for the whole process: it comes last.
 FIGURES = {
     "idle": idle_hook,
@@ -372,6 +392,7 @@ FIGURES = {
     "capture": inference_capture,
     "joint": joint_capture,
     "dense": dense,
+    "indices": indices,
     "steps": whole_steps,
     "loops": loops,
     "call": call_overhead,

@@ -9,8 +9,8 @@ struct LoweringOptions {
   bool inline_pointwise = true;  // off: every node is realised (for tests)
   // Squares and products of single precision are accumulated in double, as eager's kernels for the host do.
   bool accumulates_in_double = true;
-  // The same arguments give the same result however many threads there are: where several elements are
-  // written to one place (ops::Traits::scatters), eager's kernels do it in order, or say that they cannot.
+  // torch.use_deterministic_algorithms(): operators that scatter (ops::Traits::scatters) are eager's kernels,
+  // which keep the order of writes to one place, or raise.
   bool deterministic = false;
 };
 

@@ -94,7 +94,7 @@ struct LoopNest {
   // With VectorAxis::Outer: some load runs along the last outer loop but one where lanes run along the last.
   // Both are walked in square tiles, and such loads are transposed in registers.
   bool tiled = false;
-  bool serial = false;                             // one thread must run it all
+  bool serial = false;                             // one thread runs it all
   std::map<graph::LocationId, std::string> lines;  // of the user's, that asked for indices that are checked
 
   // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.

@@ -23,10 +23,11 @@ def test_the_last_element_stays(case, dynamic):
     generator = torch.Generator().manual_seed(1)
     x, source = torch.randn(target, generator=generator), torch.randn(written, generator=generator)
     where = torch.randint(0, target[dim], written, generator=generator)
+    flipped = lambda t: t.permute(*reversed(range(t.dim())))  # noqa: E731
     functions = [
         lambda x, i, s: x.scatter(dim, i, s),
         lambda x, i, s: x.scatter(dim, i, s * 2 + 1).cos(),
-        lambda x, i, s: x.clone().transpose(0, -1).scatter_(x.dim() - 1 - dim if dim in (0, x.dim() - 1) else dim, i.transpose(0, -1), s.transpose(0, -1)),
+        lambda x, i, s: flipped(x.clone()).scatter_(len(target) - 1 - dim, flipped(i), flipped(s)),
     ]
     for function in functions:
         oxyfuel.reset()

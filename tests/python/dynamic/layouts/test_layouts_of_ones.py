@@ -73,7 +73,7 @@ def test_a_marked_size_is_no_violation():
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))), ids=str)
 def test_an_intermediate_that_is_returned_beside_what_decided_its_ones(permutation, dynamic):
-    """A guard says that a size is at most 1: results have the strides of its recording all the same."""
+    """A guard keeps a size at 1 at most. Results have eager's strides under it, too."""
 
     def program(one, x):
         converted = x.to(torch.float16)
