@@ -100,6 +100,9 @@ function(oxyfuel_precompile target header)
     target_link_libraries(${owner} PUBLIC oxyfuel_flags oxyfuel_fmt Threads::Threads ${ARGN})
     target_precompile_headers(${owner} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${header}_pch.h)
     oxyfuel_let_ccache_see_pch(${owner})
+    # gcc writes the times of headers into the precompiled header, and includes those again that have another time. ccache
+    # does not know of these times, and would hand out one of an earlier checkout.
+    set_target_properties(${owner} PROPERTIES CXX_COMPILER_LAUNCHER "")
   endif()
   target_precompile_headers(${target} REUSE_FROM ${owner})
   oxyfuel_let_ccache_see_pch(${target})
