@@ -72,10 +72,10 @@ constexpr Pass kChannelsLast = {"passes.channels_last",
                                   return context.options.choose_layout &&
                                          calls<op::convolution, op::convolution_backward>(graph);
                                 }};
-constexpr Pass kSeparateBias = {"passes.separate_bias", plain<separate_bias>,
-                                [](const Graph& graph, const PassContext& context) {
-                                  return context.options.separates_bias && calls<op::convolution>(graph);
-                                }};
+constexpr Pass kSeparateBias = {
+    "passes.separate_bias", plain<separate_bias>, [](const Graph& graph, const PassContext& context) {
+      return context.options.separates_bias && calls<op::convolution, op::convolution_backward>(graph);
+    }};
 constexpr Pass kPackConvolution = {"passes.pack_convolution",
                                    [](const Graph& graph, const PassContext& context) {
                                      return pack_convolution(graph, context.options.convolution);

@@ -11,6 +11,7 @@
 #include "passes/rewriting/rewrite.h"
 #include "passes/training/checkpoints.h"
 #include "passes/training/maximum_flow.h"
+#include "passes/training/written_in_both.h"
 #include "sym/hints.h"
 
 namespace oxy::passes {
@@ -42,8 +43,8 @@ class Chooser {
         for (const ValueId id : graph.nodes[i].outputs)
           if (id != kNoValue) is_early_[id] = true;
     if (!pass.is_read_itself.empty()) find_stand_ins();
-    find_operands_of_both();
     find_compared();
+    find_written_in_both();
   }
 
   // The price of work falls until the budget is met.
@@ -67,28 +68,6 @@ class Chooser {
   }
 
  private:
-  // Values that operators outside of kernels read in both passes. The forward pass writes them to memory: to
-  // compute them again would write them once more.
-  void find_operands_of_both() {
-    IdVector<ValueId, bool> of_forward(graph_.values.size()), of_backward(graph_.values.size());
-    const auto any = [](const Node& node, const IdVector<ValueId, bool>& values) {
-      return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && values[id]; });
-    };
-    for (const NodeId i : graph_.nodes.ids() | std::views::reverse) {
-      const Node& node = graph_.nodes[i];
-      const bool is_view = node.op->is_view();
-      const bool is_call = !is_view && !ops::entry_of(*node.op).lower;
-      const bool forward = is_view ? any(node, of_forward) : is_call && pass_.is_forward[i];
-      const bool backward = is_view ? any(node, of_backward) : is_call && pass_.is_late[i];
-      graph::for_each_input(node, [&](ValueId id) {
-        of_forward[id] = of_forward[id] || forward;
-        of_backward[id] = of_backward[id] || backward;
-      });
-    }
-    for (const ValueId id : graph_.values.ids())
-      is_operand_of_both_.add(of_forward[id] && of_backward[id] && !stands_in(id));
-  }
-
   // Floating point numbers that the backward pass asks to be equal to others, as the gradient of a maximum
   // does. Computed again they may differ in the last bit, and then none of them is the maximum.
   void find_compared() {
@@ -113,9 +92,22 @@ class Chooser {
            std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && is_compared_[id]; });
   }
 
-  bool has_operand_of_both(const Node& node) const {
-    return std::ranges::any_of(node.outputs,
-                               [&](ValueId id) { return id != kNoValue && is_operand_of_both_[id]; });
+  bool is_written_in_both(const Node& node) const {
+    return !node.op->is_view() && std::ranges::any_of(node.outputs, [&](ValueId id) {
+      return id != kNoValue && written_in_both_[id];
+    });
+  }
+
+  // Whether the backward pass may compute a node of the forward pass again, as long as work has no price.
+  bool may_recompute(NodeId i) const {
+    const Node& node = graph_.nodes[i];
+    return !is_made_once(i) && !has_compared(node) && (is_recomputable(node) || has_stand_in(node));
+  }
+
+  void find_written_in_both() {
+    written_in_both_ = written_in_both(graph_, pass_, [this](NodeId i) { return may_recompute(i); });
+    for (const ValueId id : graph_.values.ids())
+      if (stands_in(id)) written_in_both_[id] = false;
   }
 
   // Values that only the backward pass computes, of others that it has to read as they are by then
@@ -204,8 +196,7 @@ class Chooser {
         continue;
       }
       const bool once = is_made_once(i) || has_compared(node);
-      const bool is_in_memory = !price && !node.op->is_view() && has_operand_of_both(node);
-      const bool recomputable = !once && (is_recomputable(node) || has_stand_in(node)) && !is_in_memory;
+      const bool recomputable = may_recompute(i) && (price || !is_written_in_both(node));
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
@@ -235,7 +226,7 @@ class Chooser {
   const BackwardPass& pass_;
   IdVector<ValueId, bool> is_early_;   // made in the forward pass, and no constant
   IdVector<ValueId, bool> stands_in_;  // not saved, as a value that is read itself is behind it
-  IdVector<ValueId, bool> is_operand_of_both_;
+  IdVector<ValueId, bool> written_in_both_;
   IdVector<ValueId, bool> is_compared_;
   IdVector<ValueId, CheckpointRole> checkpoints_;
 };

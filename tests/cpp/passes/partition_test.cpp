@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <random>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "ops/core/registry.h"
@@ -291,6 +294,68 @@ TEST_CASE("partition: what is made once is saved, however cheap it is") {
     CHECK(operators(result.backward) == "mul.Tensor");
     CHECK(result.saved.at(0).kind == SavedValue::Kind::Extra);
   }
+}
+
+// Layers that add a product of bfloat16 to a sum of float32, and the gradient through them, which reads each
+// sum.
+std::string residual_stream(int layers) {
+  std::string text = "graph(%0: float32[8, 8]";
+  for (int i = 1; i <= layers; ++i) text += fmt::format(", %{}: bfloat16[8, 8]", i);
+  const int tangent = layers + 1;
+  text += fmt::format(", %{}: float32[8, 8]) {{\n", tangent);
+  int next = tangent;
+  const auto node = [&](std::string_view type, std::string_view call) {
+    text += fmt::format("  %{}: {} = aten::{}\n", ++next, type, call);
+    return next;
+  };
+  const auto converted = [&](int value, std::string_view dtype) {
+    return node(fmt::format("{}[8, 8]", dtype),
+                fmt::format("_to_copy(%{}, dtype={}, layout=None, device=None, pin_memory=None, "
+                            "non_blocking=False, memory_format=None)",
+                            value, dtype));
+  };
+  const auto sum = [&](int a, int b) {
+    return node("float32[8, 8]", fmt::format("add.Tensor(%{}, %{}, alpha=1)", a, b));
+  };
+  std::vector<int> sums = {0};
+  for (int i = 1; i <= layers; ++i) {
+    const int operand = converted(node("float32[8, 8]", fmt::format("sin(%{})", sums.back())), "bfloat16");
+    const int product = node("bfloat16[8, 8]", fmt::format("mm(%{}, %{})", operand, i));
+    sums.push_back(sum(sums.back(), converted(product, "float32")));
+  }
+  int gradient = tangent;
+  for (int i = layers; i >= 1; --i) {
+    const int operand = converted(gradient, "bfloat16");
+    const int weight = node("bfloat16[8, 8]{strides=[1, 8]}", fmt::format("t(%{})", i));
+    const int product =
+        converted(node("bfloat16[8, 8]", fmt::format("mm(%{}, %{})", operand, weight)), "float32");
+    const int slope = node("float32[8, 8]", fmt::format("cos(%{})", sums[static_cast<size_t>(i) - 1]));
+    gradient = sum(gradient, node("float32[8, 8]", fmt::format("mul.Tensor(%{}, %{})", product, slope)));
+  }
+  return text + fmt::format("  return %{}, %{}\n}}", sums.back(), gradient);
+}
+
+TEST_CASE("partition: a sum of layers is not computed again through all of them") {
+  constexpr int kLayers = 6;
+  const Partition result = cut(residual_stream(kLayers), {.forward_inputs = kLayers + 1,
+                                                          .forward_outputs = 1,
+                                                          .keeps_input = std::vector<bool>(kLayers + 1, true),
+                                                          .keeps_output = {false}});
+  const graph::Graph& backward = result.backward;
+  const size_t tangents = 1;
+  const auto is_saved = [&](const graph::Argument& argument) {
+    const auto saved = std::span(backward.inputs).first(backward.inputs.size() - tangents);
+    const auto* ref = std::get_if<graph::ValueRef>(&argument);
+    return ref != nullptr && std::ranges::find(saved, ref->id) != saved.end();
+  };
+  // The gradient is a sum as well, of which no operand is saved.
+  const auto again = std::ranges::count_if(backward.nodes, [&](const graph::Node& node) {
+    return node.op->name == "aten::add.Tensor" && is_saved(node.args[0]);
+  });
+  const auto sums = std::ranges::count_if(
+      backward.nodes, [](const graph::Node& node) { return node.op->name == "aten::add.Tensor"; });
+  CHECK(sums - again == kLayers);
+  CHECK(again <= (kLayers + 1) / 2);
 }
 
 TEST_CASE("partition: a memory budget has products computed again") {
