@@ -58,13 +58,15 @@ Family attention_operators() {
                  "philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, bool "
                  "is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
        .shape = shapes::efficient_attention_backward,
-       .has_result = shapes::efficient_attention_gradients},
+       .has_result = shapes::efficient_attention_gradients,
+       .traits = {.type_check = TypeCheck::Known}},
       {.name = "aten::_scaled_dot_product_cudnn_attention_backward",
        .schema = "aten::_scaled_dot_product_cudnn_attention_backward(Tensor grad_out, Tensor query, Tensor "
                  "key, Tensor value, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, "
                  "Tensor attn_bias, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float "
                  "dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",
-       .shape = shapes::attention_backward},
+       .shape = shapes::attention_backward,
+       .traits = {.type_check = TypeCheck::Known}},
       {.name = "aten::_scaled_dot_product_flash_attention_backward",
        .schema =
            "aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor "
@@ -72,7 +74,8 @@ Family attention_operators() {
            "max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor "
            "philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor "
            "grad_value)",
-       .shape = shapes::attention_backward},
+       .shape = shapes::attention_backward,
+       .traits = {.type_check = TypeCheck::Known}},
   };
   return table;
 }

@@ -11,14 +11,14 @@ Family convolution_operators() {
            "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
            "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
        .shape = shapes::convolution,
-       .traits = {.layouts = Layouts::Any}},
+       .traits = {.layouts = Layouts::Any, .type_check = TypeCheck::OneFloat}},
       {.name = "aten::convolution_backward",
        .schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "
                  "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
                  "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
        .shape = shapes::convolution_backward,
        .has_result = output_mask,
-       .traits = {.layouts = Layouts::Any}},
+       .traits = {.layouts = Layouts::Any, .type_check = TypeCheck::OneFloat}},
   };
   return table;
 }

@@ -104,6 +104,13 @@ enum class HostOperands : uint8_t {
   All,
 };
 
+// How the recorder finds out that eager refuses the types of a call.
+enum class TypeCheck : uint8_t {
+  TryOut,    // it calls the operator with tensors of one element
+  OneFloat,  // the same, but tensors of one floating point type are never refused
+  Known,     // never: they are results of an operator whose types were checked
+};
+
 struct Traits {
   Movement movement = Movement::None;
   ViewInverse inverse = {};  // of a view
@@ -136,6 +143,7 @@ struct Traits {
   HostOperands host_operands = HostOperands::None;  // the registry sets it for families as a whole
   bool draws_by_layout = false;                     // other numbers come to a tensor that is not contiguous
 
+  TypeCheck type_check = TypeCheck::TryOut;
   Recording recording = Recording::Node;
   std::string_view recorded_as = {};  // an operator of the same arguments
   // The operator of the same arguments that declares the writes which this one makes when it trains.
