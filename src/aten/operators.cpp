@@ -298,6 +298,13 @@ const OperatorSchema* convolution_backward() {
   return schema;
 }
 
+const OperatorSchema* depthwise_convolution() {
+  static const OperatorSchema* const schema = intern_schema(
+      "oxyfuel::depthwise_convolution(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "
+      "dilation, MemoryFormat memory_format) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* batch_norm() {
   static const OperatorSchema* const schema = intern_schema(
       "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "

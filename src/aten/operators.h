@@ -71,6 +71,8 @@ const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of th
 const OperatorSchema* convolution();
 // The same behind grad_output, with bias_sizes for the bias, and output_mask at the end.
 const OperatorSchema* convolution_backward();
+// (input, weight, stride, padding, dilation, memory_format): of our own
+const OperatorSchema* depthwise_convolution();
 // native_batch_norm: (input, weight, bias, running_mean, running_var, training, momentum, eps)
 const OperatorSchema* batch_norm();
 // _native_batch_norm_legit_no_training: the same without `training`.

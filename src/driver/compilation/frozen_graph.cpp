@@ -319,6 +319,9 @@ passes::Options plain_options(const graph::Graph& graph) {
   options.generates_vector_products = [packing](DType dtype) {
     return packing->generates_vector_products(dtype);
   };
+  options.generates_depthwise_convolutions = [packing](DType dtype) {
+    return packing->generates_depthwise_convolutions(dtype);
+  };
   options.widens_products = [packing](DType dtype) { return packing->widens_products(dtype); };
   options.product_applies_activation = [packing](std::string_view activation, DType dtype) {
     return packing->product_applies(activation, dtype);

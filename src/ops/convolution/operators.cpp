@@ -1,4 +1,5 @@
 // The table of convolutions.
+#include "ops/convolution/lowerings.h"
 #include "ops/convolution/shapes.h"
 #include "ops/core/families.h"
 
@@ -19,6 +20,13 @@ Family convolution_operators() {
        .shape = shapes::convolution_backward,
        .has_result = output_mask,
        .traits = {.layouts = Layouts::Any, .type_check = TypeCheck::OneFloat}},
+      // Each channel of an image with a window of its own. The weight is contiguous: rows and columns of the
+      // window, then channels, then 1.
+      {.name = "oxyfuel::depthwise_convolution",
+       .schema = "oxyfuel::depthwise_convolution(Tensor input, Tensor weight, int[] stride, int[] padding, "
+                 "int[] dilation, MemoryFormat memory_format) -> Tensor",
+       .shape = shapes::depthwise_convolution,
+       .lower = lowerings::depthwise_convolution},
   };
   return table;
 }

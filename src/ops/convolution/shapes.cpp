@@ -137,4 +137,19 @@ Metas convolution_backward(const ShapeContext& context) {
   return out;
 }
 
+Metas depthwise_convolution(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const TensorMeta& weight = context.tensor(1);
+  std::vector<Expr> sizes = {input.sizes[0], input.sizes[1]};
+  for (size_t d = 0; d < 2; ++d) {
+    const Expr reach = item(context, 4, d, 2) * (weight.sizes[d] - 1) + 1;
+    const Expr room = input.sizes[d + 2] + 2 * item(context, 3, d, 2) - reach;
+    sizes.push_back(sym::floordiv(room, item(context, 2, d, 2)) + 1);
+  }
+  TensorMeta meta = contiguous_meta(input.dtype, input.device, std::move(sizes));
+  if (std::get<MemoryFormat>(context.arg(5)) == MemoryFormat::ChannelsLast)
+    meta.strides = channels_last_strides(meta.sizes);
+  return {meta};
+}
+
 }  // namespace oxy::ops::shapes

@@ -9,5 +9,7 @@ namespace oxy::ops::shapes {
 Metas convolution(const ShapeContext& context);
 // (grad_output, input, weight, bias_sizes, stride, ..., groups, output_mask)
 Metas convolution_backward(const ShapeContext& context);
+// (input, weight, stride, padding, dilation, memory_format)
+Metas depthwise_convolution(const ShapeContext& context);
 
 }  // namespace oxy::ops::shapes

@@ -27,10 +27,9 @@ std::optional<Value> inside(BodyBuilder& b, const Expr& e, const Expr& size) {
   return mask;
 }
 
-Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
-                  Value (*fn)(Value, Value)) {
+void for_each_in_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
+                        const std::function<void(int64_t row, int64_t column, Value element)>& visit) {
   size_t h = index.size() - 2;
-  std::optional<Value> result;
   Value otherwise = b.constant(outside, compute_type(x.dtype));
   for (int64_t i = 0; i < w.height; ++i)
     for (int64_t j = 0; j < w.width; ++j) {
@@ -39,9 +38,16 @@ Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index&
       source[h + 1] = index[h + 1] * w.stride_w + (j * w.dilation_w - w.pad_w);
       auto mask = and_also(inside(b, source[h], x.sizes[h]), inside(b, source[h + 1], x.sizes[h + 1]));
       auto load = [&] { return LoweringContext::element(b, x, source); };
-      Value element = mask ? b.masked(*mask, load, otherwise) : load();
-      result = result ? fn(*result, element) : element;
+      visit(i, j, mask ? b.masked(*mask, load, otherwise) : load());
     }
+}
+
+Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
+                  Value (*fn)(Value, Value)) {
+  std::optional<Value> result;
+  for_each_in_window(b, x, w, index, outside, [&](int64_t /*row*/, int64_t /*column*/, Value element) {
+    result = result ? fn(*result, element) : element;
+  });
   return *result;
 }
 

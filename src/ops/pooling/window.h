@@ -1,7 +1,8 @@
-// The window of a pooling operator, and what of it lies in the image.
+// The window of a pooling operator or of a convolution, and what of it lies in the image.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "ops/core/lowering_arguments.h"
@@ -25,8 +26,12 @@ std::optional<Value> and_also(std::optional<Value> a, std::optional<Value> b);
 // Whether 0 <= e < size; nothing where it always is.
 std::optional<Value> inside(BodyBuilder& b, const Expr& e, const Expr& size);
 
-// fn(accumulated, element of the window of x) for all elements, those outside of x being `outside`. `index`:
-// of the window, the last two dimensions.
+// visit(row, column, element of the window of x) for all elements, those outside of x being `outside`.
+// `index`: of the window, the last two dimensions.
+void for_each_in_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
+                        const std::function<void(int64_t row, int64_t column, Value element)>& visit);
+
+// fn(accumulated, element) over the same elements.
 Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
                   Value (*fn)(Value, Value));
 

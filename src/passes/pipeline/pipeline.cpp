@@ -76,6 +76,15 @@ constexpr Pass kSeparateBias = {
     "passes.separate_bias", plain<separate_bias>, [](const Graph& graph, const PassContext& context) {
       return context.options.separates_bias && calls<op::convolution, op::convolution_backward>(graph);
     }};
+constexpr Pass kDepthwiseConvolutions = {"passes.depthwise_convolutions",
+                                         [](const Graph& graph, const PassContext& context) {
+                                           return generate_depthwise_convolutions(
+                                               graph, context.options.generates_depthwise_convolutions);
+                                         },
+                                         [](const Graph& graph, const PassContext& context) {
+                                           return context.options.generates_depthwise_convolutions &&
+                                                  calls<op::convolution, op::convolution_backward>(graph);
+                                         }};
 constexpr Pass kPackConvolution = {"passes.pack_convolution",
                                    [](const Graph& graph, const PassContext& context) {
                                      return pack_convolution(graph, context.options.convolution);
@@ -163,11 +172,12 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {
-    &kDrawInKernels,   &kFoldBatchNorm,       &kRecogniseActivations, &kDeadCode,
-    &kShareKeyHeads,   &kConvolutionToLinear, &kChannelsLast,         &kSeparateBias,
-    &kPackConvolution, &kPackLinear,          &kAccumulateEmbeddings, &kDecompose,
-    &kVectorProducts,  &kPadProducts,         &kProductActivations,   &kWidenedProducts};
+constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels,      &kFoldBatchNorm,  &kRecogniseActivations,
+                                             &kDeadCode,           &kShareKeyHeads,  &kConvolutionToLinear,
+                                             &kChannelsLast,       &kSeparateBias,   &kDepthwiseConvolutions,
+                                             &kPackConvolution,    &kPackLinear,     &kAccumulateEmbeddings,
+                                             &kDecompose,          &kVectorProducts, &kPadProducts,
+                                             &kProductActivations, &kWidenedProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

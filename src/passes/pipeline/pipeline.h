@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/dump.h"
+#include "passes/products/depthwise_convolutions.h"
 #include "passes/products/pad_products.h"
 #include "passes/products/product_activations.h"
 #include "passes/products/vector_products.h"
@@ -29,6 +30,7 @@ struct Options {
   ChooseLayout choose_layout;
   ProductPadding products;
   GeneratesVectorProducts generates_vector_products;
+  GeneratesDepthwiseConvolutions generates_depthwise_convolutions;
   WidensProducts widens_products;
   ProductAppliesActivation product_applies_activation;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately

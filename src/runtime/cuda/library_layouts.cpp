@@ -42,6 +42,10 @@ class CudaPacking : public Packing {
   bool generates_vector_products(DType dtype) const override {
     return is_half(dtype) || dtype == DType::Float32;
   }
+  // cuDNN compiles kernels for these while the program waits for the first call.
+  bool generates_depthwise_convolutions(DType dtype) const override {
+    return is_half(dtype) || dtype == DType::Float32;
+  }
   bool widens_products(DType dtype) const override { return is_half(dtype); }
   // cuBLASLt's gelu is of the tanh kind, and less precise than float32.
   bool product_applies(std::string_view activation, DType dtype) const override {

@@ -72,6 +72,8 @@ class Packing {
   virtual bool separates_bias() const { return false; }
   // Generated kernels compute products of one row and of a transposed matrix as fast as its library.
   virtual bool generates_vector_products(DType /*dtype*/) const { return false; }
+  // Generated kernels convolve each channel with a window of its own faster than its library.
+  virtual bool generates_depthwise_convolutions(DType /*dtype*/) const { return false; }
   // Its library stores a product of operands of this type as float32 if it is asked to.
   virtual bool widens_products(DType /*dtype*/) const { return false; }
   // Its library's product applies this activation to its result before it stores it.

@@ -119,6 +119,11 @@ TEST_CASE("backendule: index loads, argmax, windows and transposes") {
   %5: float32[1, 7] = aten::add.Tensor(%4, %2, alpha=1)
   return %5
 })");
+  check_graph(R"(graph(%0: float32[2, 20, 9, 11]{strides=[1980, 1, 220, 20]}, %1: float32[3, 3, 20, 1]) {
+  %2: float32[2, 20, 5, 6]{strides=[600, 1, 120, 20]} = oxyfuel::depthwise_convolution(%0, %1, [2, 2], [1, 1], [1, 1], channels_last)
+  %3: float32[2, 20, 5, 6]{strides=[600, 1, 120, 20]} = aten::relu(%2)
+  return %3
+})");
   check_graph(R"(graph(%0: float32[2, 5, 9, 11]) {
   %1: float32[2, 5, 5, 6], %2: int8[2, 5, 5, 6] = oxyfuel::max_pool2d_places(%0, [3, 3], [2, 2], [1, 1], [1, 1], False)
   return %1

@@ -27,6 +27,7 @@ std::string script_of(const std::string& text) {
   const auto backend = backend::cuda::make_backend();
   passes::Options options;
   options.generates_vector_products = [](DType) { return true; };
+  options.generates_depthwise_convolutions = [](DType) { return true; };
   const plan::Plan plan = backend::schedule(
       loop::lower(passes::run_passes(graph::parse(text), options), backend->lowering_options()), *backend,
       {.parallelism = kMultiprocessors});

@@ -48,6 +48,7 @@ const Options& permissive_options() {
     result.choose_layout = [](const ConvolutionSite&) { return ConvolutionLayout::ChannelsLast; };
     result.separates_bias = true;
     result.generates_vector_products = [](DType dtype) { return dtype != DType::Float64; };
+    result.generates_depthwise_convolutions = [](DType dtype) { return dtype != DType::Float64; };
     result.widens_products = [](DType dtype) { return dtype == DType::BFloat16; };
     result.product_applies_activation = [](std::string_view activation, DType) {
       return activation == "relu" || activation == "gelu_tanh";
@@ -124,7 +125,7 @@ void intern_built_operators() {
   op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
   op::mul(), op::vector_product(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(),
       op::packed_linear();
-  op::pack_convolution(), op::packed_convolution(), op::philox_states(), op::philox_dropout();
+  op::pack_convolution(), op::packed_convolution(), op::depthwise_convolution(), op::philox_states(), op::philox_dropout();
 }
 
 }  // namespace

@@ -147,6 +147,25 @@ def windows(p):
 
 
 @program
+def depthwise_convolutions(p):
+    """Windows that move by two, with holes, and of one row; in both layouts; and the gradient of an input."""
+    results = []
+    for sizes, window, stride, padding, dilation, memory_format, dtype in (
+        ((2, 24, 9, 11), (3, 3), [2, 2], [1, 1], [1, 1], torch.channels_last, torch.bfloat16),
+        ((1, 5, 13, 12), (5, 3), [1, 1], [4, 0], [2, 1], torch.contiguous_format, torch.float32),
+        ((2, 16, 7, 8), (1, 7), [1, 3], [0, 3], [1, 1], torch.channels_last, torch.float32),
+    ):
+        x, weight = random(*sizes, dtype=dtype).to(memory_format=memory_format), random(sizes[1], 1, *window, dtype=dtype)
+        y = p.call("convolution", p.input(x), p.input(weight), None, stride, padding, dilation, False, [0, 0], sizes[1])
+        results.append(p.call("relu", y))
+    x, weight, gradient = random(2, 8, 9, 6), random(8, 1, 3, 5), random(2, 8, 9, 6) + 1
+    mask = [True, True, False]
+    x, weight, gradient = p.input(x), p.input(weight), p.input(gradient)
+    backward = p.call("convolution_backward", gradient, x, weight, [8], [1, 1], [2, 2], [2, 1], False, [0, 0], 8, mask)
+    return [*results, *backward[:2]]
+
+
+@program
 def group_norm(p):
     y = p.call("native_group_norm", p.input(random(2, 12, 5, 7)), p.input(random(12)), p.input(random(12)), 2, 12, 35, 4, 1e-5)[0]
     return [p.call("silu", y)]

@@ -50,7 +50,7 @@ class Program:
         results = getattr(getattr(torch.ops.aten, packet), overload or "default")(*arguments, **named)
         texts = [self.argument(a) for a in arguments] + [f"{k}={self.argument(v)}" for k, v in named.items()]
         several = results if isinstance(results, tuple) else (results,)
-        defined = [f"{self.define(r)} : {meta(r)}" for r in several]
+        defined = ["_" if r is None else f"{self.define(r)} : {meta(r)}" for r in several]
         self.lines.append(f"  {', '.join(defined)} = aten::{name}({', '.join(texts)})")
         return results
 

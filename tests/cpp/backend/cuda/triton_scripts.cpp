@@ -36,7 +36,10 @@ std::unique_ptr<backend::Backend> backend_of(const std::string& option) {
 }
 
 std::string script_of(const std::string& text, const backend::Backend& backend) {
-  loop::Program program = loop::lower(passes::run_passes(graph::parse(text), {}), backend.lowering_options());
+  passes::Options options;
+  options.generates_depthwise_convolutions = [](DType) { return true; };
+  loop::Program program =
+      loop::lower(passes::run_passes(graph::parse(text), options), backend.lowering_options());
   loop::verify(program);
   const plan::Plan plan = backend::schedule(std::move(program), backend, {.parallelism = 132, .tune = true});
   plan::verify(plan);
