@@ -11,10 +11,10 @@ namespace oxy::trace {
 
 namespace {
 
-void attention(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void attention(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor query = torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
   const LayoutAtHand layout(true);
-  decompose(op, keys, query.device(), stack);
+  decompose(op, query.device(), stack);
 }
 
 }  // namespace

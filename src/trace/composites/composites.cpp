@@ -18,14 +18,12 @@ void add_composites(torch::Library& library) {
   for (const auto add : kComposites) add(library);
 }
 
-c10::DispatchKeySet keys_of_decomposition(c10::DispatchKeySet keys, c10::Device device) {
-  const c10::DispatchKeySet own(c10::computeDispatchKey(std::nullopt, c10::kStrided, device));
-  return ((keys & c10::after_autograd_keyset) | own) - kTraceKeySet;
+c10::DispatchKeySet keys_of_decomposition(c10::Device device) {
+  return c10::DispatchKeySet(c10::computeDispatchKey(std::nullopt, c10::kStrided, device));
 }
 
-void decompose(const c10::OperatorHandle& op, c10::DispatchKeySet keys, c10::Device device,
-               torch::jit::Stack* stack) {
-  op.redispatchBoxed(keys_of_decomposition(keys, device), stack);
+void decompose(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack* stack) {
+  op.redispatchBoxed(keys_of_decomposition(device), stack);
 }
 
 bool is_symbolic(const at::Tensor& tensor) {

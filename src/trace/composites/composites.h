@@ -25,10 +25,11 @@ void add_upsampling(torch::Library& library);
 // Adds all of them.
 void add_composites(torch::Library& library);
 
-// What a kernel redispatches to: PyTorch's decomposition, which is a kernel of every device.
-c10::DispatchKeySet keys_of_decomposition(c10::DispatchKeySet keys, c10::Device device);
-void decompose(const c10::OperatorHandle& op, c10::DispatchKeySet keys, c10::Device device,
-               torch::jit::Stack* stack);
+// What a kernel redispatches to: PyTorch's decomposition, which is a kernel of every device. No key in
+// between is among them, as for those who listen there (modes of Python, torch.compile) the operator is
+// decomposed already.
+c10::DispatchKeySet keys_of_decomposition(c10::Device device);
+void decompose(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack* stack);
 // Whether it is a trace tensor with symbols among its sizes or strides.
 bool is_symbolic(const at::Tensor& tensor);
 

@@ -59,13 +59,13 @@ void guard_summed_sizes(Session& session, std::string equation, const c10::List<
   }
 }
 
-void einsum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void einsum(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::List<at::Tensor> tensors = torch::jit::peek(*stack, 1, 3).toTensorList();
   Session* session = recording_session();
   if (session != nullptr && session->symbols)
     guard_summed_sizes(*session, torch::jit::peek(*stack, 0, 3).toStringRef(), tensors);
   const c10::Device device = tensors.empty() ? c10::Device(runtime::kHost) : tensors.get(0).device();
-  decompose(op, keys, device, stack);
+  decompose(op, device, stack);
 }
 
 }  // namespace

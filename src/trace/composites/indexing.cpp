@@ -22,15 +22,15 @@ namespace {
 
 // one_hot(self, num_classes): PyTorch reads the largest and the smallest class on the host. scatter() refuses
 // those that are out of range.
-void one_hot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void one_hot(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
   const int64_t given = torch::jit::peek(*stack, 1, 2).toInt();
   Session* session = recording_session();
   const bool is_plain = self.scalar_type() == at::kLong && trace_tensor(self) != nullptr &&
                         session != nullptr && session->symbols && session->reads_data;
-  if (!is_plain || given == 0 || given < -1) return decompose(op, keys, self.device(), stack);
+  if (!is_plain || given == 0 || given < -1) return decompose(op, self.device(), stack);
   if (given < 0 && self.sym_numel().sym_eq(0).guard_or_false(__FILE__, __LINE__))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   c10::SymInt classes = given;
   if (given < 0) classes = (self.max() + 1).item().toSymInt();
   c10::SymDimVector sizes(self.sym_sizes().begin(), self.sym_sizes().end());
@@ -41,12 +41,12 @@ void one_hot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
 }
 
 // take_along_dim(self, indices, dim)
-void take_along_dim(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void take_along_dim(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
   const at::Tensor indices = torch::jit::peek(*stack, 1, 3).toTensor();
   const bool fits = !torch::jit::peek(*stack, 2, 3).isNone() && self.dim() == indices.dim() &&
                     self.dim() > 0 && indices.scalar_type() == at::kLong;
-  if (!(is_symbolic(self) || is_symbolic(indices)) || !fits) return decompose(op, keys, self.device(), stack);
+  if (!(is_symbolic(self) || is_symbolic(indices)) || !fits) return decompose(op, self.device(), stack);
   const int64_t dim = at::maybe_wrap_dim(torch::jit::peek(*stack, 2, 3).toInt(), self.dim());
   const auto broadcast = [&](const at::Tensor& tensor, const at::Tensor& other) {
     c10::SymDimVector sizes(other.sym_sizes().begin(), other.sym_sizes().end());
@@ -74,10 +74,10 @@ at::Tensor are_ascending(const c10::SymInt& count, int64_t r, bool may_repeat, c
 }
 
 // combinations(self, r, with_replacement): PyTorch's takes numbers.
-void combinations(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void combinations(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
   const int64_t r = torch::jit::peek(*stack, 1, 3).toInt();
-  if (!is_symbolic(self) || self.dim() != 1 || r < 1) return decompose(op, keys, self.device(), stack);
+  if (!is_symbolic(self) || self.dim() != 1 || r < 1) return decompose(op, self.device(), stack);
   const bool may_repeat = torch::jit::peek(*stack, 2, 3).toBool();
   if (r == 1) {
     torch::jit::drop(*stack, 3);

@@ -19,26 +19,25 @@ namespace oxy::trace {
 namespace {
 
 // linalg_matrix_norm(self, ord, ...): sizes are looked at to refuse empty matrices alone.
-void matrix_norm(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void matrix_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
   const bool has_elements = !is_symbolic(self) || self.sym_numel().sym_ne(0).guard_bool(__FILE__, __LINE__);
   const LayoutAtHand layout(has_elements);
-  decompose(op, keys, self.device(), stack);
+  decompose(op, self.device(), stack);
 }
 
 // cov(self, correction, fweights, aweights): PyTorch's takes numbers alone.
-void covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void covariance(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 4).toTensor();
   const bool has_weights =
       !torch::jit::peek(*stack, 2, 4).isNone() || !torch::jit::peek(*stack, 3, 4).isNone();
   if (!is_symbolic(self) || has_weights || self.dim() > 2 || !at::isFloatingType(self.scalar_type()))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   const int64_t correction = torch::jit::peek(*stack, 1, 4).toInt();
   const at::Tensor rows = self.dim() < 2 ? self.reshape_symint({1, self.sym_numel()}) : self;
   const c10::SymInt count = rows.sym_size(1);
   // With none left PyTorch warns.
-  if (!count.sym_gt(correction).guard_bool(__FILE__, __LINE__))
-    return decompose(op, keys, self.device(), stack);
+  if (!count.sym_gt(correction).guard_bool(__FILE__, __LINE__)) return decompose(op, self.device(), stack);
   const auto number = [&](const c10::SymInt& value) {
     return at::scalar_tensor(c10::Scalar(value), rows.options().dtype(at::kLong));
   };
@@ -50,12 +49,12 @@ void covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::
 
 // linalg_matrix_rank.atol_rtol_float and .atol_rtol_tensor (self, atol, rtol, hermitian): PyTorch computes
 // the usual tolerance as a number. As a tensor it is given one.
-void matrix_rank(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void matrix_rank(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 4).toTensor();
   const c10::IValue absolute = torch::jit::peek(*stack, 1, 4);
   const bool has_relative = !torch::jit::peek(*stack, 2, 4).isNone();
   if (!is_symbolic(self) || has_relative || self.dim() < 2 || !at::isFloatingType(self.scalar_type()))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   const double epsilon = self.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
                                                            : std::numeric_limits<float>::epsilon();
   const c10::SymInt longer = self.sym_size(-2).max(self.sym_size(-1));

@@ -56,7 +56,7 @@ at::Tensor product(const std::vector<at::Tensor>& matrices, const std::vector<st
 
 // The order of the products is that for the sizes at hand. PyTorch's would be another one for other sizes, at
 // the cost of a graph for each of them.
-void multi_dot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void multi_dot(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   std::vector<at::Tensor> matrices = torch::jit::peek(*stack, 0, 1).toTensorVector();
   const Session* session = recording_session();
   const size_t count = matrices.size();
@@ -69,7 +69,7 @@ void multi_dot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   }
   if (!fits || std::ranges::none_of(matrices, is_symbolic)) {
     const c10::Device device = count == 0 ? c10::Device(runtime::kHost) : matrices[0].device();
-    return decompose(op, keys, device, stack);
+    return decompose(op, device, stack);
   }
   const bool is_row = matrices.front().dim() == 1, is_column = matrices.back().dim() == 1;
   if (is_row) matrices.front() = matrices.front().unsqueeze(0);
@@ -93,10 +93,10 @@ at::Tensor spread(at::Tensor tensor, int64_t pairs, bool behind) {
   return tensor;
 }
 
-void kron(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void kron(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
   const at::Tensor other = torch::jit::peek(*stack, 1, 2).toTensor();
-  if (!is_symbolic(self) && !is_symbolic(other)) return decompose(op, keys, self.device(), stack);
+  if (!is_symbolic(self) && !is_symbolic(other)) return decompose(op, self.device(), stack);
   const int64_t pairs = std::max(self.dim(), other.dim());
   const at::Tensor left = spread(self, pairs, true), right = spread(other, pairs, false);
   c10::SymDimVector sizes;

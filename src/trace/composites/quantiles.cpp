@@ -36,7 +36,7 @@ at::Tensor elements_at(const at::Tensor& sorted, at::Tensor ranks, const std::st
 }
 
 template <bool skips_nan>
-void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void quantile(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto argument = [&](size_t i) -> const c10::IValue& {
     return torch::jit::peek(*stack, i, kArguments);
   };
@@ -50,7 +50,7 @@ void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   // What it refuses, PyTorch's decomposition refuses in its own words.
   if (trace_tensor(self) == nullptr || !fits || !is_known || !(q >= 0 && q <= 1) || self.dim() == 0 ||
       !self.sym_numel().sym_gt(0).guard_bool(__FILE__, __LINE__))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   const bool has_dimension = !argument(2).isNone();
   const int64_t dimension = has_dimension ? c10::maybe_wrap_dim(argument(2).toInt(), self.dim()) : 0;
   const at::Tensor rows = has_dimension ? self.movedim(dimension, -1) : self.flatten();

@@ -137,7 +137,7 @@ std::string cell_of(const c10::OperatorHandle& op) {
   return name.substr(name.find("::") + 2);
 }
 
-void recurrent(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void recurrent(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Call call{std::span<const c10::IValue>(*stack).last(op.schema().arguments().size())};
   const bool has_gradients = asks_for_gradients(call);
   const std::string cell = cell_of(op);
@@ -146,7 +146,7 @@ void recurrent(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   const bool drops = call.train && call.dropout != 0;
   const bool is_whole = trace_tensor(call.input) != nullptr && (is_symbolic(call.input) || is_of_library) &&
                         !drops && !runtime::autocast_type(call.input.device().type());
-  if (!is_whole) return decompose(op, keys, call.input.device(), stack);
+  if (!is_whole) return decompose(op, call.input.device(), stack);
   torch_api::NodePointer<RecurrentBackward> node;
   if (has_gradients) {
     node = torch_api::make_node<RecurrentBackward>(cell, call);

@@ -34,7 +34,7 @@ at::Tensor centred_in(const at::Tensor& window, int64_t width, int64_t n_fft) {
 
 // istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
 // PyTorch's takes numbers, and reads on the host whether the windows cover all of the signal.
-void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void istft(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::span<const c10::IValue> call = std::span(*stack).last(count);
   const at::Tensor self = call[0].toTensor();
@@ -44,13 +44,13 @@ void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
   if (!is_symbolic(self) || !self.is_complex() || self.dim() < 2 || self.dim() > 3 || call[9].toBool() ||
       hop <= 0 || hop > width || width > n_fft || !window.defined() || window.dim() != 1 ||
       window.is_complex() || window.sym_size(0).maybe_as_int() != width || !call[8].isNone())
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   const c10::SymInt frequencies = self.sym_size(-2), frames = self.sym_size(-1);
   const bool is_whole = frequencies.sym_eq(n_fft).guard_bool(__FILE__, __LINE__);
   const bool one_side = call[7].isNone() ? !is_whole : call[7].toBool();
   if (!frequencies.sym_eq(one_side ? n_fft / 2 + 1 : n_fft).guard_bool(__FILE__, __LINE__) ||
       !frames.sym_ge(1).guard_bool(__FILE__, __LINE__))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   const c10::SymInt length = (frames - 1) * c10::SymInt(hop) + n_fft;
   window = centred_in(window, width, n_fft);
   at::Tensor input = (self.dim() == 2 ? self.unsqueeze(0) : self).transpose(1, 2);
@@ -65,7 +65,7 @@ void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
   const at::Tensor signal = joined(parts * window.view({1, 1, n_fft}), parts.sym_size(0));
   const at::Tensor envelope = joined(window.pow(2).expand_symint({1, frames, n_fft}), 1);
   const c10::SymInt has_gaps = envelope.abs().min().lt(1e-11).to(at::kByte).item().toSymInt();
-  if (!has_gaps.sym_eq(0).expect_true(__FILE__, __LINE__)) return decompose(op, keys, self.device(), stack);
+  if (!has_gaps.sym_eq(0).expect_true(__FILE__, __LINE__)) return decompose(op, self.device(), stack);
   at::Tensor result = signal / envelope;
   if (self.dim() == 2) result = result.squeeze(0);
   torch::jit::drop(*stack, count);
@@ -74,7 +74,7 @@ void istft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
 
 // stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, ...): PyTorch's
 // takes numbers alone.
-void stft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void stft(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::span<const c10::IValue> call = std::span(*stack).last(count);
   const at::Tensor self = call[0].toTensor();
@@ -87,10 +87,10 @@ void stft(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
                     (!window.defined() || (window.dim() == 1 && !window.is_complex()));
   if (!is_symbolic(self) || !fits || (window.defined() && window.sym_size(0).maybe_as_int() != width) ||
       (!window.defined() && width != n_fft))
-    return decompose(op, keys, self.device(), stack);
+    return decompose(op, self.device(), stack);
   at::Tensor input = self.dim() == 1 ? self.unsqueeze(0) : self;
   const c10::SymInt length = input.sym_size(1);
-  if (!length.sym_ge(n_fft).guard_bool(__FILE__, __LINE__)) return decompose(op, keys, self.device(), stack);
+  if (!length.sym_ge(n_fft).guard_bool(__FILE__, __LINE__)) return decompose(op, self.device(), stack);
   const bool normalised = call[5].toBool(), one_side = call[6].isNone() || call[6].toBool();
   if (window.defined()) window = centred_in(window, width, n_fft);
   input = input.unfold(1, n_fft, hop);  // as frames

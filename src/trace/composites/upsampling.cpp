@@ -73,20 +73,19 @@ auto with_scales(const Scales& scales, std::index_sequence<kDimension...>, const
 
 // `Whole` takes sizes or scales for all dimensions, `Operator` both, dimension by dimension.
 template <class Whole, class Operator, size_t kDimensions>
-at::Tensor nearest(c10::DispatchKeySet keys, const at::Tensor& input, at::OptionalSymIntArrayRef size,
-                   Scales scales) {
+at::Tensor nearest(const at::Tensor& input, at::OptionalSymIntArrayRef size, Scales scales) {
   const std::optional<Sizes> result = symbolic_result_size(input, size, scales, kDimensions);
-  if (!result) return Whole::redispatch(keys_of_decomposition(keys, input.device()), input, size, scales);
+  if (!result) return Whole::redispatch(keys_of_decomposition(input.device()), input, size, scales);
   return with_scales(scales, std::make_index_sequence<kDimensions>(),
                      [&](auto... scale) { return Operator::call(input, *result, scale...); });
 }
 
 template <class Whole, class Operator, size_t kDimensions>
-at::Tensor smooth(c10::DispatchKeySet keys, const at::Tensor& input, at::OptionalSymIntArrayRef size,
-                  bool align_corners, Scales scales) {
+at::Tensor smooth(const at::Tensor& input, at::OptionalSymIntArrayRef size, bool align_corners,
+                  Scales scales) {
   const std::optional<Sizes> result = symbolic_result_size(input, size, scales, kDimensions);
   if (!result)
-    return Whole::redispatch(keys_of_decomposition(keys, input.device()), input, size, align_corners, scales);
+    return Whole::redispatch(keys_of_decomposition(input.device()), input, size, align_corners, scales);
   return with_scales(scales, std::make_index_sequence<kDimensions>(),
                      [&](auto... scale) { return Operator::call(input, *result, align_corners, scale...); });
 }
