@@ -17,6 +17,8 @@ std::optional<int64_t> element_at(const at::Tensor& tensor, int64_t place) {
   }
   const void* const data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
+    case at::kBool:
+      return static_cast<int64_t>(static_cast<const bool*>(data)[offset]);
     case at::kByte:
       return static_cast<const uint8_t*>(data)[offset];
     case at::kChar:

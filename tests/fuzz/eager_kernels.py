@@ -49,9 +49,13 @@ def other_kernels():
             setattr(functional, name, function)
 
 
-def _mean_by_sum(function):
+def _other_mean(function):
+    """Where eager gives NaN, what a sum gives, and NaN where eager gives an infinity."""
+
     def spread_and_mean(tensor, dim, **options):
-        return function(tensor, dim, **options)[0], tensor.mean(dim, keepdim=options.get("keepdim", False))
+        spread, mean = function(tensor, dim, **options)
+        by_sum = tensor.mean(dim, keepdim=options.get("keepdim", False))
+        return spread, torch.where(mean.isinf(), torch.nan, by_sum)
 
     return spread_and_mean
 
@@ -63,7 +67,7 @@ def other_orders():
     prod, means = torch.Tensor.prod, {name: getattr(torch, name) for name in ("var_mean", "std_mean")}
     torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
     for name, function in means.items():
-        setattr(torch, name, _mean_by_sum(function))
+        setattr(torch, name, _other_mean(function))
     try:
         yield
     finally:

@@ -284,3 +284,15 @@ def test_sizes_of_images_that_only_data_tell():
         return torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(1)), mask
 
     compared(f, [lambda s=s: make(*s) for s in [(4, 5), (6, 6), (10, 12), (1, 1)]], dynamic=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_elements_that_only_a_refused_operand_needs(dtype):
+    """A branch that eager refuses is no graph in any way, so the captures are repeated with the elements as symbols. Those of
+    each type can be read when a call begins."""
+
+    def f(mask):
+        alive = mask.all(0, keepdim=True)
+        return alive + 1 if (alive > 0).any() else alive.bool() - True
+
+    compared(f, [lambda e=e: (torch.tensor([e]).to(dtype),) for e in ([1, 0], [0, 0], [1, 1], [0, 0])], whole=False)
