@@ -113,6 +113,18 @@ const OperatorSchema* unsafe_view() {
   return schema;
 }
 
+const OperatorSchema* flip() {
+  static const OperatorSchema* const schema = intern_schema("aten::flip(Tensor self, int[] dims) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* sum_over() {
+  static const OperatorSchema* const schema = intern_schema(
+      "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+      "Tensor");
+  return schema;
+}
+
 const OperatorSchema* clone() {
   static const OperatorSchema* const schema =
       intern_schema("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor");

@@ -32,6 +32,7 @@ const OperatorSchema* as_strided_scatter();  // (self, src, size, stride, storag
 // New tensors and moved elements.
 const OperatorSchema* masked_select();
 const OperatorSchema* clone();        // (self, memory_format)
+const OperatorSchema* flip();         // (self, dims)
 const OperatorSchema* unsafe_view();  // (self, size)
 const OperatorSchema* copy();         // (self, src, non_blocking)
 const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
@@ -61,6 +62,7 @@ const OperatorSchema* native_dropout();  // (input, p, train)
 const OperatorSchema* philox_states();
 // (input, states, place, p, width, threads, strides) -> result, mask
 const OperatorSchema* philox_dropout();
+const OperatorSchema* sum_over();          // sum.dim_IntList: (self, dims, keepdim, dtype)
 const OperatorSchema* mm();                // (self, mat2)
 const OperatorSchema* mm_dtype();          // (self, mat2, out_dtype)
 const OperatorSchema* vector_product();    // (row, matrix): of our own

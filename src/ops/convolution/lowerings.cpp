@@ -3,11 +3,11 @@
 #include <optional>
 #include <tuple>
 
-#include "ops/pooling/window.h"
+#include "ops/core/window.h"
 
 namespace oxy::ops::lowerings {
 
-using pooling::Window;
+using windows::Window;
 
 void depthwise_convolution(LoweringContext& context, const Node& node) {
   const Tensor x = context.operand(node, 0), given = context.operand(node, 1);
@@ -21,7 +21,7 @@ void depthwise_convolution(LoweringContext& context, const Node& node) {
   const TensorMeta& out = context.output_meta(node);
   const auto sum_of_products = [x, weight, w](BodyBuilder& b, const Index& index) {
     std::optional<Value> sum;
-    pooling::for_each_in_window(b, x, w, index, 0, [&](int64_t row, int64_t column, Value element) {
+    windows::for_each_in_window(b, x, w, index, 0, [&](int64_t row, int64_t column, Value element) {
       const Value product = element * LoweringContext::element(b, weight, {row, column, index[1], 0});
       sum = sum ? *sum + product : product;
     });

@@ -2,15 +2,15 @@
 
 #include <optional>
 
-#include "ops/pooling/window.h"
+#include "ops/core/window.h"
 
 namespace oxy::ops::lowerings {
 
 using loop::compute_dtype;
 using loop::ReductionKind;
-using pooling::over_window;
-using pooling::Window;
-using pooling::window_of;
+using windows::over_window;
+using windows::Window;
+using windows::window_of;
 
 void avg_pool2d(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);

@@ -3,17 +3,17 @@
 // windows that it may be the maximum of: nothing is scattered.
 #include <cmath>
 
+#include "ops/core/window.h"
 #include "ops/pooling/decompositions.h"
 #include "ops/pooling/lowerings.h"
-#include "ops/pooling/window.h"
 
 namespace oxy::ops {
 
-using pooling::and_also;
-using pooling::inside;
-using pooling::over_window;
-using pooling::Window;
-using pooling::window_of;
+using windows::and_also;
+using windows::inside;
+using windows::over_window;
+using windows::Window;
+using windows::window_of;
 
 namespace decompositions {
 

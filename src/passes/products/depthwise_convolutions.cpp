@@ -55,8 +55,8 @@ Replacement convolve(const Site& site, ValueId input, const Convolution& convolu
     return std::nullopt;
   ops::Composer composer(site.graph, site.node);
   ValueRef window = composer.call(op::permute(), {ValueRef{convolution.weight}, Numbers{2, 3, 0, 1}});
-  if (turned) window = composer.call("aten::flip", {window, Numbers{0, 1}});
-  window = composer.call("aten::clone", {window, MemoryFormat::Contiguous});
+  if (turned) window = composer.call(op::flip(), {window, Numbers{0, 1}});
+  window = composer.call(op::clone(), {window, MemoryFormat::Contiguous});
   const MemoryFormat format = channels_last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
   const ValueRef result = composer.call(
       op::depthwise_convolution(),

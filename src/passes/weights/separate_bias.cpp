@@ -52,7 +52,7 @@ Replacement separate_sum(const Site& site) {
   std::vector<Expr> dims = {0};
   for (int64_t dim = 2; dim < summed.rank(); ++dim) dims.emplace_back(dim);
   ops::Composer composer(site.graph, site.node);
-  results[kOfBias] = composer.call("aten::sum.dim_IntList", {ValueRef{gradient}, std::move(dims)}).id;
+  results[kOfBias] = composer.call(op::sum_over(), {ValueRef{gradient}, std::move(dims)}).id;
   return results;
 }
 

@@ -10,6 +10,7 @@
 #include "aten/opaque.h"
 #include "base/hash.h"
 #include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "trace/metadata/stand_ins.h"
 #include "trace/session/values_at_hand.h"
 #include "trace/tensors/trace_error.h"
@@ -89,7 +90,7 @@ std::vector<c10::IValue> with_known_numbers(const OperatorInfo& info, std::span<
   return result;
 }
 
-// Tensors of one floating point type. Kernels of the CPU may lack the shortest one.
+// Tensors of one floating point type. Kernels of the host may lack the shortest one.
 bool is_of_one_float(std::span<const c10::IValue> call) {
   std::optional<c10::ScalarType> type;
   for (const c10::IValue& value : call) {
@@ -97,7 +98,7 @@ bool is_of_one_float(std::span<const c10::IValue> call) {
     const at::Tensor& tensor = value.toTensor();
     const c10::ScalarType own = tensor.scalar_type();
     if (!at::isFloatingType(own) || c10::elementSize(own) < 2 || type.value_or(own) != own) return false;
-    if (own == at::kHalf && tensor.device().is_cpu()) return false;
+    if (own == at::kHalf && runtime::is_on_host(tensor)) return false;
     type = own;
   }
   return type.has_value();

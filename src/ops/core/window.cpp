@@ -1,8 +1,8 @@
-#include "ops/pooling/window.h"
+#include "ops/core/window.h"
 
 #include <tuple>
 
-namespace oxy::ops::pooling {
+namespace oxy::ops::windows {
 
 Window window_of(const Node& node, size_t first, std::optional<size_t> dilation) {
   Window w;
@@ -51,4 +51,4 @@ Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index&
   return *result;
 }
 
-}  // namespace oxy::ops::pooling
+}  // namespace oxy::ops::windows

@@ -7,7 +7,7 @@
 
 #include "ops/core/lowering_arguments.h"
 
-namespace oxy::ops::pooling {
+namespace oxy::ops::windows {
 
 inline constexpr int64_t kMaxWindow = 25;  // elements, for which kernels are written without loops
 
@@ -35,4 +35,4 @@ void for_each_in_window(BodyBuilder& b, const Tensor& x, const Window& w, const 
 Value over_window(BodyBuilder& b, const Tensor& x, const Window& w, const Index& index, double outside,
                   Value (*fn)(Value, Value));
 
-}  // namespace oxy::ops::pooling
+}  // namespace oxy::ops::windows
