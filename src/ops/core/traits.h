@@ -108,7 +108,7 @@ enum class HostOperands : uint8_t {
 enum class TypeCheck : uint8_t {
   TryOut,    // it calls the operator with tensors of one element
   OneFloat,  // the same, but tensors of one floating point type are never refused
-  Known,     // never: they are results of an operator whose types were checked
+  Known,     // it does not ask: they are results of an operator whose types were checked
 };
 
 struct Traits {
