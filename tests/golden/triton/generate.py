@@ -55,7 +55,7 @@ def channels_last_relu(p):
 @program
 def depthwise_convolution(p):
     x = p.laid_out((16, 192, 28, 28), (150528, 1, 5376, 192))
-    y = p.call("convolution", x, p.tensor(192, 1, 7, 7), None, [1, 1], [3, 3], [1, 1], False, [0, 0], 192)
+    y = p.call("convolution", x, p.tensor(192, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 192)
     return [p.call("clone", y, memory_format=torch.channels_last)]
 
 
