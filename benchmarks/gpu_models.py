@@ -1,12 +1,11 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/benchmarks-gpu.md.
 
     python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train-bert …] [--ways eager ours no-graphs tuned compile reduce-overhead]
-                                    [--kernels 20] [--no-cudnn-attention]
+                                    [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, ours with mode="max-autotune",
 torch.compile, and torch.compile with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together. The host's
 time is that of a few calls before which the device was idle.
-With --no-cudnn-attention PyTorch takes another kernel for attention, in all ways.
 --kernels lists below each row the kernels that take most of the device's time, in microseconds a call.
 """
 
@@ -264,10 +263,7 @@ def main():
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--kernels", type=int, default=0)
-    parser.add_argument("--no-cudnn-attention", action="store_true")
     arguments = parser.parse_args()
-    if arguments.no_cudnn_attention:
-        torch.backends.cuda.enable_cudnn_sdp(False)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory, microseconds of the host)\n")
     print(f"| model | {' | '.join(arguments.ways)} |\n|---|{'---|' * len(arguments.ways)}")
     torch.manual_seed(0)

@@ -18,18 +18,11 @@ namespace {
 using loop::Op;
 
 constexpr double kMaxGroupWork = 260;
-// What has more work by itself (a window of many elements) takes others with little work along.
-constexpr double kLittleGroupWork = 40, kMaxWorkOfOne = 3 * kMaxGroupWork;
 constexpr size_t kMaxCandidates = 12;
 constexpr size_t kMaxReadersRemembered = 4;
 constexpr size_t kMaxSmallRemembered = 8;
 // What runs so many steps apart is not joined if that holds memory in between (kMemoryWorthAKernel).
 constexpr int32_t kFarSteps = 64;
-
-bool may_join(double a, double b) {
-  if (a + b <= kMaxGroupWork) return true;
-  return std::max(a, b) > kMaxGroupWork && std::min(a, b) <= kLittleGroupWork && a + b <= kMaxWorkOfOne;
-}
 
 double inst_work(const loop::Inst& inst) {
   if (inst.op == Op::Constant) return 0.1;
@@ -389,7 +382,7 @@ class Fuser {
     if (devices_[a] != devices_[b]) return;
     if (group(a).position > group(b).position) std::swap(a, b);
     Group& x = group(a);
-    if (!may_join(x.work, group(b).work)) return;
+    if (x.work + group(b).work > kMaxGroupWork) return;
     const auto position = merged_position(a, b);
     if (!position) return;
     const auto flow = edges(x, group(b));

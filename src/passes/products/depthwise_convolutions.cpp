@@ -91,15 +91,8 @@ Replacement of_backward(const Site& site) {
   const ValueId gradient = tensor_argument(site.node, 0);
   const Replacement of_input = convolve(site, gradient, *found, true, site.meta(0));
   if (!of_input) return std::nullopt;
-  std::vector<ValueId> results = {of_input->front(), graph::kNoValue, graph::kNoValue};
-  if (mask->at(1)) {
-    Node of_weight = site.node;
-    of_weight.args[kMask] = std::vector<bool>{false, true, false};
-    results[1] = site.graph.add_value(site.meta(1));
-    site.graph.values[results[1]].node = site.graph.nodes.next_id();
-    of_weight.outputs = {graph::kNoValue, results[1], graph::kNoValue};
-    site.graph.nodes.add(std::move(of_weight));
-  }
+  std::vector<ValueId> results = keep_without(site, 0);
+  results[0] = of_input->front();
   return results;
 }
 

@@ -70,6 +70,21 @@ Graph Rewriter::finish() {
   return std::move(out_);
 }
 
+std::vector<ValueId> keep_without(const Site& site, size_t result) {
+  Node node = site.node;
+  auto& mask = std::get<std::vector<bool>>(node.args.back());
+  mask.at(result) = false;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    ValueId& id = node.outputs.at(i);
+    if (id == graph::kNoValue) continue;
+    id = mask[i] ? site.graph.add_value(site.meta(i)) : graph::kNoValue;
+    if (mask[i]) site.graph.values[id].node = site.graph.nodes.next_id();
+  }
+  std::vector<ValueId> outputs = node.outputs;
+  if (std::ranges::count(mask, true) > 0) site.graph.nodes.add(std::move(node));
+  return outputs;
+}
+
 void append_with_needs(const Graph& source, const Node& node, Graph& graph, IdVector<ValueId, ValueId>& map) {
   std::vector<const Node*> stack = {&node};
   while (!stack.empty()) {

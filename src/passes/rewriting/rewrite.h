@@ -63,6 +63,11 @@ using Rule = std::function<std::optional<std::vector<ValueId>>(const Site& site)
 
 Graph rewrite(const Graph& source, const Rule& rule);
 
+// Appends the site's node without one of its results, and gives its outputs: kNoValue for those that it does
+// not have. The node's last argument is an output_mask, which has this result. Where it has no other, nothing
+// is appended.
+std::vector<ValueId> keep_without(const Site& site, size_t result);
+
 // The view of a matrix with its two dimensions exchanged.
 ValueId transposed(const Site& site, ValueId matrix);
 

@@ -36,19 +36,7 @@ Replacement separate_sum(const Site& site) {
   const TensorMeta summed = site.graph.meta(gradient);
   if (summed.dtype != site.meta(kOfBias).dtype) return std::nullopt;
 
-  Node others = site.node;
-  std::vector<bool> left = *mask;
-  left[kOfBias] = false;
-  others.args[kMask] = left;
-  std::vector<ValueId> results(others.outputs.size(), graph::kNoValue);
-  for (size_t i = 0; i < kOfBias; ++i) {
-    if (others.outputs[i] == graph::kNoValue) continue;
-    results[i] = site.graph.add_value(site.meta(i));
-    site.graph.values[results[i]].node = site.graph.nodes.next_id();
-  }
-  others.outputs = results;
-  if (left[0] || left[1]) site.graph.nodes.add(std::move(others));
-
+  std::vector<ValueId> results = keep_without(site, kOfBias);
   std::vector<Expr> dims = {0};
   for (int64_t dim = 2; dim < summed.rank(); ++dim) dims.emplace_back(dim);
   ops::Composer composer(site.graph, site.node);

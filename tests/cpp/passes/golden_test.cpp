@@ -125,7 +125,8 @@ void intern_built_operators() {
   op::view(), op::permute(), op::slice(), op::select(), op::clone(), op::to_copy(), op::add(), op::sub();
   op::mul(), op::vector_product(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(),
       op::packed_linear();
-  op::pack_convolution(), op::packed_convolution(), op::depthwise_convolution(), op::philox_states(), op::philox_dropout();
+  op::pack_convolution(), op::packed_convolution(), op::depthwise_convolution(), op::philox_states(),
+      op::philox_dropout();
 }
 
 }  // namespace

@@ -65,5 +65,3 @@ def test_modes_see_what_they_see_without_us():
     assert len(before) == len(after) >= 30
     for with_ours, without in zip(after, before):
         assert with_ours == without
-
-
