@@ -175,7 +175,7 @@ std::vector<MovableNode> find_places(const CapturedPass& decoy, const CapturedPa
   std::vector<MovableNode> result;
   for (size_t n = 0; n < real.nodes.size(); ++n) {
     std::vector<Place> places = NodeReader(decoy, real, movable_of, n).read(real.nodes[n], decoy.nodes[n]);
-    if (!places.empty()) result.push_back({real.nodes[n], std::move(places)});
+    if (!places.empty()) result.push_back({n, real.nodes[n], std::move(places)});
   }
   return result;
 }

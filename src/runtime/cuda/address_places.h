@@ -18,6 +18,7 @@ struct Place {
 };
 
 struct MovableNode {
+  size_t number = 0;  // among the nodes of the pass
   CapturedNode node;  // of the real pass
   std::vector<Place> places;
 };

@@ -24,64 +24,7 @@ ParameterBytes bytes_at(const void* begin, size_t count) {
   return {first, first + count};
 }
 
-}  // namespace
-
-CapturedGraph::CapturedGraph(const Driver& driver, CudaHandle graph) : driver_(driver), graph_(graph) {}
-
-CapturedGraph::CapturedGraph(CapturedGraph&& other) noexcept
-    : driver_(other.driver_), graph_(std::exchange(other.graph_, nullptr)) {}
-
-CapturedGraph::~CapturedGraph() {
-  if (graph_ != nullptr) driver_.graphs.destroy(graph_);
-}
-
-std::vector<CapturedNode> CapturedGraph::nodes() const {
-  size_t count = 0;
-  check_call(driver_, driver_.graphs.nodes(graph_, nullptr, &count), "to count what was recorded");
-  std::vector<CudaHandle> handles(count);
-  check_call(driver_, driver_.graphs.nodes(graph_, handles.data(), &count), "to list what was recorded");
-  std::vector<CapturedNode> result;
-  result.reserve(count);
-  for (size_t n = 0; n < count; ++n) result.push_back(read(handles[n], n));
-  return result;
-}
-
-CapturedNode CapturedGraph::read(CudaHandle handle, size_t number) const {
-  const backend::cuda::GraphFunctions& graphs = driver_.graphs;
-  CapturedNode node;
-  node.handle = handle;
-  int type = 0;
-  check_call(driver_, graphs.node_type(handle, &type), "to tell what was recorded");
-  if (type == kKernelNode) {
-    node.kind = NodeKind::Kernel;
-    check_call(driver_, graphs.get_kernel(handle, &node.kernel), "to read a recorded launch");
-    read_kernel(node);
-  } else if (type == kCopyNode) {
-    node.kind = NodeKind::Copy;
-    check_call(driver_, graphs.get_copy(handle, &node.copy), "to read a recorded copy");
-    const auto is_on_device = [&](unsigned kind, uint64_t pointer) {
-      if (kind == kDeviceMemory) return true;
-      unsigned found = 0;
-      return kind == kUnifiedMemory && graphs.pointer_attribute(&found, kMemoryType, pointer) == 0 &&
-             found == kDeviceMemory;
-    };
-    if (!is_on_device(node.copy.source_type, node.copy.source) ||
-        !is_on_device(node.copy.target_type, node.copy.target))
-      throw NotReplayable{"it copies between the host and the device", number};
-    node.parameters = {bytes_at(&node.copy.source, sizeof node.copy.source),
-                       bytes_at(&node.copy.target, sizeof node.copy.target)};
-  } else if (type == kFillNode) {
-    node.kind = NodeKind::Fill;
-    check_call(driver_, graphs.get_fill(handle, &node.fill), "to read a recorded fill");
-    node.parameters = {bytes_at(&node.fill.target, sizeof node.fill.target)};
-  } else if (type != kEmptyNode) {
-    throw NotReplayable{fmt::format("it enqueues more than kernels, copies and fills (node type {})", type),
-                        number};
-  }
-  return node;
-}
-
-void CapturedGraph::read_kernel(CapturedNode& node) const {
+void read_kernel(const Driver& driver, CapturedNode& node) {
   const backend::cuda::KernelNode& kernel = node.kernel;
   if (kernel.parameters == nullptr) {
     const void* buffer = nullptr;
@@ -97,11 +40,68 @@ void CapturedGraph::read_kernel(CapturedNode& node) const {
   for (size_t i = 0;; ++i) {
     size_t offset = 0, size = 0;
     const auto found = kernel.kernel != nullptr
-                           ? driver_.graphs.kernel_parameter(kernel.kernel, i, &offset, &size)
-                           : driver_.graphs.function_parameter(kernel.function, i, &offset, &size);
+                           ? driver.graphs.kernel_parameter(kernel.kernel, i, &offset, &size)
+                           : driver.graphs.function_parameter(kernel.function, i, &offset, &size);
     if (found != 0) return;  // there are no more
     node.parameters.push_back(bytes_at(kernel.parameters[i], size));
   }
+}
+
+CapturedNode read(const Driver& driver, CudaHandle handle, size_t number) {
+  const backend::cuda::GraphFunctions& graphs = driver.graphs;
+  CapturedNode node;
+  node.handle = handle;
+  int type = 0;
+  check_call(driver, graphs.node_type(handle, &type), "to tell what was recorded");
+  if (type == kKernelNode) {
+    node.kind = NodeKind::Kernel;
+    check_call(driver, graphs.get_kernel(handle, &node.kernel), "to read a recorded launch");
+    read_kernel(driver, node);
+  } else if (type == kCopyNode) {
+    node.kind = NodeKind::Copy;
+    check_call(driver, graphs.get_copy(handle, &node.copy), "to read a recorded copy");
+    const auto is_on_device = [&](unsigned kind, uint64_t pointer) {
+      if (kind == kDeviceMemory) return true;
+      unsigned found = 0;
+      return kind == kUnifiedMemory && graphs.pointer_attribute(&found, kMemoryType, pointer) == 0 &&
+             found == kDeviceMemory;
+    };
+    if (!is_on_device(node.copy.source_type, node.copy.source) ||
+        !is_on_device(node.copy.target_type, node.copy.target))
+      throw NotReplayable{"it copies between the host and the device", number};
+    node.parameters = {bytes_at(&node.copy.source, sizeof node.copy.source),
+                       bytes_at(&node.copy.target, sizeof node.copy.target)};
+  } else if (type == kFillNode) {
+    node.kind = NodeKind::Fill;
+    check_call(driver, graphs.get_fill(handle, &node.fill), "to read a recorded fill");
+    node.parameters = {bytes_at(&node.fill.target, sizeof node.fill.target)};
+  } else if (type != kEmptyNode) {
+    throw NotReplayable{fmt::format("it enqueues more than kernels, copies and fills (node type {})", type),
+                        number};
+  }
+  return node;
+}
+
+}  // namespace
+
+std::vector<CapturedNode> nodes_of(const Driver& driver, CudaHandle graph) {
+  size_t count = 0;
+  check_call(driver, driver.graphs.nodes(graph, nullptr, &count), "to count what was recorded");
+  std::vector<CudaHandle> handles(count);
+  check_call(driver, driver.graphs.nodes(graph, handles.data(), &count), "to list what was recorded");
+  std::vector<CapturedNode> result;
+  result.reserve(count);
+  for (size_t n = 0; n < count; ++n) result.push_back(read(driver, handles[n], n));
+  return result;
+}
+
+CapturedGraph::CapturedGraph(const Driver& driver, CudaHandle graph) : driver_(driver), graph_(graph) {}
+
+CapturedGraph::CapturedGraph(CapturedGraph&& other) noexcept
+    : driver_(other.driver_), graph_(std::exchange(other.graph_, nullptr)) {}
+
+CapturedGraph::~CapturedGraph() {
+  if (graph_ != nullptr) driver_.graphs.destroy(graph_);
 }
 
 CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<MovableMemory> memories,
@@ -122,7 +122,7 @@ CapturedPass capture(const Driver& driver, CudaHandle stream, std::vector<Movabl
   if (driver.graphs.end_capture(stream, &graph) != 0 || graph == nullptr)
     throw NotReplayable{"it waits for the device", {}};
   CapturedGraph captured(driver, graph);
-  std::vector<CapturedNode> nodes = captured.nodes();
+  std::vector<CapturedNode> nodes = nodes_of(driver, captured.handle());
   return {std::move(captured), std::move(nodes), std::move(allocations), std::move(memories),
           std::move(results)};
 }

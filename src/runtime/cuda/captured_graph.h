@@ -28,6 +28,10 @@ struct CapturedNode {
   bool is_one_buffer = false;
 };
 
+// The nodes of a graph, in the order in which they were enqueued. Throws NotReplayable for nodes that cannot
+// be replayed with other addresses.
+std::vector<CapturedNode> nodes_of(const backend::cuda::Driver& driver, CudaHandle graph);
+
 // Owns the graph.
 class CapturedGraph {
  public:
@@ -39,14 +43,8 @@ class CapturedGraph {
   CapturedGraph& operator=(CapturedGraph&&) = delete;
 
   CudaHandle handle() const { return graph_; }
-  // In the order in which they were enqueued. Throws NotReplayable for nodes that cannot be replayed with
-  // other addresses.
-  std::vector<CapturedNode> nodes() const;
 
  private:
-  CapturedNode read(CudaHandle handle, size_t number) const;
-  void read_kernel(CapturedNode& node) const;
-
   const backend::cuda::Driver& driver_;
   CudaHandle graph_;
 };

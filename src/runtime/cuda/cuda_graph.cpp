@@ -3,6 +3,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -27,14 +28,17 @@ uintptr_t word_at(const ParameterBytes& bytes) {
 
 class CudaGraph : public DeviceGraph {
  public:
-  CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass, std::vector<MovableNode> nodes)
+  CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass, std::vector<MovableNode> nodes,
+            std::vector<DrawPlace> draws)
       : driver_(driver),
         guard_(c10::DeviceType::CUDA),
         device_(c10::DeviceType::CUDA, device),
         graph_(std::move(pass.graph)),
         nodes_(std::move(nodes)),
+        draws_(std::move(draws)),
         users_(pass.memories.size()) {
     for (const MovableMemory& memory : pass.memories) addresses_.push_back(memory.address);
+    for (DrawPlace& place : draws_) place.node = index_of(place.node, pass.nodes);
     for (size_t n = 0; n < nodes_.size(); ++n)
       for (const Place& place : nodes_[n].places)
         if (users_[place.movable].empty() || users_[place.movable].back() != n)
@@ -52,18 +56,22 @@ class CudaGraph : public DeviceGraph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  bool replay(std::span<const uintptr_t> addresses) override {
+  bool fits(std::span<const uintptr_t> addresses) const override {
     check(addresses.size() == addresses_.size(), "a graph is replayed with another number of addresses");
     for (size_t i = 0; i < addresses.size(); ++i)
       if ((addresses[i] ^ addresses_[i]) % kAlignment != 0 && !users_[i].empty()) return false;
+    return true;
+  }
+
+  void replay(std::span<const uintptr_t> addresses, std::span<const GeneratorPosition> draws) override {
     for (size_t i = 0; i < addresses.size(); ++i) {
       if (addresses[i] == addresses_[i]) continue;
       addresses_[i] = addresses[i];
-      for (const size_t n : users_[i]) {
-        if (is_stale_[n]) continue;
-        is_stale_[n] = true;
-        stale_.push_back(n);
-      }
+      for (const size_t n : users_[i]) make_stale(n);
+    }
+    for (const DrawPlace& place : draws_) {
+      set_draw(nodes_[place.node].node.parameters[place.parameter], place.offset, draws[place.draw]);
+      make_stale(place.node);
     }
     for (const size_t n : stale_) {
       update(nodes_[n]);
@@ -73,10 +81,22 @@ class CudaGraph : public DeviceGraph {
     const c10::DeviceGuard current(device_);  // whose default stream a default stream is
     check_call(driver_, driver_.graphs.launch(executable_, guard_.getStream(device_).native_handle()),
                "to replay recorded work");
-    return true;
   }
 
  private:
+  // The place among nodes_ of a node of the pass, which is added if it is not there.
+  size_t index_of(size_t number, const std::vector<CapturedNode>& of_pass) {
+    const auto found = std::ranges::find(nodes_, number, &MovableNode::number);
+    if (found == nodes_.end()) nodes_.push_back({number, of_pass[number], {}});
+    return static_cast<size_t>(found - nodes_.begin());
+  }
+
+  void make_stale(size_t n) {
+    if (is_stale_[n]) return;
+    is_stale_[n] = true;
+    stale_.push_back(n);
+  }
+
   void update(MovableNode& movable) {
     CapturedNode& node = movable.node;
     for (const Place& place : movable.places) {
@@ -121,7 +141,8 @@ class CudaGraph : public DeviceGraph {
   CapturedGraph graph_;
   CudaHandle executable_ = nullptr;
   CudaHandle context_ = nullptr;
-  std::vector<MovableNode> nodes_;          // those with places
+  std::vector<MovableNode> nodes_;          // those with places, and those that draw
+  std::vector<DrawPlace> draws_;            // their nodes by place in nodes_
   std::vector<std::vector<size_t>> users_;  // by movable memory: the nodes with its address
   std::vector<uintptr_t> addresses_;        // by movable memory, as the executable has them
   std::vector<size_t> stale_;
@@ -132,8 +153,8 @@ class CudaGraph : public DeviceGraph {
 }  // namespace
 
 std::unique_ptr<DeviceGraph> make_graph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
-                                        std::vector<MovableNode> nodes) {
-  return std::make_unique<CudaGraph>(driver, device, std::move(pass), std::move(nodes));
+                                        std::vector<MovableNode> nodes, std::vector<DrawPlace> draws) {
+  return std::make_unique<CudaGraph>(driver, device, std::move(pass), std::move(nodes), std::move(draws));
 }
 
 }  // namespace oxy::runtime

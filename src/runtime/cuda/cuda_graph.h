@@ -1,4 +1,4 @@
-// A CUDA graph whose addresses can be replaced.
+// A CUDA graph whose addresses and random numbers can be replaced.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,13 +8,15 @@
 
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/address_places.h"
+#include "runtime/cuda/draw_places.h"
 #include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {
 
-// `nodes`: those of `pass` that have addresses of movable memories. `device`: where the graph will be
-// replayed.
+// `nodes`: those of `pass` that have addresses of movable memories. `draws`: what draws from the generator.
+// `device`: where the graph will be replayed.
 std::unique_ptr<DeviceGraph> make_graph(const backend::cuda::Driver& driver, c10::DeviceIndex device,
-                                        CapturedPass pass, std::vector<MovableNode> nodes);
+                                        CapturedPass pass, std::vector<MovableNode> nodes,
+                                        std::vector<DrawPlace> draws);
 
 }  // namespace oxy::runtime

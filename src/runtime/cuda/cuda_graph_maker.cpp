@@ -7,14 +7,18 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "runtime/cuda/address_places.h"
 #include "runtime/cuda/capture_order.h"
 #include "runtime/cuda/captured_graph.h"
 #include "runtime/cuda/cuda_graph.h"
 #include "runtime/cuda/decoy_memory.h"
+#include "runtime/cuda/draw_places.h"
+#include "runtime/cuda/generator_capture.h"
 #include "torch_api/allocator_pool.h"
 
 namespace oxy::runtime {
@@ -66,15 +70,33 @@ class CudaGraphMaker : public DeviceGraphMaker {
   }
 
   std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
-                                      const Enqueue& enqueue) override {
+                                      std::span<const uint64_t> draws, const Enqueue& enqueue) override {
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), memories);
     std::vector<uintptr_t> addresses;
     for (const MovableMemory& memory : memories) addresses.push_back(memory.address);
+    // The generator has the same addresses in both passes as long as the first capture of it exists.
+    std::optional<DrawsAlone> alone;
+    std::optional<GeneratorCapture> of_decoy, of_real;
+    if (!draws.empty()) {
+      alone.emplace();
+      of_decoy.emplace(driver_, beside());
+    }
     const CapturedPass decoy = capture_in(decoy_pool_, decoys.addresses(), memories, enqueue);
+    if (of_decoy) of_decoy->finish();
+    if (!draws.empty()) of_real.emplace(driver_, beside());
     CapturedPass real = capture_in(pool_, addresses, memories, enqueue);
+    check(draw_nodes_.size() == draws.size(), "recorded work draws otherwise than was said");
+    std::vector<DrawPlace> places;
+    if (of_real) places = find_draws(real.nodes, draw_nodes_, draws, of_real->finish());
     std::vector<MovableNode> nodes = find_places(decoy, real);
-    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes));
+    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes), std::move(places));
+  }
+
+  void draw(const std::function<void()>& enqueue_operator) override {
+    const size_t first = enqueued();
+    enqueue_operator();
+    draw_nodes_.push_back({first, enqueued()});
   }
 
   void begin_part(size_t part, std::span<const size_t> after) override { order_.begin_part(part, after); }
@@ -88,10 +110,16 @@ class CudaGraphMaker : public DeviceGraphMaker {
     std::vector<MovableMemory> placed;
     for (size_t i = 0; i < memories.size(); ++i) placed.push_back({addresses[i], memories[i].bytes});
     order_.begin();
+    draw_nodes_.clear();
     CapturedPass pass =
         capture(driver_, capturing_.native_handle(), std::move(placed), [&] { return enqueue(addresses); });
     order_.check_order(pass.nodes);
     return pass;
+  }
+
+  const c10::Stream& beside() {
+    if (!beside_) beside_ = new_stream(driver_, device_);
+    return *beside_;
   }
 
   // What `waiting` is given from here on is done after what `stream` has been given.
@@ -103,9 +131,11 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
   const Driver& driver_;
   c10::Device device_;
-  c10::Stream stream_;     // the caller's
-  c10::Stream capturing_;  // records for it, since the default stream cannot be captured
-  CaptureOrder order_;     // of what it records
+  c10::Stream stream_;                 // the caller's
+  c10::Stream capturing_;              // records for it, since the default stream cannot be captured
+  CaptureOrder order_;                 // of what it records
+  std::optional<c10::Stream> beside_;  // captures the generator meanwhile
+  std::vector<DrawNodes> draw_nodes_;  // of the present pass
   torch_api::AllocatorPool pool_;
   torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
   std::shared_ptr<const Arena> arena_;

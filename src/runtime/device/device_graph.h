@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device/arena.h"
+#include "runtime/device/generator_position.h"
 
 namespace oxy::runtime {
 
@@ -32,16 +33,19 @@ struct MadeResult {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // Enqueues the work on the current stream, with the movable memories of DeviceGraphMaker::record() at these
-  // addresses. False, with nothing enqueued: one of them is not aligned as it was when the work was recorded,
-  // which libraries may rely on.
-  virtual bool replay(std::span<const uintptr_t> addresses) = 0;
+  // Whether the movable memories of DeviceGraphMaker::record() may lie at these addresses: all are aligned as
+  // they were when the work was recorded, which libraries may rely on. Memory of the allocator fits.
+  virtual bool fits(std::span<const uintptr_t> addresses) const = 0;
+  // Enqueues the work on the current stream, with the movable memories at these addresses. `draws`: where
+  // each operator that draws starts. Precondition: the addresses fit.
+  virtual void replay(std::span<const uintptr_t> addresses, std::span<const GeneratorPosition> draws) = 0;
 };
 
 // Thrown: the work cannot be recorded.
 struct NotReplayable {
   std::string reason;          // for the user
   std::optional<size_t> node;  // which part of the work it is, by DeviceGraphMaker::enqueued()
+  bool is_of_draws = false;    // no operator that draws can be recorded
 };
 
 // Records what is enqueued on one of the caller's streams, and owns the memory that its graphs share:
@@ -62,9 +66,12 @@ class DeviceGraphMaker {
   // elsewhere.
   using Enqueue = std::function<std::vector<MadeResult>(std::span<const uintptr_t> addresses)>;
   // `enqueue` is called several times, with the addresses of the memories and with others; nothing is
-  // performed. Throws NotReplayable, or what `enqueue` throws.
+  // performed. `draws`: how much each operator of the work that draws takes from the device's default
+  // generator, which stays where it is. Throws NotReplayable, or what `enqueue` throws.
   virtual std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
-                                              const Enqueue& enqueue) = 0;
+                                              std::span<const uint64_t> draws, const Enqueue& enqueue) = 0;
+  // To be called by `enqueue` for each operator that draws, in their order: calls `enqueue_operator`.
+  virtual void draw(const std::function<void()>& enqueue_operator) = 0;
   // To be called by `enqueue` before each of its parts, whose numbers ascend. A part follows the parts
   // `after` and what these follow, and may be performed beside the others.
   virtual void begin_part(size_t part, std::span<const size_t> after) = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "base/error.h"
 #include "plan/step_buffers.h"
 #include "runtime/values/convert.h"
@@ -255,7 +256,8 @@ class Preparer {
     PreparedCall step;
     step.op = call.op;
     const bool draws = draws_numbers(*call.op, call.args);
-    step.is_replayable = !draws && !is_opaque(*call.op);
+    step.is_replayable = !is_opaque(*call.op);
+    if (draws) step.draws = call.op == op::philox_states() ? Draws::OnHost : Draws::OnDevice;
     plan::for_each_buffer(call, [&](plan::BufferId id) {
       step.buffers.push_back(id);
       step.is_replayable = step.is_replayable && is_on_device(id);

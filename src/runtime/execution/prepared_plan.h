@@ -18,10 +18,15 @@
 
 namespace oxy::runtime {
 
+// Whether a call draws from its device's default generator, and who makes numbers of what it takes: an
+// operator on the device, or the host, which writes them to a tensor of their own.
+enum class Draws : uint8_t { No, OnDevice, OnHost };
+
 struct PreparedCall {
   const OperatorSchema* op = nullptr;
   Invoke invoke;
-  bool is_replayable = true;             // it does the same each time, on the device alone
+  bool is_replayable = true;  // it does the same each time, on the device alone
+  Draws draws = Draws::No;
   std::vector<plan::BufferId> buffers;   // that it reads or writes
   std::vector<plan::BufferId> returned;  // those of them that are extern-owned and exist from here on
 };

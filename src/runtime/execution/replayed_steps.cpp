@@ -31,7 +31,8 @@ bool is_work(const PreparedStep& step) {
 bool is_worth(const PreparedPlan& plan, StepSpan span) {
   size_t launches = 0;
   for (size_t i = span.begin; i < span.end; ++i) {
-    if (std::holds_alternative<PreparedCall>(plan.steps[i])) return true;
+    const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
+    if (call != nullptr && call->draws != Draws::OnHost) return true;
     launches += static_cast<size_t>(std::holds_alternative<PreparedLaunch>(plan.steps[i]));
   }
   return launches >= kFewLaunches;
@@ -113,7 +114,9 @@ ReplayedSteps::Span ReplayedSteps::describe(StepSpan steps) const {
   for (size_t i = steps.begin; i < steps.end; ++i) {
     const PreparedStep& step = plan_.steps[i];
     if (const auto* call = std::get_if<PreparedCall>(&step)) {
+      if (call->draws != Draws::No) span.draws.push_back({i, 0});
       for (const plan::BufferId id : call->returned) {
+        if (call->draws == Draws::OnHost) continue;
         made.insert(id);
         if (!freed.contains(id)) span.results.push_back(id);
       }
@@ -161,7 +164,10 @@ void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& obse
     if (const auto* kernel = std::get_if<PreparedLaunch>(&step)) {
       run_launch(*kernel, frame);
     } else if (const auto* call = std::get_if<PreparedCall>(&step)) {
-      run_call(*call, frame);
+      if (observer.draw && call->draws != Draws::No)
+        observer.draw(i);
+      else
+        run_call(*call, frame);
       for (size_t r = 0; observer.made && r < span.results.size(); ++r)
         if (std::ranges::find(call->returned, span.results[r]) != call->returned.end()) observer.made(r);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
@@ -175,9 +181,12 @@ void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& obse
 std::vector<MadeResult> ReplayedSteps::enqueue_at(std::span<const uintptr_t> addresses, Span& span,
                                                   Frame& frame, const std::function<void(size_t)>& at_step) {
   const size_t given = span.given.size();
-  for (size_t i = 0; i < given; ++i)
-    if (addresses[i] != frame.address(span.given[i]))
-      frame.place(span.given[i], reinterpret_cast<void*>(addresses[i]));
+  for (size_t i = 0; i < given; ++i) {
+    const plan::BufferId id = span.given[i];
+    const bool is_missing = plan_.storages[id.index()] == plan::Storage::Extern && !frame.whole(id).defined();
+    if (is_missing || addresses[i] != frame.address(id))
+      frame.place(id, reinterpret_cast<void*>(addresses[i]));
+  }
   std::vector<MadeResult> results;
   // Nothing is performed, so the memory of a result is needed no longer than until its address is known.
   const auto made = [&](size_t r) {
@@ -185,7 +194,13 @@ std::vector<MadeResult> ReplayedSteps::enqueue_at(std::span<const uintptr_t> add
     results.push_back({given + r, frame.address(id), maker_->enqueued()});
     frame.place(id, reinterpret_cast<void*>(addresses[given + r]));
   };
-  enqueue(span, frame, {at_step, made});
+  const auto draw = [&](size_t step) {
+    const PreparedCall& call = call_at(step);
+    if (call.draws == Draws::OnHost) return;
+    maker_->draw([&] { call.invoke(frame.tensors()); });
+    for (const plan::BufferId id : call.returned) frame.adopt(id);
+  };
+  enqueue(span, frame, {at_step, made, draw});
   return results;
 }
 
@@ -217,7 +232,12 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
       results[r].copy_(frame.whole(span.results[r]));
       frame.place(span.results[r], results[r]);
     };
-    enqueue(span, frame, {.at_step = {}, .made = made});
+    const auto draw = [&, next = span.draws.begin()](size_t step) mutable {
+      const uint64_t before = generator_position(plan_.device()).offset;
+      run_call(call_at(step), frame);
+      next++->count = generator_position(plan_.device()).offset - before;
+    };
+    enqueue(span, frame, {.at_step = {}, .made = made, .draw = draw});
   });
   results.clear();
   const Frame::Tables after = frame.tables();
@@ -231,9 +251,13 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   std::vector<MovableMemory> memories;
   for (const auto* buffers : {&span.given, &span.results})
     for (const plan::BufferId id : *buffers) memories.push_back(memory_of(id, frame));
+  std::vector<uint64_t> counts;
+  for (const DrawingStep& drawing : span.draws)
+    if (call_at(drawing.step).draws == Draws::OnDevice) counts.push_back(drawing.count);
   std::string reason;
+  bool is_of_draws = false;
   try {
-    span.graph = maker_->record(memories, [&](std::span<const uintptr_t> addresses) {
+    span.graph = maker_->record(memories, counts, [&](std::span<const uintptr_t> addresses) {
       frame.restore(before);
       frame.begin_launches();
       begins.clear();
@@ -241,6 +265,7 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
     });
   } catch (const NotReplayable& error) {
     reason = error.reason;
+    is_of_draws = error.is_of_draws;
     while (begins.size() > 1 && error.node && begins.back().second > *error.node) begins.pop_back();
   } catch (const std::exception& error) {  // what a step throws that may not be recorded
     reason = error.what();
@@ -249,6 +274,10 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   frame.begin_launches();
   end_buffers(span, frame, owned);
   if (reason.empty()) return true;
+  for (const DrawingStep& drawing : span.draws)
+    if (is_of_draws && call_at(drawing.step).draws == Draws::OnDevice)
+      note_unreplayable(drawing.step, reason, unreplayable);
+  if (is_of_draws) return false;
   note_unreplayable(begins.empty() ? span.steps.begin : begins.back().first, reason, unreplayable);
   return false;
 }
@@ -300,19 +329,36 @@ bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, Unrepla
   return true;
 }
 
+void ReplayedSteps::find_addresses(const Span& span, const Frame& frame) {
+  addresses_.clear();
+  for (const plan::BufferId id : span.given) addresses_.push_back(frame.address(id));
+  for (const plan::BufferId id : span.results) addresses_.push_back(frame.address(id));
+}
+
+void ReplayedSteps::draw(const Span& span, Frame& frame) {
+  positions_.clear();
+  for (const DrawingStep& drawing : span.draws) {
+    const PreparedCall& call = call_at(drawing.step);
+    if (call.draws == Draws::OnHost)
+      run_call(call, frame);
+    else
+      positions_.push_back(advance_generator(plan_.device(), drawing.count));
+  }
+  if (!span.draws.empty()) find_addresses(span, frame);
+}
+
 void ReplayedSteps::run(Frame& frame, std::vector<at::Tensor>* owned) {
   size_t next = 0;
   for (const Span& span : spans_) {
     run_steps(plan_, {next, span.steps.begin}, frame, owned);
     next = span.steps.end;
     allocate(span, frame);
-    addresses_.clear();
-    for (const plan::BufferId id : span.given) addresses_.push_back(frame.address(id));
-    for (const plan::BufferId id : span.results) {
-      frame.place(id, new_result(id));
-      addresses_.push_back(frame.address(id));
-    }
-    if (!span.graph->replay(addresses_)) {
+    for (const plan::BufferId id : span.results) frame.place(id, new_result(id));
+    find_addresses(span, frame);
+    if (span.graph->fits(addresses_)) {
+      draw(span, frame);
+      span.graph->replay(addresses_, positions_);
+    } else {
       frame.make_parts_of_inputs();
       enqueue(span, frame);
     }

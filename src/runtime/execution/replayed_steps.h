@@ -47,6 +47,10 @@ class ReplayedSteps {
   void run(Frame& frame, std::vector<at::Tensor>* owned);
 
  private:
+  struct DrawingStep {
+    size_t step = 0;
+    uint64_t count = 0;  // that it takes from the generator
+  };
   struct Span {
     StepSpan steps;
     std::unique_ptr<DeviceGraph> graph;
@@ -56,6 +60,9 @@ class ReplayedSteps {
     std::vector<plan::BufferId> results;
     std::vector<plan::BufferId> given;  // what exists before its first step, and is used
     std::vector<size_t> ends;           // steps that end buffers from before the span
+    // Calls that draw, in their order. Those on the host are not recorded: a replay makes their numbers
+    // first, and their results are among `given`.
+    std::vector<DrawingStep> draws;
   };
 
   Span describe(StepSpan steps) const;
@@ -66,6 +73,7 @@ class ReplayedSteps {
   struct Observer {
     std::function<void(size_t step)> at_step;  // which comes next
     std::function<void(size_t result)> made;   // by Span::results; its operator has allocated it
+    std::function<void(size_t step)> draw;     // performs a call that draws; empty: run_call()
   };
   std::vector<MadeResult> enqueue_at(std::span<const uintptr_t> addresses, Span& span, Frame& frame,
                                      const std::function<void(size_t)>& at_step);
@@ -74,6 +82,10 @@ class ReplayedSteps {
   at::Tensor new_result(plan::BufferId buffer) const;
   bool uses_parts_of_inputs_outside(const std::vector<Span>& spans) const;
   void allocate(const Span& span, Frame& frame) const;
+  void find_addresses(const Span& span, const Frame& frame);
+  // Draws for the span: numbers that the host makes are where they are read.
+  void draw(const Span& span, Frame& frame);
+  const PreparedCall& call_at(size_t step) const { return std::get<PreparedCall>(plan_.steps[step]); }
   // By step: what is free behind it, as nobody but the call holds it.
   std::vector<int64_t> freed_bytes(const std::vector<at::Tensor>* owned) const;
   void end_buffers(const Span& span, Frame& frame, std::vector<at::Tensor>* owned) const;
@@ -86,7 +98,8 @@ class ReplayedSteps {
   std::shared_ptr<const Arena> arena_;
   std::vector<Span> spans_;
   bool needs_parts_of_inputs_ = true;
-  std::vector<uintptr_t> addresses_;  // of one replay
+  std::vector<uintptr_t> addresses_;          // of one replay
+  std::vector<GeneratorPosition> positions_;  // of one replay: where operators on the device start to draw
 };
 
 }  // namespace oxy::runtime

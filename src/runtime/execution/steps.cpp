@@ -1,5 +1,10 @@
 #include "runtime/execution/steps.h"
 
+#include <mutex>
+#include <shared_mutex>
+
+#include "runtime/device/generator_position.h"
+
 namespace oxy::runtime {
 
 void run_launch(const PreparedLaunch& launch, Frame& frame) {
@@ -7,7 +12,11 @@ void run_launch(const PreparedLaunch& launch, Frame& frame) {
 }
 
 void run_call(const PreparedCall& call, Frame& frame) {
-  call.invoke(frame.tensors());
+  {
+    std::shared_lock<std::shared_timed_mutex> lock;
+    if (call.draws == Draws::OnDevice) lock = std::shared_lock(draw_mutex());
+    call.invoke(frame.tensors());
+  }
   for (const plan::BufferId id : call.returned) frame.adopt(id);
 }
 

@@ -1,0 +1,28 @@
+#include "runtime/device/generator_position.h"
+
+#include <ATen/Context.h>
+
+#include <mutex>
+
+namespace oxy::runtime {
+
+GeneratorPosition generator_position(c10::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  return {generator.current_seed(), generator.get_offset()};
+}
+
+GeneratorPosition advance_generator(c10::Device device, uint64_t count) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  const GeneratorPosition position{generator.current_seed(), generator.get_offset()};
+  generator.set_offset(position.offset + count);
+  return position;
+}
+
+std::shared_timed_mutex& draw_mutex() {
+  static std::shared_timed_mutex& mutex = *new std::shared_timed_mutex;  // never destroyed: threads may draw
+  return mutex;                                                          // while the process ends
+}
+
+}  // namespace oxy::runtime

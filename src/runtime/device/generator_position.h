@@ -1,0 +1,25 @@
+// Where a device's default generator of random numbers stands, for generators that count what is drawn.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <shared_mutex>
+
+namespace oxy::runtime {
+
+struct GeneratorPosition {
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+};
+
+GeneratorPosition generator_position(c10::Device device);
+
+// Takes `count` from the generator, as an operator does that draws so much. The position before that.
+GeneratorPosition advance_generator(c10::Device device, uint64_t count);
+
+// Steps of plans hold it, shared, while an operator draws from a device's generator. Held alone while
+// operators that draw are recorded: the generator then refuses whoever draws for a result.
+std::shared_timed_mutex& draw_mutex();
+
+}  // namespace oxy::runtime
