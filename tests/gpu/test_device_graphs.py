@@ -269,7 +269,7 @@ def test_random_numbers_beside_a_graph_of_the_program():
                 graph.replay()
                 results.append([first, result, noise.clone()])
             torch.testing.assert_close(*results)
-    assert device_graphs(compiled, x, w) == (1, [])
+        assert device_graphs(compiled, x, w) == (1, [])
 
 
 def test_random_numbers_of_other_threads():

@@ -8,8 +8,8 @@
 
 #include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
-#include "runtime/cuda/captured_graph.h"
-#include "runtime/cuda/cuda_graph_maker.h"
+#include "runtime/cuda/graphs/captured_graph.h"
+#include "runtime/cuda/graphs/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/library_layouts.h"
 #include "runtime/cuda/philox.h"

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "loop/random_bits.h"
+#include "runtime/device/draw_lock.h"
+#include "runtime/device/generator_position.h"
 #include "runtime/device/generators.h"
 #include "runtime/device/launch.h"
 
@@ -68,17 +70,14 @@ bool draws_alike(const at::Tensor& mask, const DropoutThreads& threads, uint64_t
 
 bool is_right(const DropoutThreads& threads, c10::ScalarType dtype, c10::Device device) {
   const KeepsGenerators keeps({&device, 1});
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const auto state = [&] {
-    const std::scoped_lock lock(generator.mutex());
-    return std::pair(generator.current_seed(), generator.get_offset());
-  };
   const int64_t round = threads.width * threads.threads;
   for (const int64_t count : {8 * kBlock, 2 * round + 8 * kBlock}) {
-    const auto [seed, offset] = state();
+    const auto [seed, offset] = generator_position(device);
     const at::Tensor mask = std::get<1>(
         at::native_dropout(at::ones({count}, at::TensorOptions(dtype).device(device)), kDropped, true));
-    if (state().second - offset != static_cast<uint64_t>(offset_step(count, threads.threads))) return false;
+    if (generator_position(device).offset - offset !=
+        static_cast<uint64_t>(offset_step(count, threads.threads)))
+      return false;
     for (const int64_t place : {kBlock, round, 2 * round, count})
       if (place <= count &&
           !draws_alike(mask, threads, seed, offset, place - kBlock, std::min(count, place + kBlock)))
@@ -93,10 +92,20 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
                                                    c10::DeviceIndex index) {
   static std::mutex mutex;
   static std::map<std::pair<c10::DeviceIndex, c10::ScalarType>, std::optional<DropoutThreads>> known;
+  const auto is_tried = [&] {
+    const std::scoped_lock lock(mutex);
+    return known.contains({index, dtype});
+  };
+  const auto result = [&] {
+    const std::scoped_lock lock(mutex);
+    return known.at({index, dtype});
+  };
+  if (is_tried()) return result();
   const c10::DeviceGuard guard(device_of(index));
   if (is_capturing(driver, index)) return std::nullopt;
-  const std::scoped_lock lock(mutex);
-  if (const auto found = known.find({index, dtype}); found != known.end()) return found->second;
+  const DrawsAlone draws;
+  if (!draws.is_alone()) return std::nullopt;  // another time
+  if (is_tried()) return result();
   int processors = 0, threads = 0;
   if (driver.device_attribute(&processors, kMultiprocessors, index) != 0 ||
       driver.device_attribute(&threads, kThreadsOfMultiprocessor, index) != 0)
@@ -106,6 +115,7 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   try {
     const bool is_known = is_right(tried, dtype, device_of(index));
+    const std::scoped_lock lock(mutex);
     return known[{index, dtype}] = is_known ? std::optional(tried) : std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
     return std::nullopt;  // another time

@@ -20,9 +20,4 @@ GeneratorPosition advance_generator(c10::Device device, uint64_t count) {
   return position;
 }
 
-std::shared_timed_mutex& draw_mutex() {
-  static std::shared_timed_mutex& mutex = *new std::shared_timed_mutex;  // never destroyed: threads may draw
-  return mutex;                                                          // while the process ends
-}
-
 }  // namespace oxy::runtime

@@ -4,7 +4,6 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
-#include <shared_mutex>
 
 namespace oxy::runtime {
 
@@ -17,9 +16,5 @@ GeneratorPosition generator_position(c10::Device device);
 
 // Takes `count` from the generator, as an operator does that draws so much. The position before that.
 GeneratorPosition advance_generator(c10::Device device, uint64_t count);
-
-// Steps of plans hold it, shared, while an operator draws from a device's generator. Held alone while
-// operators that draw are recorded: the generator then refuses whoever draws for a result.
-std::shared_timed_mutex& draw_mutex();
 
 }  // namespace oxy::runtime

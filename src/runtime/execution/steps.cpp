@@ -1,9 +1,8 @@
 #include "runtime/execution/steps.h"
 
-#include <mutex>
-#include <shared_mutex>
+#include <optional>
 
-#include "runtime/device/generator_position.h"
+#include "runtime/device/draw_lock.h"
 
 namespace oxy::runtime {
 
@@ -13,8 +12,8 @@ void run_launch(const PreparedLaunch& launch, Frame& frame) {
 
 void run_call(const PreparedCall& call, Frame& frame) {
   {
-    std::shared_lock<std::shared_timed_mutex> lock;
-    if (call.draws == Draws::OnDevice) lock = std::shared_lock(draw_mutex());
+    std::optional<DrawsBesideOthers> draws;
+    if (call.draws == Draws::OnDevice) draws.emplace();
     call.invoke(frame.tensors());
   }
   for (const plan::BufferId id : call.returned) frame.adopt(id);

@@ -11,7 +11,7 @@
 #include "backend/cpu/jit/jit.h"
 #include "base/error.h"
 #include "runtime/cpu/packing.h"
-#include "runtime/cuda/address_places.h"
+#include "runtime/cuda/graphs/address_places.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
 #include "runtime/execution/size_constants.h"

@@ -1,4 +1,4 @@
-#include "runtime/cuda/draw_places.h"
+#include "runtime/cuda/graphs/draw_places.h"
 
 #include <ATen/cuda/PhiloxCudaState.h>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cuda/captured_graph.h"
+#include "runtime/cuda/graphs/captured_graph.h"
 #include "runtime/device/generator_position.h"
 
 namespace oxy::runtime {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/cuda/load/driver.h"
-#include "runtime/cuda/address_places.h"
-#include "runtime/cuda/draw_places.h"
+#include "runtime/cuda/graphs/address_places.h"
+#include "runtime/cuda/graphs/draw_places.h"
 #include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {

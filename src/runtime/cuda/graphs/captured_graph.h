@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/load/driver.h"
-#include "runtime/cuda/allocation_log.h"
+#include "runtime/cuda/graphs/allocation_log.h"
 #include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/cuda/captured_graph.h"
+#include "runtime/cuda/graphs/captured_graph.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/cuda/capture_order.h"
+#include "runtime/cuda/graphs/capture_order.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "runtime/cuda/address_places.h"
+#include "runtime/cuda/graphs/address_places.h"
 
 #include <fmt/format.h>
 

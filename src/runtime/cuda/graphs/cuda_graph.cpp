@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_graph.h"
+#include "runtime/cuda/graphs/cuda_graph.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -86,9 +86,10 @@ class CudaGraph : public DeviceGraph {
  private:
   // The place among nodes_ of a node of the pass, which is added if it is not there.
   size_t index_of(size_t number, const std::vector<CapturedNode>& of_pass) {
-    const auto found = std::ranges::find(nodes_, number, &MovableNode::number);
-    if (found == nodes_.end()) nodes_.push_back({number, of_pass[number], {}});
-    return static_cast<size_t>(found - nodes_.begin());
+    const auto index =
+        static_cast<size_t>(std::ranges::find(nodes_, number, &MovableNode::number) - nodes_.begin());
+    if (index == nodes_.size()) nodes_.push_back({number, of_pass[number], {}});
+    return index;
   }
 
   void make_stale(size_t n) {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cuda/captured_graph.h"
+#include "runtime/cuda/graphs/captured_graph.h"
 
 namespace oxy::runtime {
 

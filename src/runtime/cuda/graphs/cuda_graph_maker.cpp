@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_graph_maker.h"
+#include "runtime/cuda/graphs/cuda_graph_maker.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/cuda/address_places.h"
-#include "runtime/cuda/capture_order.h"
-#include "runtime/cuda/captured_graph.h"
-#include "runtime/cuda/cuda_graph.h"
-#include "runtime/cuda/decoy_memory.h"
-#include "runtime/cuda/draw_places.h"
-#include "runtime/cuda/generator_capture.h"
+#include "runtime/cuda/graphs/address_places.h"
+#include "runtime/cuda/graphs/capture_order.h"
+#include "runtime/cuda/graphs/captured_graph.h"
+#include "runtime/cuda/graphs/cuda_graph.h"
+#include "runtime/cuda/graphs/decoy_memory.h"
+#include "runtime/cuda/graphs/draw_places.h"
+#include "runtime/cuda/graphs/generator_capture.h"
+#include "runtime/device/draw_lock.h"
 #include "torch_api/allocator_pool.h"
 
 namespace oxy::runtime {
@@ -79,13 +80,14 @@ class CudaGraphMaker : public DeviceGraphMaker {
     std::optional<DrawsAlone> alone;
     std::optional<GeneratorCapture> of_decoy, of_real;
     if (!draws.empty()) {
-      alone.emplace();
+      if (!alone.emplace().is_alone())
+        throw NotReplayable{"it draws random numbers, and so do other threads", {}, true};
       of_decoy.emplace(driver_, beside());
     }
-    const CapturedPass decoy = capture_in(decoy_pool_, decoys.addresses(), memories, enqueue);
+    const CapturedPass decoy = capture_in(decoy_pool_, decoys.addresses(), memories, of_decoy, enqueue);
     if (of_decoy) of_decoy->finish();
     if (!draws.empty()) of_real.emplace(driver_, beside());
-    CapturedPass real = capture_in(pool_, addresses, memories, enqueue);
+    CapturedPass real = capture_in(pool_, addresses, memories, of_real, enqueue);
     check(draw_nodes_.size() == draws.size(), "recorded work draws otherwise than was said");
     std::vector<DrawPlace> places;
     if (of_real) places = find_draws(real.nodes, draw_nodes_, draws, of_real->finish());
@@ -95,7 +97,8 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
   void draw(const std::function<void()>& enqueue_operator) override {
     const size_t first = enqueued();
-    enqueue_operator();
+    check(generator_ != nullptr, "recorded work draws, and nobody has said so");
+    generator_->draw(enqueue_operator);
     draw_nodes_.push_back({first, enqueued()});
   }
 
@@ -105,12 +108,14 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
  private:
   CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
-                          std::span<const MovableMemory> memories, const Enqueue& enqueue) {
+                          std::span<const MovableMemory> memories, std::optional<GeneratorCapture>& generator,
+                          const Enqueue& enqueue) {
     const torch_api::AllocatorPool::Use use(pool);
     std::vector<MovableMemory> placed;
     for (size_t i = 0; i < memories.size(); ++i) placed.push_back({addresses[i], memories[i].bytes});
     order_.begin();
     draw_nodes_.clear();
+    generator_ = generator ? &*generator : nullptr;
     CapturedPass pass =
         capture(driver_, capturing_.native_handle(), std::move(placed), [&] { return enqueue(addresses); });
     order_.check_order(pass.nodes);
@@ -131,11 +136,12 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
   const Driver& driver_;
   c10::Device device_;
-  c10::Stream stream_;                 // the caller's
-  c10::Stream capturing_;              // records for it, since the default stream cannot be captured
-  CaptureOrder order_;                 // of what it records
-  std::optional<c10::Stream> beside_;  // captures the generator meanwhile
-  std::vector<DrawNodes> draw_nodes_;  // of the present pass
+  c10::Stream stream_;                     // the caller's
+  c10::Stream capturing_;                  // records for it, since the default stream cannot be captured
+  CaptureOrder order_;                     // of what it records
+  std::optional<c10::Stream> beside_;      // captures the generator meanwhile
+  GeneratorCapture* generator_ = nullptr;  // of the present pass, if it draws
+  std::vector<DrawNodes> draw_nodes_;      // of the present pass
   torch_api::AllocatorPool pool_;
   torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
   std::shared_ptr<const Arena> arena_;

@@ -1,4 +1,4 @@
-#include "runtime/cuda/decoy_memory.h"
+#include "runtime/cuda/graphs/decoy_memory.h"
 
 #include <algorithm>
 

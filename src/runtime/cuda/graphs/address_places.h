@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/cuda/captured_graph.h"
+#include "runtime/cuda/graphs/captured_graph.h"
 #include "runtime/device/device_graph.h"
 
 namespace oxy::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/cuda/allocation_log.h"
+#include "runtime/cuda/graphs/allocation_log.h"
 
 #include <utility>
 
