@@ -9,6 +9,7 @@
 
 #include "aten/opaque.h"
 #include "base/hash.h"
+#include "base/timing.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "trace/metadata/stand_ins.h"
@@ -160,6 +161,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
     if (accepted.contains(key)) return;
   }
   try {
+    const Span span("type checks");
     const Unheard unheard;
     // Kernels do not check the range of a number for a single element.
     from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
