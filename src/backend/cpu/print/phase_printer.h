@@ -52,9 +52,10 @@ class PhasePrinter {
   void print_inst(InstId id);
   void print_bind(InstId id);
   Operand operand(InstId id) const;
+  DType moved_dtype(InstId id) const;
   OpContext context(bool vector);
   std::string text(const Expr& e, bool each_lane = false);
-  std::string load_text(const NestInst& inst, bool vector);
+  std::string load_text(const NestInst& inst, DType dtype, bool vector);
   std::string masked_load_text(const NestInst& inst, bool vector, const Operand& mask);
   std::string index_text(const NestInst& inst, bool vector);
   void store(ArrayId array, const Expr& offset, Operand value, loop::StoreMode mode);
@@ -87,6 +88,7 @@ class PhasePrinter {
   int unroll_ = 1;                // accumulators a reduction along lanes
   // How an instruction's value is printed.
   struct Printed {
+    DType dtype = DType::Float32;
     bool varies = false;  // by lane
     int depth = 0;        // of the loop that holds it; -1: before an outer lane loop
     std::string name;
