@@ -144,6 +144,7 @@ std::string PhasePrinter::text(const Expr& e, bool each_lane) {
   return expression_text(
       e,
       [&](const Expr& v) -> std::string {
+        if (v.kind() != sym::Kind::Variable) return scope_.name_of(v);
         int64_t id = v.variable_id();
         auto found = scope_.variables.find(id);
         check(found != scope_.variables.end(), "an index expression uses an unknown variable " + v.str());

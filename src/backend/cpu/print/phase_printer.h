@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/print/op_text.h"
@@ -23,9 +24,17 @@ struct KernelScope {
   bool masked_loads = false;                   // the prelude has load_masked_f32
   IdVector<ArrayId, std::string> array_names;  // pointer or register variable
   std::map<int64_t, std::string> variables;    // loop variables, bound variables and symbols in scope, by id
+  std::vector<std::pair<Expr, std::string>> named;  // divisions that have been computed
   int next_name = 0;
   int64_t lane_variable = -1;    // id of the variable whose iterations are lanes; -1: scalar code
   std::set<int64_t> lane_bound;  // bound variables that differ by lane
+
+  // Of a division that has been computed; else empty.
+  std::string name_of(const Expr& division) const {
+    for (const auto& [expression, name] : named)
+      if (expression == division) return name;
+    return "";
+  }
 };
 
 class PhasePrinter {

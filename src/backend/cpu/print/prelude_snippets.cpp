@@ -48,6 +48,15 @@ constexpr Snippet kSnippets[] = {
     {"floor_modulo", "",
      "static inline int64_t floor_modulo(int64_t a, int64_t b) {\n"
      "  int64_t r = a % b;\n  return ((r != 0) & ((r < 0) != (b < 0))) ? r + b : r;\n}\n"},
+    // Of a position that was moved: it is nearly always in the range or in one beside it.
+    {"near_modulo", "floor_modulo",
+     R"(static inline int64_t near_modulo(int64_t a, int64_t b) {
+  if (__builtin_expect((uint64_t)a < (uint64_t)b, 1)) return a;
+  if (__builtin_expect((uint64_t)(a + b) < (uint64_t)b, 1)) return a + b;
+  if (__builtin_expect((uint64_t)(a - b) < (uint64_t)b, 1)) return a - b;
+  return floor_modulo(a, b);
+}
+)"},
     {"least", "", "static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }\n"},
     {"greatest", "", "static inline int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }\n"},
     {"bind_index", "",
