@@ -307,6 +307,34 @@ class KernelPrinter {
     for (const Phase& phase : nest_.phases) for_each_expression(phase, visit);
   }
 
+  // Pointers to what the lanes of this iteration load and store. Where strides are variables, the compiler
+  // would look for the best of all ways to step through all loops, which can take most of its time.
+  void name_rows() {
+    if (nest_.symbols.empty()) return;
+    for (const auto& [variable, name] : scope_.variables) scope_.row_variables.insert(variable);
+    const auto note = [&](ArrayId id, const Expr& offset) {
+      const std::vector<Expr> used = offset.is_constant() ? std::vector<Expr>{} : sym::variables(offset);
+      const bool in_lanes = std::ranges::find(used, nest_.outer.back().variable) != used.end();
+      const Array& array = nest_.arrays[id];
+      const Expr place = terms_of(offset, scope_.row_variables);
+      if (!in_lanes || array.kind != ArrayKind::Parameter || place == Expr(0)) return;
+      for (const RowPointer& row : scope_.rows)
+        if (row.array == id && row.place == place) return;
+      functions_.insert("row_pointer");
+      std::string name = fmt::format("p{}", scope_.rows.size());
+      out_.line("{}{}* {} = row_pointer({} + {});", array.is_written ? "" : "const ",
+                memory_type(array.dtype), name, scope_.array_names[id], expression(place));
+      scope_.rows.push_back({id, place, std::move(name)});
+    };
+    for (const Phase& phase : nest_.phases) {
+      for (const NestInst& inst : phase.insts)
+        if (inst.op == loop::Op::Load) note(inst.buffer, phase.expressions[inst.index]);
+      for (const ElementStore& store : phase.stores) note(store.array, store.offset);
+      for (const Reduction& reduction : phase.reductions)
+        for (const ResultStore& store : reduction.stores) note(store.array, store.offset);
+    }
+  }
+
   void print_rows() {
     if (nest_.outer.empty())
       out_.open("for (int64_t o = begin; o < end; ++o)");
@@ -379,6 +407,7 @@ class KernelPrinter {
     std::string name = fmt::format("o{}", nest_.outer.size() - 1);
     std::vector<PhasePrinter> printers;
     for (const Phase& phase : nest_.phases) printers.emplace_back(scope_, phase);
+    if (!flat) name_rows();
     for (PhasePrinter& printer : printers) printer.print_uniform();
     out_.open(fmt::format("auto step = [&](int64_t {}, auto n) __attribute__((always_inline))", name));
     out_.line("(void)n;");

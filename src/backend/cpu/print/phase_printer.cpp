@@ -23,6 +23,19 @@ bool is_plain(DType dtype) {
 
 }  // namespace
 
+Expr terms_of(const Expr& e, const std::set<int64_t>& variables) {
+  const auto is_known = [&](const Expr& term) {
+    return !term.is_constant() && std::ranges::all_of(sym::variables(term), [&](const Expr& v) {
+      return variables.contains(v.variable_id());
+    });
+  };
+  if (e.kind() != sym::Kind::Sum) return is_known(e) ? e : Expr(0);
+  Expr known = 0;
+  for (const Expr& term : e.operands())
+    if (is_known(term)) known = known + term;
+  return known;
+}
+
 PhasePrinter::PhasePrinter(KernelScope& scope, const Phase& phase) : scope_(scope), phase_(phase) {
   classify();
 }
@@ -157,6 +170,15 @@ std::string PhasePrinter::text(const Expr& e, bool each_lane) {
 
 // --- loads and stores
 
+std::pair<std::string, Expr> PhasePrinter::located(ArrayId array, const Expr& offset) const {
+  if (!scope_.rows.empty()) {
+    const Expr place = terms_of(offset, scope_.row_variables);
+    for (const RowPointer& row : scope_.rows)
+      if (row.array == array && row.place == place) return {row.name, offset - place};
+  }
+  return {scope_.array_names[array], offset};
+}
+
 namespace {
 
 std::string pointer_text(const std::string& base, const std::string& offset) {
@@ -167,8 +189,7 @@ std::string pointer_text(const std::string& base, const std::string& offset) {
 
 std::string PhasePrinter::load_text(const NestInst& inst, DType dtype, bool vector) {
   const Array& array = scope_.nest.arrays[inst.buffer];
-  const std::string& name = scope_.array_names[inst.buffer];
-  const Expr& offset = phase_.expressions[inst.index];
+  const auto [name, offset] = located(inst.buffer, phase_.expressions[inst.index]);
   if (array.kind == ArrayKind::Register) return name;
   std::string_view type = short_name(dtype);
   auto call = [&](std::string_view function, const std::string& arguments) {
@@ -206,8 +227,7 @@ std::string PhasePrinter::load_text(const NestInst& inst, DType dtype, bool vect
 
 std::string PhasePrinter::masked_load_text(const NestInst& inst, bool vector, const Operand& mask) {
   const Array& array = scope_.nest.arrays[inst.buffer];
-  const std::string& name = scope_.array_names[inst.buffer];
-  const Expr& offset = phase_.expressions[inst.index];
+  const auto [name, offset] = located(inst.buffer, phase_.expressions[inst.index]);
   Operand otherwise = operand(inst.operands[1]);
   OpContext c = context(vector);
   if (!mask.vector) {
@@ -258,10 +278,10 @@ std::string PhasePrinter::index_text(const NestInst& inst, bool vector) {
   return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
 }
 
-void PhasePrinter::store(ArrayId id, const Expr& offset, Operand value, loop::StoreMode mode) {
+void PhasePrinter::store(ArrayId id, const Expr& place, Operand value, loop::StoreMode mode) {
   const Array& array = scope_.nest.arrays[id];
   if (array.kind == ArrayKind::Dead) return;
-  const std::string& name = scope_.array_names[id];
+  const auto [name, offset] = located(id, place);
   bool in_lanes = scope_.lane_variable >= 0 && scope_.variables.contains(scope_.lane_variable);
   OpContext c = context(value.vector);
   const bool moves = is_half(array.dtype) && value.dtype == DType::UInt16;  // moved_dtype

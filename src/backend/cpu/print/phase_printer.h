@@ -15,6 +15,13 @@
 
 namespace oxy::backend::cpu {
 
+// The elements of an array from a place on that is the same for all lanes.
+struct RowPointer {
+  ArrayId array;
+  Expr place;
+  std::string name;
+};
+
 // What all phases of a kernel share.
 struct KernelScope {
   const LoopNest& nest;
@@ -25,6 +32,8 @@ struct KernelScope {
   IdVector<ArrayId, std::string> array_names;  // pointer or register variable
   std::map<int64_t, std::string> variables;    // loop variables, bound variables and symbols in scope, by id
   std::vector<std::pair<Expr, std::string>> named;  // divisions that have been computed
+  std::vector<RowPointer> rows;
+  std::set<int64_t> row_variables;  // those that the places of `rows` may use
   int next_name = 0;
   int64_t lane_variable = -1;    // id of the variable whose iterations are lanes; -1: scalar code
   std::set<int64_t> lane_bound;  // bound variables that differ by lane
@@ -36,6 +45,9 @@ struct KernelScope {
     return "";
   }
 };
+
+// The terms of e that are made of these variables, without its constant.
+Expr terms_of(const Expr& e, const std::set<int64_t>& variables);
 
 class PhasePrinter {
  public:
@@ -64,10 +76,12 @@ class PhasePrinter {
   DType moved_dtype(InstId id) const;
   OpContext context(bool vector);
   std::string text(const Expr& e, bool each_lane = false);
+  // A pointer to elements of the array, and the offset from there of the element at `offset`.
+  std::pair<std::string, Expr> located(ArrayId array, const Expr& offset) const;
   std::string load_text(const NestInst& inst, DType dtype, bool vector);
   std::string masked_load_text(const NestInst& inst, bool vector, const Operand& mask);
   std::string index_text(const NestInst& inst, bool vector);
-  void store(ArrayId array, const Expr& offset, Operand value, loop::StoreMode mode);
+  void store(ArrayId array, const Expr& place, Operand value, loop::StoreMode mode);
   void print_stores();
 
   void print_loop(const LoopVariable& variable, const std::string& name, int depth);

@@ -57,6 +57,14 @@ constexpr Snippet kSnippets[] = {
   return floor_modulo(a, b);
 }
 )"},
+    // The compiler takes it for any place.
+    {"row_pointer", "",
+     R"(template <class T>
+static inline T* row_pointer(T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+)"},
     {"least", "", "static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }\n"},
     {"greatest", "", "static inline int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }\n"},
     {"bind_index", "",
