@@ -201,6 +201,11 @@ Value BodyBuilder::index(const Expr& e, DType dtype) {
 Value BodyBuilder::cast(Value x, DType dtype) {
   if (x.dtype == dtype) return x;
   const Inst& source = inst(x);
+  if (source.op == Op::Cast)  // back to the type that all of these elements have
+    if (const InstId before = source.operands[0]; body_.insts[before].dtype == dtype && is_floating(dtype) &&
+                                                  is_floating(x.dtype) &&
+                                                  item_size(x.dtype) > item_size(dtype))
+      return {this, before, dtype};
   if (source.op == Op::Constant && dtype != DType::Float16 && dtype != DType::BFloat16) {
     double as_double = std::visit([](auto v) { return static_cast<double>(v); }, source.constant.value);
     bool wide = dtype == DType::Int32 || dtype == DType::Int64;
@@ -265,13 +270,13 @@ Value BodyBuilder::round_to(Value x, DType dtype) {
 
 Expr BodyBuilder::bind_index(Value x, const Expr& size, bool checked, bool wrap) {
   Value i = cast(x, DType::Int64);
-  if (!wrap) i = where(i < 0.0, index(size), i);
   if (mask_ != kNoInst) i = where(Value{this, mask_, DType::Bool}, i, constant(Scalar{}, DType::Int64));
   Value bound = append({.op = Op::BindIndex,
                         .dtype = DType::Int64,
                         .operands = {i.id, kNoInst, kNoInst},
                         .index = add_index({size}),
                         .checked = checked,
+                        .wraps = wrap,
                         .asked_at = {location_}});
   return index_variable(kBoundVariables, inst(bound).variable - kBoundVariables, size);
 }

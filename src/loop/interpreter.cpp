@@ -233,7 +233,7 @@ class Interpreter {
       case Op::BindIndex: {
         int64_t size = value(index()[0]);
         int64_t i = operand(0).i;
-        if (i < 0) i += size;
+        if (inst.wraps && i < 0) i += size;
         if (inst.checked && (i < 0 || i >= size)) throw UserError("index out of range");
         variables_[inst.variable] = i;
         return {0, i};

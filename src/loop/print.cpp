@@ -78,8 +78,8 @@ std::string inst_text(const Program& program, const Body& body, InstId id) {
     case Op::Index:
       return out + " " + body.indices.at(inst.index).at(0).str();
     case Op::BindIndex:
-      return fmt::format("t{} = bind %{} in {}{}", inst.variable % (1 << 20), inst.operands[0], index(),
-                         inst.checked ? "" : " unchecked");
+      return fmt::format("t{} = bind %{} in {}{}{}", inst.variable % (1 << 20), inst.operands[0], index(),
+                         inst.wraps ? "" : " unwrapped", inst.checked ? "" : " unchecked");
     default:
       break;
   }

@@ -120,9 +120,8 @@ enum class Op : uint8_t {
   Philox,  // of Int64 seed, counter and position: the random Float32 of philox_uniform() (random_bits.h)
   // indirect indexing: operands[0] (Int64) becomes the index variable with id `variable` in later
   // expressions.
-  // Body::indices[index][0] is the size of the indexed dimension: negative values have it added; a value
-  // outside
-  // [0, size) makes the kernel report an index error if `checked`.
+  // Body::indices[index][0] is the size of the indexed dimension: negative values have it added if `wraps`; a
+  // value outside [0, size) makes the kernel report an index error if `checked`.
   BindIndex,
 };
 
@@ -155,13 +154,14 @@ struct InstOver {
   Scalar constant;
   int64_t variable = -1;
   bool checked = true;
+  bool wraps = true;
   AskedAt asked_at;  // of a BindIndex
   friend bool operator==(const InstOver&, const InstOver&) = default;
 
   // The same instruction over other memory.
   template <class Other>
   InstOver<Other> over(Other other) const {
-    return {op, dtype, operands, other, index, constant, variable, checked, asked_at};
+    return {op, dtype, operands, other, index, constant, variable, checked, wraps, asked_at};
   }
 };
 using Inst = InstOver<BufferId>;

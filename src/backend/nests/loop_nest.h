@@ -101,13 +101,13 @@ struct LoopNest {
   std::vector<Symbol> symbols;
 };
 
-// Calls fn(Expr&) for each index, offset and value of the phase.
-template <class Fn>
-void for_each_expression(Phase& phase, Fn fn) {
-  for (Expr& e : phase.expressions) fn(e);
-  for (ElementStore& store : phase.stores) fn(store.offset);
-  for (Reduction& reduction : phase.reductions)
-    for (ResultStore& store : reduction.stores) fn(store.offset);
+// Calls fn(Expr&), or fn(const Expr&), for each index, offset and value of the phase.
+template <class AnyPhase, class Fn>
+void for_each_expression(AnyPhase& phase, Fn fn) {
+  for (auto& e : phase.expressions) fn(e);
+  for (auto& store : phase.stores) fn(store.offset);
+  for (auto& reduction : phase.reductions)
+    for (auto& store : reduction.stores) fn(store.offset);
 }
 
 // Removes dead instructions, merges adjacent loops that every access crosses with one stride, removes phases

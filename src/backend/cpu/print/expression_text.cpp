@@ -37,6 +37,11 @@ std::string expression_text(const Expr& e, const std::function<std::string(const
       const Expr& a = e.operands()[0];
       const Expr& b = e.operands()[1];
       bool division = e.kind() == Kind::FloorDiv;
+      if (std::string known = name(e); !known.empty()) return known;
+      if (!division && !b.is_constant() && a.kind() == Kind::Sum) {
+        uses("near_modulo");
+        return fmt::format("near_modulo({}, {})", text(a), text(b));
+      }
       if (a.range().low >= 0 && b.range().low > 0) {
         std::string divisor = b.kind() == Kind::Product ? "(" + text(b) + ")" : text(b);
         return fmt::format("({} {} {})", text(a), division ? "/" : "%", divisor);

@@ -1,6 +1,7 @@
 #include "backend/cpu/print/kernel_printer.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -17,6 +18,9 @@ namespace {
 
 constexpr int kMostColumnVectors = 8;
 constexpr int64_t kShortLoop = 4;  // steps over all lanes
+constexpr int64_t kShortReduction = 8;
+constexpr size_t kMostUsual = 2;  // sizes in the extent of a loop
+constexpr size_t kSmallBody = 40;
 constexpr std::string_view kNamePlaceholder = "oxy_kernel_name";
 
 // Whether the nest does little more than reduce columns.
@@ -120,23 +124,53 @@ class KernelPrinter {
         kNamePlaceholder));
   }
 
-  // The sizes at hand in extents of short loops over lanes whose last step is partial, by the place of the
-  // symbol: such a loop costs several times as much where its extent is no number, so that the kernel is
-  // compiled twice, once for these sizes.
+  // The sizes at hand in extents of short loops, by the place of the symbol: such a loop costs up to several
+  // times as much where its extent is no number, so that the kernel is compiled twice, once for these sizes.
+  // That pays for loops over lanes whose last step is partial, and in kernels of one small phase, which take
+  // little time to compile, for others.
   std::map<size_t, int64_t> usual_sizes() const {
     std::map<size_t, int64_t> usual;
-    const auto note = [&](const std::vector<LoopVariable>& loops) {
-      if (loops.empty() || loops.back().extent.kind() != sym::Kind::Variable) return;
-      const Expr& size = loops.back().extent;
-      const int64_t at_hand = sym::estimate(size);
-      if (at_hand % scope_.lanes == 0 || at_hand > kShortLoop * scope_.lanes) return;
+    const auto note = [&](const Expr& extent, int64_t most) {
+      const std::vector<Expr> sizes = extent.is_constant() ? std::vector<Expr>{} : sym::variables(extent);
+      if (sizes.size() > kMostUsual || sym::estimate(extent) > most) return;
       for (size_t k = 0; k < nest_.symbols.size(); ++k)
-        if (nest_.symbols[k].variable == size) usual.emplace(k, at_hand);
+        if (std::ranges::find(sizes, nest_.symbols[k].variable) != sizes.end())
+          usual.emplace(k, sym::estimate(nest_.symbols[k].variable));
     };
-    if (nest_.axis == VectorAxis::Outer && nest_.outer.size() > 1) note(nest_.outer);
+    const auto note_lanes = [&](const std::vector<LoopVariable>& loops) {
+      if (loops.empty()) return;
+      const Expr& extent = loops.back().extent;
+      const bool partial = extent.kind() == sym::Kind::Variable && sym::estimate(extent) % scope_.lanes != 0;
+      if (partial || (is_small() && !gathers())) note(extent, kShortLoop * scope_.lanes);
+    };
+    if (nest_.axis == VectorAxis::Outer && nest_.outer.size() > 1) note_lanes(nest_.outer);
+    if (nest_.axis == VectorAxis::Outer && is_small())
+      for (const LoopVariable& l : nest_.phases[0].reduction) note(l.extent, kShortReduction);
     if (nest_.axis == VectorAxis::Phase)
-      for (const Phase& phase : nest_.phases) note(phase.reduction.empty() ? phase.loops : phase.reduction);
+      for (const Phase& phase : nest_.phases)
+        note_lanes(phase.reduction.empty() ? phase.loops : phase.reduction);
     return usual;
+  }
+
+  // One phase of little work along outer lanes.
+  bool is_small() const {
+    if (nest_.axis != VectorAxis::Outer || nest_.tiled || nest_.phases.size() != 1) return false;
+    const Phase& phase = nest_.phases[0];
+    return phase.loops.empty() && phase.reduction.size() <= 1 && phase.insts.size() <= kSmallBody;
+  }
+
+  // Whether lanes are loaded or stored one by one, which takes long to compile, and longer than a step of the
+  // loop.
+  bool gathers() const {
+    const Phase& phase = nest_.phases[0];
+    const auto is_apart = [&](const Expr& offset) {
+      const auto stride = stride_of(offset, nest_.outer.back().variable);
+      return !stride || !(*stride == Expr(0) || *stride == Expr(1)) || has_bound_variable(offset);
+    };
+    return std::ranges::any_of(phase.stores, [&](const ElementStore& s) { return is_apart(s.offset); }) ||
+           std::ranges::any_of(phase.insts, [&](const NestInst& inst) {
+             return inst.op == loop::Op::Load && is_apart(phase.expressions[inst.index]);
+           });
   }
 
   void print_entry(const std::map<size_t, int64_t>& usual) {
@@ -194,53 +228,111 @@ class KernelPrinter {
 
   std::string expression(const Expr& e) {
     return expression_text(
-        e, [&](const Expr& v) { return scope_.variables.at(v.variable_id()); },
+        e,
+        [&](const Expr& v) {
+          return v.kind() == sym::Kind::Variable ? scope_.variables.at(v.variable_id()) : scope_.name_of(v);
+        },
         [&](const char* function) { functions_.insert(function); });
   }
 
-  // These loops as one loop over the slice.
+  // These loops over the slice. The last one is a loop of its own, so that the others are computed once
+  // around it and what grows with it is added up: there is no division at an iteration.
   void open_slice(const std::vector<LoopVariable>& loops) {
-    if (loops.size() == 1) {
-      scope_.variables[loops[0].variable.variable_id()] = "o0";
-      return out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
+    const size_t last = loops.size() - 1;
+    for (size_t k = 0; k < last; ++k)
+      scope_.variables[loops[k].variable.variable_id()] = fmt::format("o{}", k);
+    const int64_t innermost = loops[last].variable.variable_id();
+    if (last == 0) {
+      out_.open("for (int64_t o0 = begin; o0 < end; ++o0)");
+      scope_.variables[innermost] = "o0";
+      return name_divisions();
     }
-    if (std::any_of(loops.begin() + 1, loops.end(),
-                    [](const LoopVariable& l) { return !l.extent.is_constant(); }))
-      return open_counting_slice(loops);
-    out_.open("for (int64_t o = begin; o < end; ++o)");
-    Expr inner = 1;
-    std::vector<std::string> lines(loops.size());
-    for (size_t k = loops.size(); k-- > 0;) {
-      std::string name = fmt::format("o{}", k);
-      std::string quotient = inner == Expr(1) ? "o" : fmt::format("o / ({})", expression(inner));
-      lines[k] =
-          k == 0 ? fmt::format("const int64_t {} = {};", name, quotient)
-                 : fmt::format("const int64_t {} = {} % {};", name, quotient, expression(loops[k].extent));
-      scope_.variables[loops[k].variable.variable_id()] = name;
-      inner = inner * loops[k].extent;
+    functions_.insert("least");
+    out_.line("int64_t rest = begin;");
+    for (size_t k = loops.size(); k-- > 1;) {
+      std::string extent = expression(loops[k].extent);
+      out_.line("int64_t o{} = rest % ({});", k, extent);
+      out_.line("rest /= {};", loops[k].extent.kind() == sym::Kind::Product ? "(" + extent + ")" : extent);
     }
-    for (const std::string& line : lines) out_.line("{}", line);
+    out_.line("int64_t o0 = rest;");
+    out_.open("for (int64_t o = begin; o < end;)");
+    out_.line("const int64_t last = o{0} + least({1} - o{0}, end - o);", last,
+              expression(loops[last].extent));
+    out_.line("o += last - o{};", last);
+    name_divisions();
+    out_.open(fmt::format("for (; o{0} < last; ++o{0})", last));
+    scope_.variables[innermost] = fmt::format("o{}", last);
+    name_divisions();
   }
 
-  // The same by counting: where an extent is a variable, a division at every iteration would be slow.
-  void open_counting_slice(const std::vector<LoopVariable>& loops) {
-    out_.line("int64_t rest = begin;");
-    for (size_t k = loops.size(); k-- > 0;) {
-      std::string name = fmt::format("o{}", k);
-      scope_.variables[loops[k].variable.variable_id()] = name;
-      if (k == 0) {
-        out_.line("int64_t o0 = rest;");
-        continue;
-      }
-      std::string extent = expression(loops[k].extent);
-      out_.line("int64_t {} = rest % ({});", name, extent);
-      out_.line("rest /= {};", extent);
+  void close_slice(const std::vector<LoopVariable>& loops) {
+    out_.close();
+    if (loops.size() == 1) return;
+    for (size_t k = loops.size() - 1; k > 0; --k) {
+      out_.line("o{} = 0;", k);
+      if (k > 1) out_.open(fmt::format("if (++o{} == {})", k - 1, expression(loops[k - 1].extent)));
     }
-    std::string next;
-    for (size_t k = loops.size(); k-- > 1;)
-      next += fmt::format("if (++o{0} < {1}) return; o{0} = 0; ", k, expression(loops[k].extent));
-    out_.line("auto next = [&]() __attribute__((always_inline)) {{ {}++o0; }};", next);
-    out_.open("for (int64_t o = begin; o < end; ++o, next())");
+    out_.line("++o0;");
+    for (size_t k = 2; k < loops.size(); ++k) out_.close();
+    out_.close();
+  }
+
+  // Quotients and remainders of what is known around the phases: the compiler cannot move a division out of a
+  // loop that may have no iteration.
+  void name_divisions() {
+    if (nest_.tiled) return;  // its rows have other names
+    const auto is_known = [&](const Expr& e) {
+      return std::ranges::all_of(sym::variables(e),
+                                 [&](const Expr& v) { return scope_.variables.contains(v.variable_id()); });
+    };
+    // Here, where loops of phases may have no iteration: a factor of what is not 0 is not 0.
+    const auto is_positive = [&](const Expr& divisor) {
+      return divisor.range().low > 0 &&
+             (divisor.is_constant() || std::ranges::any_of(nest_.outer, [&](const LoopVariable& l) {
+                return sym::mod(l.extent, divisor) == Expr(0);
+              }));
+    };
+    const std::function<void(const Expr&)> visit = [&](const Expr& e) {
+      const bool divides = e.kind() == sym::Kind::FloorDiv || e.kind() == sym::Kind::Mod;
+      if (divides && is_known(e) && is_positive(e.operands()[1])) {
+        if (!scope_.name_of(e).empty()) return;
+        std::string name = fmt::format("d{}", scope_.named.size());
+        out_.line("const int64_t {} = {};", name, expression(e));
+        scope_.named.emplace_back(e, std::move(name));
+        return;
+      }
+      if (e.is_constant() || e.kind() == sym::Kind::Variable) return;
+      for (const Expr& operand : e.operands()) visit(operand);
+    };
+    for (const Phase& phase : nest_.phases) for_each_expression(phase, visit);
+  }
+
+  // Pointers to what the lanes of this iteration load and store. Where strides are variables, the compiler
+  // would look for the best of all ways to step through all loops, which can take most of its time.
+  void name_rows() {
+    if (nest_.symbols.empty()) return;
+    for (const auto& [variable, name] : scope_.variables) scope_.row_variables.insert(variable);
+    const auto note = [&](ArrayId id, const Expr& offset) {
+      const std::vector<Expr> used = offset.is_constant() ? std::vector<Expr>{} : sym::variables(offset);
+      const bool in_lanes = std::ranges::find(used, nest_.outer.back().variable) != used.end();
+      const Array& array = nest_.arrays[id];
+      const Expr place = terms_of(offset, scope_.row_variables);
+      if (!in_lanes || array.kind != ArrayKind::Parameter || place == Expr(0)) return;
+      for (const RowPointer& row : scope_.rows)
+        if (row.array == id && row.place == place) return;
+      functions_.insert("row_pointer");
+      std::string name = fmt::format("p{}", scope_.rows.size());
+      out_.line("{}{}* {} = row_pointer({} + {});", array.is_written ? "" : "const ",
+                memory_type(array.dtype), name, scope_.array_names[id], expression(place));
+      scope_.rows.push_back({id, place, std::move(name)});
+    };
+    for (const Phase& phase : nest_.phases) {
+      for (const NestInst& inst : phase.insts)
+        if (inst.op == loop::Op::Load) note(inst.buffer, phase.expressions[inst.index]);
+      for (const ElementStore& store : phase.stores) note(store.array, store.offset);
+      for (const Reduction& reduction : phase.reductions)
+        for (const ResultStore& store : reduction.stores) note(store.array, store.offset);
+    }
   }
 
   void print_rows() {
@@ -254,7 +346,10 @@ class KernelPrinter {
       PhasePrinter(scope_, phase).print();
       out_.close();
     }
-    out_.close();
+    if (nest_.outer.empty())
+      out_.close();
+    else
+      close_slice(nest_.outer);
   }
 
   // Walks the last two outer loops in tiles of W rows by W lanes.
@@ -299,7 +394,7 @@ class KernelPrinter {
                 rest ? fmt::format("int64_t({})", *rest) : fmt::format("{} - at", width));
       out_.close();
     }
-    out_.close();
+    close_slice(sliced);
   }
 
   void print_outer_lanes() {
@@ -307,10 +402,12 @@ class KernelPrinter {
     bool flat = nest_.outer.size() == 1;
     scope_.lane_variable = lane.variable.variable_id();
     functions_.insert("full");
-    if (!flat) open_slice({nest_.outer.begin(), nest_.outer.end() - 1});
+    const std::vector<LoopVariable> sliced(nest_.outer.begin(), nest_.outer.end() - 1);
+    if (!flat) open_slice(sliced);
     std::string name = fmt::format("o{}", nest_.outer.size() - 1);
     std::vector<PhasePrinter> printers;
     for (const Phase& phase : nest_.phases) printers.emplace_back(scope_, phase);
+    if (!flat) name_rows();
     for (PhasePrinter& printer : printers) printer.print_uniform();
     out_.open(fmt::format("auto step = [&](int64_t {}, auto n) __attribute__((always_inline))", name));
     out_.line("(void)n;");
@@ -330,15 +427,18 @@ class KernelPrinter {
       if (*extent > 0) out_.line("step(0, int64_t({}));", *extent);
     } else {
       std::string stop = expression(lane.extent);
-      out_.line("int64_t at = 0;");
-      out_.line("for (; at + W <= {}; at += W) step(at, Full{{}});", stop);
       auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
-      if (!rest)
-        out_.line("if (at < {0}) step(at, {0} - at);", stop);
-      else if (*rest != 0)
-        out_.line("step(at, int64_t({}));", *rest);
+      if (!rest) {
+        out_.line("const int64_t whole = {} & -W;", stop);
+        out_.line("for (int64_t at = 0; at < whole; at += W) step(at, Full{{}});");
+        out_.line("if (whole < {0}) step(whole, {0} - whole);", stop);
+      } else {
+        out_.line("int64_t at = 0;");
+        out_.line("for (; at + W <= {}; at += W) step(at, Full{{}});", stop);
+        if (*rest != 0) out_.line("step(at, int64_t({}));", *rest);
+      }
     }
-    if (!flat) out_.close();
+    if (!flat) close_slice(sliced);
   }
 
   const LoopNest& nest_;

@@ -341,6 +341,9 @@ std::string op_text(const NestInst& inst, std::span<const Operand> operands, OpC
   std::string_view function = function_name(inst.op);
   check(!function.empty(), fmt::format("no text for the instruction {}", loop::op_name(inst.op)));
   std::string more = divides_integers(inst.op) && is_integral(dtype) ? ", error, " + context.count : "";
+  if (inst.op == Op::Mod && is_integral(dtype) && x.vector && !operands[1].vector)
+    return call_text(fmt::format("mod_by_{}", suffix(dtype)), operands.first(1), context,
+                     ", " + operands[1].text + more);
   return call_text(fmt::format("{}_{}", function, suffix(dtype)), operands, context, more);
 }
 

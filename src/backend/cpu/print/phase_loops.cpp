@@ -50,13 +50,16 @@ void PhasePrinter::print_lane_loop(const LoopVariable& l, const std::string& nam
     return;
   }
   std::string end = text(l.extent);
+  auto rest = sym::mod(l.extent, lanes).as_constant();
+  if (!rest) {
+    out.line("const int64_t {}_whole = {} & -W;", step, end);
+    out.line("for (int64_t at = 0; at < {0}_whole; at += W) {0}(at, Full{{}});", step);
+    out.line("if ({0}_whole < {1}) {0}({0}_whole, {1} - {0}_whole);", step, end);
+    return;
+  }
   out.line("int64_t {} = 0;", step + "_at");
   out.line("for (; {0}_at + W <= {1}; {0}_at += W) {0}({0}_at, Full{{}});", step, end);
-  auto rest = sym::mod(l.extent, lanes).as_constant();
-  if (!rest)
-    out.line("if ({0}_at < {1}) {0}({0}_at, {1} - {0}_at);", step, end);
-  else if (*rest != 0)
-    out.line("{0}({0}_at, int64_t({1}));", step, *rest);
+  if (*rest != 0) out.line("{0}({0}_at, int64_t({1}));", step, *rest);
 }
 
 void PhasePrinter::print_reduction_loops(size_t loop) {

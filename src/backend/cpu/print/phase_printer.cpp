@@ -13,11 +13,28 @@ using loop::Op;
 
 namespace {
 
+bool is_half(DType dtype) {
+  return dtype == DType::Float16 || dtype == DType::BFloat16;
+}
+
 bool is_plain(DType dtype) {
-  return dtype != DType::Bool && dtype != DType::Float16 && dtype != DType::BFloat16;
+  return dtype != DType::Bool && !is_half(dtype);
 }
 
 }  // namespace
+
+Expr terms_of(const Expr& e, const std::set<int64_t>& variables) {
+  const auto is_known = [&](const Expr& term) {
+    return !term.is_constant() && std::ranges::all_of(sym::variables(term), [&](const Expr& v) {
+      return variables.contains(v.variable_id());
+    });
+  };
+  if (e.kind() != sym::Kind::Sum) return is_known(e) ? e : Expr(0);
+  Expr known = 0;
+  for (const Expr& term : e.operands())
+    if (is_known(term)) known = known + term;
+  return known;
+}
 
 PhasePrinter::PhasePrinter(KernelScope& scope, const Phase& phase) : scope_(scope), phase_(phase) {
   classify();
@@ -68,6 +85,7 @@ void PhasePrinter::classify() {
       size_t at = along_reduction_ ? phase_.loops.size() + phase_.reduction.size() : phase_.loops.size();
       depth = std::max(depth, static_cast<int>(at));
     }
+    printed_[id].dtype = moved_dtype(id);
     printed_[id].varies = varying;
     printed_[id].depth = depth;
     if (inst.op == Op::BindIndex) {
@@ -79,6 +97,27 @@ void PhasePrinter::classify() {
         scope_.lane_bound.erase(inst.variable);
     }
   }
+}
+
+// The type whose loads and stores move `id` between arrays: that of its elements, but the bits of half
+// precision where nothing computes with them.
+DType PhasePrinter::moved_dtype(InstId id) const {
+  const NestInst& inst = phase_.insts[id];
+  const auto is_user = [&](const NestInst& user) {
+    return std::ranges::find(user.operands, id) != user.operands.end();
+  };
+  const auto computes = [&](const ElementStore& store) {
+    const Array& array = scope_.nest.arrays[store.array];
+    return store.value == id && (array.dtype != inst.dtype || array.kind == ArrayKind::Register ||
+                                 store.mode != loop::StoreMode::Set);
+  };
+  if (inst.op != Op::Load || !is_half(inst.dtype) || inst.operands[0] != kNoInst) return inst.dtype;
+  const Array& array = scope_.nest.arrays[inst.buffer];
+  const bool moves =
+      array.dtype == inst.dtype && array.kind != ArrayKind::Register &&
+      std::ranges::none_of(phase_.insts, is_user) && std::ranges::none_of(phase_.stores, computes) &&
+      std::ranges::none_of(phase_.reductions, [&](const Reduction& r) { return r.value == id; });
+  return moves ? DType::UInt16 : inst.dtype;
 }
 
 // The number of the phase's loops (loops, then reduction) that must be open for e.
@@ -111,13 +150,14 @@ OpContext PhasePrinter::context(bool vector) {
 Operand PhasePrinter::operand(InstId id) const {
   const NestInst& inst = phase_.insts[id];
   if (inst.op == Op::Constant) return {literal(inst.constant, inst.dtype), inst.dtype, false, &inst.constant};
-  return {printed_[id].name, inst.dtype, printed_[id].varies, nullptr};
+  return {printed_[id].name, printed_[id].dtype, printed_[id].varies, nullptr};
 }
 
 std::string PhasePrinter::text(const Expr& e, bool each_lane) {
   return expression_text(
       e,
       [&](const Expr& v) -> std::string {
+        if (v.kind() != sym::Kind::Variable) return scope_.name_of(v);
         int64_t id = v.variable_id();
         auto found = scope_.variables.find(id);
         check(found != scope_.variables.end(), "an index expression uses an unknown variable " + v.str());
@@ -130,6 +170,15 @@ std::string PhasePrinter::text(const Expr& e, bool each_lane) {
 
 // --- loads and stores
 
+std::pair<std::string, Expr> PhasePrinter::located(ArrayId array, const Expr& offset) const {
+  if (!scope_.rows.empty()) {
+    const Expr place = terms_of(offset, scope_.row_variables);
+    for (const RowPointer& row : scope_.rows)
+      if (row.array == array && row.place == place) return {row.name, offset - place};
+  }
+  return {scope_.array_names[array], offset};
+}
+
 namespace {
 
 std::string pointer_text(const std::string& base, const std::string& offset) {
@@ -138,12 +187,11 @@ std::string pointer_text(const std::string& base, const std::string& offset) {
 
 }  // namespace
 
-std::string PhasePrinter::load_text(const NestInst& inst, bool vector) {
+std::string PhasePrinter::load_text(const NestInst& inst, DType dtype, bool vector) {
   const Array& array = scope_.nest.arrays[inst.buffer];
-  const std::string& name = scope_.array_names[inst.buffer];
-  const Expr& offset = phase_.expressions[inst.index];
+  const auto [name, offset] = located(inst.buffer, phase_.expressions[inst.index]);
   if (array.kind == ArrayKind::Register) return name;
-  std::string_view type = short_name(array.dtype);
+  std::string_view type = short_name(dtype);
   auto call = [&](std::string_view function, const std::string& arguments) {
     std::string full = fmt::format("{}_{}", function, type);
     scope_.functions.insert(full);
@@ -151,15 +199,15 @@ std::string PhasePrinter::load_text(const NestInst& inst, bool vector) {
   };
   if (!vector || !varies(offset)) {
     std::string scalar;
-    if (is_plain(array.dtype))
+    if (is_plain(dtype))
       scalar = fmt::format("{}[{}]", name, text(offset));
-    else if (array.dtype == DType::Bool)
+    else if (dtype == DType::Bool)
       scalar = fmt::format("({}[{}] != 0)", name, text(offset));
     else
       scalar = call("load", fmt::format("{}, 1", pointer_text(name, text(offset)))) + "[0]";
     if (!vector) return scalar;
     OpContext c = context(true);
-    return as_vector({scalar, array.dtype, false, nullptr}, c);
+    return as_vector({scalar, dtype, false, nullptr}, c);
   }
   std::optional<Expr> stride;
   if (scope_.variables.contains(scope_.lane_variable)) {
@@ -179,13 +227,12 @@ std::string PhasePrinter::load_text(const NestInst& inst, bool vector) {
 
 std::string PhasePrinter::masked_load_text(const NestInst& inst, bool vector, const Operand& mask) {
   const Array& array = scope_.nest.arrays[inst.buffer];
-  const std::string& name = scope_.array_names[inst.buffer];
-  const Expr& offset = phase_.expressions[inst.index];
+  const auto [name, offset] = located(inst.buffer, phase_.expressions[inst.index]);
   Operand otherwise = operand(inst.operands[1]);
   OpContext c = context(vector);
   if (!mask.vector) {
     std::string other = vector ? as_vector(otherwise, c) : otherwise.text;
-    return fmt::format("{} ? {} : {}", mask.text, load_text(inst, vector), other);
+    return fmt::format("{} ? {} : {}", mask.text, load_text(inst, array.dtype, vector), other);
   }
   auto stride = stride_of(offset, Expr::variable("", scope_.lane_variable, {}));
   bool bound = false;
@@ -197,7 +244,7 @@ std::string PhasePrinter::masked_load_text(const NestInst& inst, bool vector, co
                        as_vector(otherwise, c));
   }
   if (array.kind == ArrayKind::Register) {
-    Operand loaded{load_text(inst, vector), array.dtype, true, nullptr};
+    Operand loaded{load_text(inst, array.dtype, vector), array.dtype, true, nullptr};
     return select_text(mask, loaded, otherwise, array.dtype, c);
   }
   std::string function = fmt::format("gather_masked_{}", short_name(array.dtype));
@@ -231,24 +278,26 @@ std::string PhasePrinter::index_text(const NestInst& inst, bool vector) {
   return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
 }
 
-void PhasePrinter::store(ArrayId id, const Expr& offset, Operand value, loop::StoreMode mode) {
+void PhasePrinter::store(ArrayId id, const Expr& place, Operand value, loop::StoreMode mode) {
   const Array& array = scope_.nest.arrays[id];
   if (array.kind == ArrayKind::Dead) return;
-  const std::string& name = scope_.array_names[id];
+  const auto [name, offset] = located(id, place);
   bool in_lanes = scope_.lane_variable >= 0 && scope_.variables.contains(scope_.lane_variable);
   OpContext c = context(value.vector);
-  bool half = array.dtype == DType::Float16 || array.dtype == DType::BFloat16;
-  if (value.dtype != array.dtype) {
-    DType to = half && array.kind != ArrayKind::Register ? DType::Float32
-                                                         : array.dtype;  // stores round by themselves
-    value = {cast_text(value, to, c), array.dtype, value.vector, nullptr};
+  const bool moves = is_half(array.dtype) && value.dtype == DType::UInt16;  // moved_dtype
+  const DType dtype = moves ? DType::UInt16 : array.dtype;
+  if (value.dtype != dtype) {
+    DType to = is_half(dtype) && array.kind != ArrayKind::Register
+                   ? DType::Float32
+                   : array.dtype;  // stores round by themselves
+    value = {cast_text(value, to, c), dtype, value.vector, nullptr};
   }
   if (array.kind == ArrayKind::Register) {
     c.vector = scope_.nest.axis == VectorAxis::Outer;
     scope_.out.line("{} = {};", name, c.vector ? as_vector(value, c) : value.text);
     return;
   }
-  std::string_view type = short_name(array.dtype);
+  std::string_view type = short_name(dtype);
   auto call = [&](std::string_view function, const std::string& before, const std::string& after) {
     std::string full = fmt::format("{}_{}", function, type);
     scope_.functions.insert(full);
@@ -257,11 +306,11 @@ void PhasePrinter::store(ArrayId id, const Expr& offset, Operand value, loop::St
   };
   bool adds = mode == loop::StoreMode::AtomicAdd;
   if (!in_lanes || (!varies(offset) && !value.vector && !adds)) {
-    if (adds && is_plain(array.dtype))
+    if (adds && is_plain(dtype))
       scope_.out.line("{}[{}] += {};", name, text(offset), value.text);
     else if (adds)
       call("scatter_add", name + fmt::format(", [&](int64_t) {{ return {}; }}", text(offset)), ", 1");
-    else if (is_plain(array.dtype) || array.dtype == DType::Bool)
+    else if (is_plain(dtype) || dtype == DType::Bool)
       scope_.out.line("{}[{}] = {};", name, text(offset), value.text);
     else
       call("store", pointer_text(name, text(offset)), ", 1");
@@ -272,11 +321,11 @@ void PhasePrinter::store(ArrayId id, const Expr& offset, Operand value, loop::St
   for (const Expr& v : sym::variables(offset)) bound = bound || scope_.lane_bound.contains(v.variable_id());
   if (auto linear = sym::linear_in(offset, scope_.lane_variable); linear && !bound && !varies(linear->first))
     stride = linear->first;
-  if (adds && stride && *stride == Expr(1) && is_plain(array.dtype)) {
+  if (adds && stride && *stride == Expr(1) && is_plain(dtype)) {
     std::string place = pointer_text(name, text(offset));
     std::string sum = fmt::format("load_{}({}, n) + {}", type, place, as_vector(value, c));
     scope_.functions.insert(fmt::format("load_{}", type));
-    value = {sum, array.dtype, true, nullptr};
+    value = {sum, dtype, true, nullptr};
     call("store", place, ", n");
   } else if (adds)
     call("scatter_add", fmt::format("{}, [&](int64_t l) {{ (void)l; return {}; }}", name, text(offset, true)),
@@ -308,14 +357,16 @@ void PhasePrinter::print_bind(InstId id) {
   std::string error = inst.checked ? "error" : "ignored";
   Operand position = operand(inst.operands[0]);
   OpContext c = context(vector);
-  if (vector) {
-    scope_.functions.insert("bind_indices");
-    scope_.out.line("const i64v {} = bind_indices({}, {}, {}, n);", name, as_vector(position, c), size,
-                    error);
-  } else {
-    scope_.functions.insert("bind_index");
-    scope_.out.line("const int64_t {} = bind_index({}, {}, {});", name, position.text, size, error);
+  std::string index = vector ? as_vector(position, c) : position.text;
+  if (inst.wraps) {
+    const char* wrap = vector ? "wrap_indices" : "wrap_index";
+    scope_.functions.insert(wrap);
+    index = fmt::format("{}({}, {})", wrap, index, size);
   }
+  const char* bind = vector ? "bind_indices" : "bind_index";
+  scope_.functions.insert(bind);
+  scope_.out.line("const {} {} = {}({}, {}, {}{});", vector ? "i64v" : "int64_t", name, bind, index, size,
+                  error, vector ? ", n" : "");
   scope_.variables[inst.variable] = name;
   printed_[id].name = name;
 }
@@ -330,10 +381,10 @@ void PhasePrinter::print_inst(InstId id) {
   if (!printed.tile.empty()) {
     expression = fmt::format("{}[{}]", printed.tile, row_in_tile_);
   } else if (inst.op == Op::Load) {
-    expression = inst.operands[0] == kNoInst ? load_text(inst, vector)
+    DType held = printed.dtype == inst.dtype ? scope_.nest.arrays[inst.buffer].dtype : printed.dtype;
+    expression = inst.operands[0] == kNoInst ? load_text(inst, held, vector)
                                              : masked_load_text(inst, vector, operand(inst.operands[0]));
-    DType held = scope_.nest.arrays[inst.buffer].dtype;
-    if (held != inst.dtype) {
+    if (held != printed.dtype) {
       OpContext c = context(vector);
       expression = cast_text({"(" + expression + ")", held, vector, nullptr}, inst.dtype, c);
     }
@@ -344,19 +395,19 @@ void PhasePrinter::print_inst(InstId id) {
     for (InstId operand_id : inst.operands)
       if (operand_id != kNoInst) operands.push_back(operand(operand_id));
     OpContext c = context(vector);
-    bool half = inst.op == Op::Cast && (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16);
+    bool half = inst.op == Op::Cast && is_half(inst.dtype);
     bool only_stored = half && std::ranges::none_of(phase_.insts, [&](const NestInst& user) {
                          return std::ranges::find(user.operands, id) != user.operands.end();
                        });
     NestInst shown = inst;
     if (only_stored) shown.dtype = DType::Float32;  // the store rounds
     expression = op_text(shown, operands, c);
-    bool rounds = (inst.dtype == DType::Float16 || inst.dtype == DType::BFloat16) && inst.op != Op::Cast &&
-                  inst.op != Op::Where && inst.op != Op::Bitcast;
+    bool rounds =
+        is_half(inst.dtype) && inst.op != Op::Cast && inst.op != Op::Where && inst.op != Op::Bitcast;
     if (rounds) expression = cast_text({expression, DType::Float32, vector, nullptr}, inst.dtype, c);
   }
   printed.name = fmt::format("x{}", scope_.next_name++);
-  scope_.out.line("const {} {} = {};", vector ? vector_type(inst.dtype) : scalar_type(inst.dtype),
+  scope_.out.line("const {} {} = {};", vector ? vector_type(printed.dtype) : scalar_type(printed.dtype),
                   printed.name, expression);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/print/op_text.h"
@@ -13,6 +14,13 @@
 #include "backend/nests/loop_nest.h"
 
 namespace oxy::backend::cpu {
+
+// The elements of an array from a place on that is the same for all lanes.
+struct RowPointer {
+  ArrayId array;
+  Expr place;
+  std::string name;
+};
 
 // What all phases of a kernel share.
 struct KernelScope {
@@ -23,10 +31,23 @@ struct KernelScope {
   bool masked_loads = false;                   // the prelude has load_masked_f32
   IdVector<ArrayId, std::string> array_names;  // pointer or register variable
   std::map<int64_t, std::string> variables;    // loop variables, bound variables and symbols in scope, by id
+  std::vector<std::pair<Expr, std::string>> named;  // divisions that have been computed
+  std::vector<RowPointer> rows;
+  std::set<int64_t> row_variables;  // those that the places of `rows` may use
   int next_name = 0;
   int64_t lane_variable = -1;    // id of the variable whose iterations are lanes; -1: scalar code
   std::set<int64_t> lane_bound;  // bound variables that differ by lane
+
+  // Of a division that has been computed; else empty.
+  std::string name_of(const Expr& division) const {
+    for (const auto& [expression, name] : named)
+      if (expression == division) return name;
+    return "";
+  }
 };
+
+// The terms of e that are made of these variables, without its constant.
+Expr terms_of(const Expr& e, const std::set<int64_t>& variables);
 
 class PhasePrinter {
  public:
@@ -52,12 +73,15 @@ class PhasePrinter {
   void print_inst(InstId id);
   void print_bind(InstId id);
   Operand operand(InstId id) const;
+  DType moved_dtype(InstId id) const;
   OpContext context(bool vector);
   std::string text(const Expr& e, bool each_lane = false);
-  std::string load_text(const NestInst& inst, bool vector);
+  // A pointer to elements of the array, and the offset from there of the element at `offset`.
+  std::pair<std::string, Expr> located(ArrayId array, const Expr& offset) const;
+  std::string load_text(const NestInst& inst, DType dtype, bool vector);
   std::string masked_load_text(const NestInst& inst, bool vector, const Operand& mask);
   std::string index_text(const NestInst& inst, bool vector);
-  void store(ArrayId array, const Expr& offset, Operand value, loop::StoreMode mode);
+  void store(ArrayId array, const Expr& place, Operand value, loop::StoreMode mode);
   void print_stores();
 
   void print_loop(const LoopVariable& variable, const std::string& name, int depth);
@@ -87,6 +111,7 @@ class PhasePrinter {
   int unroll_ = 1;                // accumulators a reduction along lanes
   // How an instruction's value is printed.
   struct Printed {
+    DType dtype = DType::Float32;
     bool varies = false;  // by lane
     int depth = 0;        // of the loop that holds it; -1: before an outer lane loop
     std::string name;

@@ -177,6 +177,23 @@ static inline V mod_T(V a, V b, int& error, Count n) {
   return r + ((V)((r != 0) & ((r < 0) ^ (b < 0))) & b);
 }
 )"},
+    // By one divisor. Indices that are wrapped this way are nearly all in range.
+    {"mod_by_", "lanes select_T",
+     R"(template <class Count>
+static inline V mod_by_T(V a, S b, int& error, Count n) {
+  int outside = 0;
+  for (int l = 0; l < lanes(n); ++l) outside |= a[l] < 0 || a[l] >= b;
+  if (!__builtin_expect(outside, 0)) return a;
+  V r = {};
+  if (b == 0) error = 1;
+  if (b == 0 || (b == (S)-1 && (S)-1 < (S)1)) return r;
+  for (int l = 0; l < lanes(n); ++l) {
+    const S rest = (S)(a[l] % b);
+    r[l] = rest != 0 && (rest < 0) != (b < 0) ? (S)(rest + b) : rest;
+  }
+  return r;
+}
+)"},
     {"pow_", "lane_loop",
      R"(static inline V pow_T(V a, V b) {
   V r;

@@ -48,26 +48,55 @@ constexpr Snippet kSnippets[] = {
     {"floor_modulo", "",
      "static inline int64_t floor_modulo(int64_t a, int64_t b) {\n"
      "  int64_t r = a % b;\n  return ((r != 0) & ((r < 0) != (b < 0))) ? r + b : r;\n}\n"},
+    // Of a position that was moved: it is nearly always in the range or in one beside it.
+    {"near_modulo", "floor_modulo",
+     R"(static inline int64_t near_modulo(int64_t a, int64_t b) {
+  if (__builtin_expect((uint64_t)a < (uint64_t)b, 1)) return a;
+  if (__builtin_expect((uint64_t)(a + b) < (uint64_t)b, 1)) return a + b;
+  if (__builtin_expect((uint64_t)(a - b) < (uint64_t)b, 1)) return a - b;
+  return floor_modulo(a, b);
+}
+)"},
+    // The compiler takes it for any place.
+    {"row_pointer", "",
+     R"(template <class T>
+static inline T* row_pointer(T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+)"},
     {"least", "", "static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }\n"},
     {"greatest", "", "static inline int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }\n"},
     {"bind_index", "",
      R"(static inline int64_t bind_index(int64_t i, int64_t size, int& error) {
-  i += i < 0 ? size : 0;
   if ((uint64_t)i < (uint64_t)size) return i;
   error = 1;
   return 0;
 }
 )"},
-    {"bind_indices", "lanes iota",
+    // A branch, as nearly all vectors hold valid indices alone: those need no mask.
+    {"bind_indices", "lanes iota any_lane",
      R"(template <class Count>
 static inline i64v bind_indices(i64v i, int64_t size, int& error, Count n) {
-  i += (i < int64_t(0)) & size;
-  const i64v valid = (u64v)i < (uint64_t)size, asked = iota() < int64_t(lanes(n));
-  const i64v wrong = ~valid & asked;
+  const i64v asked = iota() < int64_t(lanes(n));
+  if (!__builtin_expect(any_lane(((u64v)i >= (uint64_t)size) & asked), 0)) return i;
+  error = 1;
+  return i64v{};
+}
+)"},
+    {"wrap_index", "",
+     "static inline int64_t wrap_index(int64_t i, int64_t size) { return i + (i < 0 ? size : 0); }\n"},
+    {"wrap_indices", "",
+     "static inline i64v wrap_indices(i64v i, int64_t size) { return i + ((i < int64_t(0)) & size); }\n"},
+    {"any_lane", "",
+     R"(static inline bool any_lane(i64v v) {
+#ifdef __clang__
+  return __builtin_reduce_or(v) != 0;
+#else
   int64_t any = 0;
-  for (int l = 0; l < W; ++l) any |= wrong[l];
-  error |= any != 0;
-  return i & valid & asked;
+  for (int l = 0; l < W; ++l) any |= v[l];
+  return any != 0;
+#endif
 }
 )"},
     {"each_lane", "",

@@ -226,8 +226,9 @@ Value PhasePrinter::print_bind(const NestInst& inst) {
   const ExpressionText size = block_.expression(phase_->expressions[inst.index]);
   const std::string text = tensor_text(i);
   const unsigned dims = i.dims | size.dims;
-  const Value bound = block_.named(
-      fmt::format("tl.where({0} < 0, {0} + {1}, {0})", text, parenthesized(size)), DType::Int64, dims);
+  const std::string wrapped =
+      inst.wraps ? fmt::format("tl.where({0} < 0, {0} + {1}, {0})", text, parenthesized(size)) : text;
+  const Value bound = block_.named(wrapped, DType::Int64, dims);
   if (inst.checked && checked_.insert(bound.text).second) {
     checks_indices_ = true;
     const std::string mask = block_.mask(dims);
