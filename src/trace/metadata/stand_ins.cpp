@@ -24,9 +24,11 @@ bool has_sizes(const at::Tensor& tensor, const std::vector<Expr>& sizes) {
 
 at::Tensor stand_in(const at::Tensor& tensor, StandIn kind, const torch_api::Symbols* symbols) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
-  if (kind == StandIn::Single)
+  if (kind == StandIn::Single || kind == StandIn::SingleOnHost) {
+    const at::TensorOptions options = at::dtype(tensor.scalar_type());
     return at::zeros(std::vector<int64_t>(static_cast<size_t>(tensor.dim()), 1),
-                     at::dtype(tensor.scalar_type()).device(tensor.device()));
+                     kind == StandIn::Single ? options.device(tensor.device()) : options);
+  }
   const TensorMeta meta = at_hand(symbols, runtime::metadata_of(tensor));
   if (kind == StandIn::Meta) return runtime::meta_tensor(meta);
   at::Tensor storage = runtime::meta_tensor(meta);  // of the right extent
@@ -60,8 +62,9 @@ c10::IValue stand_in(const c10::IValue& value, const c10::Argument& argument, bo
     return value;
   }
   const bool names_device = value.isDevice() || (value.isNone() && argument.name() == "device");
-  return names_device && kind == StandIn::Meta ? c10::IValue(c10::Device(c10::kMeta))
-                                               : at_hand(symbols, value);
+  if (names_device && kind == StandIn::Meta) return c10::Device(c10::kMeta);
+  if (value.isDevice() && kind == StandIn::SingleOnHost) return c10::Device(runtime::kHost);
+  return at_hand(symbols, value);
 }
 
 }  // namespace

@@ -12,9 +12,10 @@ namespace oxy::trace {
 
 // The kinds of tensors that take the place of trace tensors in a call that finds out metadata.
 enum class StandIn : uint8_t {
-  Meta,    // on PyTorch's meta device
-  Zeros,   // real ones on the CPU; 32-bit integers are ones
-  Single,  // real ones of the same rank and device, with one element
+  Meta,          // on PyTorch's meta device
+  Zeros,         // real ones on the CPU; 32-bit integers are ones
+  Single,        // real ones of the same rank and device, with one element
+  SingleOnHost,  // likewise, on the CPU
 };
 
 // What the operator's kernel makes of such tensors, on the device where the call's results are: of the sizes

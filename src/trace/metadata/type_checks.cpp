@@ -105,6 +105,41 @@ bool is_of_one_float(std::span<const c10::IValue> call) {
   return type.has_value();
 }
 
+// Whether a device's kernel takes the types of a call that the host's kernel takes: of arithmetic whatever
+// they are, else of tensors of one floating point type beside indices. (The host also multiplies matrices of
+// integers, and normalises what has another type than its statistics.)
+bool host_can_answer(const OperatorInfo& info, std::span<const c10::IValue> call) {
+  const bool is_arithmetic = ops::traits_of(*info.schema).counting != ops::Counting::None;
+  std::optional<c10::ScalarType> type;
+  bool is_on_device = false;
+  for (const c10::IValue& value : call) {
+    if (value.isTensorList() || value.isOptionalTensorList()) return false;
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    is_on_device = is_on_device || !runtime::is_on_host(tensor);
+    const c10::ScalarType own = tensor.scalar_type();
+    if (is_arithmetic || own == at::kLong) continue;
+    if (!at::isFloatingType(own) || c10::elementSize(own) < 2 || type.value_or(own) != own) return false;
+    type = own;
+  }
+  return is_on_device && (is_arithmetic || type.has_value());
+}
+
+// Calls the operator's kernel. Throws what the kernel throws.
+void try_out(const OperatorInfo& info, std::span<const c10::IValue> call, bool overflows,
+             const torch_api::Symbols* symbols) {
+  // The first call of a kernel on a device may load it, which takes milliseconds.
+  if (!overflows && host_can_answer(info, call)) {
+    try {
+      from_kernel(info, call, StandIn::SingleOnHost, symbols);
+      return;
+    } catch (const std::exception&) {  // the device decides
+    }
+  }
+  // Kernels do not check the range of a number for a single element.
+  from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
+}
+
 }  // namespace
 
 void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded,
@@ -163,8 +198,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
   try {
     const Span span("type checks");
     const Unheard unheard;
-    // Kernels do not check the range of a number for a single element.
-    from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
+    try_out(info, call, overflows, symbols);
   } catch (const std::exception& error) {
     // Any other error may come from the sizes and elements of the stand-ins.
     const std::string_view text = error.what();
