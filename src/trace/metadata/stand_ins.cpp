@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/values/convert.h"
+#include "runtime/values/host.h"
 #include "trace/metadata/metadata.h"
 #include "trace/session/values_at_hand.h"
 #include "trace/tensors/dispatch_key.h"
