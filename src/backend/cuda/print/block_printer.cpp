@@ -161,6 +161,8 @@ void BlockPrinter::print_axes() {
 
 void BlockPrinter::print_columns(const std::string& start) {
   const Axis& axis = columns();
+  columns_start_ = start;
+  has_quads_ = false;
   const std::string name = axis_name(columns_);
   const std::string range = fmt::format("tl.arange(0, {}){}", columns_name(), has_rows_ ? "[None, :]" : "");
   std::string value = start.empty() ? range : start + " + " + range;
@@ -169,6 +171,18 @@ void BlockPrinter::print_columns(const std::string& start) {
   set_variable(axis.variable, name, kColumns);
   column_mask_ = in_bounds(axis, name);
   if (!column_mask_.empty()) out().line("{} = {} < {}", column_mask_, name, expression(axis.extent).text);
+}
+
+void BlockPrinter::print_quads(const Expr& variable) {
+  if (has_quads_) return;
+  has_quads_ = true;
+  const std::string name = axis_name(columns_) + "_quad";
+  const std::string range =
+      fmt::format("tl.arange(0, {} // 4){}", columns_name(), has_rows_ ? "[None, :]" : "");
+  std::string value = columns_start_.empty() ? range : fmt::format("({}) // 4 + {}", columns_start_, range);
+  if (is_wide_ && shape_.form == Form::Rows) value = fmt::format("({}).to(tl.int64)", value);
+  out().line("{} = {}", name, value);
+  set_variable(variable, name, kColumns);
 }
 
 void BlockPrinter::choose_columns(int axis) {

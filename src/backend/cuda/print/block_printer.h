@@ -56,6 +56,8 @@ class BlockPrinter {
 
   void print_axes();                             // the lines that give the axes' variables their values
   void print_columns(const std::string& start);  // those of the columns; `start`: of a loop's step, or empty
+  // The line that gives the variable the numbers of the groups of four columns, unless it is there.
+  void print_quads(const Expr& variable);
 
   Needs needs;
   const std::string& text() const { return body_.text(); }
@@ -81,6 +83,8 @@ class BlockPrinter {
   std::map<int64_t, ExpressionText> variables_;
   std::string row_mask_;
   std::string column_mask_;
+  std::string columns_start_;  // of the columns that were printed last
+  bool has_quads_ = false;     // of these columns
   int next_ = 0;
 };
 

@@ -83,6 +83,36 @@ def uniform_number(seed, counter, position):
     bits = tl.where(word == 0, first, tl.where(word == 1, second, tl.where(word == 2, third, fourth)))
     return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
 )"},
+    {"uniform_numbers", R"(
+@triton.jit
+def uniform_numbers(seed, counter, sequence):
+    counter, sequence = tl.broadcast(counter, sequence)
+    first, second, third, fourth = tl.philox(
+        seed.to(tl.uint64),
+        counter.to(tl.uint32),
+        (counter >> 32).to(tl.uint32),
+        sequence.to(tl.uint32),
+        (sequence >> 32).to(tl.uint32),
+    )
+    words = tl.join(tl.join(first, third), tl.join(second, fourth))
+    bits = tl.reshape(words, [words.shape[0] * 4])
+    return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
+)"},
+    {"uniform_numbers_of_rows", R"(
+@triton.jit
+def uniform_numbers_of_rows(seed, counter, sequence):
+    counter, sequence = tl.broadcast(counter, sequence)
+    first, second, third, fourth = tl.philox(
+        seed.to(tl.uint64),
+        counter.to(tl.uint32),
+        (counter >> 32).to(tl.uint32),
+        sequence.to(tl.uint32),
+        (sequence >> 32).to(tl.uint32),
+    )
+    words = tl.join(tl.join(first, third), tl.join(second, fourth))
+    bits = tl.reshape(words, [words.shape[0], words.shape[1] * 4])
+    return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
+)"},
     {"times", R"(
 @triton.jit
 def times(a, b):

@@ -8,6 +8,7 @@
 #include "backend/cuda/print/reductions.h"
 #include "base/error.h"
 #include "loop/builder.h"
+#include "loop/random_bits.h"
 
 namespace oxy::backend::cuda {
 
@@ -115,6 +116,11 @@ Value PhasePrinter::print_inst(const NestInst& inst) {
       return print_index(inst);
     case Op::BindIndex:
       return print_bind(inst);
+    case Op::Philox:
+      if (axes_.columns_of_phase[number_] >= 0)
+        if (const Quads quads(block_.columns()); quads.are_of_one_draw(*phase_, inst))
+          return print_quads(inst, quads);
+      break;
     default:
       break;
   }
@@ -201,12 +207,39 @@ std::string PhasePrinter::eviction(ArrayId array, unsigned dims) const {
 }
 
 Value PhasePrinter::print_index(const NestInst& inst) {
-  const ExpressionText e = block_.expression(phase_->expressions[inst.index]);
-  const std::string_view type = triton_type(inst.dtype);
+  return index_value(phase_->expressions[inst.index], inst.dtype);
+}
+
+Value PhasePrinter::index_value(const Expr& expression, DType dtype) {
+  const ExpressionText e = block_.expression(expression);
+  const std::string_view type = triton_type(dtype);
   const std::string text =
       e.dims == kNoDims ? fmt::format("tl.cast({}, {})", e.text, type)
                         : fmt::format(fmt::runtime(e.is_simple ? "{}.to({})" : "({}).to({})"), e.text, type);
-  return {text, inst.dtype, e.dims, nullptr, parenthesized(e)};
+  return {text, dtype, e.dims, nullptr, parenthesized(e)};
+}
+
+// What has one value in each group of four columns, with one element a group.
+Value PhasePrinter::value_of_group(InstId id, const Quads& quads) {
+  const NestInst& inst = phase_->insts[id];
+  const Value whole = value(id);
+  if ((whole.dims & kColumns) == 0) return whole;
+  if (inst.op == Op::Index) return index_value(quads.split(phase_->expressions[inst.index]), inst.dtype);
+  check(inst.op == Op::Add, "a group of columns has several values");
+  const Value a = value_of_group(inst.operands[0], quads), b = value_of_group(inst.operands[1], quads);
+  return block_.named(fmt::format("{} + {}", a.text, b.text), inst.dtype, a.dims | b.dims);
+}
+
+Value PhasePrinter::print_quads(const NestInst& inst, const Quads& quads) {
+  block_.print_quads(quads.quad());
+  const Value seed = value(inst.operands[0]), counter = value_of_group(inst.operands[1], quads);
+  const NestInst& position = phase_->insts[inst.operands[2]];
+  const Value sequence = index_value(
+      sym::floordiv(quads.split(phase_->expressions[position.index]), loop::kPhiloxWords), position.dtype);
+  const std::string_view helper = block_.has_rows() ? "uniform_numbers_of_rows" : "uniform_numbers";
+  block_.needs.helpers.insert(std::string(helper));
+  return block_.named(fmt::format("{}({}, {}, {})", helper, seed.text, counter.text, sequence.text),
+                      inst.dtype, counter.dims | sequence.dims | kColumns);
 }
 
 // " at model.py:12 in forward", as a part of a Python string. Empty where the line is not known.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/print/block_printer.h"
+#include "backend/cuda/print/quads.h"
 
 namespace oxy::backend::cuda {
 
@@ -36,6 +37,9 @@ class PhasePrinter {
   Value print_load(const NestInst& inst);
   std::string eviction(ArrayId array, unsigned dims) const;
   Value print_index(const NestInst& inst);
+  Value index_value(const Expr& expression, DType dtype);
+  Value value_of_group(loop::InstId id, const Quads& quads);
+  Value print_quads(const NestInst& inst, const Quads& quads);
   Value print_bind(const NestInst& inst);
   std::string where(graph::LocationId location) const;
   void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
