@@ -1,5 +1,6 @@
 // scaled_dot_product_attention: PyTorch chooses among its kernels by sizes and strides. All of them give the
-// result, so that those at hand may decide (LayoutAtHand).
+// result, so that those at hand may decide (LayoutAtHand). None of them may be given tensors without elements:
+// PyTorch answers those without a kernel, and its kernel for the CPU divides by their sizes.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -11,9 +12,17 @@ namespace oxy::trace {
 
 namespace {
 
+bool has_elements(const at::Tensor& tensor) {
+  if (!is_symbolic(tensor)) return tensor.numel() != 0;
+  return tensor.sym_numel().sym_ne(0).guard_bool(__FILE__, __LINE__);
+}
+
 void attention(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::Tensor query = torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
-  const LayoutAtHand layout(true);
+  const size_t count = op.schema().arguments().size();
+  const at::Tensor query = torch::jit::peek(*stack, 0, count).toTensor();
+  const at::Tensor key = torch::jit::peek(*stack, 1, count).toTensor();
+  const at::Tensor value = torch::jit::peek(*stack, 2, count).toTensor();
+  const LayoutAtHand layout(has_elements(query) && has_elements(key) && has_elements(value));
   decompose(op, query.device(), stack);
 }
 

@@ -83,6 +83,23 @@ void PhasePrinter::print_reduction_loops(size_t loop) {
     out.close();
     return;
   }
+  if (const auto totals = this->totals(); totals && totals->loop == loop) {
+    Writer& out = scope_.out;
+    scope_.functions.insert("least");
+    const std::string end = text(l.extent);
+    out.open(fmt::format("for (int64_t {0}_block = 0; {0}_block < {1}; {0}_block += {2})", name, end,
+                         totals->block));
+    out.open(fmt::format(
+        "for (int64_t {0} = {0}_block, {0}_end = least({0}_block + {1}, {2}); {0} < {0}_end; ++{0})", name,
+        totals->block, end));
+    scope_.variables[l.variable.variable_id()] = name;
+    print_insts(depth);
+    print_reduction_loops(loop + 1);
+    out.close();
+    flush_totals();
+    out.close();
+    return;
+  }
   print_loop(l, name, depth);
   if (innermost) {
     print_stores();

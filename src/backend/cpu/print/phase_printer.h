@@ -98,6 +98,14 @@ class PhasePrinter {
   void reduce_lanes(size_t k);
   std::string flat_position();
   bool is_blocked() const;
+  // The reduction loop by blocks of whose iterations the totals of the loops inside it go on in float64.
+  // Where they are many, one float32 would lose what is added to it.
+  struct Totals {
+    size_t loop;
+    int64_t block;
+  };
+  std::optional<Totals> totals() const;
+  void flush_totals();
   bool has_welford() const;
   // Elements of the first and of every other block of a blocked reduction, and the loop over the blocks.
   int64_t first_block() const;

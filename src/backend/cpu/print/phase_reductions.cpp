@@ -2,10 +2,12 @@
 // them.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "backend/cpu/print/phase_printer.h"
 #include "backend/cpu/print/prelude.h"
 #include "base/error.h"
+#include "sym/hints.h"
 
 namespace oxy::backend::cpu {
 
@@ -13,12 +15,29 @@ namespace {
 
 constexpr int64_t kLaneBlock = 16384;  // elements that one set of lane accumulators sums
 constexpr int64_t kSequentialBlock = 512;
+constexpr int64_t kTotals = 256;    // of inner loops that are added before they go on in float64
+constexpr int64_t kFewTotals = 16;  // too few for that
 // Of a variance's first block, whose shift may be far off.
 constexpr int64_t kFirstLaneBlock = 256;
 constexpr int64_t kFirstSequentialBlock = 16;
 
 bool is_arg(ReductionKind kind) {
   return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
+}
+
+bool is_float_sum(const Reduction& r) {
+  return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
+}
+
+int64_t product(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+// Of iterations. Equal for a number and for an argument that stands for it.
+int64_t usual(const Expr& extent) {
+  const sym::Range range = extent.range();
+  return std::max<int64_t>(range.low == range.high ? range.low : sym::estimate(extent), 1);
 }
 
 // Extrema of floating types leave NaN aside while they run: a vector of its own remembers it.
@@ -81,12 +100,26 @@ std::string combined(ReductionKind kind, DType dtype, const std::string& a, cons
 }  // namespace
 
 bool PhasePrinter::is_blocked() const {
-  bool sums = std::ranges::any_of(phase_.reductions, [](const Reduction& r) {
-    return r.kind == ReductionKind::Sum && is_floating(r.accumulate);
-  });
+  const bool sums = std::ranges::any_of(phase_.reductions, is_float_sum);
   const int64_t most = phase_.reduction.back().extent.range().high;
   return (sums && most > (along_reduction_ ? kLaneBlock : kSequentialBlock)) ||
          (has_welford() && most > first_block());
+}
+
+std::optional<PhasePrinter::Totals> PhasePrinter::totals() const {
+  const size_t outer = phase_.reduction.size() - 1;
+  int64_t most = 1;
+  for (const LoopVariable& l : std::span(phase_.reduction).first(outer))
+    most = product(most, l.extent.range().high);
+  if (most <= 2 * kTotals || std::ranges::none_of(phase_.reductions, is_float_sum)) return std::nullopt;
+  size_t loop = outer - 1;
+  int64_t inner = 1;
+  for (; loop > 0; --loop) {
+    const int64_t here = product(inner, usual(phase_.reduction[loop].extent));
+    if (here >= kFewTotals) break;
+    inner = here;
+  }
+  return Totals{loop, kTotals / inner};
 }
 
 bool PhasePrinter::has_welford() const {
@@ -154,6 +187,7 @@ void PhasePrinter::declare_accumulators() {
     out.line("{} {}[{}] = {{{}}};", type, name, unroll_, all);
     if (remembers_nan(r)) out.line("{} {}_nan = {{}};", type, name);
     if (totals && r.kind == ReductionKind::Sum) out.line("{} {}_total = {{}};", type, name);
+    if (this->totals() && is_float_sum(r)) out.line("f64v {}_totals = {{}};", name);
   }
 }
 
@@ -272,6 +306,13 @@ void PhasePrinter::flush_accumulators() {
   }
 }
 
+void PhasePrinter::flush_totals() {
+  for (size_t i = 0; i < phase_.reductions.size(); ++i)
+    if (is_float_sum(phase_.reductions[i]))
+      scope_.out.line("{0}_totals += __builtin_convertvector({0}_total, f64v), {0}_total = {1}{{}};",
+                      accumulators_[i], vector_type(phase_.reductions[i].accumulate));
+}
+
 void PhasePrinter::reduce_lanes(size_t i) {
   Writer& out = scope_.out;
   const Reduction& r = phase_.reductions[i];
@@ -338,6 +379,8 @@ void PhasePrinter::print_results() {
       if (unroll_ == 4) all = both(both(name + "[0]", name + "[1]"), both(name + "[2]", name + "[3]"));
       if (r.kind == ReductionKind::Sum && (is_blocked() || phase_.reduction.size() > 1))
         all = name + "_total";
+      if (totals() && is_float_sum(r))
+        all = fmt::format("__builtin_convertvector({}_totals, {})", name, vector_type(r.accumulate));
       bool logical = r.accumulate == DType::Bool;
       DType dtype = r.accumulate;
       if (along_reduction_) {
