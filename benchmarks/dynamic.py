@@ -5,12 +5,13 @@
     python benchmarks/dynamic.py --models bert gpt2 --modes no_grad
     python benchmarks/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
     python benchmarks/dynamic.py --variants                         static variants beside (options={"static_variants": 8})
-    python benchmarks/dynamic.py --generate                         generate() of small language models instead
+    python benchmarks/dynamic.py --call                             what a call of a small BERT with two symbols costs instead
 
 Columns: the time of a call with numbers, and with symbols at the same sizes (medians of calls in turn) and their ratio; the first
 call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
 sizes that were never seen costs above the next call with them. With --variants: a call that has had its variants made and judged,
-what they gain over symbols, and how many graphs kept one and how many dropped one.
+what they gain over symbols, and how many graphs kept one and how many dropped one. benchmarks/dynamic_programs.py and generation.py
+tell of programs whose sizes change from call to call.
 """
 
 import argparse
@@ -176,7 +177,8 @@ def row(case, arguments):
         kept, dropped = found["variants"]["kept"], found["variants"]["dropped"]
         cells += [f"{seconds[VARIANTS] * 1e3:.2f}", f"{seconds[SYMBOLS] / seconds[VARIANTS]:.3f}", f"{kept}", f"{dropped}"]
     problems = found["problems"] + found["stay numbers"]
-    return (cells, ratio, first[1] / first[0]), "\n".join(f"{case.title} {case.mode}: {problem}" for problem in problems)
+    over_peer = (seconds[SYMBOLS] / seconds[PEER], found["peer first"] / first[1]) if arguments.peer else ()
+    return (cells, ratio, first[1] / first[0], *over_peer), "\n".join(f"{case.title} {case.mode}: {problem}" for problem in problems)
 
 
 def mean(ratios):
@@ -184,41 +186,31 @@ def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
-def generation(make, tokens=60, repeats=5):
-    """Greedy generation with a growing cache: the seconds of a call in eager and compiled (least of several, after one that
-    compiles), the compilations, and whether the tokens are eager's."""
+def print_cost_of_call(seconds):
+    """A call of a small BERT whose batch and length are symbols, beside one with numbers: the least of many calls in turn."""
     import oxyfuel
     import torch
+    from models import Case
+    from torch.export import Dim
 
-    torch.manual_seed(0)
-    model, ids = make(), torch.randint(2, 101, (1, 5))
-    compiled = oxyfuel.compile(model)
-
-    def run(target):
-        return target.generate(ids, max_new_tokens=tokens, do_sample=False)
-
-    expected = run(model)
-    same = torch.equal(run(compiled), expected)
-    seconds = [min(timed(lambda: run(target))[0] for _ in range(repeats)) for target in (model, compiled)]
-    return seconds, oxyfuel.metrics()["graphs"], same
-
-
-def print_generation():
-    import oxyfuel
-    import torchvision_operators  # noqa: F401
-    import transformers as tr
-
-    special = {"vocab_size": 101, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
-    models = {
-        "gpt2": lambda: tr.GPT2LMHeadModel(tr.GPT2Config(n_layer=2, n_head=2, n_embd=64, n_positions=256, **special)).eval(),
-        "llama": lambda: tr.LlamaForCausalLM(tr.LlamaConfig(
-            num_hidden_layers=2, hidden_size=64, intermediate_size=128, num_attention_heads=4, num_key_value_heads=2, **special)).eval(),
-    }
-    print("| model, 60 tokens | eager, ms | ours, ms | eager / ours | compilations | same tokens |\n|" + "---|" * 6)
-    for name, make in models.items():
-        oxyfuel.reset()
-        (eager, ours), graphs, same = generation(make)
-        print(f"| {name} | {eager * 1e3:.1f} | {ours * 1e3:.1f} | {eager / ours:.2f} | {graphs} | {same} |", flush=True)
+    print("| BERT, batch x length | numbers, us | symbols, us | above, us |\n|" + "---|" * 4)
+    case = Case("bert", "small", 1)
+    model = case.build()
+    named = {"input_ids": {0: Dim("batch"), 1: Dim("length")}}
+    functions = [oxyfuel.compile(model, dynamic=False), oxyfuel.compile(model, dynamic_shapes=named)]
+    for batch, length in ((2, 16), (8, 16), (4, 64)):
+        inputs = {"input_ids": torch.randint(2, 101, (batch, length))}
+        with torch.no_grad():
+            for function in functions * 50:
+                function(**inputs)
+            least, begin, rounds = [math.inf] * 2, time.perf_counter(), 0
+            while rounds < 1000 or time.perf_counter() - begin < seconds:
+                for k in (0, 1) if rounds % 2 else (1, 0):
+                    least[k] = min(least[k], timed(lambda: functions[k](**inputs))[0])
+                rounds += 1
+        print(f"| {batch} x {length} | {least[0] * 1e6:.1f} | {least[1] * 1e6:.1f} | {(least[1] - least[0]) * 1e6:.1f} |", flush=True)
+    found = oxyfuel.metrics()
+    print(f"\n{found['graphs']} compilations, {found['calls_eager']} calls in eager, {rounds} rounds at least")
 
 
 def main():
@@ -234,15 +226,15 @@ def main():
     parser.add_argument("--peer", action="store_true", help="torch.compile(dynamic=True) beside")
     parser.add_argument("--variants", action="store_true", help="static variants beside")
     parser.add_argument("--no-first", action="store_true", help="without the times of first calls")
-    parser.add_argument("--generate", action="store_true", help="generate() of small language models instead")
+    parser.add_argument("--call", action="store_true", help="what a call of a small BERT with two symbols costs instead")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--first", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         print(json.dumps(measure(Case(**json.loads(arguments.worker)), arguments)))
         return
-    if arguments.generate:
-        print_generation()
+    if arguments.call:
+        print_cost_of_call(arguments.seconds)
         return
     os.environ["OXYFUEL_LOGS"] = "recompiles"
     titles = ["model", "numbers, ms", "symbols, ms", "ratio", "first, s", "first with symbols, s", "ratio", "compilations", "new sizes, us"]
@@ -259,7 +251,10 @@ def main():
                 print("| " + " | ".join(found[0]) + " |", flush=True)
             if note:
                 notes.append(note)
-    print(f"\ngeometric means: {mean([r for _, r, _ in rows]):.3f} of a call, {mean([c for _, _, c in rows]):.2f} of a first call")
+    print(f"\ngeometric means: {mean([r[1] for r in rows]):.3f} of a call, {mean([r[2] for r in rows]):.2f} of a first call")
+    if arguments.peer:
+        print(f"a call with symbols over torch.compile's: {mean([r[3] for r in rows]):.3f}; ", end="")
+        print(f"torch.compile's first call over the first with symbols: {mean([r[4] for r in rows]):.1f}")
     print("\n".join(notes))
 
 

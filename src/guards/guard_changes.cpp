@@ -39,6 +39,7 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
     return object && (is_number(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
   };
   Changes changed;
+  bool only_numbers = true;
   for (const SourceId id : nodes_.ids()) {
     if (check_node(id, roots)) continue;
     PyObject *before = nullptr, *now = nodes_[id].value;
@@ -55,7 +56,9 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
     if (has_other_sizes) continue;
     if (!is_number_or_text(before) || !is_number_or_text(now)) return changed;
     changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
+    only_numbers &= changed.constants.back().is_number;
   }
+  changed.only_numbers = only_numbers;
   return changed;
 }
 

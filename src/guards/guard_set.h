@@ -78,7 +78,8 @@ struct Changes {
   // In order, up to the first guard that fails for another reason.
   std::vector<ChangedConstant> constants;
   std::vector<ChangedSize> sizes;
-  bool elements = false;  // that other guard is an Elements check
+  bool elements = false;      // that other guard is an Elements check
+  bool only_numbers = false;  // nothing but sizes, strides and numbers differs, and relations between symbols
 };
 
 // Whether the program may notice the end of the object: it has a finalizer, weak references (those to

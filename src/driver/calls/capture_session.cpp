@@ -88,21 +88,38 @@ class Session {
   }
 
  private:
-  // What cannot be compiled with symbols is captured once more with numbers.
+  // What cannot be compiled with symbols is captured once more: with those alone that were seen to vary, and
+  // then with numbers.
   SessionResult captured_and_compiled() {
-    try {
-      return compiled(captured());
-    } catch (const Unsupported& unsupported) {
-      if (!symbols_.any) throw;
-      give_up_symbols(unsupported.reason(), symbols_);
-    } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
-      if (!symbols_.any) throw;
-      give_up_symbols(error.what_without_backtrace(), symbols_);
-    } catch (const std::exception& error) {
-      if (!symbols_.any || !trace::is_cannot_trace(error)) throw;
-      give_up_symbols(error.what(), symbols_);
+    for (;;) {
+      try {
+        return compiled(captured());
+      } catch (const Unsupported& unsupported) {
+        if (!take_fewer_symbols(unsupported.reason())) throw;
+      } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
+        if (!take_fewer_symbols(error.what_without_backtrace())) throw;
+      } catch (const std::exception& error) {
+        if (!trace::is_cannot_trace(error) || !take_fewer_symbols(error.what())) throw;
+      }
     }
-    return compiled(captured());
+  }
+
+  // Whether sizes are symbols that were never seen to vary.
+  bool guesses_sizes(const CaptureWay& way) const {
+    return options_.dynamic == Dynamic::Changed && way.guesses_sizes && way.has_numbers_that_vary &&
+           site_.varying.all_sizes();
+  }
+
+  // For what the last capture had. False: it had none, or none that can be left out.
+  bool take_fewer_symbols(const std::string& reason) {
+    if (!symbols_.any || site_.varying.given_up()) return false;
+    if (guesses_sizes(site_.way)) {
+      log(Channel::Dynamic, "{}: sizes that were not seen to change are numbers: {}", request_.name, reason);
+      site_.way.guesses_sizes = false;
+    } else {
+      give_up_symbols(reason, symbols_);
+    }
+    return true;
   }
 
   // The site is captured with numbers alone from now on. `symbols`: of the capture that had some.
@@ -118,11 +135,19 @@ class Session {
     warn(text);
   }
 
-  bool is_first() const { return !request_.recent && request_.why_unlike.empty(); }
+  bool is_first() const { return request_.comparable.empty() && request_.why_unlike.empty(); }
+
+  // The most recent entry that the call fits but for numbers, or else the most recent one. Null: none can be
+  // compared. A program may take turns between two kinds of calls, as generate() does.
+  Entry* nearest() const {
+    for (const std::shared_ptr<Entry>& entry : request_.comparable)
+      if (entry->changes(request_.roots, request_.state).only_numbers) return entry.get();
+    return request_.comparable.empty() ? nullptr : request_.comparable.front().get();
+  }
 
   std::string why_again() const {
-    return request_.recent ? request_.recent->explain_failure(request_.roots, request_.state)
-                           : request_.why_unlike;
+    Entry* const entry = nearest();
+    return entry ? entry->explain_failure(request_.roots, request_.state) : request_.why_unlike;
   }
 
   SessionResult fill() {
@@ -140,8 +165,9 @@ class Session {
     ++metrics().recompiles;
     metrics().recompile_reasons.push_back(fmt::format("{}: {}", request_.name, why_again()));
     log(Channel::Recompiles, "{}", metrics().recompile_reasons.back());
-    if (!request_.recent) return;
-    const guards::Changes changes = request_.recent->changes(request_.roots, request_.state);
+    Entry* const entry = nearest();
+    if (!entry) return;
+    const guards::Changes changes = entry->changes(request_.roots, request_.state);
     site_.varying.learn(changes);
     if (changes.elements) *options_.elements_vary = true;
     for (const guards::ChangedConstant& changed : changes.constants)
@@ -190,7 +216,7 @@ class Session {
     using trace::VaryingElements;
     std::vector<CaptureWay> result = {base};
     const auto add = [&](bool has_numbers, VaryingElements elements, bool tells) {
-      result.push_back({has_numbers, elements, tells});
+      result.push_back({has_numbers, elements, tells, base.guesses_sizes});
     };
     const bool has_numbers = base.has_numbers_that_vary, tells = base.tells_that_it_compiles;
     VaryingElements last = base.elements;
@@ -202,6 +228,7 @@ class Session {
     }
     if (suspects.answer) add(has_numbers, base.elements, false);
     if (has_numbers && suspects.numbers) {
+      if (guesses_sizes(base)) result.push_back({true, base.elements, tells, false});
       add(false, last, tells);
       if (suspects.answer) add(false, last, false);
     }

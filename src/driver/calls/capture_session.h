@@ -25,6 +25,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "driver/entries/entry.h"
 #include "driver/state/metrics.h"
@@ -47,6 +48,7 @@ struct CaptureWay {
   trace::VaryingElements elements =
       trace::VaryingElements::Unknown;  // of small integer tensors, if they vary
   bool tells_that_it_compiles = true;   // the program's code that asks
+  bool guesses_sizes = true;            // VaryingPlaces::all_sizes(); false: those vary that were seen to
   friend bool operator==(const CaptureWay&, const CaptureWay&) = default;
 };
 
@@ -71,9 +73,10 @@ struct CaptureRequest {
   std::string name;     // of the function, for dumps and metrics
   std::span<PyObject* const> roots;
   GlobalState state;
-  // The most recently used entry, if its guards can be checked on the roots. Null: there is none, or
-  // `why_unlike` says why they cannot be checked.
-  Entry* recent = nullptr;
+  // Those entries whose guards can be checked on the roots, the most recently used one first. They are held,
+  // as Python code may call reset(). If there are none but others, `why_unlike` says why they cannot be
+  // checked.
+  std::vector<std::shared_ptr<Entry>> comparable;
   std::string why_unlike;
   bool is_whole = false;        // a whole call, which is captured to its end or not at all
   bool begins_call = false;     // a segment at the start of its frame

@@ -43,6 +43,7 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
   const bool is_custom = static_cast<bool>(options.custom_backend);
   const bool all_vary = options.dynamic == Dynamic::Always && !varying.given_up();
   const auto* const sizes = options.dynamic == Dynamic::Never ? nullptr : varying.sizes();
+  const bool guesses = options.dynamic == Dynamic::Changed && way.guesses_sizes && varying.all_sizes();
   PyObject* const specification = varying.given_up() ? nullptr : options.dynamic_shapes.get();
   return {.torch_program = is_custom,
           .knows_elements = !is_custom && !*options.elements_vary,
@@ -52,7 +53,7 @@ eval::CaptureOptions capture_options(const CallableOptions& options, const Varyi
           .symbols = (options.dynamic != Dynamic::Never || specification != nullptr) && !varying.given_up(),
           .data_symbols = options.dynamic != Dynamic::Never && !is_custom,
           .varying_sizes = sizes,
-          .all_sizes_vary = all_vary || varying.all_sizes(),
+          .all_sizes_vary = all_vary || guesses,
           .all_numbers_vary = all_vary,
           .specified_sizes = specification != nullptr ? SpecifiedCall::sizes(specification) : nullptr,
           .warnings = &warnings,
@@ -184,12 +185,9 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
                          .capture = [&](eval::Interpreter& interpreter, int64_t) {
                            return eval::capture_call(interpreter, roots, kwnames);
                          }};
-  std::shared_ptr<Entry> recent;  // held, since Python code may call reset()
-  if (!entries_.empty() && entries_.most_recent().takes(positional, kwnames))
-    recent = entries_.most_recent().entry;
-  else if (!entries_.empty())
-    request.why_unlike = "called with other arguments";
-  request.recent = recent.get();
+  for (const WholeEntry& whole : entries_)
+    if (whole.takes(positional, kwnames)) request.comparable.push_back(whole.entry);
+  if (request.comparable.empty() && !entries_.empty()) request.why_unlike = "called with other arguments";
   compiling_ = true;
   SessionResult result;
   {

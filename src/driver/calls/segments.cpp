@@ -220,12 +220,10 @@ class Runner : public hook::SegmentRunner {
                              data.has_graph |= !capture->recording.graph.nodes.empty();
                              return capture;
                            }};
-    std::shared_ptr<Entry> recent;
-    if (!segment.entries.empty() && segment.entries.most_recent().globals == state.globals)
-      recent = segment.entries.most_recent().entry;
-    else if (!segment.entries.empty())
+    for (const auto& known : segment.entries)
+      if (known.globals == state.globals) request.comparable.push_back(known.entry);
+    if (request.comparable.empty() && !segment.entries.empty())
       request.why_unlike = "called with other globals";
-    request.recent = recent.get();
     const SessionResult result = capture_at(segment.site, request, options);
     switch (result.end) {
       case SessionEnd::Compiled:

@@ -37,7 +37,6 @@ class EntryList {
   std::vector<Item> take_all() { return std::exchange(items_, {}); }
 
   bool empty() const { return items_.empty(); }
-  const Item& most_recent() const { return items_.front(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
 

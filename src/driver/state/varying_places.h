@@ -2,6 +2,7 @@
 // capture takes them for varying numbers and symbols (eval/numbers).
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -16,8 +17,15 @@ class VaryingPlaces {
     if (given_up_) return;
     for (const guards::ChangedConstant& changed : changes.constants)
       if (changed.is_number) numbers_.insert(changed.place);
-    // Where one size after the other changes, all of them are symbols from the second time on.
-    all_sizes_ = all_sizes_ || (!sizes_.empty() && !changes.sizes.empty());
+    // Where a size other than the first of its tensor changes, such as the length of texts or the height of
+    // images, others will do so: the width, or the size of the last batch. So they will where one size after
+    // the other has changed.
+    const auto is_inner = [](const guards::ChangedSize& changed) {
+      return changed.part == guards::IntegerPart::Size && changed.dimension > 0;
+    };
+    const auto is_new = [&](const guards::ChangedSize& changed) { return !sizes_.contains(changed); };
+    all_sizes_ = all_sizes_ || std::ranges::any_of(changes.sizes, is_inner) ||
+                 (!sizes_.empty() && std::ranges::any_of(changes.sizes, is_new));
     sizes_.insert(changes.sizes.begin(), changes.sizes.end());
   }
   // Forgets all for good: a capture without them came further, or what was captured with them cannot be
@@ -31,7 +39,7 @@ class VaryingPlaces {
   bool given_up() const { return given_up_; }
   // The places of numbers, as GuardSet::describe() names them; null if there are none.
   const std::set<std::string>* numbers() const { return numbers_.empty() ? nullptr : &numbers_; }
-  // All sizes of tensors vary.
+  // All sizes of tensors are likely to vary.
   bool all_sizes() const { return all_sizes_; }
   // Null if there are none.
   const std::set<guards::ChangedSize>* sizes() const { return sizes_.empty() ? nullptr : &sizes_; }
