@@ -61,6 +61,8 @@ struct SplitCosts {
   int64_t most_parts = 64;              // of one result
   bool splits_pairs = false;            // also means with variances, and maxima with sums of exponentials
   bool fills_device = false;            // no more parts than make the results as many as are not few
+  int64_t columns_together = 1;         // results that run together, where they are contiguous
+  bool masks_parts = false;             // the last part may have fewer elements than the others
 };
 
 // A fused group on its way to a kernel. Buffers are the program's.

@@ -296,7 +296,11 @@ class Interpreter {
       }
       DType dtype = c.body.insts[c.reduced].dtype;
       Reducer reducer{c.kind, dtype};
-      loop(c.reduction, [&] { reducer.add(run_body(c.body)[c.reduced]); });
+      const int64_t counted = c.counted ? value(*c.counted) : std::numeric_limits<int64_t>::max();
+      int64_t position = 0;
+      loop(c.reduction, [&] {
+        if (position++ < counted) reducer.add(run_body(c.body)[c.reduced]);
+      });
       bool counts = c.kind == ReductionKind::ArgMax || c.kind == ReductionKind::ArgMin ||
                     c.kind == ReductionKind::Any || c.kind == ReductionKind::All;
       for (const Store& store : c.stores)

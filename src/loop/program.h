@@ -210,6 +210,8 @@ struct Computation {
   ReductionKind kind = ReductionKind::None;
   DType accumulate = DType::Float32;
   InstId reduced;
+  // Welford: how many elements count, at least one, the first in the order of `reduction`; over `loops`.
+  std::optional<Expr> counted;
   Body body;
   std::vector<Store> stores;
   graph::LocationId location;  // of the graph node it came from

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct Reduction {
   DType accumulate = DType::Float32;
   InstId value;
   std::vector<ResultStore> stores;
+  std::optional<Expr> counted;  // loop::Computation's, over outer and the phase's loops
 };
 
 struct Phase {
@@ -108,6 +110,8 @@ void for_each_expression(Phase& phase, Fn fn) {
   for (ElementStore& store : phase.stores) fn(store.offset);
   for (Reduction& reduction : phase.reductions)
     for (ResultStore& store : reduction.stores) fn(store.offset);
+  for (Reduction& reduction : phase.reductions)
+    if (reduction.counted) fn(*reduction.counted);
 }
 
 // Removes dead instructions, merges adjacent loops that every access crosses with one stride, removes phases

@@ -326,7 +326,7 @@ class NestBuilder {
     Draft& draft = drafts_[p];
     if (item.is_reduction()) {
       draft.loop_count = item.loop_count - depth_;
-      backend::Reduction reduction{item.kind, item.accumulate, renamed[item.reduced], {}};
+      backend::Reduction reduction{item.kind, item.accumulate, renamed[item.reduced], {}, item.counted};
       for (const ItemStore& store : item.stores) {
         Written w{p, store.offset};
         if (item.loop_count == depth_) {

@@ -27,6 +27,7 @@ struct Draft {
   std::vector<LoopVariable> reduction;
   IdVector<loop::IndexId, std::vector<Expr>> indices;  // of the body's instructions
   std::vector<std::vector<Expr>> stores;
+  std::optional<Expr> counted;
 };
 
 template <class Fn>
@@ -35,6 +36,7 @@ void for_each_expression(Draft& draft, Fn fn) {
     for (Expr& e : index) fn(e);
   for (auto& index : draft.stores)
     for (Expr& e : index) fn(e);
+  if (draft.counted) fn(*draft.counted);
 }
 
 void substitute(Draft& draft, int64_t id, const Expr& value) {
@@ -217,7 +219,7 @@ sym::LowerBounds bounds_in(const std::vector<LoopVariable>& loops, sym::LowerBou
 }
 
 Item normalise(loop::Program& program, const Computation& c, StepId step) {
-  Draft draft{c.loops, c.reduction, c.body.indices, {}};
+  Draft draft{c.loops, c.reduction, c.body.indices, {}, c.counted};
   for (const loop::Store& store : c.stores) draft.stores.push_back(store.index);
   remove_unit_loops(draft);
   if (c.kind != loop::ReductionKind::None && draft.reduction.empty())
@@ -225,8 +227,9 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
   split_divided_loops(draft);
   std::vector<Access> accesses = known_accesses(program, c, draft);
   reorder(draft.loops, accesses);
-  bool positional = c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin;
-  if (!positional) reorder(draft.reduction, accesses);
+  const bool in_order =
+      c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin || c.counted;
+  if (!in_order) reorder(draft.reduction, accesses);
   for (size_t k = 0; k < c.stores.size(); ++k) {
     if (c.stores[k].buffer == loop::kNoBuffer) continue;
     loop::Buffer& buffer = program.buffers[c.stores[k].buffer];
@@ -258,6 +261,7 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
       return size ? std::optional(*size) : std::nullopt;
     });
   };
+  if (draft.counted) item.counted = positioned(*draft.counted, around);
   item.insts = c.body.insts;
   for (Inst& inst : item.insts) {
     if (inst.index == loop::kNoIndex) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
@@ -33,6 +34,7 @@ struct Item {
   loop::ReductionKind kind = loop::ReductionKind::None;
   DType accumulate = DType::Float32;
   InstId reduced;
+  std::optional<Expr> counted;         // Computation's
   IdVector<InstId, loop::Inst> insts;  // Load: `index` names the offset in `expressions`
   IdVector<IndexId, Expr> expressions;
   std::vector<ItemStore> stores;

@@ -152,6 +152,12 @@ def column_sum(p):
 
 
 @program
+def column_sum_in_uneven_parts(p):
+    """The gradient of a bias of a vision transformer: 256 images of 197 patches."""
+    return [p.call("sum.dim_IntList", p.tensor(50432, 768), [0], False)]
+
+
+@program
 def whole_mean(p):
     return [p.call("mean", p.call("pow.Tensor_Scalar", p.tensor(8192, 4096, dtype=SINGLE), 2))]
 
@@ -169,6 +175,11 @@ def argmax(p):
 @program
 def variance_of_columns(p):
     return list(p.call("var_mean.correction", p.tensor(8192, 1024, dtype=SINGLE), [0], correction=1, keepdim=False))
+
+
+@program
+def variance_in_uneven_parts(p):
+    return list(p.call("var_mean.correction", p.tensor(50432, 768, dtype=SINGLE), [0], correction=1, keepdim=False))
 
 
 @program

@@ -68,12 +68,12 @@ void PhasePrinter::print(size_t number) {
     print_body();
     for (const Reduction& reduction : phase_->reductions)
       store_results(reduction, reduce_row(block_, reduction.kind, reduced_dtype(*phase_, reduction),
-                                          value(reduction.value)));
+                                          reduction.counted, value(reduction.value)));
     return;
   }
   std::vector<LoopedReduction> reductions;
   for (const Reduction& reduction : phase_->reductions)
-    reductions.emplace_back(block_, reduction.kind, reduced_dtype(*phase_, reduction));
+    reductions.emplace_back(block_, reduction.kind, reduced_dtype(*phase_, reduction), reduction.counted);
   block_.open_loop();
   block_.print_columns(kStart);
   print_body();
