@@ -21,8 +21,14 @@ constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
 constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread.
 constexpr int64_t kLoopedRow = 4096;
-constexpr int64_t kColumnTile = 8192;  // elements of columns a step, likewise
-constexpr int64_t kShortColumn = 64;   // elements of a column that stays in registers
+constexpr int64_t kColumnThreads = 256;
+constexpr int64_t kLeastElementsAThread = 4;
+constexpr int64_t kColumnElementsAThread = 32;  // of a step down columns, which waits likewise
+// Values that a thread has at once. With more, fewer programs fit into a multiprocessor.
+constexpr int64_t kColumnValuesAThread = 64;
+// Elements of all operands that a thread of a flat kernel loads. Of more, some leave the registers.
+constexpr int64_t kMostLoadedAThread = 256;
+constexpr int64_t kShortColumn = 64;  // elements of a column that stays in registers
 constexpr int64_t kLeastTileSide = 16;
 constexpr int64_t kWideRow = 4096;  // from here on, a row needs more than 8 warps
 // Elements of the longest row of many operands that stays in registers.
@@ -108,14 +114,25 @@ int operand_count(const LoopNest& nest) {
   return count;
 }
 
+int64_t load_count(const LoopNest& nest) {
+  int64_t count = 0;
+  for (const Phase& phase : nest.phases)
+    count += std::ranges::count_if(phase.insts, [&](const NestInst& inst) {
+      return inst.op == Op::Load && nest.arrays[inst.buffer].kind == ArrayKind::Parameter;
+    });
+  return count;
+}
+
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   LaunchShape shape;
-  const int64_t elements = operand_count(nest) >= kManyOperands
-                               ? kElementsAThread
-                               : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
+  int64_t elements = operand_count(nest) >= kManyOperands
+                         ? kElementsAThread
+                         : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
+  while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
   shape.columns = kFlatThreads * elements;
   while (shape.columns > kLeastBlock && iterations / shape.columns < kPrograms) shape.columns /= 2;
-  shape.warps = warps_for(shape.columns, kFlatThreads / kThreadsAWarp);
+  const int64_t warps = shape.columns / (kThreadsAWarp * std::min(elements, kElementsAThread));
+  shape.warps = static_cast<int>(std::clamp<int64_t>(warps, 1, kFlatThreads / kThreadsAWarp));
   return shape;
 }
 
@@ -154,6 +171,45 @@ bool is_along_rows(const LoopNest& nest) {
   return votes >= 0;
 }
 
+// For each element of a step down columns: how many values are loaded, and how many accumulate.
+struct ColumnValues {
+  int64_t loaded = 0;
+  int64_t accumulated = 0;
+};
+
+ColumnValues column_values(const LoopNest& nest) {
+  ColumnValues most;
+  for (const Phase& phase : nest.phases) {
+    ColumnValues values;
+    for (const NestInst& inst : phase.insts) {
+      if (inst.op != Op::Load || nest.arrays[inst.buffer].kind != ArrayKind::Parameter) continue;
+      const Expr& offset = phase.expressions[inst.index];
+      const auto moves = [&](const LoopVariable& l) { return !is_unmoved(offset, l); };
+      const bool is_along =
+          std::ranges::any_of(phase.loops, moves) || std::ranges::any_of(phase.reduction, moves);
+      values.loaded += is_along && moves(nest.outer.back());
+    }
+    for (const Reduction& reduction : phase.reductions)
+      values.accumulated += reduction.kind == ReductionKind::Sum || reduction.kind == ReductionKind::Max ||
+                                    reduction.kind == ReductionKind::Min
+                                ? 1
+                                : 2;
+    most = {std::max(most.loaded, values.loaded), std::max(most.accumulated, values.accumulated)};
+  }
+  return most;
+}
+
+// Elements of columns of length `row` that one program of `rows` columns takes in a step. Nothing accumulates
+// where one step is enough.
+int64_t column_step(const LoopNest& nest, int64_t row, int64_t rows) {
+  const ColumnValues values = column_values(nest);
+  int64_t elements = kColumnElementsAThread;  // a thread
+  const auto fits = [&](int64_t count) { return elements * count <= kColumnValuesAThread; };
+  if (row * rows <= kColumnThreads * elements && fits(values.loaded)) return row;
+  while (elements > kLeastElementsAThread && !fits(values.loaded + values.accumulated)) elements /= 2;
+  return std::min(row, kColumnThreads * elements / rows);
+}
+
 LaunchShape rows(const LoopNest& nest) {
   const int64_t count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1);
   int64_t longest = 0;
@@ -179,7 +235,7 @@ LaunchShape rows(const LoopNest& nest) {
   }
   shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));
   shape.is_persistent = is_known && row <= kShortColumn;
-  shape.columns = shape.is_persistent ? row : std::min(row, kColumnTile / shape.rows);
+  shape.columns = shape.is_persistent ? row : column_step(nest, row, shape.rows);
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;
 }

@@ -60,6 +60,14 @@ def depthwise_convolution(p):
 
 
 @program
+def wide_depthwise_convolution(p):
+    """25 elements of a window, all of which are loaded at once."""
+    x = p.laid_out((16, 192, 28, 28), (150528, 1, 5376, 192))
+    y = p.call("convolution", x, p.tensor(192, 1, 5, 5), None, [1, 1], [2, 2], [1, 1], False, [0, 0], 192)
+    return [p.call("clone", y, memory_format=torch.channels_last)]
+
+
+@program
 def heads_to_rows(p):
     x = p.call("permute", p.tensor(16, 12, 512, 64), [0, 2, 1, 3])
     return [p.call("clone", x, memory_format=torch.contiguous_format)]

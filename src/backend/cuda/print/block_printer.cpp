@@ -128,20 +128,23 @@ std::string BlockPrinter::pointer(const std::string& array, const ExpressionText
 void BlockPrinter::print_axes() {
   const std::string program = is_wide_ ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
   std::string row_program = program;
-  if (shape_.form == Form::Tile) {
+  if (shape_.form == Form::Tile || axes_.rest) {
     body_.line("program = {}", program);
+    row_program = "program";
+  }
+  if (shape_.form == Form::Tile) {
     const std::string tiles =
         parenthesized(expression(sym::ceildiv(axes_.columns[0].extent, axes_.columns[0].block)));
     body_.line("column_tile = program % {}", tiles);
     body_.line("program = program // {}", tiles);
-    row_program = "program";
-    if (axes_.rest) {
-      const std::string row_tiles =
-          parenthesized(expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block)));
-      body_.line("rest = program // {}", row_tiles);
-      body_.line("program = program % {}", row_tiles);
+  }
+  if (axes_.rest) {
+    const std::string row_tiles =
+        parenthesized(expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block)));
+    body_.line("rest = program // {}", row_tiles);
+    body_.line("program = program % {}", row_tiles);
+    if (axes_.rest->variable.kind() == sym::Kind::Variable)
       set_variable(axes_.rest->variable, "rest", kNoDims);
-    }
   }
   if (axes_.rows) {
     if (has_rows_)
