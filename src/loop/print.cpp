@@ -114,7 +114,9 @@ void print_computation(std::string& out, const Program& program, const Computati
                        c.counted ? fmt::format(", the first {}", c.counted->str()) : "");
   for (const Store& store : c.stores)
     out += fmt::format("  {}{} {} {}\n", buffer_name(program, store.buffer), list(store.index),
-                       store.mode == StoreMode::Set ? "=" : "+=",
+                       store.mode == StoreMode::Set         ? "="
+                       : store.mode == StoreMode::AtomicAdd ? "+="
+                                                            : "+= in parts",
                        c.kind == ReductionKind::None ? fmt::format("%{}", store.value)
                                                      : fmt::format("result {}", store.result));
 }

@@ -85,7 +85,7 @@ Axes flat_axes(LoopNest& nest, const LaunchShape& shape) {
 
 // Whether no block of rows goes beyond the last outer loop: the other loops are the same for all its rows.
 bool ends_with_last_loop(const LoopNest& nest, const LaunchShape& shape) {
-  if (nest.outer.size() < 2 || shape.rows == 1) return false;
+  if (nest.outer.size() < 2 || shape.rows == 1 || shape.part > 0) return false;
   const auto extent = nest.outer.back().extent.as_constant();
   return extent && *extent > 0 && *extent % shape.rows == 0;
 }
@@ -95,7 +95,7 @@ Replacements outer_axes(const LoopNest& nest, const LaunchShape& shape, Axes& ax
   Replacements values;
   if (!ends_with_last_loop(nest, shape)) {
     axes.rows = axis(0, extent_of(nest.outer), shape.rows);
-    axes.programs = sym::ceildiv(axes.rows->extent, shape.rows);
+    axes.programs = sym::ceildiv(axes.rows->extent, shape.part > 0 ? shape.part : shape.rows);
     unravel(nest.outer, axes.rows->variable, values);
     return values;
   }

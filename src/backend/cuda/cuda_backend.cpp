@@ -23,6 +23,11 @@ constexpr int64_t kLongProgram = 32 * 1024;
 
 constexpr int64_t kColumnsTogether = 64;  // of one program, 128 bytes of half precision
 
+// Of kernels that go through many rows: three a multiprocessor, by 8 warps, or two, by 16. That is what
+// registers allow at once.
+constexpr int64_t kRowPrograms = 396;
+constexpr int64_t kLongRowPrograms = 264;
+
 constexpr int kFirstWithEarlyStart = 90;  // compute capability
 
 // Nests for a GPU: reductions stay whole, and values pass between phases in registers, whatever their number.
@@ -64,8 +69,8 @@ class Compiled final : public CompiledKernels {
 // Whether its time depends on what its operands hold: scatters add to the places that an operand names.
 bool depends_on_elements(const LoopNest& nest) {
   return std::ranges::any_of(nest.phases, [](const Phase& phase) {
-    return std::ranges::any_of(phase.stores,
-                               [](const ElementStore& store) { return store.mode != loop::StoreMode::Set; });
+    return std::ranges::any_of(
+        phase.stores, [](const ElementStore& store) { return store.mode == loop::StoreMode::AtomicAdd; });
   });
 }
 
@@ -137,7 +142,12 @@ class CudaBackend final : public Backend {
             .splits_pairs = true,
             .fills_device = true,
             .columns_together = kColumnsTogether,
-            .masks_parts = true};
+            .masks_parts = true,
+            .row_programs = kRowPrograms,
+            .long_row_programs = kLongRowPrograms,
+            .least_rows = 8,
+            .row_block = kRowBlock,
+            .longest_row = 4096};
   }
 
   bool reports_indices() const override { return false; }

@@ -49,6 +49,7 @@ struct ElementStore {
   InstId value;
   loop::StoreMode mode = loop::StoreMode::Set;
   bool in_order = false;  // loop::Store's
+  loop::RowPart part;     // likewise; `offset` is that in a part
 };
 
 struct ResultStore {
@@ -147,6 +148,9 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase);
 
 // Replaces a loop variable in every offset and expression.
 void substitute(LoopNest& nest, const Expr& variable, const Expr& value);
+
+// The rows of a part that the nest adds up columns in; 0 if it adds up none.
+int64_t rows_of_part(const LoopNest& nest);
 
 std::string print(const LoopNest& nest);
 

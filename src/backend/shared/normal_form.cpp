@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "backend/shared/row_sums.h"
 #include "backend/shared/split_reductions.h"
 #include "base/error.h"
 #include "loop/variables.h"
@@ -281,14 +282,15 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
     if (store.buffer == loop::kNoBuffer) continue;
     const loop::Buffer& buffer = program.buffers[store.buffer];
     item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides), around),
-                           store.value, store.mode, store.result, store.in_order});
+                           store.value, store.mode, store.result, store.in_order, store.part});
   }
   return item;
 }
 
 }  // namespace
 
-IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs) {
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
+                                 const std::set<StepId>& apart) {
   for (loop::Buffer& buffer : program.buffers)
     if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
       buffer.strides = contiguous_strides(buffer.sizes);
@@ -300,8 +302,16 @@ IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs
     items.add(normalise(program, c, steps.next_id()));
     steps.add(std::move(c));
   };
-  for (loop::Step& step : program.steps) {
+  const RowSums row_sums(program, costs, apart);
+  for (const StepId number : program.steps.ids()) {
+    loop::Step& step = program.steps[number];
     if (auto* c = std::get_if<Computation>(&step)) {
+      if (auto combine = row_sums.add_up(program, *c, number)) {
+        add(std::move(*c));
+        items.back().added_up = number;
+        add(std::move(*combine));
+        continue;
+      }
       std::vector<Computation> combine = split_long_reduction(program, *c, costs);
       add(std::move(*c));
       for (Computation& next : combine) add(std::move(next));

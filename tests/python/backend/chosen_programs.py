@@ -73,12 +73,37 @@ def sums_in_uneven_parts(p):
 @program
 def layer_norm_backward_in_parts(p):
     """Two sums over rows and two over columns of the same operands, and a softmax whose rows are in uneven parts."""
-    grad, x, w = p.input(random(1103, 64)), p.input(random(1103, 64)), p.input(random(64))
+    grad, x, w = p.input(random(1603, 64)), p.input(random(1603, 64)), p.input(random(64))
     scaled = p.call("mul.Tensor", grad, w)
     along = p.call("mean.dim", p.call("mul.Tensor", scaled, x), [1], True)
     centred = p.call("sub.Tensor", p.call("sub.Tensor", scaled, p.call("mean.dim", scaled, [1], True)), p.call("mul.Tensor", x, along))
     sums = [p.call("sum.dim_IntList", t, [0], False) for t in (p.call("mul.Tensor", grad, x), grad)]
     return [centred, *sums, p.call("_softmax", p.input(random(1, 80021)), 1, False)]
+
+
+@program
+def sums_of_columns_beside_rows(p):
+    """Column sums of what a kernel of rows has read or made, and one of what an operator of a library makes in between."""
+    g, x, w = (p.input(random(*s)) for s in ((7, 239, 72), (7, 239, 72), (72,)))
+    mean, rstd = p.input(random(7, 239, 1)), p.input(random(7, 239, 1).abs() + 0.5)
+    grads = p.call("native_layer_norm_backward", g, x, [72], mean, rstd, w, w, [True, True, True])
+    flat = p.call("view", grads[0], [7 * 239, 72])
+    bias = p.call("sum.dim_IntList", flat, [0], True)
+    y = p.input(random(3001, 33, dtype=torch.float16))
+    soft = p.call("_softmax", y, 1, False)
+    several = [p.call("sum.dim_IntList", t, [0], False) for t in (soft, y, p.call("mm", soft, p.input(random(33, 33, dtype=torch.float16))))]
+    return [*grads, bias, soft, *several]
+
+
+@program
+def long_rows_with_sums_of_columns(p):
+    """One row at a time, and the gradient of an RMS norm's weight."""
+    g, x = p.input(random(1601, 1100)), p.input(random(1601, 1100))
+    scale = p.call("rsqrt", p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [1], True))
+    normal = p.call("mul.Tensor", x, scale)
+    weight = p.call("sum.dim_IntList", p.call("mul.Tensor", g, normal), [0], False)
+    along = p.call("mean.dim", p.call("mul.Tensor", g, normal), [1], True)
+    return [weight, p.call("mul.Tensor", scale, p.call("sub.Tensor", g, p.call("mul.Tensor", normal, along)))]
 
 
 @program

@@ -102,7 +102,31 @@ void PhasePrinter::print_body() {
   values_.clear();
   for (const NestInst& inst : phase_->insts) values_.add(print_inst(inst));
   const unsigned dims = block_.row_dims() | (axes_.columns_of_phase[number_] < 0 ? kNoDims : kColumns);
-  for (const ElementStore& s : phase_->stores) store(s.array, s.offset, value(s.value), dims, s.mode);
+  for (const ElementStore& s : phase_->stores)
+    if (s.mode == loop::StoreMode::AddInParts)
+      add_up(s);
+    else
+      store(s.array, s.offset, value(s.value), dims, s.mode);
+}
+
+// Each element of the block adds up the rows that it sees.
+void PhasePrinter::add_up(const ElementStore& store) {
+  const Array& array = nest_.arrays[store.array];
+  const std::string sum = block_.new_name("acc"), zero = is_floating(array.dtype) ? "0.0" : "0";
+  block_.around_loops().line("{} = tl.full({}, {}, {})", sum, block_.block_shape(kRows | kColumns), zero,
+                             triton_type(array.dtype));
+  const std::string added = block_.whole(value(store.value)), mask = block_.mask(kRows);
+  block_.out().line("{0} = {0} + {1}", sum,
+                    mask.empty() ? added : fmt::format("tl.where({}, {}, {})", mask, added, zero));
+  const std::string columns = block_.mask(kColumns);
+  sums_.push_back(fmt::format("tl.store({} + (program * {} + {}), tl.sum({}, 0)[None, :]{})",
+                              arrays_[store.array].name, store.part.elements,
+                              parenthesized(block_.expression(store.offset)), sum,
+                              columns.empty() ? "" : ", " + columns));
+}
+
+void PhasePrinter::store_sums() {
+  for (const std::string& line : sums_) block_.around_loops().line("{}", line);
 }
 
 Value PhasePrinter::print_inst(const NestInst& inst) {
