@@ -281,6 +281,19 @@ Expr BodyBuilder::bind_index(Value x, const Expr& size, bool checked, bool wrap)
   return index_variable(kBoundVariables, inst(bound).variable - kBoundVariables, size);
 }
 
+// Positive zero.
+bool BodyBuilder::is_zero(InstId id) const {
+  const Inst& inst = body_.insts[id];
+  return inst.op == Op::Constant && inst.constant == Scalar{0.0};
+}
+
+// Whether `id` is a load under the mask, converted, so that it is zero elsewhere.
+bool BodyBuilder::is_zero_where_false(InstId id, InstId mask) const {
+  const Inst* inst = &body_.insts[id];
+  while (inst->op == Op::Cast && is_floating(inst->dtype)) inst = &body_.insts[inst->operands[0]];
+  return inst->op == Op::Load && inst->operands[0] == mask && is_zero(inst->operands[1]);
+}
+
 Value BodyBuilder::masked(Value mask, const std::function<Value()>& body, Value otherwise) {
   if (const Inst& m = inst(mask); m.op == Op::Constant)
     return std::get<bool>(m.constant.value) ? body() : otherwise;
@@ -295,6 +308,7 @@ Value BodyBuilder::masked(Value mask, const std::function<Value()>& body, Value 
     source.operands[1] = otherwise.id;
     return append(source);
   }
+  if (is_zero(otherwise.id) && is_zero_where_false(x.id, mask.id)) return x;
   return where(mask, x, otherwise);
 }
 

@@ -75,6 +75,8 @@ class BodyBuilder {
  private:
   Value append(Inst inst);
   IndexId add_index(Index index);
+  bool is_zero(InstId id) const;
+  bool is_zero_where_false(InstId id, InstId mask) const;
 
   Body body_;
   InstId mask_;

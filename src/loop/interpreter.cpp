@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -279,10 +280,25 @@ class Interpreter {
     });
   }
 
-  void write(const Store& store, Number n, DType from) {
+  // The row of the buffer in which the iteration at hand is added up.
+  int64_t part_of(const Computation& c, const Store& store) const {
+    int64_t row = 0;
+    for (const LoopVariable& l : c.loops) {
+      const int64_t id = l.variable.variable_id();
+      const bool is_named = std::ranges::any_of(store.index, [&](const Expr& e) {
+        return std::ranges::any_of(sym::variables(e), [&](const Expr& v) { return v.variable_id() == id; });
+      });
+      if (!is_named) row = row * value(l.extent) + variables_.at(id);
+    }
+    return row / store.part.rows;
+  }
+
+  void write(const Computation& c, const Store& store, Number n, DType from) {
     DType dtype = program_.buffers[store.buffer].dtype;
     n = converted(n, from, dtype);
-    Number& target = element(store.buffer, store.index);
+    std::vector<Expr> index = store.index;
+    if (store.mode == StoreMode::AddInParts) index[0] = part_of(c, store);
+    Number& target = element(store.buffer, index);
     target = store.mode == StoreMode::Set ? n : rounded({target.f + n.f, target.i + n.i}, dtype);
   }
 
@@ -291,16 +307,20 @@ class Interpreter {
       if (c.kind == ReductionKind::None) {
         const IdVector<InstId, Number> results = run_body(c.body);
         for (const Store& store : c.stores)
-          write(store, results[store.value], c.body.insts[store.value].dtype);
+          write(c, store, results[store.value], c.body.insts[store.value].dtype);
         return;
       }
       DType dtype = c.body.insts[c.reduced].dtype;
       Reducer reducer{c.kind, dtype};
-      loop(c.reduction, [&] { reducer.add(run_body(c.body)[c.reduced]); });
+      const int64_t counted = c.counted ? value(*c.counted) : std::numeric_limits<int64_t>::max();
+      int64_t position = 0;
+      loop(c.reduction, [&] {
+        if (position++ < counted) reducer.add(run_body(c.body)[c.reduced]);
+      });
       bool counts = c.kind == ReductionKind::ArgMax || c.kind == ReductionKind::ArgMin ||
                     c.kind == ReductionKind::Any || c.kind == ReductionKind::All;
       for (const Store& store : c.stores)
-        write(store, reducer.result(store.result), counts ? DType::Int64 : dtype);
+        write(c, store, reducer.result(store.result), counts ? DType::Int64 : dtype);
     });
   }
 

@@ -109,10 +109,14 @@ void print_computation(std::string& out, const Program& program, const Computati
   }
   for (const InstId id : c.body.insts.ids())
     out += fmt::format("{}{}\n", indent, inst_text(program, c.body, id));
-  if (c.kind != ReductionKind::None) out += fmt::format("    reduce %{}\n", c.reduced);
+  if (c.kind != ReductionKind::None)
+    out += fmt::format("    reduce %{}{}\n", c.reduced,
+                       c.counted ? fmt::format(", the first {}", c.counted->str()) : "");
   for (const Store& store : c.stores)
     out += fmt::format("  {}{} {} {}\n", buffer_name(program, store.buffer), list(store.index),
-                       store.mode == StoreMode::Set ? "=" : "+=",
+                       store.mode == StoreMode::Set         ? "="
+                       : store.mode == StoreMode::AtomicAdd ? "+="
+                                                            : "+= in parts",
                        c.kind == ReductionKind::None ? fmt::format("%{}", store.value)
                                                      : fmt::format("result {}", store.result));
 }

@@ -176,7 +176,15 @@ struct LoopVariable {
   Expr extent;
 };
 
-enum class StoreMode : uint8_t { Set, AtomicAdd };
+// AddInParts: the loops that the index does not depend on, as one, are divided into parts, and each part is
+// added up in a row of its own of the buffer: its first dimension counts them, and the index is 0 there.
+enum class StoreMode : uint8_t { Set, AtomicAdd, AddInParts };
+
+// Of AddInParts: iterations of the loops that are divided, but for the last part, and results of a part.
+struct RowPart {
+  int64_t rows = 0;
+  int64_t elements = 0;
+};
 
 struct Store {
   BufferId buffer;
@@ -185,6 +193,7 @@ struct Store {
   StoreMode mode = StoreMode::Set;
   int result = 0;         // with a reduction: which of its results
   bool in_order = false;  // of the elements that go to one place, on the host, the last one stays
+  RowPart part;
 };
 
 enum class ReductionKind : uint8_t {
@@ -210,6 +219,8 @@ struct Computation {
   ReductionKind kind = ReductionKind::None;
   DType accumulate = DType::Float32;
   InstId reduced;
+  // Welford: how many elements count, at least one, the first in the order of `reduction`; over `loops`.
+  std::optional<Expr> counted;
   Body body;
   std::vector<Store> stores;
   graph::LocationId location;  // of the graph node it came from

@@ -119,6 +119,8 @@ struct Verifier {
       return c.body.insts[id].dtype;
     };
     if (reduces) value(c.reduced);
+    require(!c.counted || c.kind == ReductionKind::Welford, "all elements of a reduction count");
+    if (c.counted) bound_variables(*c.counted, outer);
     require(!c.stores.empty(), "a computation stores nothing");
     for (const Store& store : c.stores) {
       const Buffer& b = buffer(store.buffer);

@@ -11,6 +11,7 @@ namespace oxy::backend::cuda {
 namespace {
 
 constexpr int64_t kAxisPositions = 200;  // above those of loops
+constexpr int64_t kRestNumber = 100;     // above those of columns
 
 Expr extent_of(const std::vector<LoopVariable>& loops) {
   Expr extent = 1;
@@ -60,7 +61,7 @@ Axes tile_axes(LoopNest& nest, const LaunchShape& shape) {
   Replacements values{{row.variable.variable_id(), axes.rows->variable},
                       {column.variable.variable_id(), axes.columns[0].variable}};
   if (!others.empty()) {
-    axes.rest = axis(2, extent_of(others), 1);
+    axes.rest = axis(kRestNumber, extent_of(others), 1);
     unravel(others, axes.rest->variable, values);
     axes.programs = axes.rest->extent;
   }
@@ -82,11 +83,35 @@ Axes flat_axes(LoopNest& nest, const LaunchShape& shape) {
   return axes;
 }
 
+// Whether no block of rows goes beyond the last outer loop: the other loops are the same for all its rows.
+bool ends_with_last_loop(const LoopNest& nest, const LaunchShape& shape) {
+  if (nest.outer.size() < 2 || shape.rows == 1 || shape.part > 0) return false;
+  const auto extent = nest.outer.back().extent.as_constant();
+  return extent && *extent > 0 && *extent % shape.rows == 0;
+}
+
+// Sets what the loops around all phases are.
+Replacements outer_axes(const LoopNest& nest, const LaunchShape& shape, Axes& axes) {
+  Replacements values;
+  if (!ends_with_last_loop(nest, shape)) {
+    axes.rows = axis(0, extent_of(nest.outer), shape.rows);
+    axes.programs = sym::ceildiv(axes.rows->extent, shape.part > 0 ? shape.part : shape.rows);
+    unravel(nest.outer, axes.rows->variable, values);
+    return values;
+  }
+  const LoopVariable& last = nest.outer.back();
+  const std::vector<LoopVariable> others(nest.outer.begin(), nest.outer.end() - 1);
+  axes.rows = axis(0, last.extent, shape.rows);
+  axes.rest = axis(kRestNumber, extent_of(others), 1);
+  axes.programs = axes.rest->extent * sym::ceildiv(last.extent, shape.rows);
+  unravel(others, axes.rest->variable, values);
+  values[last.variable.variable_id()] = axes.rows->variable;
+  return values;
+}
+
 Axes row_axes(LoopNest& nest, const LaunchShape& shape) {
   Axes axes;
-  axes.rows = axis(0, extent_of(nest.outer), shape.rows);
-  Replacements outer;
-  unravel(nest.outer, axes.rows->variable, outer);
+  const Replacements outer = outer_axes(nest, shape, axes);
   for (Phase& phase : nest.phases) {
     if (!phase.loops.empty() && !phase.reduction.empty())
       throw Unsupported("a kernel with loops around a reduction inside shared loops");
@@ -107,7 +132,6 @@ Axes row_axes(LoopNest& nest, const LaunchShape& shape) {
     replace(phase, values);
     axes.columns_of_phase.push_back(number);
   }
-  axes.programs = sym::ceildiv(axes.rows->extent, shape.rows);
   return axes;
 }
 

@@ -21,6 +21,13 @@ namespace {
 // Elements that one multiprocessor reads in the time that a kernel takes to start (2 us, some 60 GB/s).
 constexpr int64_t kLongProgram = 32 * 1024;
 
+constexpr int64_t kColumnsTogether = 64;  // of one program, 128 bytes of half precision
+
+// Of kernels that go through many rows: three a multiprocessor, by 8 warps, or two, by 16. That is what
+// registers allow at once.
+constexpr int64_t kRowPrograms = 396;
+constexpr int64_t kLongRowPrograms = 264;
+
 constexpr int kFirstWithEarlyStart = 90;  // compute capability
 
 // Nests for a GPU: reductions stay whole, and values pass between phases in registers, whatever their number.
@@ -62,8 +69,8 @@ class Compiled final : public CompiledKernels {
 // Whether its time depends on what its operands hold: scatters add to the places that an operand names.
 bool depends_on_elements(const LoopNest& nest) {
   return std::ranges::any_of(nest.phases, [](const Phase& phase) {
-    return std::ranges::any_of(phase.stores,
-                               [](const ElementStore& store) { return store.mode != loop::StoreMode::Set; });
+    return std::ranges::any_of(
+        phase.stores, [](const ElementStore& store) { return store.mode == loop::StoreMode::AtomicAdd; });
   });
 }
 
@@ -124,16 +131,23 @@ class CudaBackend final : public Backend {
   }
 
   SplitCosts split_costs() const override {
-    // Two programs of a row a multiprocessor, or four of 64 columns. Joining the parts costs the start of a
-    // kernel.
+    // Two programs of a row a multiprocessor, or four of 64 columns: each has as much to do. Joining the
+    // parts costs the start of a kernel.
     return {.few_rows = 264,
-            .few_columns = 528 * 64,
+            .few_columns = 528 * kColumnsTogether,
             .long_reduction = 64 * 1024,
             .long_row = kLongProgram,
             .long_column = kLongProgram / 64,
             .most_parts = 512,
             .splits_pairs = true,
-            .fills_device = true};
+            .fills_device = true,
+            .columns_together = kColumnsTogether,
+            .masks_parts = true,
+            .row_programs = kRowPrograms,
+            .long_row_programs = kLongRowPrograms,
+            .least_rows = 8,
+            .row_block = kRowBlock,
+            .longest_row = 4096};
   }
 
   bool reports_indices() const override { return false; }

@@ -14,15 +14,23 @@ constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device bus
 constexpr int64_t kBytesAThread = 32;                // of an operand: two loads of 16 bytes are under way
 constexpr int64_t kElementsAThread = 8;              // of a row
 constexpr int64_t kMostElementsAThread = 16;
-constexpr int64_t kLine = 128;  // bytes of a line of memory
+constexpr int64_t kLine = 128;   // bytes of a line of memory
+constexpr int64_t kSector = 32;  // bytes of the least that is read of it
 constexpr int64_t kThreadsAWarp = 32;
 constexpr int64_t kFlatThreads = 128;
 constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
 constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together
-// Elements of a long row a step. A step waits for its loads, so there have to be several a thread.
+// Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes
+// where one value is loaded and one accumulates.
 constexpr int64_t kLoopedRow = 4096;
-constexpr int64_t kColumnTile = 8192;  // elements of columns a step, likewise
-constexpr int64_t kShortColumn = 64;   // elements of a column that stays in registers
+constexpr int64_t kColumnThreads = 256;
+constexpr int64_t kLeastElementsAThread = 4;
+constexpr int64_t kColumnElementsAThread = 32;  // of a step down columns, which waits likewise
+// Values that a thread has at once. With more, fewer programs fit into a multiprocessor.
+constexpr int64_t kColumnValuesAThread = 64;
+// Elements of all operands that a thread of a flat kernel loads. Of more, some leave the registers.
+constexpr int64_t kMostLoadedAThread = 256;
+constexpr int64_t kShortColumn = 64;  // elements of a column that stays in registers
 constexpr int64_t kLeastTileSide = 16;
 constexpr int64_t kWideRow = 4096;  // from here on, a row needs more than 8 warps
 // Elements of the longest row of many operands that stays in registers.
@@ -108,14 +116,25 @@ int operand_count(const LoopNest& nest) {
   return count;
 }
 
+int64_t load_count(const LoopNest& nest) {
+  int64_t count = 0;
+  for (const Phase& phase : nest.phases)
+    count += std::ranges::count_if(phase.insts, [&](const NestInst& inst) {
+      return inst.op == Op::Load && nest.arrays[inst.buffer].kind == ArrayKind::Parameter;
+    });
+  return count;
+}
+
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   LaunchShape shape;
-  const int64_t elements = operand_count(nest) >= kManyOperands
-                               ? kElementsAThread
-                               : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
+  int64_t elements = operand_count(nest) >= kManyOperands
+                         ? kElementsAThread
+                         : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
+  while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
   shape.columns = kFlatThreads * elements;
   while (shape.columns > kLeastBlock && iterations / shape.columns < kPrograms) shape.columns /= 2;
-  shape.warps = warps_for(shape.columns, kFlatThreads / kThreadsAWarp);
+  const int64_t warps = shape.columns / (kThreadsAWarp * std::min(elements, kElementsAThread));
+  shape.warps = static_cast<int>(std::clamp<int64_t>(warps, 1, kFlatThreads / kThreadsAWarp));
   return shape;
 }
 
@@ -154,6 +173,61 @@ bool is_along_rows(const LoopNest& nest) {
   return votes >= 0;
 }
 
+// For each element of a step along or down a row: how many values are loaded, and how many accumulate.
+struct StepValues {
+  int64_t loaded = 0;
+  int64_t accumulated = 0;
+};
+
+StepValues step_values(const LoopNest& nest) {
+  StepValues most;
+  for (const Phase& phase : nest.phases) {
+    StepValues values;
+    for (const NestInst& inst : phase.insts) {
+      if (inst.op != Op::Load || nest.arrays[inst.buffer].kind != ArrayKind::Parameter) continue;
+      const Expr& offset = phase.expressions[inst.index];
+      const auto moves = [&](const LoopVariable& l) { return !is_unmoved(offset, l); };
+      const bool is_along =
+          std::ranges::any_of(phase.loops, moves) || std::ranges::any_of(phase.reduction, moves);
+      values.loaded += is_along && (nest.outer.empty() || moves(nest.outer.back()));
+    }
+    for (const Reduction& reduction : phase.reductions)
+      values.accumulated += reduction.kind == ReductionKind::Sum || reduction.kind == ReductionKind::Max ||
+                                    reduction.kind == ReductionKind::Min
+                                ? 1
+                                : 2;
+    most = {std::max(most.loaded, values.loaded), std::max(most.accumulated, values.accumulated)};
+  }
+  return most;
+}
+
+// Elements a step of a long row, by 16 warps.
+int64_t row_step(const LoopNest& nest) {
+  const StepValues values = step_values(nest);
+  const bool is_simple = nest.phases.size() == 1 && values.loaded + values.accumulated <= 2;
+  return is_simple ? kLoopedRow * std::max<int64_t>(8 / smallest_element(nest), 1) : kLoopedRow;
+}
+
+// Elements of columns of length `row` that one program of `rows` columns takes in a step. Nothing accumulates
+// where one step is enough.
+int64_t column_step(const LoopNest& nest, int64_t row, int64_t rows) {
+  const StepValues values = step_values(nest);
+  int64_t elements = kColumnElementsAThread;  // a thread
+  const auto fits = [&](int64_t count) { return elements * count <= kColumnValuesAThread; };
+  if (row * rows <= kColumnThreads * elements && fits(values.loaded)) return row;
+  while (elements > kLeastElementsAThread && !fits(values.loaded + values.accumulated)) elements /= 2;
+  return std::min(row, kColumnThreads * elements / rows);
+}
+
+// Rows of which one program adds up the columns.
+LaunchShape parts_of_rows(int64_t part, int64_t row) {
+  LaunchShape shape{.form = Form::Rows, .part = part};
+  shape.columns = row;
+  shape.rows = std::clamp<int64_t>(kRowBlock / row, 1, power_of_two(part));
+  shape.warps = warps_for(shape.rows * shape.columns, 16);
+  return shape;
+}
+
 LaunchShape rows(const LoopNest& nest) {
   const int64_t count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1);
   int64_t longest = 0;
@@ -166,10 +240,11 @@ LaunchShape rows(const LoopNest& nest) {
   }
   LaunchShape shape{.form = Form::Rows};
   const int64_t row = power_of_two(longest);
+  if (const int64_t part = rows_of_part(nest); part > 0) return parts_of_rows(part, row);
   if (is_along_rows(nest)) {
     const int64_t most = operand_count(nest) >= kManyOperands ? kLongestRowOfMany : kLongestPersistentRow;
     shape.is_persistent = is_known && row <= most;
-    shape.columns = shape.is_persistent ? row : kLoopedRow;
+    shape.columns = shape.is_persistent ? row : std::min(row, row_step(nest));
     shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));
     while (shape.rows > 1 && count / shape.rows < kPrograms) shape.rows /= 2;
     // A step of a looped row waits for its loads: more warps hide that.
@@ -178,8 +253,11 @@ LaunchShape rows(const LoopNest& nest) {
     return shape;
   }
   shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));
+  // Few short columns, as parts that are joined: what a program reads of a line is a sector at least.
+  while (shape.rows > kSector / smallest_element(nest) && count / shape.rows < kMultiprocessors)
+    shape.rows /= 2;
   shape.is_persistent = is_known && row <= kShortColumn;
-  shape.columns = shape.is_persistent ? row : std::min(row, kColumnTile / shape.rows);
+  shape.columns = shape.is_persistent ? row : column_step(nest, row, shape.rows);
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;
 }

@@ -23,16 +23,20 @@ struct LaunchShape {
   int64_t rows = 1;           // Rows: outer iterations a program; Tile: iterations of `tile_loop`
   int64_t columns = 1024;     // Flat, Tile: iterations; Rows: elements of a row in registers at once
   bool is_persistent = true;  // Rows: a row is in registers as a whole and is read once
+  int64_t part = 0;           // Rows: of all rows of a program, which it goes through in turn; 0: `rows`
   size_t tile_loop = 0;       // Tile: the outer loop that the rows of the tile run along
   int warps = 4;
-  int stages =
-      0;  // Rows that are not persistent: steps whose loads are under way together; 0: Triton's choice
+  // Rows that a program walks in steps: those whose loads are under way together; 0: Triton's choice
+  int stages = 0;
 
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
 // Elements of the longest row that stays in registers.
 inline constexpr int64_t kLongestPersistentRow = 16384;
+
+// Elements of short rows that a program takes together where it goes through many.
+inline constexpr int64_t kRowBlock = 2048;
 
 LaunchShape choose_launch_shape(const LoopNest& nest);
 

@@ -277,6 +277,13 @@ int loops_before_reading(const LoopNest& nest, const Phase& phase, const Array& 
   return uncertain;
 }
 
+int64_t rows_of_part(const LoopNest& nest) {
+  for (const Phase& phase : nest.phases)
+    for (const ElementStore& store : phase.stores)
+      if (store.mode == loop::StoreMode::AddInParts) return store.part.rows;
+  return 0;
+}
+
 void finish(LoopNest& nest) {
   for (Phase& phase : nest.phases) {
     remove_dead_insts(phase);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct ElementStore {
   InstId value;
   loop::StoreMode mode = loop::StoreMode::Set;
   bool in_order = false;  // loop::Store's
+  loop::RowPart part;     // likewise; `offset` is that in a part
 };
 
 struct ResultStore {
@@ -61,6 +63,7 @@ struct Reduction {
   DType accumulate = DType::Float32;
   InstId value;
   std::vector<ResultStore> stores;
+  std::optional<Expr> counted;  // loop::Computation's, over outer and the phase's loops
 };
 
 struct Phase {
@@ -108,6 +111,8 @@ void for_each_expression(AnyPhase& phase, Fn fn) {
   for (auto& store : phase.stores) fn(store.offset);
   for (auto& reduction : phase.reductions)
     for (auto& store : reduction.stores) fn(store.offset);
+  for (auto& reduction : phase.reductions)
+    if (reduction.counted) fn(*reduction.counted);
 }
 
 // Removes dead instructions, merges adjacent loops that every access crosses with one stride, removes phases
@@ -143,6 +148,9 @@ bool lanes_along_reduction(const LoopNest& nest, const Phase& phase);
 
 // Replaces a loop variable in every offset and expression.
 void substitute(LoopNest& nest, const Expr& variable, const Expr& value);
+
+// The rows of a part that the nest adds up columns in; 0 if it adds up none.
+int64_t rows_of_part(const LoopNest& nest);
 
 std::string print(const LoopNest& nest);
 

@@ -57,7 +57,10 @@ std::string print(const LoopNest& nest) {
     for (const InstId id : phase.insts.ids()) out += "    " + inst_text(nest, phase, id) + "\n";
     for (const ElementStore& store : phase.stores)
       out += fmt::format("    {}[{}] {} %{}\n", array_text(nest, store.array), store.offset.str(),
-                         store.mode == loop::StoreMode::Set ? "=" : "+=", store.value);
+                         store.mode == loop::StoreMode::Set         ? "="
+                         : store.mode == loop::StoreMode::AtomicAdd ? "+="
+                                                                    : "+= in parts",
+                         store.value);
     for (const Reduction& reduction : phase.reductions) {
       out += fmt::format("    {} %{} ->", reduction_name(reduction.kind), reduction.value);
       for (const ResultStore& store : reduction.stores)

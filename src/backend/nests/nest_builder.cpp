@@ -326,7 +326,7 @@ class NestBuilder {
     Draft& draft = drafts_[p];
     if (item.is_reduction()) {
       draft.loop_count = item.loop_count - depth_;
-      backend::Reduction reduction{item.kind, item.accumulate, renamed[item.reduced], {}};
+      backend::Reduction reduction{item.kind, item.accumulate, renamed[item.reduced], {}, item.counted};
       for (const ItemStore& store : item.stores) {
         Written w{p, store.offset};
         if (item.loop_count == depth_) {
@@ -348,7 +348,8 @@ class NestBuilder {
         w.reg = new_register(dtype_of(store.buffer));
         draft.phase.stores.push_back({w.reg, 0, value, store.mode});
       }
-      draft.phase.stores.push_back({array_of(store.buffer), offset, value, store.mode, store.in_order});
+      draft.phase.stores.push_back(
+          {array_of(store.buffer), offset, value, store.mode, store.in_order, store.part});
       if (store.mode == loop::StoreMode::Set) written_[store.buffer] = w;
     }
   }

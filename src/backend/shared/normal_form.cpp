@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "backend/shared/row_sums.h"
 #include "backend/shared/split_reductions.h"
 #include "base/error.h"
 #include "loop/variables.h"
@@ -27,6 +28,7 @@ struct Draft {
   std::vector<LoopVariable> reduction;
   IdVector<loop::IndexId, std::vector<Expr>> indices;  // of the body's instructions
   std::vector<std::vector<Expr>> stores;
+  std::optional<Expr> counted;
 };
 
 template <class Fn>
@@ -35,6 +37,7 @@ void for_each_expression(Draft& draft, Fn fn) {
     for (Expr& e : index) fn(e);
   for (auto& index : draft.stores)
     for (Expr& e : index) fn(e);
+  if (draft.counted) fn(*draft.counted);
 }
 
 void substitute(Draft& draft, int64_t id, const Expr& value) {
@@ -217,7 +220,7 @@ sym::LowerBounds bounds_in(const std::vector<LoopVariable>& loops, sym::LowerBou
 }
 
 Item normalise(loop::Program& program, const Computation& c, StepId step) {
-  Draft draft{c.loops, c.reduction, c.body.indices, {}};
+  Draft draft{c.loops, c.reduction, c.body.indices, {}, c.counted};
   for (const loop::Store& store : c.stores) draft.stores.push_back(store.index);
   remove_unit_loops(draft);
   if (c.kind != loop::ReductionKind::None && draft.reduction.empty())
@@ -225,8 +228,9 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
   split_divided_loops(draft);
   std::vector<Access> accesses = known_accesses(program, c, draft);
   reorder(draft.loops, accesses);
-  bool positional = c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin;
-  if (!positional) reorder(draft.reduction, accesses);
+  const bool in_order =
+      c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin || c.counted;
+  if (!in_order) reorder(draft.reduction, accesses);
   for (size_t k = 0; k < c.stores.size(); ++k) {
     if (c.stores[k].buffer == loop::kNoBuffer) continue;
     loop::Buffer& buffer = program.buffers[c.stores[k].buffer];
@@ -258,6 +262,7 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
       return size ? std::optional(*size) : std::nullopt;
     });
   };
+  if (draft.counted) item.counted = positioned(*draft.counted, around);
   item.insts = c.body.insts;
   for (Inst& inst : item.insts) {
     if (inst.index == loop::kNoIndex) continue;
@@ -277,14 +282,15 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
     if (store.buffer == loop::kNoBuffer) continue;
     const loop::Buffer& buffer = program.buffers[store.buffer];
     item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides), around),
-                           store.value, store.mode, store.result, store.in_order});
+                           store.value, store.mode, store.result, store.in_order, store.part});
   }
   return item;
 }
 
 }  // namespace
 
-IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs) {
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
+                                 const std::set<StepId>& apart) {
   for (loop::Buffer& buffer : program.buffers)
     if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
       buffer.strides = contiguous_strides(buffer.sizes);
@@ -296,8 +302,16 @@ IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs
     items.add(normalise(program, c, steps.next_id()));
     steps.add(std::move(c));
   };
-  for (loop::Step& step : program.steps) {
+  const RowSums row_sums(program, costs, apart);
+  for (const StepId number : program.steps.ids()) {
+    loop::Step& step = program.steps[number];
     if (auto* c = std::get_if<Computation>(&step)) {
+      if (auto combine = row_sums.add_up(program, *c, number)) {
+        add(std::move(*c));
+        items.back().added_up = number;
+        add(std::move(*combine));
+        continue;
+      }
       std::vector<Computation> combine = split_long_reduction(program, *c, costs);
       add(std::move(*c));
       for (Computation& next : combine) add(std::move(next));

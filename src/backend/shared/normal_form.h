@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "backend/backend.h"
@@ -23,6 +25,7 @@ struct ItemStore {
   loop::StoreMode mode = loop::StoreMode::Set;
   int result = 0;         // with a reduction: which of its results
   bool in_order = false;  // loop::Store's
+  loop::RowPart part;     // likewise
 };
 
 struct Item {
@@ -33,6 +36,8 @@ struct Item {
   loop::ReductionKind kind = loop::ReductionKind::None;
   DType accumulate = DType::Float32;
   InstId reduced;
+  std::optional<Expr> counted;         // Computation's
+  std::optional<StepId> added_up;      // the step that RowSums::add_up() made it of
   IdVector<InstId, loop::Inst> insts;  // Load: `index` names the offset in `expressions`
   IdVector<IndexId, Expr> expressions;
   std::vector<ItemStore> stores;
@@ -43,7 +48,8 @@ struct Item {
 
 // Normalises the program's computations in order, gives every buffer whose layout is free the one that suits
 // the loops that write it, and splits long reductions on the way (split_reductions.h), which adds steps. One
-// item a step of what the program is then; extern calls have an empty one.
-IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs);
+// item a step of what the program is then; extern calls have an empty one. `apart`: RowSums'.
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
+                                 const std::set<StepId>& apart = {});
 
 }  // namespace oxy::backend

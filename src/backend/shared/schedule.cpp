@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,6 +16,7 @@
 #include "backend/shared/direct_writes.h"
 #include "backend/shared/fusion.h"
 #include "backend/shared/memory.h"
+#include "backend/shared/row_sums.h"
 #include "backend/shared/scattered_inputs.h"
 #include "base/error.h"
 #include "loop/devices.h"
@@ -90,10 +92,9 @@ class Scheduler {
   plan::Plan run() {
     remove_dead_steps(program_);
     if (!backend_.reports_indices()) scatter_into_inputs(program_);
-    IdVector<StepId, Item> items = normalise(program_, backend_.split_costs());
-    Dependencies dependencies = find_dependencies(program_, items);
-    const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
-    groups_ = fuse(program_, items, dependencies, fusion);
+    IdVector<StepId, Item> items;
+    Dependencies dependencies;
+    make_groups(items, dependencies);
     if (options_.fuse) direct_ = find_direct_writes(program_, dependencies, groups_);
     group_of_.resize(program_.steps.size());
     for (const GroupId g : groups_.ids())
@@ -128,6 +129,24 @@ class Scheduler {
     // extern call's result whose memory it takes over, or itself.
     BufferId became;
   };
+
+  // Sums of columns are fused with what reduces the rows, or made on their own.
+  void make_groups(IdVector<StepId, Item>& items, Dependencies& dependencies) {
+    const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
+    const SplitCosts costs = backend_.split_costs();
+    std::optional<loop::Program> lowered;
+    if (costs.row_programs > 0) lowered = program_;
+    std::set<StepId> apart;
+    for (;;) {
+      items = normalise(program_, costs, apart);
+      dependencies = find_dependencies(program_, items);
+      groups_ = fuse(program_, items, dependencies, fusion);
+      const std::set<StepId> alone = sums_without_rows(items, groups_, costs);
+      if (alone.empty()) return;
+      apart.insert(alone.begin(), alone.end());
+      program_ = *lowered;
+    }
+  }
 
   const loop::ExternCall& call_of(const Group& group) const {
     return std::get<loop::ExternCall>(program_.steps[group.steps[0]]);

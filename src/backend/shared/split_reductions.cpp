@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backend/shared/buffer_bytes.h"
+#include "backend/shared/division.h"
 #include "backend/shared/nest_expressions.h"
 #include "base/error.h"
 #include "loop/devices.h"
@@ -23,7 +24,8 @@ using loop::LoopVariable;
 using loop::ReductionKind;
 
 constexpr int64_t kFewestParts = 4;
-constexpr int64_t kLeastPart = 16;  // elements
+constexpr int64_t kLeastPart = 16;    // elements: blocks of kernels are no smaller
+constexpr int64_t kAlignedPart = 64;  // elements side by side: parts begin at lines of memory
 constexpr int64_t kPartVariables = int64_t{1} << 45;
 
 double iterations(const std::vector<LoopVariable>& loops) {
@@ -71,31 +73,6 @@ bool reduces_rows(const loop::Program& program, const Computation& c) {
   return votes >= 0;
 }
 
-// Into how many parts each loop is divided: divisors of the extents, the product as large as can be, at most
-// `most`, and outer loops before inner ones.
-struct Division {
-  std::vector<int64_t> counts;
-  int64_t total = 1;
-};
-
-void find_division(const std::vector<LoopVariable>& loops, int64_t most, Division& current, Division& best) {
-  const size_t k = current.counts.size();
-  if (k == loops.size()) {
-    if (current.total > best.total) best = current;
-    return;
-  }
-  const std::optional<int64_t> extent = loops[k].extent.as_constant();
-  for (int64_t count = std::min(extent.value_or(1), most / current.total); count >= 1; --count) {
-    if (extent.value_or(1) % count != 0) continue;
-    current.counts.push_back(count);
-    current.total *= count;
-    find_division(loops, most, current, best);
-    current.total /= count;
-    current.counts.pop_back();
-    if (best.total == most) return;
-  }
-}
-
 size_t result_count(ReductionKind kind) {
   return kind == ReductionKind::Welford || kind == ReductionKind::OnlineSoftmax ? 2 : 1;
 }
@@ -106,7 +83,8 @@ struct Parts {
   int64_t count = 1;
   std::vector<Expr> sizes;
   std::vector<Expr> index;
-  Expr elements = 1;
+  Expr elements = 1;  // over the loops: fewer in the last part where they are not even
+  bool are_even = true;
 };
 
 loop::BufferId new_buffer(loop::Program& program, std::string_view name, DType dtype, std::vector<Expr> sizes,
@@ -191,13 +169,16 @@ std::vector<Computation> with_first_result(const Computation& whole, const loop:
   return all;
 }
 
-// Means m of parts of n elements, and their squared deviations: the mean is that of the means, the squared
-// deviations are the parts' and n (m - mean)^2 for each (Chan, Golub and LeVeque, 1979).
+// Means m of parts of n elements, and their squared deviations: the mean is that of the means, each as often
+// as its part has elements, the squared deviations are the parts' and n (m - mean)^2 for each (Chan, Golub
+// and LeVeque, 1979).
 std::vector<Computation> combine_moments(loop::Program& program, const Computation& whole, const Parts& parts,
                                          const std::vector<loop::Store>& partial) {
   const loop::Store first = first_result(program, whole);
   CombineBuilder mean(whole, parts, ReductionKind::Sum);
-  const auto share = mean.number(1.0 / static_cast<double>(parts.count));
+  const auto share = parts.are_even ? mean.number(1.0 / static_cast<double>(parts.count))
+                                    : mean.add(loop::Op::Mul, mean.number(parts.elements),
+                                               mean.number(1.0 / iterations(whole.reduction)));
   Computation means = mean.finish(mean.add(loop::Op::Mul, mean.load(partial[0]), share), first);
   CombineBuilder squares(whole, parts, ReductionKind::Sum);
   const auto off = squares.add(loop::Op::Sub, squares.load(partial[0]), squares.load(first));
@@ -227,32 +208,154 @@ std::vector<Computation> combine_softmax(loop::Program& program, const Computati
   return with_first_result(whole, first, std::move(maxima), std::move(sums));
 }
 
+// Whether an index is checked. That of an element which does not count may be out of range.
+bool checks_indices(const loop::Body& body) {
+  return std::ranges::any_of(
+      body.insts, [](const loop::Inst& inst) { return inst.op == loop::Op::BindIndex && inst.checked; });
+}
+
+// What changes no result, as an element of `dtype`.
+loop::Scalar identity(ReductionKind kind, DType dtype) {
+  const bool is_real = is_floating(dtype);
+  const auto number = [&](int64_t n) {
+    return dtype == DType::Bool ? loop::Scalar{n != 0}
+           : is_real            ? loop::Scalar{static_cast<double>(n)}
+                                : loop::Scalar{n};
+  };
+  const auto bits = static_cast<int64_t>(8 * item_size(dtype)) - (is_signed(dtype) ? 1 : 0);
+  const bool is_truth = dtype == DType::Bool;
+  const int64_t greatest = is_truth     ? 1
+                           : bits >= 63 ? std::numeric_limits<int64_t>::max()
+                                        : (int64_t{1} << bits) - 1;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+    case ReductionKind::Max:
+    case ReductionKind::OnlineSoftmax:
+      return is_real ? loop::Scalar{-kInfinity} : number(is_truth || !is_signed(dtype) ? 0 : -1 - greatest);
+    case ReductionKind::Min:
+      return is_real ? loop::Scalar{kInfinity} : number(greatest);
+    case ReductionKind::Prod:
+    case ReductionKind::All:
+      return number(1);
+    default:
+      return number(0);
+  }
+}
+
+// The body of a computation where only the iterations with `position` below `extent` count: nothing is read
+// in the others, and they reduce to what changes no result.
+class MaskedBody {
+ public:
+  MaskedBody(const Computation& c, const Expr& position, const Expr& extent, int64_t within)
+      : c_(c), within_(within), body_{{}, c.body.indices} {
+    const auto at = body_.insts.add(
+        {.op = loop::Op::Index, .dtype = DType::Int64, .index = body_.indices.add({position})});
+    const auto end =
+        body_.insts.add({.op = loop::Op::Constant, .dtype = DType::Int64, .constant = {extent.constant()}});
+    counts_ = add(loop::Op::Lt, DType::Bool, {at, end, loop::kNoInst});
+  }
+
+  // Sets `reduced`.
+  loop::Body take(loop::InstId& reduced) {
+    IdVector<loop::InstId, loop::InstId> renumbered;
+    for (loop::Inst inst : c_.body.insts) {
+      for (loop::InstId& id : inst.operands)
+        if (id != loop::kNoInst) id = renumbered[id];
+      if (inst.op == loop::Op::Load && moves(inst)) mask(inst);
+      renumbered.add(body_.insts.add(inst));
+    }
+    const loop::InstId value = renumbered[c_.reduced];
+    reduced = is_zero_elsewhere(value) ? value : chosen(value);
+    return std::move(body_);
+  }
+
+ private:
+  loop::InstId add(loop::Op op, DType dtype, std::array<loop::InstId, 3> operands) {
+    return body_.insts.add({.op = op, .dtype = dtype, .operands = operands});
+  }
+
+  // Whether another element is read where another iteration of the loop is.
+  bool moves(const loop::Inst& load) const {
+    return std::ranges::any_of(body_.indices[load.index], [&](const Expr& e) {
+      return std::ranges::any_of(sym::variables(e), [&](const Expr& v) {
+        return v.variable_id() == within_ || is_bound_variable(v.variable_id());
+      });
+    });
+  }
+
+  void mask(loop::Inst& load) {
+    if (load.operands[0] != loop::kNoInst) {
+      load.operands[0] = add(loop::Op::BitAnd, DType::Bool, {load.operands[0], counts_, loop::kNoInst});
+      return;
+    }
+    load.operands[0] = counts_;
+    load.operands[1] = body_.insts.add({.op = loop::Op::Constant,
+                                        .dtype = load.dtype,
+                                        .constant = identity(ReductionKind::Sum, load.dtype)});
+  }
+
+  // What is read alone is 0 already where it does not count.
+  bool is_zero_elsewhere(loop::InstId value) const {
+    if (c_.kind != ReductionKind::Sum && c_.kind != ReductionKind::Any) return false;
+    const loop::Inst* inst = &body_.insts[value];
+    while (inst->op == loop::Op::Cast) inst = &body_.insts[inst->operands[0]];
+    return inst->op == loop::Op::Load && inst->operands[0] == counts_;
+  }
+
+  loop::InstId chosen(loop::InstId value) {
+    if (c_.kind == ReductionKind::Welford) return value;  // Computation::counted tells
+    const DType dtype = body_.insts[value].dtype;
+    const auto otherwise =
+        body_.insts.add({.op = loop::Op::Constant, .dtype = dtype, .constant = identity(c_.kind, dtype)});
+    return add(loop::Op::Where, dtype, {counts_, value, otherwise});
+  }
+
+  const Computation& c_;
+  int64_t within_;  // the variable of the loop over a part
+  loop::Body body_;
+  loop::InstId counts_;
+};
+
+// How many parts of each result make the device busy.
+int64_t wanted_parts(const SplitCosts& costs, double results, double elements, bool is_row) {
+  const int64_t most = std::min(costs.most_parts, static_cast<int64_t>(elements) / kLeastPart);
+  if (!costs.fills_device) return most;
+  const auto together = static_cast<double>(is_row ? 1 : costs.columns_together);
+  const double programs = static_cast<double>(is_row ? costs.few_rows : costs.few_columns) / together;
+  const double share = programs / std::max(std::ceil(results / together), 1.0);
+  // No more than fit at once, where that is more than the least.
+  const auto parts = static_cast<int64_t>(share);
+  return std::min(most, parts < kFewestParts ? static_cast<int64_t>(std::ceil(share)) : parts);
+}
+
 }  // namespace
 
 std::vector<Computation> split_long_reduction(loop::Program& program, Computation& c,
                                               const SplitCosts& costs) {
   if (!combines_from_parts(c.kind, costs.splits_pairs) || c.reduction.empty()) return {};
   if (c.stores.size() != result_count(c.kind)) return {};
-  const double results = iterations(c.loops);
-  if (results * iterations(c.reduction) < static_cast<double>(costs.long_reduction)) return {};
+  const double results = iterations(c.loops), elements = iterations(c.reduction);
+  if (results * elements < static_cast<double>(costs.long_reduction)) return {};
   const bool is_row = reduces_rows(program, c);
-  const auto few = static_cast<double>(is_row ? costs.few_rows : costs.few_columns);
-  if (results >= few) return {};
-  if (iterations(c.reduction) < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
-  int64_t most = std::min(costs.most_parts, static_cast<int64_t>(iterations(c.reduction)) / kLeastPart);
-  if (costs.fills_device)
-    most = std::min(most, static_cast<int64_t>(std::ceil(few / std::max(results, 1.0))));
-  Division current, division;
-  find_division(c.reduction, most, current, division);
+  if (results >= static_cast<double>(is_row ? costs.few_rows : costs.few_columns)) return {};
+  if (elements < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
+  // The elements that count for a mean and its variance are the first ones of a part.
+  const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) &&
+                             (c.kind != ReductionKind::Welford || c.reduction.size() == 1);
+  const Division division = divide(c.reduction, wanted_parts(costs, results, elements, is_row), may_be_uneven,
+                                   is_row ? kAlignedPart : kLeastPart);
   if (division.total < kFewestParts) return {};
 
   Parts parts{.count = division.total};
   std::vector<std::pair<int64_t, Expr>> replaced;  // variables, and what stands in their place
   int64_t next = kPartVariables;
   std::vector<LoopVariable> within;
+  std::optional<Expr> position;  // in the loop that is divided unevenly
+  int64_t within_uneven = 0;     // the variable of that loop in a part
   for (size_t k = 0; k < c.reduction.size(); ++k) {
     const LoopVariable& loop = c.reduction[k];
     const int64_t count = division.counts[k];
+    const Expr& length = division.lengths[k];
     if (count == 1) {
       within.push_back(loop);
       parts.elements = parts.elements * loop.extent;
@@ -260,10 +363,17 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
     }
     parts.loops.push_back({Expr::variable("part", next++, {0, count - 1}), count});
     Expr value = parts.loops.back().variable;
-    if (const int64_t rest = loop.extent.constant() / count; rest > 1) {
-      within.push_back({Expr::variable("within", next++, {0, rest - 1}), rest});
-      value = value * rest + within.back().variable;
-      parts.elements = parts.elements * rest;
+    if (length.constant() > 1) {
+      within.push_back({Expr::variable("within", next++, {0, length.constant() - 1}), length});
+      value = value * length + within.back().variable;
+    }
+    if (k == division.uneven) {
+      parts.are_even = false;
+      position = value;
+      within_uneven = within.back().variable.variable_id();
+      parts.elements = parts.elements * sym::min(length, loop.extent - parts.loops.back().variable * length);
+    } else {
+      parts.elements = parts.elements * length;
     }
     replaced.emplace_back(loop.variable.variable_id(), std::move(value));
   }
@@ -281,6 +391,11 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
       parts.index.push_back(l.variable);
     }
   const Computation whole = c;
+  if (position) {
+    const Expr& extent = c.reduction[*division.uneven].extent;
+    c.body = MaskedBody(whole, *position, extent, within_uneven).take(c.reduced);
+    if (c.kind == ReductionKind::Welford) c.counted = parts.elements;
+  }
   c.loops.insert(c.loops.end(), parts.loops.begin(), parts.loops.end());
   c.reduction = std::move(within);
   c.stores.clear();

@@ -60,6 +60,14 @@ def depthwise_convolution(p):
 
 
 @program
+def wide_depthwise_convolution(p):
+    """25 elements of a window, all of which are loaded at once."""
+    x = p.laid_out((16, 192, 28, 28), (150528, 1, 5376, 192))
+    y = p.call("convolution", x, p.tensor(192, 1, 5, 5), None, [1, 1], [2, 2], [1, 1], False, [0, 0], 192)
+    return [p.call("clone", y, memory_format=torch.channels_last)]
+
+
+@program
 def heads_to_rows(p):
     x = p.call("permute", p.tensor(16, 12, 512, 64), [0, 2, 1, 3])
     return [p.call("clone", x, memory_format=torch.contiguous_format)]
@@ -126,6 +134,29 @@ def layer_norm_backward(p):
 
 
 @program
+def layer_norm_backward_of_halves(p):
+    """Of a vision transformer, with the gradient of the bias before it: 256 images of 197 patches."""
+    grad, x, w = p.tensor(256, 197, 768), p.tensor(256, 197, 768), p.tensor(768, dtype=SINGLE)
+    mean, rstd = p.tensor(256, 197, 1, dtype=SINGLE), p.tensor(256, 197, 1, dtype=SINGLE)
+    wide = p.call("_to_copy", grad, dtype=SINGLE)
+    grads = p.call("native_layer_norm_backward", wide, p.call("_to_copy", x, dtype=SINGLE), [768], mean, rstd, w, w, [True, True, True])
+    narrow = p.call("_to_copy", grads[0], dtype=HALF)
+    return [narrow, *grads[1:], p.call("sum.dim_IntList", p.call("view", narrow, [50432, 768]), [0], True)]
+
+
+@program
+def rms_norm_backward(p):
+    grad, x, w = (p.call("_to_copy", t, dtype=SINGLE) for t in (p.tensor(8192, 4096), p.tensor(8192, 4096), p.tensor(4096)))
+    up, square = p.call("mul.Tensor", grad, w), p.call("mul.Tensor", x, x)
+    scale = p.call("rsqrt", p.call("add.Scalar", p.call("mean.dim", square, [-1], True), 1e-6))
+    normal = p.call("mul.Tensor", x, scale)
+    along = p.call("mean.dim", p.call("mul.Tensor", up, normal), [-1], True)
+    inner = p.call("mul.Tensor", scale, p.call("sub.Tensor", up, p.call("mul.Tensor", normal, along)))
+    weight = p.call("sum.dim_IntList", p.call("mul.Tensor", grad, normal), [0], False)
+    return [p.call("_to_copy", t, dtype=HALF) for t in (inner, weight)]
+
+
+@program
 def rms_norm(p):
     x = p.call("_to_copy", p.tensor(8192, 4096), dtype=SINGLE)
     mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [-1], True)
@@ -152,6 +183,12 @@ def column_sum(p):
 
 
 @program
+def column_sum_in_uneven_parts(p):
+    """The gradient of a bias of a vision transformer: 256 images of 197 patches."""
+    return [p.call("sum.dim_IntList", p.tensor(50432, 768), [0], False)]
+
+
+@program
 def whole_mean(p):
     return [p.call("mean", p.call("pow.Tensor_Scalar", p.tensor(8192, 4096, dtype=SINGLE), 2))]
 
@@ -169,6 +206,11 @@ def argmax(p):
 @program
 def variance_of_columns(p):
     return list(p.call("var_mean.correction", p.tensor(8192, 1024, dtype=SINGLE), [0], correction=1, keepdim=False))
+
+
+@program
+def variance_in_uneven_parts(p):
+    return list(p.call("var_mean.correction", p.tensor(50432, 768, dtype=SINGLE), [0], correction=1, keepdim=False))
 
 
 @program

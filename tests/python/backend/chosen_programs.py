@@ -34,6 +34,79 @@ def columns_in_parts(p):
 
 
 @program
+def columns_in_uneven_parts(p):
+    """Rows that no number of parts divides, or few: the last part is shorter."""
+    x, n = p.input(random(1201, 72)), p.input(torch.randint(-9, 9, (1201, 72), generator=torch.Generator().manual_seed(1)))
+    sums = [p.call("sum.dim_IntList", x, [0], False), p.call("mean.dim", p.call("exp", x), [0], True), p.call("amax", x, [0], False)]
+    low = p.call("amin", p.call("add.Scalar", x, 20.0), [0], False)
+    whole = [p.call("sum.dim_IntList", n, [0], False), p.call("amax", p.call("sub.Scalar", n, 50), [0], False), p.call("argmax", n, 0, False)]
+    half, narrow = p.input(random(521, 134, dtype=torch.bfloat16)), p.input(random(3 * 353, 65, dtype=torch.float16))
+    truth = [p.call("any.dim", p.call("gt.Scalar", x, 3.2), 0), p.call("all.dim", p.call("lt.Scalar", x, 3.2), 0)]
+    product = p.call("prod.dim_int", p.call("add.Scalar", p.call("mul.Scalar", x, 0.01), 1.0), 0)
+    return [*sums, low, *whole, p.call("sum.dim_IntList", half, [0], False), p.call("mean.dim", narrow, [0], False), *truth, product]
+
+
+@program
+def variance_in_uneven_parts(p):
+    x = p.input(random(1201, 72) * 3 + 50)
+    tall = p.input(random(40009, 3) + 9)  # parts of several steps
+    row, image = p.input(random(1, 70001) - 7), p.input(random(3, 24, 37, 37).to(memory_format=torch.channels_last))
+    results = [p.call("var_mean.correction", t, [0], correction=1, keepdim=False) for t in (x, tall)]
+    results.append(p.call("var_mean.correction", row, [1], correction=0, keepdim=True))
+    results.append(p.call("var_mean.correction", image, [0, 2, 3], correction=0, keepdim=False))
+    double = p.call("_to_copy", x, dtype=torch.float64)
+    return [*(t for pair in results for t in pair), *p.call("var_mean.correction", double, [0], correction=1, keepdim=False)]
+
+
+@program
+def sums_in_uneven_parts(p):
+    x = p.input(random(70001))
+    image = p.input(random(2, 16, 59, 61).to(memory_format=torch.channels_last))
+    long = p.input(random(2, 3, 40009))
+    padded = p.call("constant_pad_nd", p.input(random(1009, 70)), [0, 0, 5, 7], 1.0)
+    table, ids = p.input(random(300, 66)), p.input(torch.randint(0, 300, (1013,), generator=torch.Generator().manual_seed(2)))
+    sums = [p.call("sum", x), p.call("amax", x, [0], True), p.call("mean", p.call("pow.Tensor_Scalar", x, 2))]
+    more = [p.call("sum.dim_IntList", image, [0, 2, 3], False), p.call("sum.dim_IntList", long, [0, 2], False), p.call("sum.dim_IntList", padded, [0], False)]
+    return [*sums, *more, p.call("sum.dim_IntList", p.call("embedding", table, ids), [0], False)]
+
+
+@program
+def layer_norm_backward_in_parts(p):
+    """Two sums over rows and two over columns of the same operands, and a softmax whose rows are in uneven parts."""
+    grad, x, w = p.input(random(1603, 64)), p.input(random(1603, 64)), p.input(random(64))
+    scaled = p.call("mul.Tensor", grad, w)
+    along = p.call("mean.dim", p.call("mul.Tensor", scaled, x), [1], True)
+    centred = p.call("sub.Tensor", p.call("sub.Tensor", scaled, p.call("mean.dim", scaled, [1], True)), p.call("mul.Tensor", x, along))
+    sums = [p.call("sum.dim_IntList", t, [0], False) for t in (p.call("mul.Tensor", grad, x), grad)]
+    return [centred, *sums, p.call("_softmax", p.input(random(1, 80021)), 1, False)]
+
+
+@program
+def sums_of_columns_beside_rows(p):
+    """Column sums of what a kernel of rows has read or made, and one of what an operator of a library makes in between."""
+    g, x, w = (p.input(random(*s)) for s in ((7, 239, 72), (7, 239, 72), (72,)))
+    mean, rstd = p.input(random(7, 239, 1)), p.input(random(7, 239, 1).abs() + 0.5)
+    grads = p.call("native_layer_norm_backward", g, x, [72], mean, rstd, w, w, [True, True, True])
+    flat = p.call("view", grads[0], [7 * 239, 72])
+    bias = p.call("sum.dim_IntList", flat, [0], True)
+    y = p.input(random(3001, 33, dtype=torch.float16))
+    soft = p.call("_softmax", y, 1, False)
+    several = [p.call("sum.dim_IntList", t, [0], False) for t in (soft, y, p.call("mm", soft, p.input(random(33, 33, dtype=torch.float16))))]
+    return [*grads, bias, soft, *several]
+
+
+@program
+def long_rows_with_sums_of_columns(p):
+    """One row at a time, and the gradient of an RMS norm's weight."""
+    g, x = p.input(random(1601, 1100)), p.input(random(1601, 1100))
+    scale = p.call("rsqrt", p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [1], True))
+    normal = p.call("mul.Tensor", x, scale)
+    weight = p.call("sum.dim_IntList", p.call("mul.Tensor", g, normal), [0], False)
+    along = p.call("mean.dim", p.call("mul.Tensor", g, normal), [1], True)
+    return [weight, p.call("mul.Tensor", scale, p.call("sub.Tensor", g, p.call("mul.Tensor", normal, along)))]
+
+
+@program
 def softmax_in_parts(p):
     x = random(2, 40000)
     x[0, :20000] = -float("inf")

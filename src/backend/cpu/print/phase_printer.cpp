@@ -304,6 +304,7 @@ void PhasePrinter::store(ArrayId id, const Expr& place, Operand value, loop::Sto
     c.vector = true;
     scope_.out.line("{}({}, {}{});", full, before, as_vector(value, c), after);
   };
+  check(mode != loop::StoreMode::AddInParts, "a kernel for the CPU that adds up parts of rows");
   bool adds = mode == loop::StoreMode::AtomicAdd;
   if (!in_lanes || (!varies(offset) && !value.vector && !adds)) {
     if (adds && is_plain(dtype))

@@ -172,6 +172,7 @@ void PhasePrinter::declare_accumulators() {
       out.line("i64v {}_at = {};", name, along_reduction_ ? "iota()" : "{}");
       continue;
     }
+    check(!r.counted, "a reduction of which not all elements count");
     if (r.kind == ReductionKind::Welford) {
       out.line("f64v {0}_count = {{}}, {0}_mean = {{}}, {0}_squares = {{}};", name);
       out.line("{} {}_shift = {{}};", type, name);

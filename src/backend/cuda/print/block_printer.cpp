@@ -30,7 +30,7 @@ BlockPrinter::BlockPrinter(const LoopNest& nest, const LaunchShape& shape, const
     : nest_(nest),
       shape_(shape),
       axes_(axes),
-      has_rows_(shape.rows > 1),
+      has_rows_(shape.rows > 1 || shape.part > 0),
       is_wide_(!indices_fit(nest, axes)) {}
 
 std::string BlockPrinter::new_name(std::string_view prefix) {
@@ -50,7 +50,7 @@ void BlockPrinter::close_loop(const std::string& head) {
 
 Value BlockPrinter::named(const std::string& text, DType dtype, unsigned dims, std::string_view prefix) {
   if (is_name(text)) return {text, dtype, dims};
-  const bool is_inside = !loops_.empty() && (dims & kColumns) != 0;
+  const bool is_inside = !loops_.empty() && (dims & loop_dims()) != 0;
   if (const auto found = known_.find(text); found != known_.end()) return found->second;
   if (is_inside)
     if (const auto found = loops_.back().known.find(text); found != loops_.back().known.end())
@@ -128,21 +128,25 @@ std::string BlockPrinter::pointer(const std::string& array, const ExpressionText
 void BlockPrinter::print_axes() {
   const std::string program = is_wide_ ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
   std::string row_program = program;
-  if (shape_.form == Form::Tile) {
+  if (shape_.form == Form::Tile || axes_.rest) {
     body_.line("program = {}", program);
+    row_program = "program";
+  }
+  if (shape_.form == Form::Tile) {
     const std::string tiles =
         parenthesized(expression(sym::ceildiv(axes_.columns[0].extent, axes_.columns[0].block)));
     body_.line("column_tile = program % {}", tiles);
     body_.line("program = program // {}", tiles);
-    row_program = "program";
-    if (axes_.rest) {
-      const std::string row_tiles =
-          parenthesized(expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block)));
-      body_.line("rest = program // {}", row_tiles);
-      body_.line("program = program % {}", row_tiles);
-      set_variable(axes_.rest->variable, "rest", kNoDims);
-    }
   }
+  if (axes_.rest) {
+    const std::string row_tiles =
+        parenthesized(expression(sym::ceildiv(axes_.rows->extent, axes_.rows->block)));
+    body_.line("rest = program // {}", row_tiles);
+    body_.line("program = program % {}", row_tiles);
+    if (axes_.rest->variable.kind() == sym::Kind::Variable)
+      set_variable(axes_.rest->variable, "rest", kNoDims);
+  }
+  if (shape_.part > 0) return print_part_of_rows(program);
   if (axes_.rows) {
     if (has_rows_)
       body_.line("row = {} * ROWS + tl.arange(0, ROWS)[:, None]", row_program);
@@ -159,6 +163,27 @@ void BlockPrinter::print_axes() {
   }
 }
 
+void BlockPrinter::print_part_of_rows(const std::string& program) {
+  const std::string extent = expression(axes_.rows->extent).text;
+  body_.line("program = {}", program);
+  body_.line("end = tl.minimum((program + 1) * {}, {})", shape_.part, extent);
+  open_loop();
+  out().line("row = start + tl.arange(0, ROWS)[:, None]");
+  const auto count = axes_.rows->extent.as_constant();
+  if (!count || *count % shape_.rows != 0 || shape_.part % shape_.rows != 0) {
+    row_mask_ = "row_in";
+    out().line("row_in = row < end");
+  }
+  if (axes_.rows->variable.kind() == sym::Kind::Variable) set_variable(axes_.rows->variable, "row", kRows);
+}
+
+void BlockPrinter::close_rows() {
+  const std::string range = fmt::format("program * {}, end, ROWS", shape_.part);
+  close_loop(shape_.stages > 0
+                 ? fmt::format("for start in tl.range({}, num_stages={}):", range, shape_.stages)
+                 : fmt::format("for start in range({}):", range));
+}
+
 void BlockPrinter::print_columns(const std::string& start) {
   const Axis& axis = columns();
   columns_start_ = start;
@@ -167,10 +192,11 @@ void BlockPrinter::print_columns(const std::string& start) {
   const std::string range = fmt::format("tl.arange(0, {}){}", columns_name(), has_rows_ ? "[None, :]" : "");
   std::string value = start.empty() ? range : start + " + " + range;
   if (is_wide_ && shape_.form == Form::Rows) value = fmt::format("({}).to(tl.int64)", value);
-  out().line("{} = {}", name, value);
+  Lines& lines = shape_.part > 0 ? body_ : out();
+  lines.line("{} = {}", name, value);
   set_variable(axis.variable, name, kColumns);
   column_mask_ = in_bounds(axis, name);
-  if (!column_mask_.empty()) out().line("{} = {} < {}", column_mask_, name, expression(axis.extent).text);
+  if (!column_mask_.empty()) lines.line("{} = {} < {}", column_mask_, name, expression(axis.extent).text);
 }
 
 void BlockPrinter::print_quads(const Expr& variable) {

@@ -25,6 +25,7 @@ class BlockPrinter {
   Lines& out() { return loops_.empty() ? body_ : loops_.back().lines; }
   void open_loop();                          // following lines are in a loop, one level deeper
   void close_loop(const std::string& head);  // `head`, and the lines since open_loop
+  Lines& around_loops() { return body_; }    // lines before the loop that is open
   // A name for what `text` computes; before the loop if it does not vary along columns.
   Value named(const std::string& text, DType dtype, unsigned dims, std::string_view prefix = "v");
   std::string new_name(std::string_view prefix);
@@ -54,7 +55,9 @@ class BlockPrinter {
   // Whether indices have 64 bits.
   bool is_wide() const { return is_wide_; }
 
-  void print_axes();                             // the lines that give the axes' variables their values
+  void
+  print_axes();  // the lines that give the axes' variables their values; opens the loop over a part's rows
+  void close_rows();                             // closes it
   void print_columns(const std::string& start);  // those of the columns; `start`: of a loop's step, or empty
   // The line that gives the variable the numbers of the groups of four columns, unless it is there.
   void print_quads(const Expr& variable);
@@ -68,6 +71,9 @@ class BlockPrinter {
     std::unordered_map<std::string, Value> known;
   };
 
+  void print_part_of_rows(const std::string& program);
+  // What varies inside the loops.
+  unsigned loop_dims() const { return shape_.part > 0 ? kRows : kColumns; }
   std::string in_bounds(const Axis& axis, const std::string& name) const;
   std::string axis_name(int columns) const;
 

@@ -68,6 +68,10 @@ class KernelPrinter {
     block_.print_axes();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
     for (size_t p = 0; p < nest_.phases.size(); ++p) phases.print(p);
+    if (shape_.part > 0) {
+      block_.close_rows();
+      phases.store_sums();
+    }
 
     std::string arguments;
     for (const auto& [name, type] : signature_) arguments += (arguments.empty() ? "" : ", ") + name;
@@ -119,7 +123,7 @@ class KernelPrinter {
       signature_.emplace_back(name, fits_int32(nest_.symbols[k].variable) ? "i32" : "i64");
       block_.set_variable(nest_.symbols[k].variable, name, kNoDims);
     }
-    if (shape_.rows > 1) constants_.emplace_back("ROWS", shape_.rows);
+    if (block_.has_rows()) constants_.emplace_back("ROWS", shape_.rows);
     for (size_t k = 0; k < axes_.columns.size(); ++k)
       constants_.emplace_back(k == 0 ? "COLUMNS" : fmt::format("COLUMNS{}", k + 1), axes_.columns[k].block);
   }

@@ -69,12 +69,12 @@ void PhasePrinter::print(size_t number) {
     print_body();
     for (const Reduction& reduction : phase_->reductions)
       store_results(reduction, reduce_row(block_, reduction.kind, reduced_dtype(*phase_, reduction),
-                                          value(reduction.value)));
+                                          reduction.counted, value(reduction.value)));
     return;
   }
   std::vector<LoopedReduction> reductions;
   for (const Reduction& reduction : phase_->reductions)
-    reductions.emplace_back(block_, reduction.kind, reduced_dtype(*phase_, reduction));
+    reductions.emplace_back(block_, reduction.kind, reduced_dtype(*phase_, reduction), reduction.counted);
   block_.open_loop();
   block_.print_columns(kStart);
   print_body();
@@ -103,7 +103,31 @@ void PhasePrinter::print_body() {
   values_.clear();
   for (const NestInst& inst : phase_->insts) values_.add(print_inst(inst));
   const unsigned dims = block_.row_dims() | (axes_.columns_of_phase[number_] < 0 ? kNoDims : kColumns);
-  for (const ElementStore& s : phase_->stores) store(s.array, s.offset, value(s.value), dims, s.mode);
+  for (const ElementStore& s : phase_->stores)
+    if (s.mode == loop::StoreMode::AddInParts)
+      add_up(s);
+    else
+      store(s.array, s.offset, value(s.value), dims, s.mode);
+}
+
+// Each element of the block adds up the rows that it sees.
+void PhasePrinter::add_up(const ElementStore& store) {
+  const Array& array = nest_.arrays[store.array];
+  const std::string sum = block_.new_name("acc"), zero = is_floating(array.dtype) ? "0.0" : "0";
+  block_.around_loops().line("{} = tl.full({}, {}, {})", sum, block_.block_shape(kRows | kColumns), zero,
+                             triton_type(array.dtype));
+  const std::string added = block_.whole(value(store.value)), mask = block_.mask(kRows);
+  block_.out().line("{0} = {0} + {1}", sum,
+                    mask.empty() ? added : fmt::format("tl.where({}, {}, {})", mask, added, zero));
+  const std::string columns = block_.mask(kColumns);
+  sums_.push_back(fmt::format("tl.store({} + (program * {} + {}), tl.sum({}, 0)[None, :]{})",
+                              arrays_[store.array].name, store.part.elements,
+                              parenthesized(block_.expression(store.offset)), sum,
+                              columns.empty() ? "" : ", " + columns));
+}
+
+void PhasePrinter::store_sums() {
+  for (const std::string& line : sums_) block_.around_loops().line("{}", line);
 }
 
 Value PhasePrinter::print_inst(const NestInst& inst) {

@@ -27,6 +27,7 @@ class PhasePrinter {
       : nest_(nest), shape_(shape), axes_(axes), block_(block), arrays_(arrays), is_precise_(is_precise) {}
 
   void print(size_t phase);  // in order
+  void store_sums();         // of parts of rows, behind the loop over them
   bool checks_indices() const { return checks_indices_; }
 
  private:
@@ -42,6 +43,7 @@ class PhasePrinter {
   Value print_quads(const NestInst& inst, const Quads& quads);
   Value print_bind(const NestInst& inst);
   std::string where(graph::LocationId location) const;
+  void add_up(const ElementStore& store);
   void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);
   void store_results(const Reduction& reduction, const std::vector<Value>& results);
   static std::string place(const Expr& offset);
@@ -55,6 +57,7 @@ class PhasePrinter {
   bool is_precise_;
   bool checks_indices_ = false;
   std::set<std::string> checked_;  // indices, by name
+  std::vector<std::string> sums_;  // lines that store them
   std::set<int> printed_columns_;
   const Phase* phase_ = nullptr;
   size_t number_ = 0;

@@ -59,8 +59,18 @@ std::string prepared(BlockPrinter& block, ReductionKind kind, DType accumulate, 
   return block.whole(wide);
 }
 
-std::string masked(BlockPrinter& block, const std::string& value, const std::string& otherwise) {
-  const std::string mask = block.mask(kColumns);
+// What is true of the elements that count; empty if all of the block do.
+std::string counting_mask(BlockPrinter& block, const std::optional<Expr>& counted) {
+  if (!counted) return block.mask(kColumns);
+  const ExpressionText end = block.expression(*counted);
+  const std::string text =
+      fmt::format("{} < {}", block.expression(block.columns().variable).text, parenthesized(end));
+  return block.named(text, DType::Bool, end.dims | kColumns).text;
+}
+
+std::string masked(BlockPrinter& block, const std::string& value, const std::string& otherwise,
+                   const std::optional<Expr>& counted) {
+  const std::string mask = counting_mask(block, counted);
   return mask.empty() ? value : fmt::format("tl.where({}, {}, {})", mask, value, otherwise);
 }
 
@@ -123,15 +133,15 @@ std::string positions(BlockPrinter& block) {
   return block.whole({columns_text(block), position_dtype(block), kColumns});
 }
 
-// The number of columns as a floating value.
-std::string count_text(BlockPrinter& block, DType dtype) {
-  const Expr& extent = block.columns().extent;
+// How many elements of a row count, as a floating value.
+std::string count_text(BlockPrinter& block, const std::optional<Expr>& counted, DType dtype) {
+  const Expr& extent = counted ? *counted : block.columns().extent;
   if (const auto count = extent.as_constant()) return literal({static_cast<double>(*count)}, dtype);
   return fmt::format("tl.cast({}, {})", block.expression(extent).text, triton_type(dtype));
 }
 
-std::string tensor_count(BlockPrinter& block, DType dtype) {
-  const std::string text = count_text(block, dtype);
+std::string tensor_count(BlockPrinter& block, const std::optional<Expr>& counted, DType dtype) {
+  const std::string text = count_text(block, counted, dtype);
   return text.starts_with("tl.") ? text : fmt::format("tl.full([], {}, {})", text, triton_type(dtype));
 }
 
@@ -141,25 +151,26 @@ std::string quotient(const std::string& a, const std::string& b, DType dtype) {
 
 }  // namespace
 
-std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType accumulate, const Value& value) {
+std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType accumulate,
+                              const std::optional<Expr>& counted, const Value& value) {
   const DType dtype = accumulator_dtype(kind, accumulate);
   const unsigned all = block.row_dims() | kColumns;
   if (is_positional(kind)) {
     const DType compared = held_dtype(value.dtype) == DType::Bool ? DType::Int32 : held_dtype(value.dtype);
     const std::string elements = prepared(block, kind, compared, value);
-    const Value best = block.named(masked(block, elements, identity(kind, compared)), compared, all);
+    const Value best = block.named(masked(block, elements, identity(kind, compared), counted), compared, all);
     const Value at =
-        block.named(masked(block, positions(block), no_position(block)), position_dtype(block), all);
+        block.named(masked(block, positions(block), no_position(block), counted), position_dtype(block), all);
     return {first_position(block, kind, best.text, at.text)};
   }
   const std::string elements = prepared(block, kind, accumulate, value);
-  const Value parts = block.named(masked(block, elements, identity(kind, dtype)), dtype, all);
+  const Value parts = block.named(masked(block, elements, identity(kind, dtype), counted), dtype, all);
   if (kind == ReductionKind::Welford) {
     const Value sum = reduced(block, ReductionKind::Sum, dtype, parts.text);
     const Value mean =
-        block.named(quotient(sum.text, tensor_count(block, dtype), dtype), dtype, block.row_dims());
+        block.named(quotient(sum.text, tensor_count(block, counted, dtype), dtype), dtype, block.row_dims());
     const Value off =
-        block.named(masked(block, fmt::format("{} - {}", elements, mean.text), "0.0"), dtype, all);
+        block.named(masked(block, fmt::format("{} - {}", elements, mean.text), "0.0", counted), dtype, all);
     return {mean, reduced(block, ReductionKind::Sum, dtype, fmt::format("{0} * {0}", off.text))};
   }
   const Value result = reduced(block, kind, dtype, parts.text);
@@ -167,13 +178,18 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
   // Nothing but -inf: the sum is 0, and a softmax 0 / 0, as in eager.
   const Value off = block.named(fmt::format("{} - {}", parts.text, result.text), dtype, all);
   const Value terms = block.named(fmt::format("tl.exp({})", off.text), dtype, all);
-  const Value counted = block.named(
+  const Value kept = block.named(
       fmt::format("tl.where({} == float(\"-inf\"), 0.0, {})", parts.text, terms.text), dtype, all);
-  return {result, reduced(block, ReductionKind::Sum, dtype, counted.text)};
+  return {result, reduced(block, ReductionKind::Sum, dtype, kept.text)};
 }
 
-LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType accumulate)
-    : block_(block), kind_(kind), accumulate_(accumulate), first_(block.new_name("acc")) {
+LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType accumulate,
+                                 std::optional<Expr> counted)
+    : block_(block),
+      kind_(kind),
+      accumulate_(accumulate),
+      counted_(std::move(counted)),
+      first_(block.new_name("acc")) {
   const DType dtype = accumulator_dtype(kind, accumulate);
   const std::string shape = block.block_shape(block.row_dims() | kColumns);
   const auto accumulator = [&](const std::string& name, const std::string& value, DType type) {
@@ -191,7 +207,7 @@ LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType 
 }
 
 void LoopedReduction::update(const std::string& accumulator, const std::string& value) {
-  block_.out().line("{} = {}", accumulator, masked(block_, value, accumulator));
+  block_.out().line("{} = {}", accumulator, masked(block_, value, accumulator, counted_));
 }
 
 void LoopedReduction::add(const Value& value, const std::string& start) {
@@ -231,7 +247,7 @@ void LoopedReduction::add(const Value& value, const std::string& start) {
       return;
     }
     case ReductionKind::Welford: {
-      // Each element of the block has seen as many elements as there were steps.
+      // Each element of the block has seen as many elements as there were steps, since the first ones count.
       const DType dtype = accumulate_;
       const std::string off = block_.new_name("off"), mean = block_.new_name("mean");
       out.line("{} = {} - {}", off, x, first_);
@@ -266,13 +282,13 @@ std::vector<Value> LoopedReduction::join() {
     // The parts' means by their numbers of elements, and their squares about the mean of all.
     const std::string block = block_.columns_name();
     const std::string lane = fmt::format("tl.arange(0, {}){}", block, block_.has_rows() ? "[None, :]" : "");
+    const ExpressionText count = block_.expression(counted_ ? *counted_ : block_.columns().extent);
     const Value weight = block_.named(
-        fmt::format("(({} - {} + {} - 1) // {}).to({})", block_.expression(block_.columns().extent).text,
-                    lane, block, block, triton_type(dtype)),
-        dtype, kColumns);
+        fmt::format("(({} - {} + {} - 1) // {}).to({})", count.text, lane, block, block, triton_type(dtype)),
+        dtype, count.dims | kColumns);
     const Value sum = reduced(block_, ReductionKind::Sum, dtype, fmt::format("{} * {}", first_, weight.text));
-    const Value mean =
-        block_.named(quotient(sum.text, tensor_count(block_, dtype), dtype), dtype, block_.row_dims());
+    const Value mean = block_.named(quotient(sum.text, tensor_count(block_, counted_, dtype), dtype), dtype,
+                                    block_.row_dims());
     const Value off = block_.named(fmt::format("{} - {}", first_, mean.text), dtype, all);
     return {mean, reduced(block_, ReductionKind::Sum, dtype,
                           fmt::format("{} + {} * {} * {}", second_, weight.text, off.text, off.text))};

@@ -98,6 +98,7 @@ void add_rows(Candidates& found, const LoopNest& nest, const LaunchShape& chosen
     shape.warps = warps_alike(shape, chosen);
     found.add_warps(shape);
   }
+  if (chosen.part > 0) return add_stages(found, chosen);
   if (!chosen.is_persistent) {
     add_stages(found, chosen);
     for (const int64_t columns : {chosen.columns / 4, chosen.columns / 2, chosen.columns * 2}) {
