@@ -7,7 +7,7 @@
     python benchmarks/dynamic.py --variants                         static variants beside (options={"static_variants": 8})
     python benchmarks/dynamic.py --call                             what a call of a small BERT with two symbols costs instead
 
-Columns: the time of a call with numbers, and with symbols at the same sizes (medians of calls in turn) and their ratio; the first
+Columns: the time of a call with numbers, and with symbols at the same sizes (the least of many calls in turn) and their ratio; the first
 call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
 sizes that were never seen costs above the next call with them. With --variants: a call that has had its variants made and judged,
 what they gain over symbols, and how many graphs kept one and how many dropped one. benchmarks/dynamic_programs.py and generation.py
@@ -98,7 +98,7 @@ def measure(case, arguments):
             for name in order[rounds % len(order) :] + order[: rounds % len(order)]:
                 times[name].append(timed(lambda: calls[name](inputs))[0])
             rounds += 1
-        result["seconds"] = {name: statistics.median(values) for name, values in times.items()}
+        result["seconds"] = {name: min(values) for name, values in times.items()}
 
         batch, length = next(iter(inputs.values())).size(0), lengths(inputs)
         before = oxyfuel.metrics()["graphs"]

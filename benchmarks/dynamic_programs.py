@@ -8,14 +8,15 @@
 
 benchmarks/programs_of_sizes.py has the programs. Each program and way of compiling has a process of its own. Columns: graphs that were
 compiled; breaks and calls in eager, where there are any; the seconds of all first calls minus those of steady ones, which are the
-least of several calls with the same arguments; what steady calls of all sizes take together, over eager's, which take turns; whether
-all results are eager's.
+least of several calls with the same arguments; the same in seconds of processors, which other programs disturb less; what steady
+calls of all sizes take together, over eager's, which take turns; whether all results are eager's.
 """
 
 import argparse
 import copy
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -26,10 +27,17 @@ WAYS = {"ours": None, "ours, dynamic=True": True, "torch.compile": None, "torch.
 OURS = tuple(name for name in WAYS if name.startswith("ours"))
 
 
+def processor_seconds():
+    """Of this process and of compilers that it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def timed(call):
-    start = time.perf_counter()
+    """Seconds, seconds of processors, and the result."""
+    start, used = time.perf_counter(), processor_seconds()
     result = call()
-    return time.perf_counter() - start, result
+    return time.perf_counter() - start, processor_seconds() - used, result
 
 
 def compiled(model, way):
@@ -78,24 +86,27 @@ def measure(name, way, seconds):
     kept = copy.deepcopy  # gradients and buffers belong to the model, and the next call changes them
     expected = [kept(program.perform(model, model, call)) for call in calls]
     function = compiled(own, way)
-    first, right = 0.0, True
+    first, first_used, right = 0.0, 0.0, True
     for call, answer in zip(calls, expected):
-        taken, result = timed(lambda: program.perform(own, function, call))
-        first += taken
+        taken, used, result = timed(lambda: program.perform(own, function, call))
+        first, first_used = first + taken, first_used + used
         right = right and close(answer, kept(result))
     graphs, breaks, in_eager, reasons = compilations(way)
-    steady = {"eager": [float("inf")] * len(calls), "compiled": [float("inf")] * len(calls)}
+    steady = {kind: [float("inf")] * len(calls) for kind in ("eager", "compiled", "used")}
     begin, rounds = time.perf_counter(), 0
     while rounds < 3 or (rounds < 30 and time.perf_counter() - begin < seconds):
         for k, call in enumerate(calls):
             ways = [("eager", model, model), ("compiled", own, function)]
             for kind, module, target in ways if (rounds + k) % 2 else reversed(ways):
-                steady[kind][k] = min(steady[kind][k], timed(lambda: program.perform(module, target, call))[0])
+                taken, used, _ = timed(lambda: program.perform(module, target, call))
+                steady[kind][k] = min(steady[kind][k], taken)
+                if kind == "compiled":
+                    steady["used"][k] = min(steady["used"][k], used)
         rounds += 1
-    eager, ours = sum(steady["eager"]), sum(steady["compiled"])
+    eager, ours, used = (sum(steady[kind]) for kind in ("eager", "compiled", "used"))
     return {
         "graphs": graphs, "breaks": breaks, "in eager": in_eager, "reasons": reasons, "later": compilations(way)[0] - graphs,
-        "first": first, "eager": eager, "steady": ours, "right": right,
+        "first": first, "compiling": first - ours, "compiling used": first_used - used, "eager": eager, "steady": ours, "right": right,
     }  # fmt: skip
 
 
@@ -110,20 +121,23 @@ def worker(name, way, arguments):
         except subprocess.TimeoutExpired:
             return {"error": f"took longer than {arguments.timeout} s"}
     if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]}
+        lines = done.stderr.strip().splitlines()
+        raised = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith(" ")]
+        return {"error": (raised or lines or [f"exit status {done.returncode}"])[-1]}
     warnings = [line for line in done.stderr.splitlines() if "oxyfuel" in line or "sizes and numbers are constants" in line]
     return {**json.loads(done.stdout.strip().splitlines()[-1]), "warnings": warnings}
 
 
 def cells(found):
     if "error" in found:
-        return ["failed", "", "", ""]
+        return ["failed", "", "", "", ""]
     graphs = str(found["graphs"] + found["later"])
     if found["breaks"]:
         graphs += f", {len(found['breaks'])} breaks"
     if found["in eager"]:
         graphs += f", {found['in eager']} in eager"
-    return [graphs, f"{found['first'] - found['steady']:.2f}", f"{found['steady'] / found['eager']:.2f}", "yes" if found["right"] else "NO"]
+    seconds = [f"{found[name]:.2f}" for name in ("compiling", "compiling used")]
+    return [graphs, *seconds, f"{found['steady'] / found['eager']:.2f}", "yes" if found["right"] else "NO"]
 
 
 def faults(title, way, found, most):
@@ -162,7 +176,7 @@ def main():
         print("\n".join(f"{name}: {program.title}" for name, program in PROGRAMS.items()))
         return 0
     ways = [way for way in WAYS if (way in OURS and not arguments.only_peer) or (way not in OURS and (arguments.peer or arguments.only_peer))]
-    titles = ["program", "way", "compilations", "compiling, s", "steady / eager", "right"]
+    titles = ["program", "way", "compilations", "compiling, s", "of processors, s", "steady / eager", "right"]
     print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles), flush=True)
     notes = []
     for name in arguments.programs or PROGRAMS:

@@ -118,6 +118,29 @@ def test_the_sweep_with_sizes_reports_what_is_not_as_it_should_be():
     assert "| slow |  |  | timed out |  | took longer than 1 s |" in text
 
 
+def test_programs_of_sizes_are_judged():
+    if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
+        pytest.skip("transformers or timm is not installed")
+    command = [sys.executable, str(BENCHMARKS / "dynamic_programs.py"), "--programs", "mlp", "boxes", "--seconds", "0"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if line.startswith("| b")]
+    assert [row[2] for row in rows] == ["2", "1", "1", "1"] and all(row[-1] == "yes" for row in rows)
+
+
+def test_programs_of_sizes_name_what_is_wrong():
+    programs = importlib.import_module("dynamic_programs")
+    good = {"graphs": 2, "later": 0, "breaks": [], "in eager": 0, "reasons": [], "right": True, "warnings": []}
+    assert programs.faults("an MLP", "ours", good, 2) == []
+    for change, text in (
+        ({"later": 1, "reasons": ["x was 2, is 3"]}, "3 compilations; x was 2, is 3"),
+        ({"right": False}, "other results than eager's"),
+        ({"in eager": 4}, "4 calls in eager"),
+        ({"breaks": ["break: print"]}, "break: print"),
+    ):
+        assert programs.faults("an MLP", "ours", {**good, **change}, 2) == ["an MLP, ours: " + text]
+
+
 @pytest.mark.parametrize("added, is_right", [(0.0, True), (1e-4, False)])
 def test_errors_are_judged_over_variations(added, is_right, monkeypatch):
     if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
