@@ -316,6 +316,18 @@ class MaskedBody {
   loop::InstId counts_;
 };
 
+// Whether a part may begin anywhere. Where one loop stands for several dimensions, an index is a quotient or
+// remainder of its variable: parts of those lengths keep the places of neighbours simple, and others do not.
+bool has_linear_indices(const Computation& c) {
+  const auto is_linear = [&](const Expr& e) {
+    return std::ranges::all_of(c.reduction, [&](const LoopVariable& l) {
+      return sym::linear_in(e, l.variable.variable_id()).has_value();
+    });
+  };
+  return std::ranges::all_of(c.body.indices,
+                             [&](const auto& index) { return std::ranges::all_of(index, is_linear); });
+}
+
 // How many parts of each result make the device busy.
 int64_t wanted_parts(const SplitCosts& costs, double results, double elements, bool is_row) {
   const int64_t most = std::min(costs.most_parts, static_cast<int64_t>(elements) / kLeastPart);
@@ -340,7 +352,7 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
   if (results >= static_cast<double>(is_row ? costs.few_rows : costs.few_columns)) return {};
   if (elements < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
   // The elements that count for a mean and its variance are the first ones of a part.
-  const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) &&
+  const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) && has_linear_indices(c) &&
                              (c.kind != ReductionKind::Welford || c.reduction.size() == 1);
   const Division division = divide(c.reduction, wanted_parts(costs, results, elements, is_row), may_be_uneven,
                                    is_row ? kAlignedPart : kLeastPart);
