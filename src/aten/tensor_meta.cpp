@@ -145,22 +145,26 @@ bool is_channels_last(const TensorMeta& given) {
   return is_packed(meta, channels_last_order(meta.sizes.size()));
 }
 
-bool is_non_overlapping_and_dense(const TensorMeta& given) {
-  if (is_contiguous(given)) return true;
+bool is_non_overlapping_and_dense(const TensorMeta& meta) {
+  return is_contiguous(meta) || dense_order(meta).has_value();
+}
+
+std::optional<std::vector<size_t>> dense_order(const TensorMeta& given) {
   TensorMeta copy;
   const TensorMeta& meta = with_large_sizes(given, copy);
-  std::vector<size_t> left;
-  for (size_t d = 0; d < meta.sizes.size(); ++d)
+  std::vector<size_t> order, left;
+  for (size_t d = meta.sizes.size(); d-- > 0;)
     if (!is_trivial(meta.sizes[d])) left.push_back(d);
-  // Innermost first. Strides that are symbols have no certain order, so each is looked for by its value.
+  // Strides that are symbols have no certain order, so each is looked for by its value.
   Expr expected = 1;
   while (!left.empty()) {
     const auto next = std::ranges::find_if(left, [&](size_t d) { return meta.strides[d] == expected; });
-    if (next == left.end()) return false;
+    if (next == left.end()) return std::nullopt;
     expected = expected * meta.sizes[*next];
+    order.push_back(*next);
     left.erase(next);
   }
-  return true;
+  return order;
 }
 
 bool lies_between(const TensorMeta& view, const TensorMeta& whole) {

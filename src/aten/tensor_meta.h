@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ bool is_contiguous(const TensorMeta& meta);  // as Tensor.is_contiguous(): strid
 bool is_channels_last(const TensorMeta& meta);
 // True if the elements fill a block of memory without overlap or holes, in some order of the dimensions.
 bool is_non_overlapping_and_dense(const TensorMeta& meta);
+// That order, innermost first, without dimensions of size 1. Nothing if there is none.
+std::optional<std::vector<size_t>> dense_order(const TensorMeta& meta);
 // Whether the elements of a view are known to lie between the first and the last of a tensor. Symbolic sizes
 // of the tensor may be 0, which a layout with gaps does not tell from its last place.
 bool lies_between(const TensorMeta& view, const TensorMeta& whole);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace oxy::graph {
 
@@ -14,10 +16,18 @@ bool is_symbol(const Expr& e) {
 }  // namespace
 
 TensorMeta map_expressions(TensorMeta meta, const MapExpression& fn) {
-  for (Expr& size : meta.sizes) size = fn(size);
-  for (Expr& stride : meta.strides) stride = fn(stride);
-  meta.storage_offset = fn(meta.storage_offset);
-  return meta;
+  TensorMeta mapped = meta;
+  for (Expr& size : mapped.sizes) size = fn(size);
+  for (Expr& stride : mapped.strides) stride = fn(stride);
+  mapped.storage_offset = fn(mapped.storage_offset);
+  if (mapped.strides == meta.strides || is_non_overlapping_and_dense(mapped)) return mapped;
+  const std::optional<std::vector<size_t>> order = dense_order(meta);
+  Expr stride = 1;
+  for (size_t i = 0; order && i < order->size(); ++i) {
+    mapped.strides[(*order)[i]] = stride;
+    stride = stride * sym::max(mapped.sizes[(*order)[i]], 1);
+  }
+  return mapped;
 }
 
 std::vector<Argument> map_expressions(std::vector<Argument> arguments, const MapExpression& fn) {

@@ -12,6 +12,7 @@ namespace oxy::graph {
 // them.
 using MapExpression = std::function<Expr(const Expr&)>;
 
+// The strides of a dense tensor stay products of its sizes, by which it is known to be dense.
 TensorMeta map_expressions(TensorMeta meta, const MapExpression& fn);
 std::vector<Argument> map_expressions(std::vector<Argument> arguments, const MapExpression& fn);
 void map_expressions(Graph& graph, const MapExpression& fn);

@@ -6,13 +6,31 @@
 #include "base/error.h"
 #include "loop/context.h"
 #include "loop/view.h"
+#include "sym/hints.h"
 
 namespace oxy::loop {
 
 namespace {
 
+// Nothing if some of them are not known.
+std::optional<TensorMeta> at_hand(TensorMeta meta) {
+  for (std::vector<Expr>* numbers : {&meta.sizes, &meta.strides})
+    for (Expr& number : *numbers) {
+      const std::optional<int64_t> known = sym::at_hand(number);
+      if (!known) return std::nullopt;
+      number = *known;
+    }
+  return meta;
+}
+
+// Strides of memory without gaps: those of `m` if it has none. Throws Unsupported where that is so for the
+// sizes at hand and not known of others.
 std::vector<Expr> dense_strides(const TensorMeta& m) {
-  return is_non_overlapping_and_dense(m) ? m.strides : contiguous_strides(m.sizes);
+  if (is_non_overlapping_and_dense(m)) return m.strides;
+  const std::optional<TensorMeta> known = at_hand(m);
+  if (known && !is_contiguous(*known) && is_non_overlapping_and_dense(*known))
+    throw Unsupported("a tensor of sizes that change whose layout is not known");
+  return contiguous_strides(m.sizes);
 }
 
 // Dimensions that repeat their elements.

@@ -18,6 +18,12 @@ HintScope::~HintScope() {
   current = outer_;
 }
 
+std::optional<int64_t> at_hand(const Expr& e) {
+  const std::vector<Expr> all = variables(e);
+  const auto has_hint = [](const Expr& v) { return current != nullptr && current->of(v.variable_id()); };
+  return std::ranges::all_of(all, has_hint) ? std::optional(estimate(e)) : std::nullopt;
+}
+
 int64_t estimate(const Expr& e) {
   if (const auto constant = e.as_constant()) return *constant;
   const std::vector<Expr> all = variables(e);

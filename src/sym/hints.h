@@ -37,6 +37,9 @@ class HintScope {
   const Hints* outer_;
 };
 
+// The value of e for the hints; nothing if a variable has none.
+std::optional<int64_t> at_hand(const Expr& e);
+
 // A number near the value of e, for costs. A variable without a hint counts as a typical size.
 int64_t estimate(const Expr& e);
 

@@ -75,10 +75,11 @@ def backward_passes(b, outputs):
     keep = ", retain_graph=True"
     statements = []
     if r.random() < 0.15:
+        # Eager gives a view that was written to through another view a new grad_fn at the next look. A hook before that ends the process.
         o = f"outputs[{r.choice(outputs)!r}]"
         statements.append(r.choice((
             f"{o}.mul_(2)", f"{o}.detach().add_(1)", f"{o}.data.mul_(2)", f"{o}.view(-1).mul_(3)", f"torch.no_grad()({o}.add_)(1)",
-            "torch.no_grad()(lambda: [leaf.add_(0.5) for leaf in leaves])()", f"{o}.register_hook(lambda g: g * 2)",
+            "torch.no_grad()(lambda: [leaf.add_(0.5) for leaf in leaves])()", f"{o}.grad_fn; {o}.register_hook(lambda g: g * 2)",
             "[leaf.register_hook(lambda g: g + 1) for leaf in leaves[:1]]", "[leaf.requires_grad_(False) for leaf in leaves[-1:]]",
         )))
     kind = r.random()

@@ -22,7 +22,7 @@ EXACT = (
     ("{}.ceil()", 0), ("{}.trunc()", 0), ("{}.round()", 0), ("{}.frac()", 0), ("{}.clamp(-1, 2)", 0), ("{}.clamp(min=0.5)", 0),
     ("{}.clamp_max(1)", 0), ("{}.nan_to_num()", 0), ("{}.logical_not()", 0), ("{}.isnan()", 0), ("{}.isfinite()", 0), ("{}.isinf()", 0),
     ("{} > 0", 0), ("{} <= 1.5", 0), ("{} == 0", 0), ("{} != 1", 0), ("{} + 1", 1), ("{} * 2", 1), ("3 - {}", 1), ("{} - 0.5", 1), ("{} * {}", 2), ("{} + {}", 1),
-    ("F.threshold({}, 0.25, -1)", 0), ("F.hardshrink({})", 0), ("F.softshrink({})", 1), ("torch.clip({}, -2, 1)", 0), ("{}.signbit()", 0), ("{}.positive()", 0),
+    ("F.threshold({}, 0.25, -1)", 0), ("F.hardshrink({})", 0), ("(F.softshrink({}) + 0)", 1), ("torch.clip({}, -2, 1)", 0), ("{}.signbit()", 0), ("{}.positive()", 0),
     ("{}.clamp(2, 1)", 0), ("{}.sgn()", 0), ("torch.square({})", 2), ("{}.conj()", 0), ("{}.resolve_conj()", 0), ("{}.neg().neg()", 0), ("{}.isposinf()", 0),
 )
 INTEGER = (
@@ -115,6 +115,8 @@ def reduction(b):
             f"F.normalize({{}}, dim={d})", f"torch.diff({{}}, dim={d})", f"{{}}.sort({d}, stable=True)[0]", f"{{}}.argsort({d}, stable=True)", f"{{}}.topk(1, {d})[0]", f"{{}}.kthvalue(1, {d})[0]", f"{{}}.median({d})[0]", f"{{}}.unique(dim={d})",
             f"torch.std({{}}, {dims})", f"F.glu({{}}, {d})", f"torch.trapz({{}}, dim={d})", f"F.cosine_similarity({{}}, {{}} + 1, {d})", f"F.gumbel_softmax({{}}, dim={d})",
         ))
+    if ".median(" in text and 0 in t.stride():
+        text = text.replace("{}.median", "{}.contiguous().median")  # eager reads beyond the elements of an expanded dimension
     discontinuous = any(part in text for part in ("arg", "[1]", ".indices", "any", "all", "count", "sort", "kth", "median", "unique"))
     if discontinuous:
         name = name if b.depth[name] is not None else None
@@ -238,8 +240,10 @@ def network(b):
     dtype = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.float16: "f16"}[t.dtype]
     scale, shift = b.add_input((t.shape[-1],), dtype), b.add_input((t.shape[-1],), dtype)
     per, mean = (b.add_input((t.shape[1],), dtype, plain=True) for _ in range(2))
+    # Eager's gradients of the parameters alone read invalid memory where the batch is channels-last.
+    plain = f"{name}.clone(memory_format=torch.contiguous_format)" if b.gradients else name
     choices = [f"F.layer_norm({name}, ({b.size_text(t.shape[-1])},), {scale}, {shift})", f"F.layer_norm({name}, {name}.shape[-2:])", f"F.rms_norm({name}, {name}.shape[-1:], {scale})", f"F.batch_norm({name}, {mean}, {per}.abs() + 1, {per}, {mean})",
-               f"F.batch_norm({name}, None, None, training=True)", f"F.batch_norm({name}, {mean}, {per}, training=True)", f"F.group_norm({name}, 1)", f"F.group_norm({name}, {b.size_text(t.shape[1])}, {per}, {mean})", f"F.instance_norm({name})", f"F.dropout({name}, 0.3, {r.choice((True, False))})",
+               f"F.batch_norm({name}, None, None, training=True)", f"F.batch_norm({name}, {mean}, {per}, training=True)", f"F.group_norm({name}, 1)", f"F.group_norm({plain}, {b.size_text(t.shape[1])}, {per}, {mean})", f"F.instance_norm({name})", f"F.dropout({name}, 0.3, {r.choice((True, False))})",
                f"F.mse_loss({name}, {name} * 0.5)", f"F.smooth_l1_loss({name}, {name} * 0.5 + 1, reduction='none')", f"F.l1_loss({name}, {name} + 1)", f"F.local_response_norm({name}, 3)", f"F.binary_cross_entropy_with_logits({name}, {name}.sigmoid())", f"F.alpha_dropout({name}, 0.2)", f"F.kl_div({name}.log_softmax(-1), {name}.softmax(-1), reduction='batchmean')", f"F.huber_loss({name}, {name} / 2)"]
     if t.dim() == 2:
         target = b.add_input(text=f"indices({r.randrange(99)} + call, ({b.size_text(t.shape[0])},), {b.size_text(t.shape[1])})") if t.shape[1] else None
@@ -300,11 +304,12 @@ def writing(b):
     other = b.partner(target) if r.random() < 0.7 else "1"
     if other in b.values and b.values[other].dim() > n:
         return
+    source = f"{other} * 1" if other == target else other  # a copy onto itself is no write
     part = r.choice(("", "[0]", "[1:]", "[..., 0]", "[:, 1:]", "[::2]", "[-1]", ".t()", ".view(-1)", "[..., None]")) if n else ""
     at = f"{target}{part}"
     exact = b.depth_of(target, other) is not None and b.depth_of(target, other) <= 1
     mask = f"{target} > 0" if b.depth[target] is not None else None
-    choices = [(f"{target}.add_({other})", exact), (f"{target}.mul_(2)", exact), (f"{target}.copy_({other})" if other in b.values else f"{target}.fill_({other})", exact), (f"{at}.zero_()", True), (f"{at}.fill_(1)", True), (f"{target}.relu_()", True), (f"{target}.clamp_(-1, 1)", True),
+    choices = [(f"{target}.add_({other})", exact), (f"{target}.mul_(2)", exact), (f"{target}.copy_({source})" if other in b.values else f"{target}.fill_({other})", exact), (f"{at}.zero_()", True), (f"{at}.fill_(1)", True), (f"{target}.relu_()", True), (f"{target}.clamp_(-1, 1)", True),
                (f"{target} += {other}", exact), (f"{target} -= 1", exact), (f"{at}.mul_(0.5)", False), (f"{at}.add_(1)", exact), (f"{target}[{r.choice(('0', '1:', '-1', '...', '::2'))}] = {other}", exact), (f"{target}[...] = {r.choice(('0', '2.5'))}", True), (f"{at}.sub_({other})", exact), (f"{target}.neg_()", True), (f"{target}.sigmoid_()", False), (f"{target}.tanh_()", False),
                (f"torch.add({target}, 1, out={target})", exact), (f"{target}.div_(2)", False), (f"{target}.copy_({target} * 2)", exact), (f"{target}.exp_()", False), (f"{target}.set_(torch.ones(3))", True), (f"{target}.uniform_()", False), (f"{target}.detach().mul_(2)", exact), (f"{target}.data.add_(1)", exact), (f"{target} *= 0.5", exact), (f"{target}.lerp_({target} + 1, 0.5)", False),
                (f"{target}.addcmul_({target}, {target}, value=0.25)", False), (f"{target}.pow_(2)", False), (f"{target}.abs_()", True), (f"{target}.floor_()", exact), (f"F.relu({target}, inplace=True)", True), (f"{target}.normal_()", False), (f"{target}.square_()", False), (f"{target}.sqrt_()", False)]

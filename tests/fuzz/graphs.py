@@ -11,7 +11,9 @@ A seed makes a program, its inputs, and three calls of it: other values at the s
 import argparse
 import collections
 import contextlib
+import dataclasses
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,7 +87,8 @@ def _observe(program, namespace, function, weights, arguments):
         gradients = namespace["backward"](outputs, leaves)
         given = len(gradients) - len(leaves)
         layouts = [_layout(g) for g in gradients[given:] if g is not None]
-        returned = [g if g is None else g.clone() for g in gradients[:given]]  # they may share memory or not
+        # They may share memory or not. Some without elements are the leaf itself.
+        returned = [g if g is None else g.clone() if g.numel() else g.detach().clone() for g in gradients[:given]]
         return outputs, returned, gradients[given:], layouts, [t.is_leaf for t in outputs]
 
     observation = observe(call, (weights, *arguments))
@@ -104,7 +107,8 @@ def _observed_or_none(program, namespace, call):
 def _in_float64(program, call, noise=0.0):
     """The same call with every floating point type replaced by float64, the default one too, the inputs and the steps of
     norms off by a relative error of `noise`."""
-    namespace = load(program)
+    lines = [dataclasses.replace(line, text=line.text.replace(".view(i32).view(f32)", "")) for line in program.lines]
+    namespace = load(dataclasses.replace(program, lines=lines))
     values = namespace["values"]
 
     def noisy(seed, shape, dtype, special=False):
@@ -190,6 +194,34 @@ def _sees_signs_of_nan(program):
     return any(word in text for word in ("signbit", "copysign")) and any(word in text for word in ("fmod", "remainder", "%"))
 
 
+def _with_finite_means(program):
+    """The program whose means, which are infinite or NaN depending on the order of the sum (docs/limits.md), are numbers; None if
+    it has none."""
+    if "special=True" not in program.source():
+        return None
+
+    def finite(line):
+        if not re.search(r"\b(var|std)_mean\(", line.text) or line.text.endswith(".nan_to_num(0, 0, 0)"):
+            return line
+        name, value = line.text.split(" = ", 1)
+        return dataclasses.replace(line, text=f"{name} = ({value}).nan_to_num(0, 0, 0)")
+
+    lines = [finite(line) for line in program.lines]
+    return None if lines == program.lines else dataclasses.replace(program, lines=lines)
+
+
+def _copies_onto_itself(program):
+    """Whether a write may be a copy of a part onto itself, which does not count as one (docs/limits.md)."""
+    return any(re.search(r"\.select\(.*\)\.copy_\(.*\.select\(|\.t\(\)\.copy_\(", line.text) for line in program.lines)
+
+
+def _without_writes_of_data(program):
+    """The program without writes to `.data` between the passes; None if it has none. What the backward pass computes again
+    reads the new values (docs/limits.md)."""
+    kept = [statement for statement in program.backward if ".data." not in statement]
+    return None if len(kept) == len(program.backward) else dataclasses.replace(program, backward=kept)
+
+
 def check(program, ignore_rounding=True):
     """What differs, or None."""
     try:
@@ -234,6 +266,10 @@ def check(program, ignore_rounding=True):
                     found = None
             if not found and expected.raised and line != line_too:
                 found = f"raised at {line!r} in eager, at {line_too!r} compiled"
+            if found and "arguments written to" in found and _copies_onto_itself(program):
+                found = None
+            if found and "values differ" in found and (plain := _without_writes_of_data(program) or _with_finite_means(program)):
+                return check(plain, ignore_rounding)
             if found:
                 return f"call {call}: {found}"
     return None
@@ -274,7 +310,7 @@ def work(seeds, progress, options, make):
         result = run_seed(seed, options.show, not options.no_shrink, options.gradients, make)
         if result:
             failures += 1
-            print(f"# seed {seed}: {result[0]}\n{result[1].runnable() if not options.brief else brief(result[1])}\n", flush=True)
+            print(f"{result[1].runnable() if not options.brief else brief(result[1])}\n# seed {seed}: {result[0]}\n", flush=True)
     return failures
 
 

@@ -18,6 +18,7 @@ namespace oxy::autograd {
 
 using trace::is_cannot_trace;
 using trace::is_internal_trace_error;
+using trace::is_python_error;
 using trace::PartOfRecording;
 
 using trace::recording_session;
@@ -72,6 +73,7 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
     PyErr_Clear();
     throw BackwardRaises(text);
   } catch (const std::exception& error) {
+    if (is_python_error(error)) throw BackwardRaises(error.what());
     if (!is_cannot_trace(error) || is_internal_trace_error(error)) throw;
     throw Unsupported(fmt::format("in its backward pass, {}", error.what()));
   }

@@ -1,6 +1,8 @@
 #include "ops/core/memory_format.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -53,6 +55,52 @@ void decide_ones(const ShapeContext& context, std::span<const Expr> sizes) {
     context.questions()->need_exact_ones();
 }
 
+// Whether the dimensions besides those of `ones` lie in the order of channels-last, as far as is known.
+bool is_in_order_without(const SizeQuestions& questions, const TensorMeta& meta, const TensorMeta& large,
+                         uint32_t ones) {
+  Expr least = 0, large_least = 0;
+  for (const size_t d : channels_last_order(meta.sizes.size())) {
+    if ((ones >> d & 1U) != 0) continue;
+    const bool is_known = sym::known_less_equal(large_least, large.strides[d]);
+    if (!is_known && questions.at_hand(sym::less_equal(least, meta.strides[d])) != true) return false;
+    least = meta.strides[d] * sym::max(meta.sizes[d], 1);
+    large_least = large.strides[d] * large.sizes[d];
+  }
+  return true;
+}
+
+// Of a tensor in another order, which sizes of 1 may bring it into that of channels-last: eager's strides of
+// these dimensions say whether they do. Asked of the fewest sizes first.
+void decide_disordered_ones(const ShapeContext& context, const TensorMeta& meta, const TensorMeta& large,
+                            const std::vector<bool>& keeps) {
+  if (context.questions() == nullptr) return;
+  const auto rank = static_cast<uint32_t>(meta.rank());
+  uint32_t others = 0, space = 0, kept = 0;
+  for (uint32_t d = 0; d < rank; ++d) {
+    others |= static_cast<uint32_t>(meta.sizes[d].is_constant() && meta.sizes[d] != Expr(1)) << d;
+    space |= static_cast<uint32_t>(d >= 2) << d;
+    kept |= static_cast<uint32_t>(keeps[d]) << d;
+  }
+  std::vector<uint32_t> sets;
+  for (uint32_t ones = 1; ones < 1U << rank; ++ones)
+    if ((ones & others) == 0) sets.push_back(ones);
+  std::ranges::stable_sort(sets, {}, [](uint32_t ones) { return std::popcount(ones); });
+  std::vector<uint32_t> asked;
+  for (const uint32_t ones : sets) {
+    // The formats of one channel, or of one pixel, are alike.
+    const bool is_one_format = (ones & kept & 2U) != 0 || (ones & kept & space) == space;
+    const bool is_known = std::ranges::any_of(asked, [&](uint32_t set) { return (ones & set) == set; });
+    if (is_one_format || is_known || !is_in_order_without(*context.questions(), meta, large, ones)) continue;
+    std::vector<sym::Condition> are_one;
+    for (uint32_t d = 0; d < rank; ++d)
+      if ((ones >> d & 1U) != 0) are_one.push_back(sym::equal(meta.sizes[d], 1));
+    const sym::Condition question = sym::Condition::all(std::move(are_one));
+    if (question.constant() ? *question.constant() : context.questions()->decide_layout(question))
+      context.questions()->need_exact_ones();
+    asked.push_back(ones);
+  }
+}
+
 }  // namespace
 
 MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& meta,
@@ -68,8 +116,10 @@ MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& met
   Expr least = 0;
   Expr large_least = 0;
   for (const size_t d : channels_last_order(sizes.size())) {
-    if (!is_in_order(context, least, strides[d], large_least, large.strides[d]))
+    if (!is_in_order(context, least, strides[d], large_least, large.strides[d])) {
+      decide_disordered_ones(context, meta, large, keeps);
       return MemoryFormat::Contiguous;
+    }
     if (d == 0) break;
     least = strides[d] * sym::max(sizes[d], 1);
     large_least = large.strides[d] * large.sizes[d];

@@ -127,6 +127,8 @@ struct Traits {
   bool shares_memory = false;
   // PyTorch's kernel writes its result into a given tensor at no cost: plans say where it goes.
   bool fills_given_results = false;
+  // PyTorch's kernel fails where the output_mask, its last argument, leaves out the first result.
+  bool needs_first_result = false;
   bool is_uninitialised = false;     // the elements are whatever the memory holds
   bool reads_metadata_only = false;  // of its tensors
   // An element of the result depends on elements at other places of the arguments, or kernels read arguments

@@ -82,7 +82,7 @@ Family normalization_operators() {
                  "(Tensor, Tensor, Tensor)",
        .shape = shapes::group_norm_backward,
        .has_result = output_mask,
-       .traits = {.layouts = Layouts::Alike}},
+       .traits = {.layouts = Layouts::Alike, .needs_first_result = true}},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
        .shape = shapes::softmax,

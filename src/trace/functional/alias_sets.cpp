@@ -91,6 +91,10 @@ void AliasSets::replay(ValueId recorded) {
     return;
   }
   const Node& node = in_.nodes[e.view];
+  // Of a tensor that was written only its own elements are known, and not what lies between them.
+  if (version > 0 && ops::traits_of(*node.op).addresses_storage() &&
+      (!is_non_overlapping_and_dense(in_.meta(e.parent)) || !lies_within(in_.meta(recorded), e.parent)))
+    throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", node.op->name));
   const Expr shift = in_elements_of(
       recorded, out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset, e.parent);
   std::vector<Argument> args;
@@ -254,12 +258,15 @@ bool AliasSets::may_repeat(ValueId recorded) const {
 void AliasSets::check_writable(ValueId recorded, const OperatorSchema& op) const {
   if (may_repeat(recorded))
     throw Unsupported(fmt::format("{} writes to a tensor whose elements share memory", op.name));
-  // An argument may be a part of the storage.
-  const Entry& view = entry(recorded);
-  if (view.view == graph::kNoNode) return;
-  if (!ops::traits_of(*in_.nodes[view.view].op).addresses_storage()) return;
-  if (!lies_between(in_.meta(recorded), in_.meta(view.parent)))
-    throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
+  // An argument may be a part of the storage, also of what lies between its own elements.
+  for (ValueId id = recorded; id != kNoValue; id = entry(id).parent) {
+    const Entry& view = entry(id);
+    if (view.view == graph::kNoNode || !ops::traits_of(*in_.nodes[view.view].op).addresses_storage())
+      continue;
+    const TensorMeta& whole = in_.meta(view.parent);
+    if (!is_non_overlapping_and_dense(whole) || !lies_between(in_.meta(recorded), whole))
+      throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
+  }
 }
 
 void AliasSets::read_from(ValueId root, ValueId value) {

@@ -103,10 +103,8 @@ class Questions final : public ops::SizeQuestions {
 
 // Sizes that are known to be equal are written alike.
 TensorMeta simplify(const torch_api::Symbols& symbols, TensorMeta meta) {
-  for (Expr& size : meta.sizes) size = symbols.environment.simplify(size);
-  for (Expr& stride : meta.strides) stride = symbols.environment.simplify(stride);
-  meta.storage_offset = symbols.environment.simplify(meta.storage_offset);
-  return meta;
+  return graph::map_expressions(std::move(meta),
+                                [&](const Expr& e) { return symbols.environment.simplify(e); });
 }
 
 c10::IValue integer_value(const torch_api::SymbolsPointer& symbols, const Expr& value) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "aten/opaque.h"
@@ -125,19 +126,39 @@ bool host_can_answer(const OperatorInfo& info, std::span<const c10::IValue> call
   return is_on_device && (is_arithmetic || type.has_value());
 }
 
-// Calls the operator's kernel. Throws what the kernel throws.
-void try_out(const OperatorInfo& info, std::span<const c10::IValue> call, bool overflows,
-             const torch_api::Symbols* symbols) {
-  // The first call of a kernel on a device may load it, which takes milliseconds.
-  if (!overflows && host_can_answer(info, call)) {
-    try {
-      from_kernel(info, call, StandIn::SingleOnHost, symbols);
-      return;
-    } catch (const std::exception&) {  // the device decides
-    }
+// Whether the kernel refuses the types of such tensors. Nothing if it raises another error, which may come
+// from their sizes and elements.
+std::optional<bool> refuses_types(const OperatorInfo& info, std::span<const c10::IValue> call, StandIn kind,
+                                  const torch_api::Symbols* symbols) {
+  try {
+    const Unheard unheard;
+    from_kernel(info, call, kind, symbols);
+    return false;
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+                             (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
+                              (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
+                               text.find("representable") != text.npos ||
+                               text.find("implemented") != text.npos || text.find("supported") != text.npos));
+    return is_of_types ? std::optional(true) : std::nullopt;
   }
-  // Kernels do not check the range of a number for a single element.
-  from_kernel(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
+}
+
+constexpr int64_t kMostStandInElements = 1 << 16;
+
+bool is_small_on_host(std::span<const c10::IValue> call, const torch_api::Symbols* symbols) {
+  int64_t elements = 0;
+  for (const c10::IValue& value : call) {
+    if (value.isTensorList() || value.isOptionalTensorList()) return false;
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    if (!runtime::is_on_host(value.toTensor())) return false;
+    const Expr count = element_count(runtime::metadata_of(value.toTensor()));
+    const std::optional<int64_t> at_hand = symbols ? symbols->environment.hint(count) : count.as_constant();
+    if (!at_hand) return false;
+    elements += *at_hand;
+  }
+  return elements <= kMostStandInElements;
 }
 
 }  // namespace
@@ -195,20 +216,20 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
     const std::scoped_lock lock(mutex);
     if (accepted.contains(key)) return;
   }
-  try {
-    const Span span("type checks");
-    const Unheard unheard;
-    try_out(info, call, overflows, symbols);
-  } catch (const std::exception& error) {
-    // Any other error may come from the sizes and elements of the stand-ins.
-    const std::string_view text = error.what();
-    const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
-                             (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
-                              (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
-                               text.find("representable") != text.npos ||
-                               text.find("implemented") != text.npos || text.find("supported") != text.npos));
-    if (is_of_types) throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
-  }
+  const Span span("type checks");
+  std::optional<bool> is_refused;
+  // The first call of a kernel on a device may load it, which takes milliseconds.
+  if (!overflows && host_can_answer(info, call) &&
+      refuses_types(info, call, StandIn::SingleOnHost, symbols) == false)
+    is_refused = false;
+  // Kernels do not check the range of a number for a single element.
+  if (!is_refused)
+    is_refused = refuses_types(info, call, overflows ? StandIn::Zeros : StandIn::Single, symbols);
+  // One element may be too few for a window.
+  if (!is_refused && is_small_on_host(call, symbols))
+    is_refused = refuses_types(info, call, StandIn::Zeros, symbols);
+  if (is_refused == true)
+    throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
   const std::scoped_lock lock(mutex);
   accepted.insert(key);
 }

@@ -232,7 +232,15 @@ void check_workspace(const OperatorInfo& info, std::span<const c10::IValue> call
         fmt::format("{} keeps a workspace of unknown size for its backward pass", info.schema->name));
 }
 
+// Asks for the first result, too.
+c10::IValue with_first_result(const c10::IValue& output_mask) {
+  c10::List<bool> mask = output_mask.toBoolList().copy();
+  mask.set(0, true);
+  return mask;
+}
+
 void record(Session& session, const OperatorInfo& info, Stack* stack) {
+  if (ops::traits_of(*info.schema).needs_first_result) stack->back() = with_first_result(stack->back());
   const std::span<const c10::IValue> call = arguments_of(info, *stack);
   check_workspace(info, call);
   if (info.schema->is_mutating()) check_written_arguments(session, info, call);

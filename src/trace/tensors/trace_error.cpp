@@ -50,7 +50,8 @@ bool is_internal_trace_error(const std::exception& error) {
 }
 
 bool is_python_error(const std::exception& error) {
-  return dynamic_cast<const python_error*>(&error) != nullptr;
+  return dynamic_cast<const python_error*>(&error) != nullptr ||
+         dynamic_cast<const pybind11::error_already_set*>(&error) != nullptr;
 }
 
 std::string raising_function(const std::exception& error) {

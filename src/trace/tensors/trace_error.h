@@ -24,6 +24,8 @@ namespace oxy::trace {
 
 bool is_cannot_trace(const std::exception& error);
 bool is_internal_trace_error(const std::exception& error);
+// One raised in Python, as PyTorch throws it or as pybind11 does for PyTorch's kernels that are written in
+// Python.
 bool is_python_error(const std::exception& error);
 
 // The Python exception classes: borrowed, live for ever. Made at the first call, which needs the GIL.

@@ -323,3 +323,43 @@ def test_zeros_without_memory_inside(compile):
 
     x = torch.ones(3, requires_grad=True)
     return compile(gradient_of_sign)(x), x.grad._is_zerotensor(), outcome(compile(written), torch.ones(3, requires_grad=True))[1]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("reduce", ["amin", "amax", "mean", "sum"])
+def test_formulas_that_raise(reduce, dynamic):
+    """Eager's gradients of these want indices for all rows. Without a backward pass nobody notices."""
+
+    def function(x, index):
+        return x.sigmoid().scatter_reduce(1, index, x, reduce, include_self=False)
+
+    x, index = torch.randn(8, 5, requires_grad=True), torch.tensor([[0, 1, 1, 4, 3]] * 2)
+    expected, actual = function(x, index), oxyfuel.compile(function, dynamic=dynamic)(x, index)
+    assert torch.equal(expected, actual) and actual.requires_grad
+    outcomes = []
+    for result in (expected, actual):
+        try:
+            outcomes.append(torch.autograd.grad(result.sum(), x)[0])
+        except RuntimeError as error:
+            outcomes.append(str(error))
+    assert type(outcomes[0]) is type(outcomes[1])
+    assert torch.allclose(*outcomes) if isinstance(outcomes[0], torch.Tensor) else outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_group_norm_of_data_without_grad(layout, dynamic):
+    """Eager's kernel reads invalid memory where only parameters require grad and the batch is channels-last."""
+    batches = [torch.randn(size) for size in ((2, 4, 5, 3), (3, 4, 6, 2))]
+    parameters = [torch.randn(4, requires_grad=True) for _ in range(2)]
+
+    def gradients(function, batch):
+        return torch.autograd.grad(function(batch, *parameters).square().sum(), parameters)
+
+    def function(batch, weight, bias):
+        return F.group_norm(batch * 2, 2, weight, bias)
+
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for batch in batches:
+        for expected, actual in zip(gradients(function, batch), gradients(compiled, batch.to(memory_format=layout))):
+            torch.testing.assert_close(actual, expected)

@@ -136,3 +136,33 @@ def test_isin_raises_for_some_sizes_although_it_is_not_read():
             except RuntimeError as error:
                 outcomes.append(str(error))
         assert outcomes[0] == outcomes[1]
+
+
+WINDOWS = {
+    "avg_pool3d": lambda x: torch.nn.functional.avg_pool3d(x[None], (3, 1, 2)),
+    "local_response_norm": lambda x: torch.nn.functional.local_response_norm(x, 3),
+    "max_pool3d": lambda x: torch.nn.functional.max_pool3d(x[None], (3, 1, 2)),
+    "avg_pool2d": lambda x: torch.nn.functional.avg_pool2d(x, 3),
+    "conv2d": lambda x: torch.nn.functional.conv2d(x, torch.ones(2, 4, 3, 3, dtype=x.dtype)),
+    "unfold": lambda x: torch.nn.functional.unfold(x, 3),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.bool])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_over_types_that_eager_refuses_raise_although_they_are_not_read(name, dtype, dynamic):
+    """One element is too few for a window: its kernel says so before it looks at the type."""
+
+    def function(x):
+        WINDOWS[name](x)
+        return x.logical_not()
+
+    x, outcomes = torch.ones(3, 4, 5, 6).to(dtype), []
+    for f in (function, oxyfuel.compile(function, dynamic=dynamic)):
+        try:
+            outcomes.append(f(x))
+        except RuntimeError as error:
+            outcomes.append(str(error).splitlines()[0])
+    assert type(outcomes[0]) is type(outcomes[1])
+    assert torch.equal(*outcomes) if isinstance(outcomes[0], torch.Tensor) else outcomes[0] == outcomes[1]

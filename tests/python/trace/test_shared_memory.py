@@ -67,6 +67,32 @@ def strided(x):
     return y
 
 
+def views_of_a_copy_of_a_part(x):
+    y = x[1:].clone()
+    return y.unsqueeze(0), x[1:].clone()[1:], x[:, 1:].to(x.dtype, copy=True).t(), torch.cat([x[1:]])[None], x.new_empty(x[1:].shape).copy_(x[1:]).view(-1)
+
+
+def view_of_a_copy_of_a_part(x):
+    return x[1:].clone().unsqueeze(-2)
+
+
+def strided_over_gaps(x):
+    y = x.as_strided((4,), (1,))
+    y.neg_()
+    return y
+
+
+def part_of_strided_over_gaps(x):
+    x.as_strided((4,), (1,)).view(2, 2)[1].mul_(3)
+    return x + 1
+
+
+def strided_over_gaps_after_a_write(x):
+    y = x.as_strided((4,), (1,))
+    x.mul_(2)
+    return y + 1
+
+
 def strided_result(x):
     return (x * 1).as_strided((2,), (1,), 1), (x + 0).as_strided((1,), (1,), 0)
 
@@ -84,7 +110,7 @@ def overlapping(x):
 
 PROGRAMS = [
     written_row, written_rest, written_piece, part_before_the_whole, part_of_zeros, overwritten_by_a_part, scattered_into_a_new_one, as_another_type,
-    strided, strided_result, out_of_bounds_after_a_write, overlapping,
+    views_of_a_copy_of_a_part, view_of_a_copy_of_a_part, strided, strided_over_gaps, part_of_strided_over_gaps, strided_over_gaps_after_a_write, strided_result, out_of_bounds_after_a_write, overlapping,
 ]
 ARGUMENTS = {
     "whole": lambda: torch.arange(8.0).view(4, 2),

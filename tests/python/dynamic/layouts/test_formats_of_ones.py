@@ -1,5 +1,7 @@
 """What follows the memory format of a tensor with one channel or one pixel: strides that do not count decide it."""
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -48,3 +50,24 @@ def test_channels_that_vary_are_compiled_once():
             compiled(torch.randn(size).to(memory_format=torch.channels_last))
 
     assert compiles(calls) == 1
+
+
+ORDERED = {
+    "rolled": lambda x: x.neg().roll(1, 2),
+    "padded": lambda x: F.pad(x.clip(-2, 1), (1, 1, 1, 1), mode="replicate"),
+    "joined": lambda x: torch.cat([x.sigmoid(), x.neg()], 2),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(4))), ids=str)
+@pytest.mark.parametrize("name", ORDERED)
+def test_sizes_of_one_bring_a_tensor_into_the_order_of_a_format(name, permutation, dynamic):
+    """What was made of a tensor with one index somewhere may be a channels-last one, although that of others is not."""
+    program = ORDERED[name]
+    for sizes in ([(4, 4, 2, 1), (4, 4, 2, 3), (4, 1, 2, 3)], [(3, 4, 5, 6), (1, 2, 1, 7), (1, 7, 2, 1), (4, 5, 1, 1)]):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+        for size in sizes:
+            x = torch.randn(size).permute(permutation)
+            same(compiled(x), program(x))
