@@ -1,6 +1,6 @@
 // scaled_dot_product_attention: PyTorch chooses among its kernels by sizes and strides. All of them give the
-// result, so that those at hand may decide (LayoutAtHand). None of them may be given tensors without elements:
-// PyTorch answers those without a kernel, and its kernel for the CPU divides by their sizes.
+// result, so that those at hand may decide (LayoutAtHand). None of them may be given tensors without
+// elements: PyTorch answers those without a kernel, and its kernel for the CPU divides by their sizes.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,9 +12,9 @@ namespace oxy::trace {
 
 namespace {
 
+// Other tensors may have sizes of torch.compile's own: nothing is asked of them.
 bool has_elements(const at::Tensor& tensor) {
-  if (!is_symbolic(tensor)) return tensor.numel() != 0;
-  return tensor.sym_numel().sym_ne(0).guard_bool(__FILE__, __LINE__);
+  return trace_tensor(tensor) == nullptr || tensor.sym_numel().sym_ne(0).guard_bool(__FILE__, __LINE__);
 }
 
 void attention(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
